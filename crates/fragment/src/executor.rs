@@ -1,0 +1,61 @@
+//! Who executes fragments. An executor lends no memory of its own and names none of its workers' kinds, so that it can be
+//! the AEUs of this machine or the nodes of a cluster.
+
+use crate::{Fragment, FragmentError};
+use arrow_array::RecordBatch;
+use futures::Stream;
+use serde::Serialize;
+use std::fmt::Debug;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Batches of a fragment. The first error ends it. Dropping it before its end cancels the fragment's share behind it.
+pub type FragmentStream = Pin<Box<dyn Stream<Item = Result<RecordBatch, FragmentError>> + Send>>;
+
+/// Executes fragments.
+pub trait Executor: Debug + Send + Sync {
+    /// Starts a fragment whose batches arrive on `lanes` streams; each batch arrives on one of them, and each lane must be
+    /// read or dropped, or the fragment waits (back-pressure). Returns at once, before any row was read.
+    fn execute(&self, fragment: Arc<Fragment>, lanes: usize) -> Result<Execution, FragmentError>;
+}
+
+/// A running fragment.
+pub struct Execution {
+    /// The streams of its batches.
+    pub lanes: Vec<FragmentStream>,
+    /// What it did so far; final once every lane has ended.
+    pub report: Arc<dyn Fn() -> FragmentReport + Send + Sync>,
+}
+
+/// What a fragment did, for `EXPLAIN ANALYZE`.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FragmentReport {
+    /// One entry per worker that took part.
+    pub workers: Vec<WorkerReport>,
+}
+
+/// One worker's share of a fragment.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct WorkerReport {
+    /// The worker's number.
+    pub worker: u32,
+    /// The node it runs on.
+    pub node: u32,
+    /// Chunks it read.
+    pub chunks: u64,
+    /// Chunks its zone maps excluded.
+    pub chunks_skipped: u64,
+    /// Chunks it read on behalf of another worker.
+    pub chunks_helped: u64,
+    /// Rows in the chunks it read.
+    pub rows_scanned: u64,
+    /// Rows that passed filter and probes.
+    pub rows_passed: u64,
+    /// Rows it sent.
+    pub rows_sent: u64,
+    /// Encoded bytes of the columns it touched.
+    pub bytes: u64,
+    /// Time it worked.
+    pub busy: Duration,
+}
