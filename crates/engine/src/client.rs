@@ -1,0 +1,96 @@
+//! A session's port as the engine uses it: typed parcels out, commands in.
+
+use crate::protocol::header;
+use eris_aeu::Session;
+use eris_route::{Command, Endpoint, FlushState, Parcel};
+use eris_types::{AeuId, ObjectId};
+use std::sync::Arc;
+use std::task::Context;
+
+/// One statement's way to the AEUs. Kept for the next statement when it is done.
+pub(crate) struct Client {
+    /// `None` once it was given back.
+    session: Option<Session>,
+}
+
+impl Client {
+    pub fn new(session: Session) -> Self {
+        Client {
+            session: Some(session),
+        }
+    }
+
+    /// Takes the session out, for the next statement.
+    pub fn take(&mut self) -> Option<Session> {
+        self.session.take()
+    }
+
+    fn session(&mut self) -> &mut Session {
+        self.session.as_mut().expect("used before it is given back")
+    }
+
+    pub fn endpoint(&mut self) -> Endpoint {
+        self.session().endpoint()
+    }
+
+    /// Sends a value to one AEU.
+    pub fn send<T: Send + 'static>(
+        &mut self,
+        aeu: AeuId,
+        kind: u16,
+        object: ObjectId,
+        callback: u64,
+        value: T,
+    ) {
+        let header = header(kind, object, self.endpoint(), callback);
+        let parcel = Some(Parcel::owned(value));
+        (self.session()).send(Endpoint::aeu(aeu), header, &[], parcel);
+    }
+
+    /// Sends a few words to one AEU.
+    pub fn tell(&mut self, aeu: AeuId, kind: u16, object: ObjectId, callback: u64, words: &[u64]) {
+        let header = header(kind, object, self.endpoint(), callback);
+        (self.session()).send(Endpoint::aeu(aeu), header, words, None);
+    }
+
+    /// Sends one shared value to several AEUs.
+    pub fn multicast<T: Send + Sync + 'static>(
+        &mut self,
+        aeus: &[AeuId],
+        kind: u16,
+        object: ObjectId,
+        callback: u64,
+        value: Arc<T>,
+    ) {
+        let header = header(kind, object, self.endpoint(), callback);
+        (self.session()).multicast(aeus.iter().copied(), header, &[], Some(value));
+    }
+
+    /// Hands over what was sent, as far as there is room; the rest goes with the next poll.
+    pub fn flush(&mut self) {
+        let _ = self.session().flush();
+    }
+
+    /// Hands over what was sent, for callers that cannot come back later. AEUs never wait for a session, so that their
+    /// inboxes have room again after a few of their steps.
+    pub fn flush_all(&mut self) {
+        while self.session().flush() == FlushState::Held {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Passes every command that has arrived to `take`. Without any it says so, and `cx` is woken when there is one.
+    pub fn poll(&mut self, cx: &mut Context<'_>, mut take: impl FnMut(Command<'_>)) -> bool {
+        let session = self.session();
+        if session.flush() == FlushState::Held {
+            cx.waker().wake_by_ref();
+        }
+        if session.poll_ready(cx).is_pending() {
+            return false;
+        }
+        for command in session.try_receive().into_iter().flatten() {
+            take(command);
+        }
+        true
+    }
+}

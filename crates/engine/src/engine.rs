@@ -1,0 +1,322 @@
+//! The engine: data objects by number, and the way from a fragment or a writer to the AEUs.
+
+use crate::client::Client;
+use crate::error::EngineError;
+use crate::object::{DataObject, Partitioning};
+use crate::owner::Owner;
+use crate::protocol::*;
+use crate::run::{Lane, Run, Share};
+use crate::sequencer::Sequencer;
+use crate::settings::Settings;
+use crate::statistics::{ObjectStatistics, merge};
+use crate::stream::LaneStream;
+use crate::writer::Writer;
+use arrow_schema::SchemaRef;
+use eris_aeu::{Runtime, Session};
+use eris_column::CHUNK_ROWS;
+use eris_exec::Program;
+use eris_fragment::{
+    Execution, Executor, Fragment, FragmentError, FragmentReport, FragmentStream, Output,
+};
+use eris_numa::{AeuPlace, Memory, Topology};
+use eris_route::{BufferSizes, Router};
+use eris_telemetry::Snapshot;
+use eris_types::{AeuId, ObjectId, StatementId, Timestamp};
+use std::collections::HashMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::task::Poll;
+
+/// How many idle sessions are kept for the next statements.
+const IDLE_CLIENTS: usize = 64;
+
+/// An object of at most so many rows is scanned by its owners alone: a helper would come too late.
+const HELPLESS_ROWS: u64 = 8 * CHUNK_ROWS as u64;
+
+/// A running engine. Clones are the same engine; when the last one is dropped, its AEUs finish and their threads end.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+/// What statements share.
+pub(crate) struct Shared {
+    pub topology: Arc<Topology>,
+    pub memory: Memory,
+    pub sequencer: Arc<Sequencer>,
+    router: Arc<Router>,
+    /// The AEUs' threads; `None` where AEUs are stepped by hand.
+    runtime: Option<Runtime<Owner>>,
+    /// Read at the start of statements, written by CREATE and DROP.
+    objects: RwLock<HashMap<ObjectId, Arc<DataObject>>>,
+    clients: Mutex<Vec<Session>>,
+    next_object: AtomicU32,
+    next_statement: AtomicU64,
+}
+
+impl Engine {
+    /// Starts an AEU on every place of the topology.
+    pub fn start(settings: Settings) -> Result<Engine, EngineError> {
+        let start = |error: &dyn fmt::Display| EngineError::Start(error.to_string());
+        let memory = Memory::new(
+            &settings.topology,
+            settings.huge_pages,
+            settings.memory_limit,
+        )
+        .map_err(|error| start(&error))?;
+        let topology = Arc::new(settings.topology);
+        let runtime = {
+            let owner = |place: AeuPlace| owner(place.aeu, &topology, &memory);
+            Runtime::start(&topology, BufferSizes::default(), owner)
+        }
+        .map_err(|error| start(&error))?;
+        let router = runtime.router().clone();
+        Ok(Engine::assemble(topology, memory, router, Some(runtime)))
+    }
+
+    pub(crate) fn assemble(
+        topology: Arc<Topology>,
+        memory: Memory,
+        router: Arc<Router>,
+        runtime: Option<Runtime<Owner>>,
+    ) -> Engine {
+        let shared = Shared {
+            topology,
+            memory,
+            sequencer: Arc::new(Sequencer::new()),
+            router,
+            runtime,
+            objects: RwLock::default(),
+            clients: Mutex::default(),
+            next_object: AtomicU32::new(1),
+            next_statement: AtomicU64::new(1),
+        };
+        Engine {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Makes an empty data object. `name` is for messages; names are the catalogue's business.
+    pub fn create(
+        &self,
+        name: &str,
+        schema: SchemaRef,
+        partitioning: Partitioning,
+    ) -> Result<ObjectId, EngineError> {
+        let id = ObjectId(self.shared.next_object.fetch_add(1, Ordering::Relaxed));
+        let aeus = self.shared.topology.aeus().len();
+        let object = DataObject::new(id, name, schema, partitioning, aeus)?;
+        let mut objects = self.shared.objects.write().expect(UNPOISONED);
+        objects.insert(id, Arc::new(object));
+        Ok(id)
+    }
+
+    /// Drops a data object. When this returns, its memory has been given back, but for chunks that running fragments hold.
+    pub async fn drop(&self, id: ObjectId) -> Result<(), EngineError> {
+        let object = self.shared.object(id)?;
+        self.shared.objects.write().expect(UNPOISONED).remove(&id);
+        object.set_dropped();
+        let mut client = self.shared.client()?;
+        let aeus: Vec<AeuId> = self.shared.aeus().collect();
+        let callback = self.shared.next_statement().0;
+        for &aeu in &aeus {
+            client.tell(aeu, DROP, id, callback, &[]);
+        }
+        let mut open = aeus.len();
+        poll_fn(|cx| {
+            while open > 0 {
+                let received = client.poll(cx, |command| {
+                    open -= usize::from(command.header.callback == callback);
+                });
+                if !received {
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+        self.shared.give_back(&mut client);
+        Ok(())
+    }
+
+    /// Begins a statement that adds rows to a data object.
+    pub fn writer(&self, id: ObjectId) -> Result<Writer, EngineError> {
+        let object = self.shared.object(id)?;
+        let client = self.shared.client()?;
+        Ok(Writer::new(self.shared.clone(), client, object))
+    }
+
+    /// The newest snapshot: everything that was committed before this call, and nothing half-way.
+    pub fn snapshot(&self) -> Timestamp {
+        self.shared.sequencer.visible()
+    }
+
+    /// What a data object holds now. Exact for a snapshot from [`ObjectStatistics::newest`] on, unless something was
+    /// committed in between.
+    pub fn statistics(&self, id: ObjectId) -> Result<ObjectStatistics, EngineError> {
+        let object = self.shared.object(id)?;
+        let dictionaries = object.dictionaries();
+        let partitions = self.shared.aeus();
+        Ok(merge(
+            &object.schema,
+            partitions.map(|aeu| object.partition_statistics(aeu)),
+            |column| dictionaries[column].as_ref().map(|d| d.len() as u64),
+        ))
+    }
+
+    /// Makes the next slice of a scan of this object panic, to see what a defect in an operator does to everybody else.
+    pub fn poison(&self, id: ObjectId) -> Result<(), EngineError> {
+        self.shared.object(id)?.poison();
+        Ok(())
+    }
+
+    /// Memory by data object and node, and the budget.
+    pub fn memory(&self) -> &Memory {
+        &self.shared.memory
+    }
+
+    /// Nodes and AEUs.
+    pub fn topology(&self) -> &Topology {
+        &self.shared.topology
+    }
+
+    /// The counters of every AEU.
+    pub fn counters(&self) -> Snapshot {
+        let runtime = self.shared.runtime.as_ref();
+        runtime.map_or_else(Snapshot::default, |runtime| runtime.telemetry().snapshot())
+    }
+}
+
+/// The handler of one AEU.
+pub(crate) fn owner(aeu: AeuId, topology: &Arc<Topology>, memory: &Memory) -> Owner {
+    let node = topology.node_of(aeu);
+    let budget = memory.budget().clone();
+    Owner::new(aeu, memory.node(node), budget, topology.clone())
+}
+
+const UNPOISONED: &str = "nothing panics under this lock";
+
+impl Shared {
+    pub fn aeus(&self) -> impl Iterator<Item = AeuId> + '_ {
+        self.topology.aeus().iter().map(|place| place.aeu)
+    }
+
+    pub fn next_statement(&self) -> StatementId {
+        StatementId(self.next_statement.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn object(&self, id: ObjectId) -> Result<Arc<DataObject>, EngineError> {
+        let objects = self.objects.read().expect(UNPOISONED);
+        objects.get(&id).cloned().ok_or(EngineError::NoSuchObject(id))
+    }
+
+    fn idle_clients(&self) -> MutexGuard<'_, Vec<Session>> {
+        self.clients.lock().expect(UNPOISONED)
+    }
+
+    /// A session for one statement. Answers to earlier statements that still come are told by their callback.
+    fn client(&self) -> Result<Client, EngineError> {
+        let idle = self.idle_clients().pop();
+        let session = match idle {
+            Some(session) => session,
+            None => Session::new(self.router.session().map_err(EngineError::TooBusy)?),
+        };
+        Ok(Client::new(session))
+    }
+
+    /// Keeps the client's session for the next statement.
+    pub fn give_back(&self, client: &mut Client) {
+        if let Some(session) = client.take() {
+            let mut idle = self.idle_clients();
+            if idle.len() < IDLE_CLIENTS {
+                idle.push(session);
+            }
+        }
+    }
+
+    /// Who takes part in a scan of `object`: its owners, and everybody if one of them has far more than its share.
+    fn participants(&self, object: &DataObject) -> Vec<(AeuId, u64)> {
+        let all: Vec<(AeuId, u64)> = (self.aeus())
+            .map(|aeu| (aeu, object.partition_rows(aeu)))
+            .collect();
+        let rows: u64 = all.iter().map(|(_, rows)| rows).sum();
+        let most = all.iter().map(|(_, rows)| *rows).max().unwrap_or(0);
+        let even = most * all.len() as u64 <= rows + rows / 2;
+        let owners = all.iter().filter(|(_, rows)| *rows > 0).copied();
+        match rows {
+            0 => all[..1].to_vec(),
+            _ if even || rows <= HELPLESS_ROWS => owners.collect(),
+            _ => all,
+        }
+    }
+
+    fn run(
+        self: &Arc<Self>,
+        fragment: &Fragment,
+        lanes: usize,
+    ) -> Result<Execution, FragmentError> {
+        let object = self.object(fragment.object);
+        let object = object.map_err(|_| FragmentError::NoSuchObject(fragment.object))?;
+        let dictionaries = object.dictionaries();
+        let program = Program::compile(fragment, &object.schema, &dictionaries)?;
+        let busy = |_| FragmentError::OutOfMemory("too many statements are running".to_owned());
+        let clients: Result<Vec<Client>, EngineError> =
+            (0..lanes).map(|_| self.client()).collect();
+        let mut clients = clients.map_err(busy)?;
+        let limit = match &fragment.output {
+            Output::Rows { limit, .. } => *limit,
+            Output::Groups { .. } => None,
+        };
+        let participants = self.participants(&object);
+        let shares = participants.iter().enumerate().map(|(index, (aeu, rows))| {
+            let node = u32::from(self.topology.node_of(*aeu).0);
+            Share::new(*aeu, node, index % lanes, *rows)
+        });
+        let id = self.next_statement().0;
+        let run = Arc::new(Run::new(
+            id,
+            object,
+            program,
+            limit,
+            clients
+                .iter_mut()
+                .map(|client| Lane::new(client.endpoint()))
+                .collect(),
+            shares.collect(),
+        ));
+        let aeus: Vec<AeuId> = participants.iter().map(|(aeu, _)| *aeu).collect();
+        clients[0].multicast(&aeus, SCAN, fragment.object, id, run.clone());
+        clients[0].flush_all();
+        let reports: Vec<_> = run.shares.iter().map(|share| share.report.clone()).collect();
+        let report = move || FragmentReport {
+            workers: (reports.iter())
+                .map(|report| report.lock().expect(UNPOISONED).clone())
+                .collect(),
+        };
+        let lanes = clients.into_iter().enumerate();
+        let lanes = lanes.map(|(lane, client)| {
+            let stream = LaneStream::new(self.clone(), client, run.clone(), lane);
+            Box::pin(stream) as FragmentStream
+        });
+        Ok(Execution {
+            lanes: lanes.collect(),
+            report: Arc::new(report),
+        })
+    }
+}
+
+impl Executor for Engine {
+    fn execute(&self, fragment: Arc<Fragment>, lanes: usize) -> Result<Execution, FragmentError> {
+        assert!(lanes > 0, "a fragment needs a lane to send to");
+        self.shared.run(&fragment, lanes)
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let aeus = self.shared.topology.aeus().len();
+        write!(f, "Engine({aeus} AEUs, {} memory)", self.shared.memory.budget().used())
+    }
+}

@@ -1,0 +1,74 @@
+//! What can go wrong in the engine, in the user's terms.
+
+use eris_fragment::UnsupportedType;
+use eris_route::RouteError;
+use eris_types::ObjectId;
+
+/// A failed operation. It left no trace.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The machine could not be used as asked.
+    #[error("the engine cannot start: {0}")]
+    Start(String),
+    /// More statements run than there are places for.
+    #[error("{0}")]
+    TooBusy(RouteError),
+    /// A column type that cannot be stored.
+    #[error("column {column}: {source}")]
+    Type {
+        /// The column.
+        column: String,
+        /// Which type.
+        #[source]
+        source: UnsupportedType,
+    },
+    /// The data object was dropped meanwhile.
+    #[error("{0} does not exist; it may have been dropped by another session")]
+    NoSuchObject(ObjectId),
+    /// Rows that do not have the columns of their table.
+    #[error("table {table}: rows have the columns ({got}), expected ({expected})")]
+    Shape {
+        /// The table.
+        table: String,
+        /// Their columns.
+        got: String,
+        /// Its columns.
+        expected: String,
+    },
+    /// A NULL where the table allows none.
+    #[error("table {table}, column {column}: NULL in row {row} of the statement, but the column is NOT NULL")]
+    Null {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// The row, from 1.
+        row: u64,
+    },
+    /// A range-partitioning column of a type without a 64-bit order.
+    #[error("table {table}: cannot be partitioned by {column}; choose an integer, date, timestamp or short decimal column")]
+    PartitionColumn {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+    },
+    /// The rows could not be stored.
+    #[error("table {table}: {reason}")]
+    Store {
+        /// The table.
+        table: String,
+        /// Why.
+        reason: String,
+    },
+    /// A worker panicked.
+    #[error("{worker} failed while it worked on table {table}: {message}; this is a bug in Eris, only this statement is affected")]
+    Panicked {
+        /// Who.
+        worker: String,
+        /// On what.
+        table: String,
+        /// The panic's message.
+        message: String,
+    },
+}

@@ -1,0 +1,50 @@
+//! The engine: data objects, snapshots, writes and fragments over AEUs.
+//!
+//! ```text
+//! doors ─ sql ─[engine]─ route·aeu ─ exec ─ store ─ column·kernels
+//! ```
+//!
+//! ```text
+//!   Engine::execute(fragment)                 Engine::writer(object)
+//!        │ compiles, one run                       │ collects chunks
+//!        ▼                                         ▼
+//!   SCAN to the participants ── router ── STAGE to an owner, COMMIT to all
+//!        │                                         │
+//!   ┌────▼─────────────────────────────────────────▼────┐
+//!   │ Owner, one per AEU: partitions, dictionaries, tasks│
+//!   └────┬───────────────────────────────────────────────┘
+//!        ▼ BATCH… END
+//!   lanes: streams with credits
+//! ```
+//!
+//! It composes what is below it: a [`Partition`](partition) is a list of segments, a fragment becomes tasks that take turns,
+//! a write is staged and then made visible by the sequencer. It must not know SQL or where fragments come from.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod dictionaries;
+mod engine;
+mod error;
+mod object;
+mod owner;
+mod partition;
+mod protocol;
+mod run;
+mod scan;
+mod scatter;
+mod sequencer;
+mod settings;
+mod stage;
+mod statistics;
+#[cfg(test)]
+mod simulation;
+mod stream;
+mod writer;
+
+pub use engine::Engine;
+pub use error::EngineError;
+pub use object::Partitioning;
+pub use settings::Settings;
+pub use statistics::{ColumnStatistics, ObjectStatistics};
+pub use writer::Writer;

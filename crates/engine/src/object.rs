@@ -1,0 +1,176 @@
+//! A data object as every part of the engine sees it: what it is, where its rows go, what it holds.
+
+use crate::error::EngineError;
+use crate::statistics::PartitionStatistics;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::SchemaRef;
+use eris_column::{DICTIONARY_LIMIT, Dictionary, Domain};
+use eris_fragment::Type;
+use eris_route::RangeTable;
+use eris_types::{AeuId, ColumnId, ObjectId};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+/// How a data object is cut into partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Partitioning {
+    /// By size: every AEU gets about as many rows, wherever they come from (ERIS paper, Section 3.1).
+    Size,
+    /// By ranges of a column, one per AEU; the bounds are quantiles of the first rows written.
+    Range(ColumnId),
+}
+
+/// The shared part of a data object. Its rows are with its owners.
+#[derive(Debug)]
+pub(crate) struct DataObject {
+    pub id: ObjectId,
+    pub name: String,
+    pub schema: SchemaRef,
+    pub partitioning: Partitioning,
+    /// Range partitioning's table, from the first write on. It has every key.
+    pub ranges: OnceLock<RangeTable<i64, AeuId>>,
+    /// Per column, the newest version that its owner has published. Written by that owner alone, and read when a
+    /// fragment starts: never on the way of rows.
+    dictionaries: Box<[Mutex<Option<Dictionary>>]>,
+    /// Per AEU, what its partition holds: written by the owner after a commit, read by planners.
+    statistics: Box<[Mutex<PartitionStatistics>]>,
+    /// Set once by whoever drops it, read by owners before they stage or scan: DROP may overtake what was sent before it.
+    dropped: AtomicBool,
+    /// Set by [`Engine::poison`](crate::Engine::poison), cleared by the slice that it makes panic.
+    poisoned: AtomicBool,
+}
+
+impl DataObject {
+    pub fn new(
+        id: ObjectId,
+        name: &str,
+        schema: SchemaRef,
+        partitioning: Partitioning,
+        aeus: usize,
+    ) -> Result<Self, EngineError> {
+        for field in schema.fields() {
+            Type::try_from(field.data_type()).map_err(|source| EngineError::Type {
+                column: field.name().clone(),
+                source,
+            })?;
+        }
+        if let Partitioning::Range(column) = partitioning {
+            let field = schema.field(column.index());
+            if Domain::of(field.data_type()) != Some(Domain::Integer) {
+                return Err(EngineError::PartitionColumn {
+                    table: name.to_owned(),
+                    column: field.name().clone(),
+                });
+            }
+        }
+        let texts = schema.fields().iter().map(|field| {
+            let text = Domain::of(field.data_type()) == Some(Domain::Text);
+            Mutex::new(text.then(Dictionary::new))
+        });
+        Ok(DataObject {
+            id,
+            name: name.to_owned(),
+            dictionaries: texts.collect(),
+            statistics: (0..aeus).map(|_| Mutex::default()).collect(),
+            ranges: OnceLock::new(),
+            schema,
+            partitioning,
+            dropped: AtomicBool::new(false),
+            poisoned: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether it was dropped.
+    pub fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    /// Says that it is dropped.
+    pub fn set_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+
+    /// The next slice of a scan of this object shall panic.
+    pub fn poison(&self) {
+        self.poisoned.store(true, Ordering::Relaxed);
+    }
+
+    /// Panics if the object is poisoned.
+    pub fn trip(&self) {
+        if self.poisoned.load(Ordering::Relaxed) && self.poisoned.swap(false, Ordering::Relaxed) {
+            panic!("poisoned on purpose");
+        }
+    }
+
+    /// The AEU that numbers the values of a text column.
+    pub fn dictionary_owner(&self, column: usize) -> AeuId {
+        AeuId(((self.id.index() + column) % self.statistics.len()) as u16)
+    }
+
+    /// The newest published dictionaries, one entry per column.
+    pub fn dictionaries(&self) -> Vec<Option<Dictionary>> {
+        let columns = self.dictionaries.iter();
+        columns.map(|column| lock(column).clone()).collect()
+    }
+
+    /// Makes a dictionary known to fragments that start from now on.
+    pub fn publish(&self, column: usize, dictionary: Dictionary) {
+        *lock(&self.dictionaries[column]) = Some(dictionary);
+    }
+
+    /// What the partition of `aeu` holds.
+    pub fn partition_statistics(&self, aeu: AeuId) -> PartitionStatistics {
+        lock(&self.statistics[aeu.index()]).clone()
+    }
+
+    /// Tells planners what the partition of `aeu` holds.
+    pub fn set_partition_statistics(&self, aeu: AeuId, statistics: PartitionStatistics) {
+        *lock(&self.statistics[aeu.index()]) = statistics;
+    }
+
+    /// Rows of the partition of `aeu`.
+    pub fn partition_rows(&self, aeu: AeuId) -> u64 {
+        lock(&self.statistics[aeu.index()]).rows
+    }
+
+    /// Refuses rows of other columns than the object's, and NULL where it allows none. `first_row` counts from 1.
+    pub fn check(&self, batch: &RecordBatch, first_row: u64) -> Result<(), EngineError> {
+        let types = |schema: &SchemaRef| {
+            let types = schema.fields().iter().map(|field| field.data_type());
+            types.map(|data_type| data_type.to_string()).collect::<Vec<_>>()
+        };
+        let same = batch.num_columns() == self.schema.fields().len()
+            && (batch.columns().iter().zip(self.schema.fields()))
+                .all(|(array, field)| array.data_type() == field.data_type());
+        if !same {
+            return Err(EngineError::Shape {
+                table: self.name.clone(),
+                got: types(batch.schema_ref()).join(", "),
+                expected: types(&self.schema).join(", "),
+            });
+        }
+        for (array, field) in batch.columns().iter().zip(self.schema.fields()) {
+            if !field.is_nullable() && array.null_count() > 0 {
+                let row = (0..array.len()).find(|&row| array.is_null(row));
+                return Err(EngineError::Null {
+                    table: self.name.clone(),
+                    column: field.name().clone(),
+                    row: first_row + row.expect("the array has a NULL") as u64,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics under this lock")
+}
+
+/// Whether a dictionary should take in `missing` new values found among `rows` values, or text be stored as it is from
+/// now on: codes that are nearly as many as rows save nothing and cost a lookup each.
+pub(crate) fn worth_coding(dictionary: &Dictionary, missing: usize, rows: usize) -> bool {
+    let few = dictionary.len() + missing <= DICTIONARY_LIMIT;
+    let repeats = missing * 2 <= rows || rows < 1024;
+    few && repeats
+}

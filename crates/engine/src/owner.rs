@@ -1,0 +1,252 @@
+//! What an AEU does with the engine's commands: the handler. It alone reaches the partitions of its AEU.
+
+use crate::dictionaries::Numbering;
+use crate::object::DataObject;
+use crate::partition::Partition;
+use crate::protocol::*;
+use crate::run::Run;
+use crate::scan::ScanTask;
+use crate::stage::StageTask;
+use eris_aeu::{AeuContext, Group, Handler, Panicked, Slice, TaskId};
+use eris_column::Home;
+use eris_fragment::FragmentError;
+use eris_numa::{Budget, NodeMemory, Topology};
+use eris_route::{Command, Endpoint, Header, Parcel};
+use eris_types::{AeuId, ObjectId, StatementId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The partitions of one AEU and the work on them.
+pub(crate) struct Owner {
+    pub aeu: AeuId,
+    pub memory: NodeMemory,
+    pub budget: Budget,
+    pub topology: Arc<Topology>,
+    partitions: HashMap<ObjectId, Partition>,
+    /// Fragments under way here, by run.
+    pub runs: HashMap<u64, Riding>,
+    /// Rows that wait for codes, by the number that went out as callback.
+    pub stages: HashMap<u64, Waiting>,
+    next_stage: u64,
+    numberings: HashMap<(ObjectId, usize), Numbering>,
+}
+
+/// What commands about a run find here.
+pub(crate) struct Riding {
+    pub task: TaskId,
+    pub credits: u32,
+}
+
+/// Rows that wait for codes.
+pub(crate) struct Waiting {
+    pub task: TaskId,
+    pub answers_due: usize,
+}
+
+/// Work that takes more than one slice.
+pub(crate) enum Task {
+    /// A fragment over this AEU's chunks, and others' when these are done.
+    Scan(Box<ScanTask>),
+    /// Rows to be encoded and staged.
+    Stage(Box<StageTask>),
+}
+
+pub(crate) type Context<'a> = AeuContext<'a, Task>;
+
+impl Owner {
+    pub fn new(
+        aeu: AeuId,
+        memory: NodeMemory,
+        budget: Budget,
+        topology: Arc<Topology>,
+    ) -> Self {
+        Owner {
+            aeu,
+            memory,
+            budget,
+            topology,
+            partitions: HashMap::new(),
+            runs: HashMap::new(),
+            stages: HashMap::new(),
+            next_stage: 0,
+            numberings: HashMap::new(),
+        }
+    }
+
+    /// The partition of `object`, and where its memory comes from.
+    pub fn partition(&mut self, object: &Arc<DataObject>) -> (&mut Partition, Home<'_>) {
+        let home = Home {
+            memory: &self.memory,
+            object: object.id,
+        };
+        let partition = (self.partitions.entry(object.id))
+            .or_insert_with(|| Partition::new(object.clone(), self.aeu));
+        (partition, home)
+    }
+
+    /// The partition of an object, if there is one: work that was under way when the object was dropped makes no new one.
+    pub fn existing(&mut self, object: ObjectId) -> Option<&mut Partition> {
+        self.partitions.get_mut(&object)
+    }
+
+    fn stage(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
+        let number = self.next_stage;
+        self.next_stage += 1;
+        let sender = command.header.sender;
+        let stage: Stage = *owned(command);
+        let task = cx.spawn(Task::Stage(Box::new(StageTask::new(stage, number, sender))));
+        let answers_due = 0;
+        self.stages.insert(number, Waiting { task, answers_due });
+    }
+
+    fn scan(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
+        let run: Arc<Run> = shared(command);
+        let id = run.id;
+        let scan = ScanTask::new(run, self.aeu, &self.topology);
+        let task = cx.spawn(Task::Scan(Box::new(scan)));
+        let credits = crate::run::CREDITS;
+        self.runs.insert(id, Riding { task, credits });
+    }
+
+    fn commit(&mut self, commit: &Commit, object: ObjectId) {
+        if let Some(partition) = self.partitions.get_mut(&object) {
+            let home = Home {
+                memory: &self.memory,
+                object,
+            };
+            partition.commit(commit.statement, commit.at, home);
+        }
+        commit.done();
+    }
+
+    fn abort(&mut self, object: ObjectId, statement: StatementId) {
+        if let Some(partition) = self.partitions.get_mut(&object) {
+            partition.abort(statement);
+        }
+    }
+
+    fn drop_object(&mut self, header: &Header, cx: &mut Context<'_>) {
+        self.partitions.remove(&header.object);
+        self.numberings
+            .retain(|(object, _), _| *object != header.object);
+        let reply = self::header(DROPPED, header.object, cx.endpoint(), header.callback);
+        cx.send(header.sender, reply, &[], None);
+    }
+
+    fn intern(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
+        let Header {
+            object,
+            sender,
+            callback,
+            ..
+        } = command.header;
+        let request: Intern = *owned(command);
+        let column = request.column;
+        let numbering = self.numberings.entry((object, column)).or_default();
+        let dictionary = numbering.intern(&request);
+        let reply = header(INTERNED, object, cx.endpoint(), callback);
+        let answer = Parcel::owned(Interned { column, dictionary });
+        cx.send(sender, reply, &[], Some(answer));
+    }
+
+    fn interned(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
+        let Header {
+            object, callback, ..
+        } = command.header;
+        let answer: Interned = *owned(command);
+        if let Some(partition) = self.partitions.get_mut(&object) {
+            partition.set_dictionary(answer.column, answer.dictionary);
+        }
+        if let Some(waiting) = self.stages.get_mut(&callback) {
+            waiting.answers_due -= 1;
+            if waiting.answers_due == 0 {
+                cx.resume(waiting.task);
+            }
+        }
+    }
+
+    /// Wakes the participants that wait for a ticket.
+    pub fn call_for_help(&self, run: &Run, willing: Vec<AeuId>, cx: &mut Context<'_>) {
+        for aeu in willing {
+            let help = header(HELP, run.object.id, cx.endpoint(), run.id);
+            cx.send(Endpoint::aeu(aeu), help, &[], None);
+        }
+    }
+}
+
+impl Handler for Owner {
+    type Task = Task;
+
+    fn execute(&mut self, object: ObjectId, kind: u16, commands: Group<'_>, cx: &mut Context<'_>) {
+        for command in commands {
+            let run = command.header.callback;
+            match kind {
+                STAGE => self.stage(command, cx),
+                SCAN => self.scan(command, cx),
+                COMMIT => self.commit(&shared::<Commit>(command), object),
+                ABORT => self.abort(object, StatementId(command.header.callback)),
+                DROP => self.drop_object(&command.header, cx),
+                INTERN => self.intern(command, cx),
+                INTERNED => self.interned(command, cx),
+                CREDIT => {
+                    if let Some(riding) = self.runs.get_mut(&run) {
+                        riding.credits += command.words[0] as u32;
+                        cx.resume(riding.task);
+                    }
+                }
+                HELP | CANCEL => {
+                    if let Some(riding) = self.runs.get(&run) {
+                        cx.resume(riding.task);
+                    }
+                }
+                other => unreachable!("no session and no AEU sends kind {other} to an AEU"),
+            }
+        }
+    }
+
+    fn run(&mut self, task: &mut Task, cx: &mut Context<'_>) -> Slice {
+        match task {
+            Task::Scan(scan) => scan.slice(self, cx),
+            Task::Stage(stage) => stage.slice(self, cx),
+        }
+    }
+
+    fn idle(&mut self, _cx: &mut Context<'_>) -> bool {
+        false
+    }
+
+    fn panicked(&mut self, what: Panicked<'_, Task>, message: &str, cx: &mut Context<'_>) {
+        match what {
+            Panicked::Task { task, .. } => match task {
+                Task::Scan(mut scan) => {
+                    let error = FragmentError::Panicked {
+                        worker: self.aeu.to_string(),
+                        object: scan.object(),
+                        message: message.to_owned(),
+                    };
+                    scan.fail(error, self, cx);
+                }
+                Task::Stage(mut stage) => stage.panicked(message, self, cx),
+            },
+            Panicked::Group { headers, .. } => {
+                for header in headers {
+                    let callback = header.callback;
+                    let reply = self::header(PANICKED, header.object, cx.endpoint(), callback);
+                    let message = Parcel::owned(message.to_owned());
+                    cx.send(header.sender, reply, &[], Some(message));
+                }
+            }
+            Panicked::Idle => {}
+        }
+    }
+}
+
+fn owned<T: 'static>(command: Command<'_>) -> Box<T> {
+    let parcel = command.parcel.and_then(|parcel| parcel.into_owned().ok());
+    parcel.expect("the kind says what is in the parcel")
+}
+
+fn shared<T: Send + Sync + 'static>(command: Command<'_>) -> Arc<T> {
+    let parcel = command.parcel.and_then(|parcel| parcel.into_shared().ok());
+    parcel.expect("the kind says what is in the parcel")
+}

@@ -1,0 +1,120 @@
+//! What one AEU owns of one data object.
+
+use crate::object::DataObject;
+use crate::statistics::Tally;
+use eris_column::{Dictionary, Home};
+use eris_store::{ChunkView, Encoder, Segment, StoreError};
+use eris_types::{AeuId, SegmentId, StatementId, Timestamp};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A segment takes no more rows once it has so many sealed chunks (four million rows): what is moved or re-coded in one
+/// piece should take milliseconds.
+const SEGMENT_CHUNKS: usize = 64;
+
+/// A commit of at least so many rows to the append buffer is encoded at once; fewer are left for the next reader.
+const SETTLE_ROWS: u64 = 1024;
+
+/// Segment numbers, unique in the process. Only ever incremented.
+static NEXT_SEGMENT: AtomicU64 = AtomicU64::new(1);
+
+pub(crate) struct Partition {
+    pub object: Arc<DataObject>,
+    owner: AeuId,
+    /// In the order in which they were opened; the last one takes new rows.
+    segments: Vec<Segment>,
+    /// This AEU's replicas of the column dictionaries; `None` where text is stored as it is.
+    dictionaries: Vec<Option<Dictionary>>,
+    tally: Tally,
+    /// The chunk that the shared pass has come to, and how many fragments take part in it.
+    pass: usize,
+    riders: usize,
+}
+
+impl Partition {
+    pub fn new(object: Arc<DataObject>, owner: AeuId) -> Self {
+        Partition {
+            dictionaries: object.dictionaries(),
+            object,
+            owner,
+            segments: Vec::new(),
+            tally: Tally::default(),
+            pass: 0,
+            riders: 0,
+        }
+    }
+
+    pub fn dictionaries(&self) -> &[Option<Dictionary>] {
+        &self.dictionaries
+    }
+
+    pub fn set_dictionary(&mut self, column: usize, dictionary: Option<Dictionary>) {
+        self.dictionaries[column] = dictionary;
+    }
+
+    pub fn stage(&mut self, statement: StatementId, rows: Encoder) {
+        if (self.segments.last()).is_none_or(|last| last.sealed_chunks() >= SEGMENT_CHUNKS) {
+            let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
+            self.segments.push(Segment::new(id));
+        }
+        let open = self.segments.last_mut().expect("opened above");
+        open.stage(statement, rows);
+    }
+
+    pub fn commit(&mut self, statement: StatementId, at: Timestamp, home: Home<'_>) {
+        let segments = self.segments.iter_mut();
+        let rows: u64 = segments.map(|segment| segment.commit(statement, at)).sum();
+        if rows >= SETTLE_ROWS {
+            // Short of memory, the rows wait in the append buffer; a reader that needs them encoded will be told.
+            let _ = self.settle(home);
+        }
+        self.tell_planners();
+    }
+
+    pub fn abort(&mut self, statement: StatementId) {
+        for segment in &mut self.segments {
+            segment.abort(statement);
+        }
+    }
+
+    fn settle(&mut self, home: Home<'_>) -> Result<(), StoreError> {
+        for segment in &mut self.segments {
+            segment.settle(&self.dictionaries, home)?;
+        }
+        Ok(())
+    }
+
+    fn tell_planners(&mut self) {
+        let columns = self.object.schema.fields().len();
+        let statistics = self.tally.of(&self.segments, columns);
+        self.object.set_partition_statistics(self.owner, statistics);
+    }
+
+    /// All committed rows, frozen.
+    pub fn view(&mut self, home: Home<'_>) -> Result<Vec<ChunkView>, StoreError> {
+        let mut views = Vec::new();
+        for segment in &mut self.segments {
+            views.extend(segment.view(&self.dictionaries, home)?);
+        }
+        Ok(views)
+    }
+
+    /// A fragment joins the pass; returns the chunk to begin with. Alone it begins at the front.
+    pub fn board(&mut self) -> usize {
+        self.riders += 1;
+        if self.riders == 1 {
+            self.pass = 0;
+        }
+        self.pass
+    }
+
+    /// The pass has come to `chunk`.
+    pub fn advance(&mut self, chunk: usize) {
+        self.pass = chunk;
+    }
+
+    /// A fragment has left the pass.
+    pub fn alight(&mut self) {
+        self.riders -= 1;
+    }
+}

@@ -1,0 +1,108 @@
+//! The engine's commands: kinds, parcels and who answers what.
+//!
+//! ```text
+//! session ── STAGE ──▶ owner        ◀── STAGED | REFUSED ──       (callback: the statement)
+//!         ── COMMIT | ABORT | DROP ▶                              (commit is answered by the sequencer, drop by DROPPED)
+//!         ── SCAN ──▶ participants  ◀── BATCH* · END ──           (callback: the run)
+//!         ── CREDIT | CANCEL ▶
+//! owner   ── INTERN ──▶ dictionary owner  ◀── INTERNED ──         (callback: the waiting stage)
+//! owner   ── HELP ──▶ idle participant                            (callback: the run)
+//! ```
+//!
+//! Ranks only ascend on the way from a request to what it causes: STAGE is client work, SCAN, DROP and INTERN are scan
+//! work, answers are replies, everything that must never wait is control.
+
+use crate::object::DataObject;
+use crate::sequencer::Sequencer;
+use arrow_array::RecordBatch;
+use eris_column::Dictionary;
+use eris_route::{Endpoint, Header, Rank};
+use eris_types::{ObjectId, StatementId, Timestamp};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+pub(crate) const STAGE: u16 = 1;
+pub(crate) const COMMIT: u16 = 2;
+pub(crate) const ABORT: u16 = 3;
+pub(crate) const DROP: u16 = 4;
+pub(crate) const SCAN: u16 = 5;
+pub(crate) const HELP: u16 = 6;
+pub(crate) const CREDIT: u16 = 7;
+pub(crate) const CANCEL: u16 = 8;
+pub(crate) const INTERN: u16 = 9;
+pub(crate) const INTERNED: u16 = 10;
+
+pub(crate) const STAGED: u16 = 32;
+pub(crate) const REFUSED: u16 = 33;
+pub(crate) const DROPPED: u16 = 34;
+pub(crate) const BATCH: u16 = 35;
+pub(crate) const END: u16 = 36;
+/// The owner panicked over a group of commands; each of them is answered with this.
+pub(crate) const PANICKED: u16 = 37;
+
+/// A header of the rank that belongs to its kind.
+pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
+    let rank = match kind {
+        STAGE => Rank::Client,
+        SCAN | DROP | INTERN => Rank::Scan,
+        STAGED | REFUSED | DROPPED | BATCH | END | INTERNED => Rank::Reply,
+        _ => Rank::Control,
+    };
+    Header {
+        kind,
+        rank,
+        object,
+        sender,
+        callback,
+    }
+}
+
+/// A statement that writes, as far as its owners must know.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    pub id: StatementId,
+    /// Set by the session that gave it up, before it sends ABORT; read by owners before they stage. An ABORT may overtake a
+    /// STAGE, which must then find this. Release and acquire, though the flag alone carries all there is to know.
+    pub aborted: AtomicBool,
+}
+
+/// STAGE: rows to be kept until their statement commits. Together at most a chunk.
+pub(crate) struct Stage {
+    pub object: Arc<DataObject>,
+    pub statement: Arc<Statement>,
+    pub batches: Vec<RecordBatch>,
+}
+
+/// COMMIT: shared by all owners; the last one finishes the timestamp, whether or not the session still waits.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    pub statement: StatementId,
+    pub at: Timestamp,
+    pub sequencer: Arc<Sequencer>,
+    /// Owners that have not committed yet. Each decrements it once; acquire-release, so that the last one has seen all.
+    pub open: AtomicUsize,
+}
+
+impl Commit {
+    /// One owner is done.
+    pub fn done(&self) {
+        if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.sequencer.finish(self.at);
+        }
+    }
+}
+
+/// INTERN: text that the dictionary may not have.
+pub(crate) struct Intern {
+    pub object: Arc<DataObject>,
+    pub column: usize,
+    pub values: Vec<String>,
+    /// The rows among which these values were found.
+    pub rows: usize,
+}
+
+/// INTERNED: the newest dictionary, or `None` if the column's text is stored as it is from now on.
+pub(crate) struct Interned {
+    pub column: usize,
+    pub dictionary: Option<Dictionary>,
+}

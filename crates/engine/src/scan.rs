@@ -1,0 +1,285 @@
+//! A fragment at one AEU: a task that takes one chunk per slice.
+//!
+//! ```text
+//! start ──publish the ticket──▶ claiming ──nothing left──▶ draining ──all batches sent──▶ END
+//!                                 │    ▲                     │   ▲
+//!                    no credit or ▼    │ CREDIT, HELP        ▼   │ CREDIT
+//!                    no ticket yet  suspended               suspended
+//! ```
+//!
+//! Tasks take turns, one slice each. Fragments on the same data object start where the others are, so the slices of one turn
+//! work on the same chunk: it comes from memory once for all of them (scan sharing, ERIS paper, Section 3.1). A fragment
+//! without credit is suspended and thereby leaves the pass; its cursor stays where it is.
+
+use crate::owner::{Context, Owner};
+use crate::protocol::*;
+use crate::run::{Help, Run, Ticket};
+use arrow_array::RecordBatch;
+use eris_aeu::Slice;
+use eris_exec::{Partial, Work};
+use eris_fragment::{FragmentError, WorkerReport};
+use eris_numa::{Reservation, Topology};
+use eris_route::Parcel;
+use eris_store::ChunkView;
+use eris_types::{AeuId, ObjectId};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Memory of groups and buffered rows is reserved in steps of so many bytes.
+const RESERVE_STEP: u64 = 1 << 20;
+
+pub(crate) struct ScanTask {
+    run: Arc<Run>,
+    share: usize,
+    /// The other shares, nearest node first.
+    others: Vec<usize>,
+    /// What was aggregated or buffered so far; `None` once it is finished.
+    partial: Option<Partial>,
+    /// What `partial` may take of the budget.
+    reserved: Vec<Reservation>,
+    reserved_bytes: u64,
+    /// Batches that wait for credit.
+    outgoing: VecDeque<RecordBatch>,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Starting,
+    Claiming,
+    Draining,
+    Over,
+}
+
+impl ScanTask {
+    pub fn new(run: Arc<Run>, aeu: AeuId, topology: &Topology) -> Self {
+        let share = run.share_of(aeu);
+        let distances = &topology.nodes()[topology.node_of(aeu).index()].distances;
+        let mut others: Vec<usize> = (0..run.shares.len()).filter(|&o| o != share).collect();
+        let count = run.shares.len();
+        // Helpers of one distance begin with different tickets.
+        others.sort_by_key(|&other| {
+            let node = topology.node_of(run.shares[other].aeu).index();
+            (distances[node], (other + count - share) % count)
+        });
+        ScanTask {
+            partial: Some(run.program.start()),
+            run,
+            share,
+            others,
+            reserved: Vec::new(),
+            reserved_bytes: 0,
+            outgoing: VecDeque::new(),
+            state: State::Starting,
+        }
+    }
+
+    /// The data object that is scanned.
+    pub fn object(&self) -> ObjectId {
+        self.run.object.id
+    }
+
+    pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        let began = Instant::now();
+        let lane = self.run.shares[self.share].lane;
+        let slice = if self.run.is_dropped(lane) {
+            self.leave(owner, cx)
+        } else if let Some(error) = self.run.failure().cloned() {
+            self.fail(error, owner, cx)
+        } else {
+            match self.advance(owner, cx) {
+                Ok(slice) => slice,
+                Err(error) => self.fail(error, owner, cx),
+            }
+        };
+        self.report(|report| report.busy += began.elapsed());
+        slice
+    }
+
+    fn advance(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
+        if self.state != State::Starting && !self.send(owner, cx) {
+            return Ok(Slice::Suspend);
+        }
+        match self.state {
+            State::Starting => self.start(owner, cx),
+            State::Claiming => self.claim(owner, cx),
+            State::Draining | State::Over => Ok(self.end(Ok(()), owner, cx)),
+        }
+    }
+
+    /// Publishes the ticket of this AEU's partition.
+    fn start(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
+        let object = self.run.object.clone();
+        if object.is_dropped() {
+            return Err(FragmentError::NoSuchObject(object.id));
+        }
+        let (partition, home) = owner.partition(&object);
+        let views = (partition.view(home))
+            .map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
+        let ticket = Ticket::new(views, partition.board());
+        let willing = self.run.publish(self.share, ticket).collect();
+        owner.call_for_help(&self.run, willing, cx);
+        self.state = State::Claiming;
+        Ok(Slice::Again)
+    }
+
+    /// Works on one chunk.
+    fn claim(&mut self, owner: &mut Owner, cx: &Context<'_>) -> Result<Slice, FragmentError> {
+        let run = self.run.clone();
+        if run.is_satisfied() {
+            return self.finish(owner);
+        }
+        let own = run.ticket(self.share).expect("published at the start");
+        if let Some((position, view)) = own.claim() {
+            if let Some(partition) = owner.existing(run.object.id) {
+                partition.advance(position);
+            }
+            self.work(view, false, owner, cx)?;
+            return Ok(Slice::Again);
+        }
+        match run.help(self.share, &self.others) {
+            Help::Claimed(view) => {
+                self.work(view, true, owner, cx)?;
+                Ok(Slice::Again)
+            }
+            Help::Later => Ok(Slice::Suspend),
+            Help::Nothing => self.finish(owner),
+        }
+    }
+
+    fn work(
+        &mut self,
+        view: &ChunkView,
+        helping: bool,
+        owner: &mut Owner,
+        cx: &Context<'_>,
+    ) -> Result<(), FragmentError> {
+        self.run.object.trip();
+        let partial = self.partial.as_mut().expect("not finished while claiming");
+        let mut work = Work::default();
+        let batch = self.run.program.run(view, partial, &mut work)?;
+        let bytes = partial.bytes();
+        self.report(|report| {
+            report.chunks += work.chunks;
+            report.chunks_skipped += work.chunks_skipped;
+            report.chunks_helped += u64::from(helping);
+            report.rows_scanned += work.rows_scanned;
+            report.rows_passed += work.rows_passed;
+            report.bytes += work.bytes;
+        });
+        let counters = cx.counters();
+        counters.chunks_scanned.add(work.chunks);
+        counters.chunks_skipped.add(work.chunks_skipped);
+        counters.chunks_helped.add(u64::from(helping));
+        counters.rows_scanned.add(work.rows_scanned);
+        counters.bytes_scanned.add(work.bytes);
+        self.reserve(bytes, owner)?;
+        if let Some(batch) = batch {
+            self.emit(batch);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, owner: &mut Owner) -> Result<Slice, FragmentError> {
+        if let Some(partial) = self.partial.take() {
+            for batch in self.run.program.finish(partial)? {
+                self.emit(batch);
+            }
+            self.reserved.clear();
+            self.alight(owner);
+        }
+        self.state = State::Draining;
+        Ok(Slice::Again)
+    }
+
+    fn emit(&mut self, batch: RecordBatch) {
+        if batch.num_rows() > 0 {
+            self.run.count_sent(batch.num_rows());
+            self.report(|report| report.rows_sent += batch.num_rows() as u64);
+            self.outgoing.push_back(batch);
+        }
+    }
+
+    /// Sends what there is credit for; says whether that was all.
+    fn send(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> bool {
+        let Some(riding) = owner.runs.get_mut(&self.run.id) else {
+            return true;
+        };
+        let endpoint = self.run.lanes[self.run.shares[self.share].lane].endpoint;
+        while riding.credits > 0
+            && let Some(batch) = self.outgoing.pop_front()
+        {
+            riding.credits -= 1;
+            let header = header(BATCH, self.run.object.id, cx.endpoint(), self.run.id);
+            cx.send(endpoint, header, &[], Some(Parcel::owned(batch)));
+        }
+        self.outgoing.is_empty()
+    }
+
+    fn reserve(&mut self, bytes: usize, owner: &Owner) -> Result<(), FragmentError> {
+        while bytes as u64 > self.reserved_bytes {
+            let step = owner.budget.try_reserve(RESERVE_STEP);
+            let step = step.map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
+            self.reserved.push(step);
+            self.reserved_bytes += RESERVE_STEP;
+        }
+        Ok(())
+    }
+
+    /// Fails the fragment for everybody and tells this lane.
+    pub fn fail(
+        &mut self,
+        error: FragmentError,
+        owner: &mut Owner,
+        cx: &mut Context<'_>,
+    ) -> Slice {
+        self.run.fail(error.clone());
+        let willing = self.run.wake().collect();
+        owner.call_for_help(&self.run, willing, cx);
+        self.end(Err(error), owner, cx)
+    }
+
+    fn end(
+        &mut self,
+        result: Result<(), FragmentError>,
+        owner: &mut Owner,
+        cx: &mut Context<'_>,
+    ) -> Slice {
+        if self.state != State::Over {
+            let endpoint = self.run.lanes[self.run.shares[self.share].lane].endpoint;
+            let header = header(END, self.run.object.id, cx.endpoint(), self.run.id);
+            cx.send(endpoint, header, &[], Some(Parcel::owned(result)));
+        }
+        self.leave(owner, cx)
+    }
+
+    /// Gives everything up. Those who wait for this AEU's ticket must not wait for ever.
+    fn leave(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        if self.state == State::Starting {
+            let nothing = Ticket::new(Vec::new(), 0);
+            if self.run.ticket(self.share).is_none() {
+                let willing = self.run.publish(self.share, nothing).collect();
+                owner.call_for_help(&self.run, willing, cx);
+            }
+        } else if self.partial.take().is_some() {
+            self.alight(owner);
+        }
+        self.state = State::Over;
+        self.outgoing.clear();
+        self.reserved.clear();
+        owner.runs.remove(&self.run.id);
+        Slice::Done
+    }
+
+    fn alight(&self, owner: &mut Owner) {
+        if let Some(partition) = owner.existing(self.run.object.id) {
+            partition.alight();
+        }
+    }
+
+    fn report(&self, change: impl FnOnce(&mut WorkerReport)) {
+        let report = &self.run.shares[self.share].report;
+        change(&mut report.lock().expect("nothing panics under this lock"));
+    }
+}

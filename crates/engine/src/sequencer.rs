@@ -1,0 +1,136 @@
+//! Commit order: timestamps are drawn here and become visible in order.
+//!
+//! ```text
+//!            visible            next
+//!               │                │
+//!  …  t5  t6   t7   t8   t9   t10 ▼        t7 is the newest snapshot; t9 has finished but waits for t8
+//!  ──────────────┤  open done open
+//! ```
+//!
+//! A writer draws a timestamp once all its rows are staged, has them stamped by their owners, and then finishes it. Readers
+//! take [`Sequencer::visible`] as their snapshot, so whoever sees a write sees every earlier one.
+
+use eris_types::Timestamp;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::task::Waker;
+
+/// How many timestamps may be open at a time.
+const OPEN: u64 = 4096;
+
+/// Draws timestamps and publishes them in order.
+#[derive(Debug)]
+pub(crate) struct Sequencer {
+    /// The next timestamp to be drawn. Written by every writer through compare-and-swap.
+    next: AtomicU64,
+    /// The newest timestamp up to which all have finished. Advanced by whoever finds that it can be.
+    visible: AtomicU64,
+    /// Slot `t % OPEN` holds `t` once `t` has finished. Storing a slot and then reading its neighbour, by two writers at a
+    /// time, must not let both miss the other's store: hence sequential consistency throughout.
+    finished: Box<[AtomicU64]>,
+    /// Writers that wait until their timestamp is visible.
+    waiting: Mutex<Vec<(Timestamp, Waker)>>,
+}
+
+impl Sequencer {
+    pub fn new() -> Self {
+        Sequencer {
+            next: AtomicU64::new(1),
+            visible: AtomicU64::new(0),
+            finished: (0..OPEN).map(|_| AtomicU64::new(0)).collect(),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// The newest snapshot.
+    pub fn visible(&self) -> Timestamp {
+        Timestamp(self.visible.load(SeqCst))
+    }
+
+    /// Draws a timestamp, which must be finished by all means; `None` while too many are open.
+    pub fn draw(&self) -> Option<Timestamp> {
+        let drawn = self.next.fetch_update(SeqCst, SeqCst, |next| {
+            (next - self.visible.load(SeqCst) <= OPEN).then_some(next + 1)
+        });
+        drawn.ok().map(Timestamp)
+    }
+
+    /// Says that the writes of `drawn` are complete (or given up) everywhere.
+    pub fn finish(&self, drawn: Timestamp) {
+        self.finished[(drawn.0 % OPEN) as usize].store(drawn.0, SeqCst);
+        loop {
+            let visible = self.visible.load(SeqCst);
+            let following = visible + 1;
+            if self.finished[(following % OPEN) as usize].load(SeqCst) != following {
+                break;
+            }
+            // A failure means that somebody else advanced it; the loop looks again from there.
+            let _ = self
+                .visible
+                .compare_exchange(visible, following, SeqCst, SeqCst);
+        }
+        let visible = self.visible();
+        let mut waiting = self.waiting.lock().expect("nothing panics under this lock");
+        waiting.retain(|(timestamp, waker)| {
+            let wait = *timestamp > visible;
+            if !wait {
+                waker.wake_by_ref();
+            }
+            wait
+        });
+    }
+
+    /// Whether `timestamp` is visible; if not, `waker` is woken once it is.
+    pub fn poll_visible(&self, timestamp: Timestamp, waker: &Waker) -> bool {
+        if timestamp <= self.visible() {
+            return true;
+        }
+        let mut waiting = self.waiting.lock().expect("nothing panics under this lock");
+        waiting.push((timestamp, waker.clone()));
+        // It may have become visible before the waker was in the list.
+        timestamp <= self.visible()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_become_visible_in_order() {
+        let sequencer = Sequencer::new();
+        let drawn: Vec<Timestamp> = (0..3).map(|_| sequencer.draw().unwrap()).collect();
+        assert_eq!(sequencer.visible(), Timestamp::ZERO);
+        sequencer.finish(drawn[1]);
+        assert_eq!(sequencer.visible(), Timestamp::ZERO);
+        sequencer.finish(drawn[0]);
+        assert_eq!(sequencer.visible(), drawn[1]);
+        sequencer.finish(drawn[2]);
+        assert_eq!(sequencer.visible(), drawn[2]);
+    }
+
+    #[test]
+    fn only_so_many_timestamps_are_open() {
+        let sequencer = Sequencer::new();
+        let drawn: Vec<_> = (0..OPEN).map(|_| sequencer.draw().unwrap()).collect();
+        assert_eq!(sequencer.draw(), None);
+        sequencer.finish(drawn[0]);
+        assert!(sequencer.draw().is_some());
+    }
+
+    #[test]
+    fn threads_that_finish_at_a_time_leave_none_behind() {
+        let sequencer = Sequencer::new();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        let drawn = sequencer.draw().expect("four are open at most");
+                        sequencer.finish(drawn);
+                    }
+                });
+            }
+        });
+        assert_eq!(sequencer.visible(), Timestamp(80_000));
+    }
+}

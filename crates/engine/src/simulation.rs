@@ -1,0 +1,242 @@
+//! The whole engine in one thread under a seeded schedule: AEUs that step, statements that are polled, panics, given-up
+//! statements and dropped streams, and a history that must add up.
+//!
+//! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulation`. `ERIS_SEEDS` sets how many seeds
+//! are tried.
+
+use crate::engine::{Engine, owner};
+use crate::{EngineError, Partitioning};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Int64Array, RecordBatch, StringViewArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use eris_aeu::{Faults, Random, Simulation, Turn};
+use eris_fragment::*;
+use eris_numa::{HugePages, Memory, Topology};
+use eris_route::{BufferSizes, Port};
+use eris_types::{ColumnId, ObjectId};
+use futures::StreamExt;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// What is known of a statement that writes: every row has the statement's number as its key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    /// Readers see all of its rows or none.
+    Open,
+    /// Whoever starts now sees it.
+    Committed,
+    /// Nobody ever sees it.
+    Lost,
+}
+
+#[derive(Debug)]
+struct Written {
+    rows: i64,
+    fate: Fate,
+}
+
+/// Statements by number.
+type History = Rc<RefCell<BTreeMap<i64, Written>>>;
+
+struct Client {
+    engine: Engine,
+    object: ObjectId,
+    history: History,
+    random: Random,
+    topology: usize,
+}
+
+fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new("statement", DataType::Int64, false),
+        Field::new("text", DataType::Utf8View, true),
+    ]))
+}
+
+fn rows(statement: i64, count: usize) -> RecordBatch {
+    let numbers = Int64Array::from_value(statement, count);
+    let texts = (0..count).map(|row| (row % 7 != 0).then(|| format!("text of row {}", row % 23)));
+    let texts = StringViewArray::from_iter(texts);
+    RecordBatch::try_new(schema(), vec![Arc::new(numbers), Arc::new(texts)]).unwrap()
+}
+
+impl Client {
+    async fn statements(mut self) {
+        for _ in 0..6 {
+            match self.random.below(10) {
+                0..4 => self.write().await,
+                4 => self.read_a_little().await,
+                _ => self.read().await,
+            }
+        }
+    }
+
+    async fn write(&mut self) {
+        let number = self.history.borrow().len() as i64;
+        let count = match self.random.below(24) {
+            0 => 150_000,
+            1..4 => 2_000,
+            _ => 1 + self.random.below(40),
+        };
+        let written = Written {
+            rows: count as i64,
+            fate: Fate::Open,
+        };
+        self.history.borrow_mut().insert(number, written);
+        let give_up = self.random.one_in(4);
+        let fate = match self.try_write(number, count, give_up).await {
+            Ok(()) if !give_up => Fate::Committed,
+            Ok(()) | Err(EngineError::Panicked { .. }) => Fate::Lost,
+            Err(other) => panic!("{other}"),
+        };
+        self.history.borrow_mut().get_mut(&number).unwrap().fate = fate;
+    }
+
+    async fn try_write(&self, number: i64, count: usize, give_up: bool) -> Result<(), EngineError> {
+        let mut writer = self.engine.writer(self.object)?;
+        writer.append(rows(number, count)).await?;
+        if !give_up {
+            assert_eq!(writer.commit().await?, count as u64);
+        }
+        Ok(())
+    }
+
+    fn fragment(&self, output: Output) -> Arc<Fragment> {
+        Arc::new(Fragment {
+            object: self.object,
+            snapshot: self.engine.snapshot(),
+            columns: vec![ColumnId(0), ColumnId(1)],
+            filter: Vec::new(),
+            probes: Vec::new(),
+            output,
+        })
+    }
+
+    /// Counts every statement's rows and compares with what was known before and is known after.
+    async fn read(&mut self) {
+        let known: BTreeMap<i64, Fate> = {
+            let history = self.history.borrow();
+            history.iter().map(|(number, written)| (*number, written.fate)).collect()
+        };
+        let count = Aggregate {
+            function: AggregateFunction::Count,
+            input: None,
+            filter: None,
+            state: Type::Int64,
+        };
+        let fragment = self.fragment(Output::Groups {
+            keys: vec![Expr::Column(0)],
+            aggregates: vec![count],
+        });
+        let lanes = 1 + self.random.below(self.topology);
+        let execution = self.engine.execute(fragment, lanes).unwrap();
+        let mut seen: BTreeMap<i64, i64> = BTreeMap::new();
+        let mut batches = futures::stream::select_all(execution.lanes);
+        while let Some(batch) = batches.next().await {
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(FragmentError::Panicked { .. }) => return,
+                Err(other) => panic!("{other}"),
+            };
+            let keys = batch.column(0).as_primitive::<Int64Type>().values();
+            let counts = batch.column(1).as_primitive::<Int64Type>().values();
+            for (key, count) in keys.iter().zip(counts) {
+                *seen.entry(*key).or_default() += count;
+            }
+        }
+        let history = self.history.borrow();
+        for (number, count) in &seen {
+            assert_eq!(*count, history[number].rows, "part of statement {number} is visible");
+            assert_ne!(known.get(number), Some(&Fate::Lost), "statement {number} was lost");
+        }
+        for (number, fate) in known {
+            let visible = seen.contains_key(&number);
+            assert!(fate != Fate::Committed || visible, "statement {number} is missing");
+        }
+    }
+
+    /// Takes a batch at most and goes away.
+    async fn read_a_little(&mut self) {
+        let columns = vec![Expr::Column(1), Expr::Column(0)];
+        let fragment = self.fragment(Output::Rows { columns, limit: None });
+        let mut execution = self.engine.execute(fragment, 2).unwrap();
+        if self.random.one_in(2) {
+            let _ = execution.lanes[0].next().await;
+        }
+    }
+}
+
+/// Polls a client once per turn.
+struct Polled(Pin<Box<dyn Future<Output = ()>>>);
+
+impl eris_aeu::Script for Polled {
+    fn turn(&mut self, _: &mut Port, _: &mut Random) -> Turn {
+        match self.0.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(()) => Turn::Done,
+            Poll::Pending => Turn::More,
+        }
+    }
+}
+
+fn simulate(seed: u64) {
+    let mut random = Random::new(seed);
+    let (nodes, cores) = [(1, 1), (1, 2), (2, 2), (4, 2)][random.below(4)];
+    let topology = Arc::new(Topology::fake(nodes, cores));
+    let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
+    let faults = Faults {
+        group_panics: 0,
+        slice_panics: if random.one_in(2) { 60 } else { 0 },
+        partial_flushes: 3,
+        few_slices: 3,
+    };
+    let sizes = BufferSizes::default();
+    let handler = |aeu| owner(aeu, &topology, &memory);
+    let mut simulation = Simulation::new(seed, &topology, sizes, faults, handler);
+    let router = simulation.router().clone();
+    let engine = Engine::assemble(topology.clone(), memory.clone(), router, None);
+    let partitioning = match random.below(3) {
+        0 => Partitioning::Range(ColumnId(0)),
+        _ => Partitioning::Size,
+    };
+    let object = engine.create("t", schema(), partitioning).unwrap();
+    let history = History::default();
+    for _ in 0..1 + random.below(4) {
+        let client = Client {
+            engine: engine.clone(),
+            object,
+            history: history.clone(),
+            random: Random::new(random.bits()),
+            topology: topology.aeus().len(),
+        };
+        let script = Polled(Box::pin(client.statements()));
+        simulation.session(script).unwrap();
+    }
+    simulation.run(5_000_000);
+    assert_eq!(simulation.tasks(), 0, "tasks are left over");
+    let dropping = engine.clone();
+    let script = Polled(Box::pin(async move { dropping.drop(object).await.unwrap() }));
+    simulation.session(script).unwrap();
+    simulation.run(100_000);
+    let left: Vec<_> = memory.usage().into_iter().filter(|usage| usage.bytes > 0).collect();
+    assert!(left.is_empty(), "memory is left over: {left:?}");
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let value = std::env::var(variable).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{variable}={value} is no number")))
+}
+
+#[test]
+fn histories_add_up_whatever_the_schedule() {
+    if let Some(seed) = number("ERIS_SEED") {
+        return simulate(seed);
+    }
+    for seed in 0..number("ERIS_SEEDS").unwrap_or(200) {
+        simulate(seed);
+    }
+}

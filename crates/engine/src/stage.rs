@@ -1,0 +1,160 @@
+//! Rows on their way into a partition: get codes, encode column by column, stage.
+//!
+//! ```text
+//! asking ──(a column has unknown text)──▶ suspended ──INTERNED──▶ asking
+//!    └────(all known)──▶ encoding, one column per slice ──▶ staged, STAGED sent
+//! ```
+
+use crate::object::DataObject;
+use crate::owner::{Context, Owner};
+use crate::protocol::*;
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_select::concat::concat_batches;
+use eris_aeu::Slice;
+use eris_column::Dictionary;
+use eris_route::{Endpoint, Parcel};
+use eris_store::Encoder;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::error::EngineError;
+
+pub(crate) struct StageTask {
+    object: Arc<DataObject>,
+    statement: Arc<Statement>,
+    /// This stage's entry in [`Owner::stages`].
+    number: u64,
+    session: Endpoint,
+    phase: Phase,
+}
+
+enum Phase {
+    Arrived(Vec<RecordBatch>),
+    Asking(RecordBatch),
+    Encoding(Encoder),
+    Over,
+}
+
+impl StageTask {
+    pub fn new(stage: Stage, number: u64, session: Endpoint) -> Self {
+        StageTask {
+            object: stage.object,
+            statement: stage.statement,
+            number,
+            session,
+            phase: Phase::Arrived(stage.batches),
+        }
+    }
+
+    pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        if self.statement.aborted.load(Ordering::Acquire) {
+            return self.end(owner);
+        }
+        if self.object.is_dropped() {
+            let error = EngineError::NoSuchObject(self.object.id);
+            return self.refuse(error, owner, cx);
+        }
+        match self.advance(owner, cx) {
+            Ok(slice) => slice,
+            Err(error) => self.refuse(error, owner, cx),
+        }
+    }
+
+    fn advance(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, EngineError> {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Arrived(batches) => {
+                let rows = concat_batches(&self.object.schema, &batches)
+                    .map_err(|error| self.store_error(error.to_string()))?;
+                self.phase = Phase::Asking(rows);
+                Ok(Slice::Again)
+            }
+            Phase::Asking(rows) => {
+                if self.ask(&rows, owner, cx) {
+                    self.phase = Phase::Asking(rows);
+                    return Ok(Slice::Suspend);
+                }
+                self.phase = Phase::Encoding(Encoder::new(rows));
+                Ok(Slice::Again)
+            }
+            Phase::Encoding(mut encoder) if !encoder.is_done() => {
+                let (partition, home) = owner.partition(&self.object);
+                (encoder.step(partition.dictionaries(), home))
+                    .map_err(|error| self.store_error(error.to_string()))?;
+                self.phase = Phase::Encoding(encoder);
+                Ok(Slice::Again)
+            }
+            Phase::Encoding(encoder) => {
+                let (partition, _) = owner.partition(&self.object);
+                partition.stage(self.statement.id, encoder);
+                let reply = header(STAGED, self.object.id, cx.endpoint(), self.statement.id.0);
+                cx.send(self.session, reply, &[], None);
+                Ok(self.end(owner))
+            }
+            Phase::Over => Ok(Slice::Done),
+        }
+    }
+
+    /// Asks the dictionaries' owners for codes of unknown text; says whether there was any.
+    fn ask(&self, rows: &RecordBatch, owner: &mut Owner, cx: &mut Context<'_>) -> bool {
+        let (partition, _) = owner.partition(&self.object);
+        let columns = partition.dictionaries().iter().zip(rows.columns());
+        let unknown: Vec<(usize, Vec<String>)> = columns
+            .enumerate()
+            .filter_map(|(column, (dictionary, array))| {
+                let missing = missing(dictionary.as_ref()?, array);
+                (!missing.is_empty()).then_some((column, missing))
+            })
+            .collect();
+        let asked = unknown.len();
+        for (column, values) in unknown {
+            let request = Intern {
+                object: self.object.clone(),
+                column,
+                values,
+                rows: rows.num_rows(),
+            };
+            let target = Endpoint::aeu(self.object.dictionary_owner(column));
+            let header = header(INTERN, self.object.id, cx.endpoint(), self.number);
+            cx.send(target, header, &[], Some(Parcel::owned(request)));
+        }
+        if let Some(waiting) = owner.stages.get_mut(&self.number) {
+            waiting.answers_due = asked;
+        }
+        asked > 0
+    }
+
+    /// A panic in a slice refuses the statement.
+    pub fn panicked(&mut self, message: &str, owner: &mut Owner, cx: &mut Context<'_>) {
+        let error = EngineError::Panicked {
+            worker: owner.aeu.to_string(),
+            table: self.object.name.clone(),
+            message: message.to_owned(),
+        };
+        self.refuse(error, owner, cx);
+    }
+
+    fn refuse(&mut self, error: EngineError, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        let reply = header(REFUSED, self.object.id, cx.endpoint(), self.statement.id.0);
+        cx.send(self.session, reply, &[], Some(Parcel::owned(error)));
+        self.end(owner)
+    }
+
+    fn end(&mut self, owner: &mut Owner) -> Slice {
+        self.phase = Phase::Over;
+        owner.stages.remove(&self.number);
+        Slice::Done
+    }
+
+    fn store_error(&self, reason: String) -> EngineError {
+        EngineError::Store {
+            table: self.object.name.clone(),
+            reason,
+        }
+    }
+}
+
+/// Text of `array` that the dictionary does not have.
+fn missing(dictionary: &Dictionary, array: &ArrayRef) -> Vec<String> {
+    dictionary.missing(array.as_string_view())
+}

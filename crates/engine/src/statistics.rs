@@ -1,0 +1,177 @@
+//! What planners may know of a data object.
+
+use arrow_schema::{DataType, SchemaRef};
+use eris_column::{ColumnChunk, ZoneRange, from_integer};
+use eris_fragment::{Scalar, Type, Value};
+use eris_store::Segment;
+use eris_types::Timestamp;
+
+/// A data object's size and values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ObjectStatistics {
+    /// Committed rows.
+    pub rows: u64,
+    /// Their bytes in memory, append buffers included.
+    pub bytes: u64,
+    /// The newest commit that is counted: exact for snapshots from here on until something else is committed.
+    pub newest: Timestamp,
+    /// Per column.
+    pub columns: Vec<ColumnStatistics>,
+}
+
+/// A column's values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ColumnStatistics {
+    /// NULLs; `None` while part of the rows is not encoded yet.
+    pub nulls: Option<u64>,
+    /// The least value, unless unknown, of text, or without any.
+    pub min: Option<Scalar>,
+    /// The greatest value, likewise.
+    pub max: Option<Scalar>,
+    /// Distinct values, where the column has a dictionary.
+    pub distinct: Option<u64>,
+}
+
+/// The share of one AEU.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PartitionStatistics {
+    pub rows: u64,
+    pub bytes: u64,
+    pub newest: Timestamp,
+    /// Per column; empty while there are no rows.
+    pub columns: Vec<ColumnSummary>,
+    /// Whether `columns` accounts for every row.
+    pub complete: bool,
+}
+
+/// NULLs and extremes of some column chunks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ColumnSummary {
+    pub nulls: u64,
+    /// None: no value yet, or none that has an order across chunks.
+    pub range: Option<ZoneRange>,
+}
+
+impl ColumnSummary {
+    fn add(&mut self, chunk: &ColumnChunk) {
+        let zone = chunk.zone();
+        self.merge(zone.nulls as u64, &zone.range);
+    }
+
+    fn merge(&mut self, nulls: u64, range: &ZoneRange) {
+        use ZoneRange::{Float, Integer, Wide};
+        self.nulls += nulls;
+        self.range = match (self.range.take(), range) {
+            (None, Integer(..) | Float(..) | Wide(..)) => Some(range.clone()),
+            (Some(Integer(a, b)), Integer(c, d)) => Some(Integer(a.min(*c), b.max(*d))),
+            (Some(Float(a, b)), Float(c, d)) => Some(Float(a.min(*c), b.max(*d))),
+            (Some(Wide(a, b)), Wide(c, d)) => Some(Wide(a.min(*c), b.max(*d))),
+            (known, _) => known,
+        };
+    }
+}
+
+/// Keeps a partition's statistics up to date: sealed chunks are looked at once, the append buffer each time.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Per segment, how many of its sealed chunks are in `sealed`.
+    counted: Vec<usize>,
+    sealed: Vec<ColumnSummary>,
+}
+
+impl Tally {
+    pub fn of(&mut self, segments: &[Segment], columns: usize) -> PartitionStatistics {
+        self.counted.resize(segments.len(), 0);
+        self.sealed.resize(columns, ColumnSummary::default());
+        for (segment, counted) in segments.iter().zip(&mut self.counted) {
+            for chunk in segment.sealed_since(*counted) {
+                for (summary, column) in self.sealed.iter_mut().zip(chunk.columns()) {
+                    summary.add(column);
+                }
+                *counted += 1;
+            }
+        }
+        let mut all = PartitionStatistics {
+            columns: self.sealed.clone(),
+            complete: true,
+            ..PartitionStatistics::default()
+        };
+        for segment in segments {
+            let statistics = segment.statistics();
+            all.rows += statistics.rows;
+            all.bytes += statistics.bytes;
+            all.newest = all.newest.max(statistics.newest);
+            let (chunks, complete) = segment.tail_chunks();
+            all.complete &= complete;
+            for chunk in chunks {
+                for (summary, column) in all.columns.iter_mut().zip(chunk.columns()) {
+                    summary.add(column);
+                }
+            }
+        }
+        all
+    }
+}
+
+/// The statistics of all partitions together; `distinct` as the dictionaries say.
+pub(crate) fn merge(
+    schema: &SchemaRef,
+    partitions: impl Iterator<Item = PartitionStatistics>,
+    distinct: impl Fn(usize) -> Option<u64>,
+) -> ObjectStatistics {
+    let mut all = ObjectStatistics::default();
+    let mut columns = vec![ColumnSummary::default(); schema.fields().len()];
+    let mut complete = true;
+    for partition in partitions {
+        all.rows += partition.rows;
+        all.bytes += partition.bytes;
+        all.newest = all.newest.max(partition.newest);
+        complete &= partition.complete || partition.rows == 0;
+        for (summary, other) in columns.iter_mut().zip(&partition.columns) {
+            summary.nulls += other.nulls;
+            if let Some(range) = &other.range {
+                summary.merge(0, range);
+            }
+        }
+    }
+    let fields = schema.fields().iter().enumerate();
+    all.columns = fields
+        .zip(columns)
+        .map(|((index, field), summary)| {
+            let range = summary.range.filter(|_| complete);
+            let (min, max) = match range.and_then(|range| extremes(field.data_type(), &range)) {
+                Some((min, max)) => (Some(min), Some(max)),
+                None => (None, None),
+            };
+            ColumnStatistics {
+                nulls: complete.then_some(summary.nulls),
+                min,
+                max,
+                distinct: distinct(index),
+            }
+        })
+        .collect();
+    all
+}
+
+fn extremes(data_type: &DataType, range: &ZoneRange) -> Option<(Scalar, Scalar)> {
+    let declared = Type::try_from(data_type).ok()?;
+    let scalar = |value: Value| Scalar {
+        data_type: declared.clone(),
+        value,
+    };
+    let integer = |value: i64| match data_type {
+        DataType::Boolean => scalar(Value::Boolean(value != 0)),
+        _ => scalar(Value::Integer(from_integer(data_type, value))),
+    };
+    match range {
+        ZoneRange::Integer(min, max) => Some((integer(*min), integer(*max))),
+        ZoneRange::Float(min, max) => {
+            Some((scalar(Value::Float(*min)), scalar(Value::Float(*max))))
+        }
+        ZoneRange::Wide(min, max) => {
+            Some((scalar(Value::Integer(*min)), scalar(Value::Integer(*max))))
+        }
+        _ => None,
+    }
+}

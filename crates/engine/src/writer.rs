@@ -1,0 +1,281 @@
+//! Writing rows: staged with their owners while they come, visible all at once or not at all.
+//!
+//! ```text
+//! append ─▶ collect a chunk's worth per target ─▶ STAGE to an AEU with few rows and few batches under way
+//! commit ─▶ wait for every STAGED ─▶ draw a timestamp ─▶ COMMIT to all owners ─▶ wait until it is visible
+//! drop   ─▶ ABORT to all owners
+//! ```
+
+use crate::client::Client;
+use crate::engine::Shared;
+use crate::error::EngineError;
+use crate::object::{DataObject, Partitioning};
+use crate::protocol::*;
+use crate::scatter::Scatter;
+use arrow_array::RecordBatch;
+use eris_column::CHUNK_ROWS;
+use eris_route::Command;
+use eris_types::AeuId;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+/// Batches that may be under way to one AEU: one it works on, one that waits.
+const UNDER_WAY: usize = 2;
+
+/// The rows of one statement. Dropped without [`Writer::commit`] it leaves no trace.
+pub struct Writer {
+    shared: Arc<Shared>,
+    client: Client,
+    object: Arc<DataObject>,
+    statement: Arc<Statement>,
+    /// Rows that wait to fill a chunk, per target; by size partitioning all wait together.
+    collected: Vec<Collected>,
+    scatter: Scatter,
+    /// Per AEU.
+    load: Vec<Load>,
+    rows: u64,
+    failure: Option<EngineError>,
+    /// Nothing to abort: committed, or never staged.
+    settled: bool,
+}
+
+#[derive(Default)]
+struct Collected {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Load {
+    rows: u64,
+    under_way: usize,
+    staged: bool,
+}
+
+impl Writer {
+    pub(crate) fn new(shared: Arc<Shared>, client: Client, object: Arc<DataObject>) -> Self {
+        let aeus = shared.topology.aeus().len();
+        let load = (0..aeus).map(|aeu| Load {
+            rows: object.partition_rows(AeuId(aeu as u16)),
+            ..Load::default()
+        });
+        let statement = Statement {
+            id: shared.next_statement(),
+            aborted: AtomicBool::new(false),
+        };
+        let targets = match object.partitioning {
+            Partitioning::Size => 1,
+            Partitioning::Range(_) => aeus,
+        };
+        Writer {
+            client,
+            statement: Arc::new(statement),
+            collected: (0..targets).map(|_| Collected::default()).collect(),
+            scatter: Scatter::new(&object, aeus),
+            load: load.collect(),
+            rows: 0,
+            failure: None,
+            settled: true,
+            object,
+            shared,
+        }
+    }
+
+    /// Adds rows: the table's columns with exactly its types. Waits while enough is under way.
+    ///
+    /// # Errors
+    /// After an error the statement is lost; later calls return it again.
+    pub async fn append(&mut self, batch: RecordBatch) -> Result<(), EngineError> {
+        self.check_failure()?;
+        self.object
+            .check(&batch, self.rows + 1)
+            .inspect_err(|error| self.failure = Some(error.clone()))?;
+        self.rows += batch.num_rows() as u64;
+        for (target, part) in self.scatter.split(batch) {
+            self.collect(target, part).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the rows visible; returns how many. Once this was polled the commit may take effect even if the future is
+    /// dropped.
+    pub async fn commit(mut self) -> Result<u64, EngineError> {
+        for (target, part) in self.scatter.flush() {
+            self.collect(target, part).await?;
+        }
+        for target in 0..self.collected.len() {
+            let rest = std::mem::take(&mut self.collected[target]);
+            self.stage(target, rest).await?;
+        }
+        self.wait_until(|writer| writer.load.iter().all(|load| load.under_way == 0))
+            .await?;
+        let owners: Vec<AeuId> = self.owners().collect();
+        if !owners.is_empty() {
+            self.commit_at(&owners).await;
+        }
+        Ok(self.rows)
+    }
+
+    async fn commit_at(&mut self, owners: &[AeuId]) {
+        let sequencer = self.shared.sequencer.clone();
+        let at = poll_fn(|cx| match sequencer.draw() {
+            Some(at) => Poll::Ready(at),
+            None => {
+                // Thousands of statements are committing; each takes microseconds.
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        })
+        .await;
+        let commit = Commit {
+            statement: self.statement.id,
+            at,
+            sequencer: sequencer.clone(),
+            open: AtomicUsize::new(owners.len()),
+        };
+        self.settled = true;
+        let callback = self.statement.id.0;
+        (self.client).multicast(owners, COMMIT, self.object.id, callback, Arc::new(commit));
+        self.client.flush_all();
+        poll_fn(|cx| {
+            if sequencer.poll_visible(at, cx.waker()) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+
+    /// Keeps rows for a target until they fill a chunk.
+    async fn collect(&mut self, target: usize, batch: RecordBatch) -> Result<(), EngineError> {
+        let mut rest = batch;
+        while rest.num_rows() > 0 {
+            let collected = &mut self.collected[target];
+            let room = (CHUNK_ROWS - collected.rows).min(rest.num_rows());
+            collected.batches.push(rest.slice(0, room));
+            collected.rows += room;
+            rest = rest.slice(room, rest.num_rows() - room);
+            if collected.rows == CHUNK_ROWS {
+                let full = std::mem::take(collected);
+                self.stage(target, full).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn stage(&mut self, target: usize, collected: Collected) -> Result<(), EngineError> {
+        if collected.rows == 0 {
+            return Ok(());
+        }
+        let aeu = match self.object.partitioning {
+            Partitioning::Range(_) => {
+                self.wait_until(|writer| writer.load[target].under_way < UNDER_WAY)
+                    .await?;
+                target
+            }
+            Partitioning::Size => {
+                self.wait_until(|writer| writer.emptiest().is_some())
+                    .await?;
+                self.emptiest().expect("waited for it")
+            }
+        };
+        let load = &mut self.load[aeu];
+        load.rows += collected.rows as u64;
+        load.under_way += 1;
+        load.staged = true;
+        self.settled = false;
+        let stage = Stage {
+            object: self.object.clone(),
+            statement: self.statement.clone(),
+            batches: collected.batches,
+        };
+        let callback = self.statement.id.0;
+        (self.client).send(AeuId(aeu as u16), STAGE, self.object.id, callback, stage);
+        Ok(())
+    }
+
+    /// The AEU with the fewest rows among those that have not enough under way.
+    fn emptiest(&self) -> Option<usize> {
+        let free = (0..self.load.len()).filter(|&aeu| self.load[aeu].under_way < UNDER_WAY);
+        free.min_by_key(|&aeu| self.load[aeu].rows)
+    }
+
+    fn owners(&self) -> impl Iterator<Item = AeuId> + '_ {
+        let loads = self.load.iter().enumerate();
+        loads
+            .filter(|(_, load)| load.staged)
+            .map(|(aeu, _)| AeuId(aeu as u16))
+    }
+
+    async fn wait_until(&mut self, ready: impl Fn(&Self) -> bool) -> Result<(), EngineError> {
+        poll_fn(|cx| {
+            loop {
+                self.check_failure()?;
+                if ready(self) {
+                    return Poll::Ready(Ok(()));
+                }
+                if !self.poll_answers(cx) {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Takes in the answers that have come; says whether there were any.
+    fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
+        let Writer {
+            client,
+            load,
+            failure,
+            statement,
+            object,
+            ..
+        } = self;
+        client.poll(cx, |command: Command<'_>| {
+            if command.header.callback != statement.id.0 {
+                return;
+            }
+            if let Some(aeu) = command.header.sender.as_aeu() {
+                load[aeu.index()].under_way -= 1;
+            }
+            let parcel = command.parcel;
+            let error = match command.header.kind {
+                REFUSED => parcel.and_then(|parcel| parcel.into_owned::<EngineError>().ok()),
+                PANICKED => {
+                    let message = parcel.and_then(|parcel| parcel.into_owned::<String>().ok());
+                    Some(Box::new(EngineError::Panicked {
+                        worker: format!("{:?}", command.header.sender),
+                        table: object.name.clone(),
+                        message: message.map(|message| *message).unwrap_or_default(),
+                    }))
+                }
+                _ => None,
+            };
+            if let Some(error) = error {
+                failure.get_or_insert(*error);
+            }
+        })
+    }
+
+    fn check_failure(&self) -> Result<(), EngineError> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.statement.aborted.store(true, Ordering::Release);
+            for aeu in self.owners().collect::<Vec<_>>() {
+                let callback = self.statement.id.0;
+                self.client.tell(aeu, ABORT, self.object.id, callback, &[]);
+            }
+            self.client.flush_all();
+        }
+        self.shared.give_back(&mut self.client);
+    }
+}

@@ -1,0 +1,212 @@
+//! The life of rows: written, seen, given back.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::*;
+use eris_engine::{EngineError, Partitioning};
+use eris_fragment::*;
+use eris_types::ColumnId;
+use futures::StreamExt;
+use futures::executor::block_on;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+fn sum(first: i64, count: i64) -> i64 {
+    (first..first + count).sum()
+}
+
+#[test]
+fn an_empty_object_has_one_empty_group() {
+    on_all_topologies(|engine| {
+        let object = create(engine, Partitioning::Size);
+        assert_eq!(count_sum(engine, object).unwrap(), (0, 0));
+    });
+}
+
+#[test]
+fn rows_are_seen_after_commit_whatever_their_number() {
+    on_all_topologies(|engine| {
+        for count in [1usize, 1000, 40_000, 65_536, 65_537, 300_000] {
+            let object = create(engine, Partitioning::Size);
+            assert_eq!(insert(engine, object, rows(0, count)).unwrap(), count as u64);
+            let expected = (count as i64, sum(0, count as i64));
+            assert_eq!(count_sum(engine, object).unwrap(), expected, "{count} rows");
+            assert_eq!(engine.statistics(object).unwrap().rows, count as u64);
+        }
+    });
+}
+
+#[test]
+fn every_row_comes_back_as_it_was() {
+    on_all_topologies(|engine| {
+        let object = create(engine, Partitioning::Size);
+        let written = rows(0, 150_000);
+        insert(engine, object, written.clone()).unwrap();
+        let read = collect(engine, fragment(engine, object, all_rows()), 3).unwrap();
+        let set = |batches: &[arrow_array::RecordBatch]| {
+            let mut set = BTreeSet::new();
+            for batch in batches {
+                let ids = batch.column(0);
+                let ids = ids.as_any().downcast_ref::<arrow_array::Int64Array>();
+                let names = batch.column(1);
+                let names = names.as_any().downcast_ref::<arrow_array::StringViewArray>();
+                for (id, name) in ids.unwrap().iter().zip(names.unwrap().iter()) {
+                    assert!(set.insert((id, name.map(str::to_owned))), "twice: {id:?}");
+                }
+            }
+            set
+        };
+        assert_eq!(set(&read), set(&[written]));
+    });
+}
+
+#[test]
+fn many_small_statements_are_joined_to_chunks() {
+    let engine = engine(1, 2);
+    let object = create(&engine, Partitioning::Size);
+    for statement in 0..3_000 {
+        insert(&engine, object, rows(statement * 50, 50)).unwrap();
+        if statement % 500 == 0 {
+            let count = (statement + 1) * 50;
+            assert_eq!(count_sum(&engine, object).unwrap(), (count, sum(0, count)));
+        }
+    }
+    assert_eq!(count_sum(&engine, object).unwrap(), (150_000, sum(0, 150_000)));
+}
+
+#[test]
+fn rows_of_a_statement_that_is_given_up_leave_no_trace() {
+    on_all_topologies(|engine| {
+        let object = create(engine, Partitioning::Size);
+        insert(engine, object, rows(0, 10)).unwrap();
+        let before = engine.statistics(object).unwrap();
+        let mut writer = engine.writer(object).unwrap();
+        block_on(writer.append(rows(10, 200_000))).unwrap();
+        drop(writer);
+        assert_eq!(count_sum(engine, object).unwrap(), (10, 45));
+        assert_eq!(engine.statistics(object).unwrap().rows, before.rows);
+    });
+}
+
+#[test]
+fn null_and_foreign_columns_are_refused() {
+    let engine = engine(1, 1);
+    let object = create(&engine, Partitioning::Size);
+    let good = rows(0, 5);
+    let ids = arrow_array::Int64Array::from(vec![Some(1), Some(2), None, Some(4), Some(5)]);
+    let columns = vec![Arc::new(ids) as _, good.column(1).clone()];
+    let nullable = arrow_schema::Schema::new(vec![
+        arrow_schema::Field::new("id", arrow_schema::DataType::Int64, true),
+        good.schema().field(1).clone(),
+    ]);
+    let batch = arrow_array::RecordBatch::try_new(Arc::new(nullable), columns).unwrap();
+    match insert(&engine, object, batch) {
+        Err(EngineError::Null { column, row, .. }) => assert_eq!((column.as_str(), row), ("id", 3)),
+        other => panic!("{other:?}"),
+    }
+    let narrow = rows(0, 5).project(&[0]).unwrap();
+    let refused = insert(&engine, object, narrow);
+    assert!(matches!(refused, Err(EngineError::Shape { .. })), "{refused:?}");
+    assert_eq!(count_sum(&engine, object).unwrap(), (0, 0));
+}
+
+#[test]
+fn range_partitions_have_disjoint_keys() {
+    on_all_topologies(|engine| {
+        let object = create(engine, Partitioning::Range(ColumnId(0)));
+        insert(engine, object, rows(0, 200_000)).unwrap();
+        insert(engine, object, rows(200_000, 100_000)).unwrap();
+        let expected = (300_000, sum(0, 300_000));
+        assert_eq!(count_sum(engine, object).unwrap(), expected);
+        // Every worker's rows come on a lane of their own, so that ranges can be told apart.
+        let lanes = engine.topology().aeus().len();
+        let fragment = fragment(engine, object, all_rows());
+        let execution = engine.execute(Arc::new(fragment), lanes).unwrap();
+        let mut read = 0;
+        for lane in execution.lanes {
+            for batch in block_on(lane.collect::<Vec<_>>()) {
+                read += batch.unwrap().num_rows();
+            }
+        }
+        assert_eq!(read, 300_000);
+    });
+}
+
+#[test]
+fn a_dropped_object_is_gone_with_its_memory() {
+    on_all_topologies(|engine| {
+        let object = create(engine, Partitioning::Size);
+        insert(engine, object, rows(0, 300_000)).unwrap();
+        let used = |object| -> u64 {
+            let usage = engine.memory().usage();
+            let own = usage.iter().filter(|usage| usage.object == object);
+            own.map(|usage| usage.bytes).sum()
+        };
+        assert!(used(object) > 100_000);
+        block_on(engine.drop(object)).unwrap();
+        assert_eq!(used(object), 0);
+        assert!(matches!(count_sum(engine, object), Err(FragmentError::NoSuchObject(_))));
+        assert!(engine.writer(object).is_err());
+        assert!(block_on(engine.drop(object)).is_err());
+    });
+}
+
+#[test]
+fn a_limit_stops_early_and_sends_enough() {
+    on_all_topologies(|engine| {
+        let object = create(engine, Partitioning::Size);
+        insert(engine, object, rows(0, 1_000_000)).unwrap();
+        let output = Output::Rows {
+            columns: vec![Expr::Column(0)],
+            limit: Some(10),
+        };
+        let read = collect(engine, fragment(engine, object, output), 2).unwrap();
+        let sent: usize = read.iter().map(|batch| batch.num_rows()).sum();
+        assert!((10..1_000_000).contains(&sent), "{sent} rows");
+    });
+}
+
+#[test]
+fn a_stream_that_is_not_read_holds_back_and_can_be_dropped() {
+    on_all_topologies(|engine| {
+        let object = create(engine, Partitioning::Size);
+        insert(engine, object, rows(0, 2_000_000)).unwrap();
+        for _ in 0..20 {
+            let fragment = fragment(engine, object, all_rows());
+            let mut execution = engine.execute(Arc::new(fragment), 2).unwrap();
+            let first = block_on(execution.lanes[0].next());
+            assert!(first.unwrap().unwrap().num_rows() > 0);
+            drop(execution);
+        }
+        let expected = (2_000_000, sum(0, 2_000_000));
+        assert_eq!(count_sum(engine, object).unwrap(), expected);
+    });
+}
+
+#[test]
+fn a_panic_fails_one_statement_only() {
+    on_all_topologies(|engine| {
+        let object = create(engine, Partitioning::Size);
+        insert(engine, object, rows(0, 500_000)).unwrap();
+        for _ in 0..5 {
+            engine.poison(object).unwrap();
+            match count_sum(engine, object) {
+                Err(FragmentError::Panicked { message, .. }) => {
+                    assert_eq!(message, "poisoned on purpose")
+                }
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(count_sum(engine, object).unwrap(), (500_000, sum(0, 500_000)));
+        }
+    });
+}
+
+#[test]
+fn an_overflow_fails_the_statement() {
+    let engine = engine(1, 2);
+    let object = create(&engine, Partitioning::Size);
+    insert(&engine, object, rows(i64::MAX - 200_000, 100_000)).unwrap();
+    let overflow = count_sum(&engine, object);
+    assert!(matches!(overflow, Err(FragmentError::Overflow { .. })), "{overflow:?}");
+}

@@ -1,0 +1,165 @@
+//! A chunk: up to 65,536 rows of every column, immutable.
+//!
+//! ```text
+//!            column 0   column 1   column 2 …      begins (runs of rows of one commit)
+//! row 0     ┌────────┐ ┌────────┐ ┌────────┐      ┌─────────────────┐
+//! …         │encoded │ │encoded │ │encoded │      │ t7 up to row 40 │
+//! row n-1   └────────┘ └────────┘ └────────┘      │ t9 up to row n  │
+//!                                                 └─────────────────┘
+//! ```
+//!
+//! A chunk sealed from one statement has one run, so that visibility is one comparison.
+
+use crate::DeleteVector;
+use eris_column::{ColumnChunk, Selection};
+use eris_types::{ColumnId, Timestamp};
+use std::sync::Arc;
+
+/// The commit of a run of consecutive rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begin {
+    /// When the rows became visible.
+    pub at: Timestamp,
+    /// One past the last row of the run.
+    pub end: usize,
+}
+
+/// Rows of all columns, encoded.
+#[derive(Debug)]
+pub struct Chunk {
+    columns: Box<[ColumnChunk]>,
+    rows: usize,
+    begins: Box<[Begin]>,
+    newest: Timestamp,
+}
+
+impl Chunk {
+    /// A chunk of `rows` rows whose `begins` cover them in order.
+    ///
+    /// # Panics
+    /// If a column has another number of rows, or the runs do not end with the last row.
+    pub fn new(columns: Vec<ColumnChunk>, rows: usize, begins: Vec<Begin>) -> Self {
+        assert!(columns.iter().all(|column| column.rows() == rows));
+        assert_eq!(begins.last().map_or(0, |run| run.end), rows);
+        Chunk {
+            columns: columns.into(),
+            rows,
+            newest: begins.iter().map(|run| run.at).max().unwrap_or_default(),
+            begins: begins.into(),
+        }
+    }
+
+    /// The number of rows, visible or not.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// One column.
+    pub fn column(&self, column: ColumnId) -> &ColumnChunk {
+        &self.columns[column.index()]
+    }
+
+    /// All columns, in the order of the schema.
+    pub fn columns(&self) -> &[ColumnChunk] {
+        &self.columns
+    }
+
+    /// The encoded size.
+    pub fn bytes(&self) -> usize {
+        self.columns.iter().map(ColumnChunk::bytes).sum()
+    }
+
+    /// The newest commit among the rows.
+    pub fn newest(&self) -> Timestamp {
+        self.newest
+    }
+
+    /// The commits of the rows, in order of the rows.
+    pub fn begins(&self) -> &[Begin] {
+        &self.begins
+    }
+
+    /// Takes the rows out of `selection` that began after `snapshot`.
+    fn retain_begun(&self, snapshot: Timestamp, selection: &mut Selection) {
+        if self.newest <= snapshot {
+            return;
+        }
+        let mut first = 0;
+        for run in &self.begins {
+            if run.at > snapshot {
+                clear(selection.words_mut(), first, run.end);
+            }
+            first = run.end;
+        }
+    }
+}
+
+/// A chunk as one reader sees it: what a ticket holds.
+#[derive(Clone, Debug)]
+pub struct ChunkView {
+    /// The rows.
+    pub chunk: Arc<Chunk>,
+    /// The rows that were deleted, as of when the view was taken.
+    pub deletes: Option<Arc<DeleteVector>>,
+}
+
+impl ChunkView {
+    /// Whether every row is visible at `snapshot`, so that [`ChunkView::visible`] need not be called.
+    pub fn all_visible(&self, snapshot: Timestamp) -> bool {
+        self.chunk.newest <= snapshot
+            && self
+                .deletes
+                .as_ref()
+                .is_none_or(|deletes| deletes.at(snapshot).is_none())
+    }
+
+    /// Takes the rows out of `selection` that are not yet or no longer visible at `snapshot`.
+    pub fn visible(&self, snapshot: Timestamp, selection: &mut Selection) {
+        self.chunk.retain_begun(snapshot, selection);
+        let deleted = self
+            .deletes
+            .as_ref()
+            .and_then(|deletes| deletes.at(snapshot));
+        if let Some(deleted) = deleted {
+            for (word, deleted) in selection.words_mut().iter_mut().zip(deleted) {
+                *word &= !deleted;
+            }
+        }
+    }
+}
+
+/// Clears the bits `first..end`.
+fn clear(words: &mut [u64], first: usize, end: usize) {
+    for (index, word) in words.iter_mut().enumerate() {
+        let base = index * 64;
+        let from = first.clamp(base, base + 64) - base;
+        let to = end.clamp(base, base + 64) - base;
+        if from < to {
+            let ones = if to - from == 64 {
+                u64::MAX
+            } else {
+                ((1 << (to - from)) - 1) << from
+            };
+            *word &= !ones;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clear;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn clearing_a_range_clears_exactly_its_bits(first in 0usize..200, len in 0usize..200) {
+            let end = (first + len).min(256);
+            let mut words = [u64::MAX; 4];
+            clear(&mut words, first, end);
+            for row in 0..256 {
+                let set = words[row / 64] >> (row % 64) & 1 == 1;
+                prop_assert_eq!(set, !(first..end).contains(&row));
+            }
+        }
+    }
+}

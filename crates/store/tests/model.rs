@@ -1,0 +1,140 @@
+//! A segment against a list of rows with their versions: random statements, commits, aborts, deletes and snapshots.
+#![allow(missing_docs)]
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Int64Array, RecordBatch, StringViewArray};
+use arrow_schema::{DataType, Field, Schema};
+use eris_column::{CHUNK_ROWS, Dictionary, Home, Selection};
+use eris_numa::{HugePages, Memory, Topology};
+use eris_store::{Encoder, Segment};
+use eris_types::{NodeId, ObjectId, SegmentId, StatementId, Timestamp};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Stage so many rows and commit or abort.
+    Write { rows: usize, commit: bool },
+    /// Delete every n-th row of a sealed chunk.
+    Delete { chunk: usize, every: usize },
+    /// Encode the append buffer.
+    Settle,
+    /// Compare what a snapshot so many commits ago sees.
+    Read { ago: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let rows = prop_oneof![
+        8 => 1usize..50,
+        4 => 50usize..5_000,
+        2 => 30_000usize..=CHUNK_ROWS,
+    ];
+    prop_oneof![
+        6 => (rows, prop::bool::weighted(0.8)).prop_map(|(rows, commit)| Step::Write { rows, commit }),
+        1 => (0usize..4, 1usize..9).prop_map(|(chunk, every)| Step::Delete { chunk, every }),
+        1 => Just(Step::Settle),
+        3 => (0u64..5).prop_map(|ago| Step::Read { ago }),
+    ]
+}
+
+fn batch(first: i64, rows: usize) -> RecordBatch {
+    let schema = Schema::new(vec![
+        Field::new("id", DataType::Int64, false),
+        Field::new("text", DataType::Utf8View, true),
+    ]);
+    let ids = Int64Array::from_iter_values(first..first + rows as i64);
+    let texts = (0..rows).map(|row| (row % 3 != 0).then(|| format!("v{}", row % 5)));
+    let texts = StringViewArray::from_iter(texts);
+    RecordBatch::try_new(Arc::new(schema), vec![Arc::new(ids), Arc::new(texts)]).unwrap()
+}
+
+struct Row {
+    id: i64,
+    begin: Timestamp,
+    end: Timestamp,
+}
+
+/// The ids that a snapshot sees.
+fn read(segment: &mut Segment, texts: &[Option<Dictionary>], home: Home<'_>, at: Timestamp) -> Vec<i64> {
+    let mut ids = Vec::new();
+    for view in segment.view(texts, home).unwrap() {
+        let mut selection = Selection::all(view.chunk.rows());
+        if !view.all_visible(at) {
+            view.visible(at, &mut selection);
+        }
+        let column = &view.chunk.columns()[0];
+        let isa = eris_kernels::Isa::portable();
+        let array = column.gather(isa, &selection, &DataType::Int64, None);
+        ids.extend(array.as_primitive::<Int64Type>().values());
+    }
+    ids.sort_unstable();
+    ids
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn a_segment_is_a_list_of_versioned_rows(steps in prop::collection::vec(step(), 1..25)) {
+        let topology = Topology::fake(1, 1);
+        let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
+        let node = memory.node(NodeId(0));
+        let object = ObjectId(1);
+        let home = || Home { memory: &node, object };
+        let texts = [None, Some(Dictionary::new().extend(["v0", "v1", "v2", "v3", "v4"].into_iter()))];
+        let mut segment = Segment::new(SegmentId(1));
+        let mut model: Vec<Row> = Vec::new();
+        let mut now = Timestamp(10);
+        let mut next_id = 0;
+        for (number, step) in steps.into_iter().enumerate() {
+            let statement = StatementId(number as u64);
+            match step {
+                Step::Write { rows, commit } => {
+                    let mut encoder = Encoder::new(batch(next_id, rows));
+                    while !encoder.is_done() {
+                        encoder.step(&texts, home()).unwrap();
+                    }
+                    segment.stage(statement, encoder);
+                    if commit {
+                        now.0 += 1;
+                        prop_assert_eq!(segment.commit(statement, now), rows as u64);
+                        model.extend((next_id..next_id + rows as i64).map(|id| Row { id, begin: now, end: Timestamp::NEVER }));
+                    } else {
+                        segment.abort(statement);
+                        prop_assert_eq!(segment.commit(statement, now), 0);
+                    }
+                    next_id += rows as i64;
+                }
+                Step::Delete { chunk, every } if chunk < segment.sealed_chunks() => {
+                    now.0 += 1;
+                    let rows = segment.sealed_since(chunk).next().unwrap().rows();
+                    let deleted: Vec<usize> = (0..rows).step_by(every).collect();
+                    let first = segment.sealed_since(chunk).next().unwrap();
+                    let all = Selection::all(rows);
+                    let ids = first.columns()[0].gather(eris_kernels::Isa::portable(), &all, &DataType::Int64, None);
+                    let ids = ids.as_primitive::<Int64Type>().values().to_vec();
+                    segment.delete(chunk, &deleted, now);
+                    for row in deleted {
+                        let version = model.iter_mut().find(|version| version.id == ids[row]).unwrap();
+                        version.end = version.end.min(now);
+                    }
+                }
+                Step::Delete { .. } => {}
+                Step::Settle => segment.settle(&texts, home()).unwrap(),
+                Step::Read { ago } => {
+                    let at = Timestamp(now.0 - ago);
+                    let expected: Vec<i64> = model
+                        .iter()
+                        .filter(|row| row.begin <= at && row.end > at)
+                        .map(|row| row.id)
+                        .collect();
+                    prop_assert_eq!(read(&mut segment, &texts, home(), at), expected);
+                }
+            }
+            prop_assert_eq!(segment.statistics().rows, model.len() as u64);
+        }
+        drop(segment);
+        prop_assert!(memory.usage().iter().all(|usage| usage.bytes == 0), "memory is left over");
+    }
+}
