@@ -216,7 +216,7 @@ impl Shared {
         self.clients.lock().expect(UNPOISONED)
     }
 
-    /// A session for one statement. Answers to earlier statements that still come are told by their callback.
+    /// A session for one statement.
     fn client(&self) -> Result<Client, EngineError> {
         let idle = self.idle_clients().pop();
         let session = match idle {
@@ -226,7 +226,7 @@ impl Shared {
         Ok(Client::new(session))
     }
 
-    /// Keeps the client's session for the next statement.
+    /// Keeps the client's session for the next statement; nothing may still be on its way to it.
     pub fn give_back(&self, client: &mut Client) {
         if let Some(session) = client.take() {
             let mut idle = self.idle_clients();

@@ -237,6 +237,8 @@ fn histories_add_up_whatever_the_schedule() {
         return simulate(seed);
     }
     for seed in 0..number("ERIS_SEEDS").unwrap_or(200) {
+        // Shown when the test fails.
+        println!("seed {seed}");
         simulate(seed);
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct LaneStream {
     /// Per AEU, credits that were used up and not yet given back.
     owed: Vec<u32>,
     failure: Option<FragmentError>,
+    /// Given up before its end. Batches may still arrive, with memory that they hold: the session is closed, not kept.
+    cancelled: bool,
 }
 
 impl LaneStream {
@@ -35,6 +37,7 @@ impl LaneStream {
             owed: vec![0; shared.topology.aeus().len()],
             ready: VecDeque::new(),
             failure: None,
+            cancelled: false,
             shared,
             client,
             run,
@@ -59,6 +62,7 @@ impl LaneStream {
         if self.open.is_empty() {
             return;
         }
+        self.cancelled = true;
         self.run.drop_lane(self.lane);
         for aeu in std::mem::take(&mut self.open) {
             (self.client).tell(aeu, CANCEL, self.run.object.id, self.run.id, &[]);
@@ -144,6 +148,8 @@ impl Stream for LaneStream {
 impl Drop for LaneStream {
     fn drop(&mut self) {
         self.cancel();
-        self.shared.give_back(&mut self.client);
+        if !self.cancelled {
+            self.shared.give_back(&mut self.client);
+        }
     }
 }

@@ -276,6 +276,9 @@ impl Drop for Writer {
             }
             self.client.flush_all();
         }
-        self.shared.give_back(&mut self.client);
+        // Answers that are still to come are refused once the session is closed.
+        if self.load.iter().all(|load| load.under_way == 0) {
+            self.shared.give_back(&mut self.client);
+        }
     }
 }

@@ -97,6 +97,17 @@ pub enum AggregateFunction {
     Max,
 }
 
+impl std::fmt::Display for AggregateFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            AggregateFunction::Sum => "SUM",
+            AggregateFunction::Count => "COUNT",
+            AggregateFunction::Min => "MIN",
+            AggregateFunction::Max => "MAX",
+        })
+    }
+}
+
 impl Fragment {
     /// The types of the output columns, given the types of [`Fragment::columns`].
     pub fn output_types(&self, inputs: &[Type]) -> Result<Vec<Type>, FragmentError> {

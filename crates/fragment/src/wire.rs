@@ -39,7 +39,11 @@ impl Fragment {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
         match bytes {
             [m0, m1, VERSION, body @ ..] if [*m0, *m1] == MAGIC => {
-                postcard::from_bytes(body).map_err(WireError::Damaged)
+                match postcard::take_from_bytes(body).map_err(WireError::Damaged)? {
+                    (fragment, []) => Ok(fragment),
+                    // What follows a fragment is not one.
+                    _ => Err(WireError::Damaged(postcard::Error::DeserializeBadEncoding)),
+                }
             }
             [m0, m1, version, ..] if [*m0, *m1] == MAGIC => Err(WireError::Version(*version)),
             _ => Err(WireError::NotAFragment),

@@ -1,0 +1,219 @@
+//! Grouping: the commands of one step by data object and kind (ERIS, Section 3.1: it lets scans be shared and lookups be
+//! coalesced into one batch).
+
+use eris_route::{Command, Header, Parcel, Rank};
+use eris_types::ObjectId;
+use std::cell::Cell;
+use std::fmt;
+
+/// The end of a chain of entries.
+const END: u32 = u32::MAX;
+
+/// A command of this step; chained to the next one of its group.
+struct Entry<'a> {
+    header: Header,
+    words: &'a [u64],
+    /// In a cell, so that a group can be consumed through a shared borrow and the headers remain for [`Headers`].
+    parcel: Cell<Option<Parcel>>,
+    next: u32,
+}
+
+/// A group as a chain of entries.
+struct Chain {
+    rank: Rank,
+    object: ObjectId,
+    kind: u16,
+    head: u32,
+    tail: u32,
+    len: usize,
+}
+
+/// The commands of a step, sorted into groups: higher ranks first, then in the order of their first command.
+///
+/// Two numbers are recorded per command and nothing is moved, so grouping costs a few nanoseconds each.
+pub(crate) struct Batch<'a> {
+    entries: Vec<Entry<'a>>,
+    chains: Vec<Chain>,
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) fn new() -> Self {
+        Batch {
+            entries: Vec::new(),
+            chains: Vec::new(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, command: Command<'a>) {
+        let Command {
+            header,
+            words,
+            parcel,
+        } = command;
+        let at = self.entries.len() as u32;
+        self.entries.push(Entry {
+            header,
+            words,
+            parcel: Cell::new(parcel),
+            next: END,
+        });
+        let same = |chain: &Chain| {
+            chain.object == header.object && chain.kind == header.kind && chain.rank == header.rank
+        };
+        // Commands of a kind mostly come in runs, and the kinds of a step are few.
+        match self.chains.iter().rposition(same) {
+            Some(found) => {
+                let chain = &mut self.chains[found];
+                self.entries[chain.tail as usize].next = at;
+                chain.tail = at;
+                chain.len += 1;
+            }
+            None => {
+                let Header {
+                    rank, object, kind, ..
+                } = header;
+                self.chains.push(Chain {
+                    rank,
+                    object,
+                    kind,
+                    head: at,
+                    tail: at,
+                    len: 1,
+                });
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The groups, in the order of their execution.
+    pub(crate) fn groups(&mut self) -> impl Iterator<Item = Group<'_>> {
+        self.chains
+            .sort_by_key(|chain| std::cmp::Reverse(chain.rank));
+        let entries: &[Entry<'_>] = &self.entries;
+        self.chains.iter().map(move |chain| {
+            let Chain {
+                rank,
+                object,
+                kind,
+                head,
+                len,
+                ..
+            } = *chain;
+            Group {
+                entries,
+                at: head,
+                left: len,
+                rank,
+                object,
+                kind,
+            }
+        })
+    }
+
+    /// An empty batch with the same memory, for other commands.
+    pub(crate) fn recycle<'b>(mut self) -> Batch<'b> {
+        self.chains.clear();
+        self.entries.clear();
+        // Collecting an empty vector into one of the same layout keeps its allocation.
+        let entries = self
+            .entries
+            .into_iter()
+            .map(|_| unreachable!("it is empty"))
+            .collect();
+        Batch {
+            entries,
+            chains: self.chains,
+        }
+    }
+}
+
+/// Commands of one data object, kind and rank, in arrival order. An iterator: what is not taken is dropped later.
+pub struct Group<'a> {
+    entries: &'a [Entry<'a>],
+    at: u32,
+    left: usize,
+    rank: Rank,
+    object: ObjectId,
+    kind: u16,
+}
+
+impl<'a> Group<'a> {
+    /// The rank of every command in it.
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// The headers of the commands not yet taken.
+    pub fn headers(&self) -> Headers<'a> {
+        Headers {
+            entries: self.entries,
+            at: self.at,
+            left: self.left,
+        }
+    }
+
+    pub(crate) fn object(&self) -> ObjectId {
+        self.object
+    }
+
+    pub(crate) fn kind(&self) -> u16 {
+        self.kind
+    }
+}
+
+impl<'a> Iterator for Group<'a> {
+    type Item = Command<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Command<'a>> {
+        let entry = self.entries.get(self.at as usize)?;
+        self.at = entry.next;
+        self.left -= 1;
+        Some(Command {
+            header: entry.header,
+            words: entry.words,
+            parcel: entry.parcel.take(),
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Group<'_> {}
+
+/// The headers of a group, in arrival order.
+#[derive(Clone)]
+pub struct Headers<'a> {
+    entries: &'a [Entry<'a>],
+    at: u32,
+    left: usize,
+}
+
+impl<'a> Iterator for Headers<'a> {
+    type Item = &'a Header;
+
+    fn next(&mut self) -> Option<&'a Header> {
+        let entry = self.entries.get(self.at as usize)?;
+        self.at = entry.next;
+        self.left -= 1;
+        Some(&entry.header)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Headers<'_> {}
+
+impl fmt::Debug for Headers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.clone()).finish()
+    }
+}

@@ -1,0 +1,71 @@
+//! What an AEU executes.
+
+use crate::{AeuContext, Group, Headers, TaskId};
+use eris_types::ObjectId;
+
+/// The meaning of commands and tasks. One value per AEU, which owns the AEU's partitions; used by one thread at a time.
+///
+/// No method may block: what has to wait becomes a task that is suspended. A panic in any of them is caught.
+pub trait Handler: Send + 'static {
+    /// Work that takes longer than a command should: run in slices, suspended and resumed. It owns its state.
+    type Task: Send + 'static;
+
+    /// Executes all commands of one object, kind and rank that arrived in this step, in arrival order. Commands that are
+    /// not taken from the group are dropped.
+    fn execute(
+        &mut self,
+        object: ObjectId,
+        kind: u16,
+        commands: Group<'_>,
+        cx: &mut AeuContext<'_, Self::Task>,
+    );
+
+    /// Runs one slice of a task: some tens of microseconds, so that commands do not wait long.
+    fn run(&mut self, task: &mut Self::Task, cx: &mut AeuContext<'_, Self::Task>) -> Slice;
+
+    /// Called in a step that found nothing else to do: help others, tidy up. True if it did something, false if the AEU
+    /// may go to sleep.
+    fn idle(&mut self, cx: &mut AeuContext<'_, Self::Task>) -> bool;
+
+    /// Something panicked, and only that statement must fail: tell whoever waits for it. The message is the panic's.
+    fn panicked(
+        &mut self,
+        what: Panicked<'_, Self::Task>,
+        message: &str,
+        cx: &mut AeuContext<'_, Self::Task>,
+    );
+}
+
+/// How a slice of a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slice {
+    /// There is more to do: queue it again.
+    Again,
+    /// It waits for [`AeuContext::resume`].
+    Suspend,
+    /// It is finished, and is dropped.
+    Done,
+}
+
+/// What was being done when a panic came up.
+#[derive(Debug)]
+pub enum Panicked<'a, T> {
+    /// A group of commands. Some may have been executed before.
+    Group {
+        /// The data object.
+        object: ObjectId,
+        /// The kind of the commands.
+        kind: u16,
+        /// The headers of all of them, in arrival order.
+        headers: Headers<'a>,
+    },
+    /// A slice of a task, which is no longer in the queue. The task is as the panic left it.
+    Task {
+        /// Its former id.
+        id: TaskId,
+        /// The task.
+        task: T,
+    },
+    /// The idle hook.
+    Idle,
+}

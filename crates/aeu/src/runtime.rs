@@ -1,0 +1,279 @@
+//! AEUs in production: one pinned thread and one run token each.
+
+use crate::aeu::sweep;
+use crate::spin::{self, Spin};
+use crate::token::Token;
+use crate::{Aeu, Handler, Session, Step};
+use eris_numa::{AeuPlace, PinError, Topology, pin_current_thread};
+use eris_route::{Bell, BufferSizes, RouteError, Router};
+use eris_telemetry::Telemetry;
+use eris_types::AeuId;
+use std::cell::UnsafeCell;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+use thiserror::Error;
+
+/// The AEUs could not be started.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// A thread could not be bound to its CPU.
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    /// The operating system gave no thread.
+    #[error("cannot start a thread for {aeu}: {source}")]
+    Thread {
+        /// For whom.
+        aeu: AeuId,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// All AEUs of an engine, running. Each steps on its own thread while there is work, spins for about the time a wake-up
+/// costs, then parks: an idle engine uses no CPU.
+///
+/// [`Runtime::shutdown`] ends it in order; dropping it ends the threads after their current step and drops all tasks.
+pub struct Runtime<H: Handler> {
+    shared: Arc<Shared<H>>,
+    threads: Vec<JoinHandle<()>>,
+    router: Arc<Router>,
+    telemetry: Telemetry,
+    topology: Arc<Topology>,
+}
+
+struct Shared<H: Handler> {
+    cells: Box<[AeuCell<H>]>,
+    /// Written once by whoever ends the runtime, before it rings; read by every thread between steps. Relaxed: the ring's
+    /// and the token's fences order it.
+    stop: AtomicBool,
+}
+
+/// An AEU and the token that guards it.
+struct AeuCell<H: Handler> {
+    token: Arc<Token>,
+    /// `None` before its thread has made it, and after the end.
+    aeu: UnsafeCell<Option<Aeu<H>>>,
+}
+
+// SAFETY: the AEU is touched only by the owner of the token, which is one thread at a time, with the acquire and release
+// operations of the token between one owner and the next; and an AEU may be sent from thread to thread.
+unsafe impl<H: Handler> Sync for AeuCell<H> where Aeu<H>: Send {}
+
+impl<H: Handler> Runtime<H> {
+    /// Starts an AEU at every place of the topology. Returns when all of them run.
+    pub fn start(
+        topology: &Topology,
+        sizes: BufferSizes,
+        mut make_handler: impl FnMut(AeuPlace) -> H,
+    ) -> Result<Self, StartError> {
+        let topology = Arc::new(topology.clone());
+        let places = topology.aeus();
+        let cell = |_: &AeuPlace| AeuCell {
+            token: Arc::new(Token::new()),
+            aeu: UnsafeCell::new(None),
+        };
+        let cells = places.iter().map(cell).collect();
+        let shared = Arc::new(Shared {
+            cells,
+            stop: AtomicBool::new(false),
+        });
+        let mut runtime = Runtime {
+            shared,
+            threads: Vec::new(),
+            router: Router::new(places.len(), sizes),
+            telemetry: Telemetry::new(places.len()),
+            topology: topology.clone(),
+        };
+        let spin = spin::measure_hand_over();
+        let (started, all_started) = mpsc::channel();
+        for &place in places {
+            let handler = make_handler(place);
+            let worker = Worker {
+                place,
+                shared: runtime.shared.clone(),
+                router: runtime.router.clone(),
+                telemetry: runtime.telemetry.clone(),
+                topology: topology.clone(),
+                spin: Spin::new(spin),
+            };
+            let started = started.clone();
+            let thread = thread::Builder::new()
+                .name(format!("eris-aeu-{}", place.aeu.0))
+                .spawn(move || worker.run(handler, started))
+                .map_err(|source| StartError::Thread {
+                    aeu: place.aeu,
+                    source,
+                })?;
+            runtime.threads.push(thread);
+        }
+        drop(started);
+        // An error drops the runtime, which stops those that did start.
+        all_started.into_iter().collect::<Result<(), PinError>>()?;
+        Ok(runtime)
+    }
+
+    /// The inboxes.
+    pub fn router(&self) -> &Arc<Router> {
+        &self.router
+    }
+
+    /// The counters of all AEUs.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    /// The topology the AEUs run on.
+    pub fn topology(&self) -> &Arc<Topology> {
+        &self.topology
+    }
+
+    /// A new client.
+    pub fn session(&self) -> Result<Session, RouteError> {
+        Ok(Session::new(self.router.session()?))
+    }
+
+    /// Takes the run token of a parked AEU, lets `run` use it on this thread, and gives it back; `None` if the AEU is not
+    /// parked. Costs no hand-over between threads. Commands that had arrived have been executed before `run` is called.
+    ///
+    /// The handler then runs on the client's thread: near enough to the AEU's node in a point command, not for a scan.
+    pub fn try_run_in_place<R>(&self, aeu: AeuId, run: impl FnOnce(&mut Aeu<H>) -> R) -> Option<R> {
+        let cell = &self.shared.cells[aeu.index()];
+        if !cell.token.take() {
+            return None;
+        }
+        let visit = Visit(cell);
+        // SAFETY: this thread owns the token until `visit` is dropped, after the last use of the AEU here.
+        let aeu = unsafe { &mut *cell.aeu.get() }.as_mut()?;
+        aeu.step();
+        let result = run(aeu);
+        drop(visit);
+        Some(result)
+    }
+
+    /// Ends the AEUs in order: their threads are joined, then every command that has arrived is executed and every task
+    /// that is not suspended is run to its end, here, until nothing is left to do. Sessions that still exist find their
+    /// AEUs gone afterwards.
+    ///
+    /// A task that never ends keeps this from returning: cancel before.
+    pub fn shutdown(mut self) {
+        self.join();
+        // SAFETY: all threads are joined, and a client in place would borrow the runtime.
+        let own = |cell: &AeuCell<H>| unsafe { (*cell.aeu.get()).take() };
+        let mut aeus: Vec<Aeu<H>> = self.shared.cells.iter().filter_map(own).collect();
+        while sweep(&mut aeus) {}
+    }
+
+    fn join(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.cells.iter().for_each(|cell| cell.token.ring());
+        for thread in self.threads.drain(..) {
+            if let Err(panic) = thread.join()
+                && !thread::panicking()
+            {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+impl<H: Handler> Drop for Runtime<H> {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// A client's possession of a token, given back even if the client panics.
+struct Visit<'a, H: Handler>(&'a AeuCell<H>);
+
+impl<H: Handler> Drop for Visit<'_, H> {
+    fn drop(&mut self) {
+        let token = &self.0.token;
+        token.doze_held();
+        // SAFETY: this thread owns the token, and the AEU is borrowed by nobody else.
+        let aeu = unsafe { &mut *self.0.aeu.get() };
+        let quiet = aeu
+            .as_mut()
+            .is_none_or(|aeu| aeu.step() != Step::Worked && aeu.port().is_empty());
+        if !(quiet && token.settle()) {
+            token.hand_over();
+        }
+    }
+}
+
+/// The thread of an AEU.
+struct Worker<H: Handler> {
+    place: AeuPlace,
+    shared: Arc<Shared<H>>,
+    router: Arc<Router>,
+    telemetry: Telemetry,
+    topology: Arc<Topology>,
+    spin: Spin,
+}
+
+impl<H: Handler> Worker<H> {
+    fn run(mut self, handler: H, started: mpsc::Sender<Result<(), PinError>>) {
+        let cell = &self.shared.cells[self.place.aeu.index()];
+        cell.token.adopt();
+        let pinned = self.place.cpu.map_or(Ok(()), pin_current_thread);
+        if pinned.is_ok() {
+            // Here and not before: what the port touches first lies on this thread's node.
+            let port = self.router.aeu_port(self.place.aeu);
+            port.set_bell(cell.token.clone());
+            let (topology, telemetry) = (self.topology.clone(), self.telemetry.clone());
+            let aeu = Aeu::new(self.place, topology, telemetry, port, handler);
+            // SAFETY: a new token belongs to this thread.
+            unsafe { *cell.aeu.get() = Some(aeu) };
+        }
+        // Nobody listens any more only if the start has failed elsewhere; then `stop` is on its way.
+        let failed = pinned.is_err();
+        let _ = started.send(pinned);
+        drop(started);
+        if !failed {
+            Self::work(
+                &mut self.spin,
+                self.place.aeu,
+                &self.shared,
+                &self.telemetry,
+            );
+        }
+    }
+
+    fn work(spin: &mut Spin, id: AeuId, shared: &Shared<H>, telemetry: &Telemetry) {
+        let (cell, counters) = (&shared.cells[id.index()], telemetry.of(id));
+        let stopping = || shared.stop.load(Ordering::Relaxed);
+        let step = || {
+            let start = Instant::now();
+            // SAFETY: called only while this thread owns the token; the borrow ends with the call.
+            let aeu = unsafe { &mut *cell.aeu.get() }
+                .as_mut()
+                .expect("made before, taken after the join");
+            let worked = aeu.step() == Step::Worked;
+            if worked {
+                counters.steps_busy.increment();
+                counters
+                    .busy_nanoseconds
+                    .add(start.elapsed().as_nanos() as u64);
+            } else {
+                counters.steps_idle.increment();
+            }
+            worked || !aeu.port().is_empty()
+        };
+        while !stopping() {
+            if step() {
+                spin.reset();
+            } else if !spin.wait() {
+                cell.token.doze();
+                if step() || stopping() {
+                    cell.token.wake();
+                } else if cell.token.park() {
+                    counters.parks.increment();
+                    counters.wakes.increment();
+                }
+                spin.reset();
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! One column of a chunk: encoded values, validity, zone.
+
+use crate::dictionary::Dictionary;
+use crate::domain::Domain;
+use crate::floats::TotalOrder;
+use crate::packed::Packed;
+use crate::runs::Runs;
+use crate::validity::Validity;
+use crate::value::ColumnValue;
+use crate::zone::Zone;
+use arrow_array::StringViewArray;
+use arrow_buffer::{ArrowNativeType, ScalarBuffer};
+use eris_numa::{Buffer, NodeMemory, OutOfMemory};
+use eris_types::{Code, ObjectId};
+use std::fmt;
+
+/// Where a chunk's bytes are to lie, and to whom they are accounted.
+#[derive(Clone, Copy, Debug)]
+pub struct Home<'a> {
+    /// The memory of a node.
+    pub memory: &'a NodeMemory,
+    /// The data object that the chunk belongs to.
+    pub object: ObjectId,
+}
+
+impl Home<'_> {
+    /// Room for `count` numbers, zeroed.
+    pub(crate) fn allocate<T>(&self, count: usize) -> Result<Buffer, OutOfMemory> {
+        self.memory.allocate(self.object, count * size_of::<T>())
+    }
+}
+
+/// Up to [`CHUNK_ROWS`](crate::CHUNK_ROWS) values of one column, encoded and immutable, in node-local memory. Made by
+/// [`ColumnChunk::encode`].
+#[derive(Debug)]
+pub struct ColumnChunk {
+    pub(crate) rows: usize,
+    pub(crate) zone: Zone,
+    pub(crate) data: Data,
+    pub(crate) validity: Validity,
+}
+
+#[derive(Debug)]
+pub(crate) enum Data {
+    Integers(Integers),
+    /// Text as dictionary codes.
+    Codes(Integers),
+    Float32(Plain<f32>),
+    Float64(Plain<f64>),
+    Wide(Plain<i128>),
+    Text(Text),
+}
+
+/// Integers of one chunk. The slot of a NULL holds one of the other values, so that all are within the zone's range; if
+/// there are only NULLs, the constant 0.
+#[derive(Debug)]
+pub(crate) enum Integers {
+    Constant(i64),
+    Packed(Packed),
+    Runs(Runs),
+}
+
+/// Numbers as they are; the slot of a NULL holds anything.
+#[derive(Debug)]
+pub(crate) enum Plain<T: ArrowNativeType> {
+    Constant(T),
+    Values(ScalarBuffer<T>),
+}
+
+/// Text too varied for a dictionary.
+#[derive(Debug)]
+pub(crate) enum Text {
+    /// The same string (empty if there are only NULLs) in all rows: one row, not NULL.
+    Constant(StringViewArray),
+    /// All rows with their NULLs; views and strings lie in node-local memory.
+    Values(StringViewArray),
+}
+
+/// How a column chunk is encoded. Displayed as in views: `constant`, `packed(12)`, `run-length(3)`, `plain`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// One value for all rows, or only NULLs.
+    Constant,
+    /// Frame of reference.
+    Packed {
+        /// Bits of a value.
+        width: u8,
+    },
+    /// Runs of equal values.
+    RunLength {
+        /// Bits of a run's value.
+        width: u8,
+        /// Number of runs.
+        runs: usize,
+    },
+    /// As in Arrow.
+    Plain,
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Encoding::Constant => write!(f, "constant"),
+            Encoding::Packed { width } => write!(f, "packed({width})"),
+            Encoding::RunLength { width, .. } => write!(f, "run-length({width})"),
+            Encoding::Plain => write!(f, "plain"),
+        }
+    }
+}
+
+impl ColumnChunk {
+    /// Number of rows, NULLs included.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes of node-local memory that values and validity take.
+    pub fn bytes(&self) -> usize {
+        let values = match &self.data {
+            Data::Integers(integers) | Data::Codes(integers) => match integers {
+                Integers::Constant(_) => 0,
+                Integers::Packed(packed) => packed.bytes(),
+                Integers::Runs(runs) => runs.bytes(),
+            },
+            Data::Float32(plain) => plain.bytes(),
+            Data::Float64(plain) => plain.bytes(),
+            Data::Wide(plain) => plain.bytes(),
+            Data::Text(Text::Constant(_)) => 0,
+            Data::Text(Text::Values(array)) => {
+                let strings: usize = array.data_buffers().iter().map(|buffer| buffer.len()).sum();
+                array.views().inner().len() + strings
+            }
+        };
+        values + self.validity.bytes()
+    }
+
+    /// Number of NULLs.
+    pub fn nulls(&self) -> usize {
+        self.zone.nulls
+    }
+
+    /// What the values are.
+    pub fn domain(&self) -> Domain {
+        match &self.data {
+            Data::Integers(_) => Domain::Integer,
+            Data::Codes(_) | Data::Text(_) => Domain::Text,
+            Data::Float32(_) => Domain::Float32,
+            Data::Float64(_) => Domain::Float64,
+            Data::Wide(_) => Domain::Wide,
+        }
+    }
+
+    /// Whether this is text stored as dictionary codes.
+    pub fn is_coded(&self) -> bool {
+        matches!(self.data, Data::Codes(_))
+    }
+
+    /// How the values are encoded.
+    pub fn encoding(&self) -> Encoding {
+        match &self.data {
+            Data::Integers(integers) | Data::Codes(integers) => match integers {
+                Integers::Constant(_) => Encoding::Constant,
+                Integers::Packed(packed) => Encoding::Packed {
+                    width: packed.width(),
+                },
+                Integers::Runs(runs) => Encoding::RunLength {
+                    width: runs.width(),
+                    runs: runs.runs(),
+                },
+            },
+            Data::Float32(Plain::Constant(_))
+            | Data::Float64(Plain::Constant(_))
+            | Data::Wide(Plain::Constant(_))
+            | Data::Text(Text::Constant(_)) => Encoding::Constant,
+            Data::Float32(_) | Data::Float64(_) | Data::Wide(_) | Data::Text(_) => Encoding::Plain,
+        }
+    }
+
+    /// NULLs and range of the values.
+    pub fn zone(&self) -> &Zone {
+        &self.zone
+    }
+
+    /// The value of one row. `dictionary` is needed for coded text only.
+    ///
+    /// # Panics
+    /// If there is no such row, or no dictionary (or too old a version) for coded text.
+    pub fn get(&self, row: usize, dictionary: Option<&Dictionary>) -> ColumnValue {
+        assert!(row < self.rows, "row {row} of {}", self.rows);
+        if !self.validity.is_valid(row) {
+            return ColumnValue::Null;
+        }
+        match &self.data {
+            Data::Integers(integers) => ColumnValue::Integer(integers.get(row)),
+            Data::Codes(integers) => {
+                let code = Code(integers.get(row) as u32);
+                let text = dictionary.expect("text is coded").get(code);
+                ColumnValue::Text(text.expect("the dictionary has all codes").to_owned())
+            }
+            Data::Float32(plain) => ColumnValue::Float32(plain.get(row)),
+            Data::Float64(plain) => ColumnValue::Float64(plain.get(row)),
+            Data::Wide(plain) => ColumnValue::Wide(plain.get(row)),
+            Data::Text(Text::Constant(array)) => ColumnValue::Text(array.value(0).to_owned()),
+            Data::Text(Text::Values(array)) => ColumnValue::Text(array.value(row).to_owned()),
+        }
+    }
+}
+
+impl Integers {
+    fn get(&self, row: usize) -> i64 {
+        match self {
+            Integers::Constant(value) => *value,
+            Integers::Packed(packed) => packed.get(row),
+            Integers::Runs(runs) => runs.get(row),
+        }
+    }
+}
+
+impl<T: ArrowNativeType> Plain<T> {
+    fn bytes(&self) -> usize {
+        match self {
+            Plain::Constant(_) => 0,
+            Plain::Values(values) => values.inner().len(),
+        }
+    }
+
+    fn get(&self, row: usize) -> T {
+        match self {
+            Plain::Constant(value) => *value,
+            Plain::Values(values) => values[row],
+        }
+    }
+}
+
+/// Least and greatest of floats, by their keys.
+pub(crate) fn float_range<T: TotalOrder>(min: i64, max: i64) -> crate::zone::ZoneRange {
+    crate::zone::ZoneRange::Float(T::from_key(min).widen(), T::from_key(max).widen())
+}

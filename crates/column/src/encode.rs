@@ -1,0 +1,180 @@
+//! From Arrow arrays to column chunks.
+//!
+//! ```text
+//! booleans · integers · dates · decimals ─┐
+//! strings ── codes (a look-up each) ──────┼─▶ Source ─ pass 1: least, greatest, changes ─▶ constant │ run-length │ packed
+//!                                         │           pass 2: subtract the base, pack
+//! floats ── keys ── pass 1 ─▶ constant │ plain
+//! ```
+//!
+//! Both passes go in blocks of 1,024 values through the first-level cache: widened to `i64`, the slots of NULLs filled,
+//! then a plain loop for each step.
+
+mod integers;
+mod plain;
+mod source;
+mod strings;
+
+use crate::CHUNK_ROWS;
+use crate::chunk::{ColumnChunk, Data, Home, float_range};
+use crate::dictionary::Dictionary;
+use crate::domain::Domain;
+use crate::error::EncodeError;
+use crate::validity::Validity;
+use crate::zone::{Zone, ZoneRange};
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, TimeUnit};
+use integers::Profile;
+use source::{Booleans, Filled, Source};
+
+impl ColumnChunk {
+    /// Encodes an array of any supported type, or a dictionary array of one. Text becomes codes of `dictionary` if there
+    /// is one, and then every string has to be in it; else it stays plain.
+    ///
+    /// # Errors
+    /// [`EncodeError`]: the type is not supported, a string is not in the dictionary, a decimal of up to 18 digits does
+    /// not fit in 64 bits, or the memory of the home is exhausted.
+    ///
+    /// # Panics
+    /// If the array has more than [`CHUNK_ROWS`] rows.
+    pub fn encode(
+        array: &dyn Array,
+        dictionary: Option<&Dictionary>,
+        home: Home<'_>,
+    ) -> Result<ColumnChunk, EncodeError> {
+        let rows = array.len();
+        assert!(rows <= CHUNK_ROWS, "{rows} rows in a chunk");
+        let data_type = array.data_type();
+        let unsupported = || EncodeError::UnsupportedType(data_type.clone());
+        let domain = Domain::of(data_type).ok_or_else(unsupported)?;
+        let validity = Validity::encode(array.logical_nulls().as_ref(), rows, home)?;
+        let nulls = validity.null_buffer(rows);
+        let mut encoder = Encoder {
+            rows,
+            nulls: nulls.as_ref(),
+            home,
+            range: ZoneRange::Empty,
+        };
+        let data = match (domain, dictionary) {
+            (Domain::Text, Some(dictionary)) => {
+                let codes = strings::codes(array, dictionary)?;
+                encoder.codes(&codes)?
+            }
+            _ => {
+                let plain = without_dictionary(array, domain)?;
+                encoder.encode(plain.as_deref().unwrap_or(array))?
+            }
+        };
+        let zone = Zone {
+            nulls: encoder.nulls.map_or(0, NullBuffer::null_count),
+            range: encoder.range,
+        };
+        Ok(ColumnChunk {
+            rows,
+            zone,
+            data,
+            validity,
+        })
+    }
+}
+
+/// The array with the values of its dictionary in their places, and text as `Utf8View`; `None` if it is that already.
+fn without_dictionary(array: &dyn Array, domain: Domain) -> Result<Option<ArrayRef>, EncodeError> {
+    let target = match array.data_type() {
+        DataType::Utf8View => return Ok(None),
+        _ if domain == Domain::Text => DataType::Utf8View,
+        DataType::Dictionary(_, values) => values.as_ref().clone(),
+        _ => return Ok(None),
+    };
+    Ok(Some(arrow_cast::cast(array, &target)?))
+}
+
+/// What all kinds of values need on the way.
+struct Encoder<'a> {
+    rows: usize,
+    /// Those of the chunk, if there are any: in node-local memory already, starting at bit 0.
+    nulls: Option<&'a NullBuffer>,
+    home: Home<'a>,
+    /// Found on the way.
+    range: ZoneRange,
+}
+
+impl Encoder<'_> {
+    fn encode(&mut self, array: &dyn Array) -> Result<Data, EncodeError> {
+        macro_rules! integers {
+            ($t:ty) => {
+                self.integers(array.as_primitive::<$t>().values().as_ref())
+            };
+        }
+        match array.data_type() {
+            DataType::Boolean => self.integers(Booleans(array.as_boolean().values())),
+            DataType::Int8 => integers!(Int8Type),
+            DataType::Int16 => integers!(Int16Type),
+            DataType::Int32 => integers!(Int32Type),
+            DataType::Int64 => integers!(Int64Type),
+            DataType::UInt8 => integers!(UInt8Type),
+            DataType::UInt16 => integers!(UInt16Type),
+            DataType::UInt32 => integers!(UInt32Type),
+            DataType::UInt64 => integers!(UInt64Type),
+            DataType::Date32 => integers!(Date32Type),
+            DataType::Timestamp(unit, _) => match unit {
+                TimeUnit::Second => integers!(TimestampSecondType),
+                TimeUnit::Millisecond => integers!(TimestampMillisecondType),
+                TimeUnit::Microsecond => integers!(TimestampMicrosecondType),
+                TimeUnit::Nanosecond => integers!(TimestampNanosecondType),
+            },
+            DataType::Decimal128(..) if Domain::of(array.data_type()) == Some(Domain::Wide) => {
+                self.wide(array.as_primitive::<Decimal128Type>().values())
+            }
+            DataType::Decimal128(..) => {
+                let values = array.as_primitive::<Decimal128Type>().values();
+                self.check_narrow(values, array.data_type())?;
+                integers!(Decimal128Type)
+            }
+            DataType::Float32 => {
+                let values = array.as_primitive::<Float32Type>().values();
+                Ok(Data::Float32(self.floats(values)?))
+            }
+            DataType::Float64 => {
+                let values = array.as_primitive::<Float64Type>().values();
+                Ok(Data::Float64(self.floats(values)?))
+            }
+            DataType::Utf8View => self.text(array.as_string_view()),
+            other => Err(EncodeError::UnsupportedType(other.clone())),
+        }
+    }
+
+    /// The first row that is not NULL.
+    fn first_valid(&self) -> Option<usize> {
+        match self.nulls {
+            None => (self.rows > 0).then_some(0),
+            Some(nulls) => nulls.valid_indices().next(),
+        }
+    }
+
+    /// The source with the slots of NULLs filled; `None` if there are only NULLs.
+    fn filled<S: Source>(&self, source: S) -> Option<Filled<'_, S>> {
+        let mut first = [0];
+        source.read(self.first_valid()?, &mut first);
+        Some(Filled::new(source, self.nulls, first[0]))
+    }
+
+    fn integers(&mut self, source: impl Source) -> Result<Data, EncodeError> {
+        let (integers, profile) = integers::encode(self, source)?;
+        if let Some(Profile { min, max, .. }) = profile {
+            self.range = ZoneRange::Integer(min, max);
+        }
+        Ok(Data::Integers(integers))
+    }
+
+    fn codes(&mut self, codes: &[u32]) -> Result<Data, EncodeError> {
+        let (integers, profile) = integers::encode(self, codes)?;
+        if let Some(Profile { min, max, .. }) = profile {
+            self.range = ZoneRange::Codes(min as u32, max as u32);
+        }
+        Ok(Data::Codes(integers))
+    }
+}

@@ -1,0 +1,73 @@
+//! Profile the integers of a chunk, choose the smallest encoding, write it.
+
+use super::Encoder;
+use super::source::{Filled, Source};
+use crate::chunk::Integers;
+use crate::packed::{Packed, packed_bytes, width_of};
+use crate::runs::{Runs, runs_bytes};
+use eris_kernels::{Isa, VECTOR};
+use eris_numa::OutOfMemory;
+
+/// Runs have to save at least this factor, for they are slower to filter and to gather than packed values.
+const RUNS_GAIN: usize = 2;
+
+/// What the first pass finds out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Profile {
+    pub min: i64,
+    pub max: i64,
+    /// Runs of equal values.
+    pub runs: usize,
+}
+
+impl Profile {
+    /// Reads `rows` values, at least one.
+    pub(super) fn of<S: Source>(rows: usize, mut values: Filled<'_, S>) -> Self {
+        let isa = Isa::best();
+        let mut profile = Profile {
+            min: i64::MAX,
+            max: i64::MIN,
+            runs: 1,
+        };
+        let mut block = [0; VECTOR];
+        let mut last = None;
+        for start in (0..rows).step_by(VECTOR) {
+            let block = &mut block[..(rows - start).min(VECTOR)];
+            values.next(block);
+            let (min, max) = isa.min_max_i64(block).expect("a block has values");
+            profile.min = profile.min.min(min);
+            profile.max = profile.max.max(max);
+            profile.runs += last.is_some_and(|last| last != block[0]) as usize;
+            let pairs = block.iter().zip(&block[1..]);
+            profile.runs += pairs.map(|(a, b)| (a != b) as usize).sum::<usize>();
+            last = block.last().copied();
+        }
+        profile
+    }
+}
+
+/// Encodes integers; the profile is `None` if there are only NULLs.
+pub(super) fn encode<S: Source>(
+    encoder: &Encoder<'_>,
+    source: S,
+) -> Result<(Integers, Option<Profile>), OutOfMemory> {
+    let (rows, home) = (encoder.rows, encoder.home);
+    let Some(mut values) = encoder.filled(source) else {
+        return Ok((Integers::Constant(0), None));
+    };
+    let profile = Profile::of(rows, values.clone());
+    let Profile { min, max, runs } = profile;
+    let width = width_of(min, max);
+    let integers = if min == max {
+        Integers::Constant(min)
+    } else if RUNS_GAIN * runs_bytes(runs, width) <= packed_bytes(rows, width) {
+        Integers::Runs(Runs::encode(rows, runs, min, max, home, |out| {
+            values.next(out)
+        })?)
+    } else {
+        Integers::Packed(Packed::encode(rows, min, max, home, |out| {
+            values.next(out)
+        })?)
+    };
+    Ok((integers, Some(profile)))
+}

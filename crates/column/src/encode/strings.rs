@@ -1,0 +1,19 @@
+//! Text in any of Arrow's forms, as dictionary codes.
+
+use crate::dictionary::Dictionary;
+use crate::error::EncodeError;
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_schema::DataType;
+
+/// The codes of an array of text; those of NULLs are unspecified.
+pub(super) fn codes(array: &dyn Array, dictionary: &Dictionary) -> Result<Vec<u32>, EncodeError> {
+    match array.data_type() {
+        DataType::Dictionary(..) => dictionary.codes_of_dictionary(array.as_any_dictionary()),
+        DataType::Utf8View => dictionary.codes(array.as_string_view()),
+        _ => {
+            let views = arrow_cast::cast(array, &DataType::Utf8View)?;
+            dictionary.codes(views.as_string_view())
+        }
+    }
+}

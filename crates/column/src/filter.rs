@@ -1,0 +1,254 @@
+//! Predicates on encoded values.
+//!
+//! ```text
+//! zone  ── excludes ─▶ clear              never reads a value
+//!       ── covers ───▶ drop the NULLs
+//!       └─ else reduce the predicate to the zone's range (IN → bitmap → range where possible), then
+//!            packed       compare distances: one kernel call for all vectors; overwrites a full selection, else ANDs
+//!            run-length   the same on the runs' values, once per run
+//!            floats       compare, unless zeros of both signs could be told apart by it: then compare keys
+//!            text         call the test, on the selected strings alone if they are few
+//! ```
+
+use crate::chunk::{ColumnChunk, Data, Integers, Plain, Text};
+use crate::floats::{TotalOrder, narrow};
+use crate::predicate::{ColumnPredicate, Reduced, TextTest};
+use crate::selection::Selection;
+use crate::zone::ZoneRange;
+use arrow_array::{Array, BooleanArray, StringViewArray, cast::AsArray};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer};
+use eris_kernels::{Isa, MASK_WORDS, VECTOR};
+
+impl ColumnChunk {
+    /// Keeps the selected rows that pass. Vectors of which nothing is selected are not read.
+    ///
+    /// # Panics
+    /// If the selection is of another number of rows, or the predicate is for another [`Domain`](crate::Domain).
+    pub fn filter(&self, isa: Isa, predicate: &ColumnPredicate, selection: &mut Selection) {
+        assert_eq!(selection.rows(), self.rows, "a selection of another chunk");
+        match predicate {
+            ColumnPredicate::Null => return self.validity.retain_nulls(selection),
+            ColumnPredicate::NotNull => return self.validity.retain_valid(selection),
+            ColumnPredicate::Never => return selection.clear(),
+            _ => {}
+        }
+        match (&self.data, &self.zone.range) {
+            (_, ZoneRange::Empty) => return selection.clear(),
+            (Data::Integers(integers), &ZoneRange::Integer(min, max)) => {
+                integers.filter(isa, predicate.reduce(min, max), selection);
+            }
+            (Data::Codes(codes), &ZoneRange::Codes(min, max)) => {
+                codes.filter(isa, predicate.reduce(min as i64, max as i64), selection);
+            }
+            (Data::Float32(plain), &ZoneRange::Float(min, max)) => {
+                plain.filter(isa, predicate.reduce_floats(min, max), narrow, selection);
+            }
+            (Data::Float64(plain), &ZoneRange::Float(min, max)) => {
+                let keys = |low, high| (low, high);
+                plain.filter(isa, predicate.reduce_floats(min, max), keys, selection);
+            }
+            (Data::Text(text), ZoneRange::Text(..)) => match predicate {
+                ColumnPredicate::Text(test) => text.filter(test, selection),
+                other => panic!("{other:?} asked of plain text"),
+            },
+            (_, range) => panic!("{predicate:?} asked of values in {range:?}"),
+        }
+        self.validity.retain_valid(selection);
+    }
+
+    /// How many of all rows pass: what [`ColumnChunk::filter`] would leave of a full selection. Without NULLs, a range
+    /// of packed integers is counted without writing a selection.
+    pub fn count(&self, isa: Isa, predicate: &ColumnPredicate) -> usize {
+        if predicate.excludes(&self.zone) {
+            return 0;
+        }
+        if predicate.covers(&self.zone, self.rows) {
+            return self.rows;
+        }
+        if let Some((packed, condition)) = self.reduce_packed(predicate)
+            && self.nulls() == 0
+        {
+            match condition {
+                Reduced::Between(low, high) => return packed.count_between(isa, low, high),
+                Reduced::NotBetween(low, high) => {
+                    return self.rows - packed.count_between(isa, low, high);
+                }
+                _ => {}
+            }
+        }
+        let mut selection = Selection::all(self.rows);
+        self.filter(isa, predicate, &mut selection);
+        selection.count()
+    }
+
+    fn reduce_packed<'a>(
+        &self,
+        predicate: &'a ColumnPredicate,
+    ) -> Option<(&crate::packed::Packed, Reduced<'a>)> {
+        if matches!(predicate, ColumnPredicate::Null | ColumnPredicate::NotNull) {
+            return None;
+        }
+        match (&self.data, &self.zone.range) {
+            (Data::Integers(Integers::Packed(packed)), &ZoneRange::Integer(min, max)) => {
+                Some((packed, predicate.reduce(min, max)))
+            }
+            (Data::Codes(Integers::Packed(packed)), &ZoneRange::Codes(min, max)) => {
+                Some((packed, predicate.reduce(min as i64, max as i64)))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Integers {
+    fn filter(&self, isa: Isa, condition: Reduced<'_>, selection: &mut Selection) {
+        match condition {
+            Reduced::None => return selection.clear(),
+            Reduced::All => return,
+            _ => {}
+        }
+        match self {
+            Integers::Constant(_) => unreachable!("a single value passes or does not"),
+            Integers::Packed(packed) => {
+                let full = selection.known_full();
+                packed.filter(isa, condition, full, selection.words_mut());
+                if full {
+                    selection.trim();
+                }
+            }
+            Integers::Runs(runs) => runs.filter(isa, condition, selection),
+        }
+    }
+}
+
+/// A float whose type has a kernel.
+pub(crate) trait Between: TotalOrder {
+    /// Sets the bits of the values in `low..=high`, neither being NaN; both zeros are equal. One word per 64 values.
+    fn between(isa: Isa, values: &[Self], low: Self, high: Self, masks: &mut [u64]);
+}
+
+impl Between for f32 {
+    fn between(isa: Isa, values: &[Self], low: Self, high: Self, masks: &mut [u64]) {
+        isa.between_f32(values, low, high, masks);
+    }
+}
+
+impl Between for f64 {
+    fn between(isa: Isa, values: &[Self], low: Self, high: Self, masks: &mut [u64]) {
+        isa.between_f64(values, low, high, masks);
+    }
+}
+
+impl<T: Between + ArrowNativeType> Plain<T> {
+    /// `narrow` turns a range of double-precision keys into one of keys of `T`.
+    fn filter(
+        &self,
+        isa: Isa,
+        condition: Reduced<'_>,
+        narrow: impl Fn(i64, i64) -> (i64, i64),
+        selection: &mut Selection,
+    ) {
+        let (low, high) = match condition {
+            Reduced::None => return selection.clear(),
+            Reduced::All => return,
+            Reduced::Between(low, high) => narrow(low, high),
+            other => unreachable!("{other:?} on floats"),
+        };
+        let Plain::Values(values) = self else {
+            // The zone is one value, and yet not decided: it lies between the bounds of a wider type.
+            return selection.clear();
+        };
+        if low > high {
+            return selection.clear();
+        }
+        let (least, greatest) = (T::from_key(low), T::from_key(high));
+        let is_nan = |value: T| value.widen().is_nan();
+        let splits_zeros = low == ZERO_KEY || high == ZERO_KEY - 1;
+        if is_nan(least) || is_nan(greatest) || splits_zeros {
+            filter_values(values, selection, |values, masks| {
+                let mut keys = [0; VECTOR];
+                for (values, masks) in values.chunks(VECTOR).zip(masks.chunks_mut(MASK_WORDS)) {
+                    for (key, value) in keys.iter_mut().zip(values) {
+                        *key = value.key();
+                    }
+                    isa.between_i64(&keys[..values.len()], low, high, masks);
+                }
+            });
+        } else {
+            filter_values(values, selection, |values, masks| {
+                T::between(isa, values, least, greatest, masks);
+            });
+        }
+    }
+}
+
+/// The key of 0; that of -0 is the one before.
+const ZERO_KEY: i64 = 0;
+
+/// Runs a kernel that overwrites one mask word per 64 values, over all values at once if all are selected.
+fn filter_values<T>(
+    values: &[T],
+    selection: &mut Selection,
+    mut kernel: impl FnMut(&[T], &mut [u64]),
+) {
+    if selection.known_full() {
+        let words = values.len().div_ceil(64);
+        kernel(values, &mut selection.words_mut()[..words]);
+        return;
+    }
+    let masks = selection.words_mut().chunks_mut(MASK_WORDS);
+    for (values, mask) in values.chunks(VECTOR).zip(masks) {
+        if mask.iter().all(|&word| word == 0) {
+            continue;
+        }
+        let mut passed = [0; MASK_WORDS];
+        kernel(values, &mut passed[..values.len().div_ceil(64)]);
+        eris_kernels::and(mask, &passed);
+    }
+}
+
+/// Above one in so many rows selected, testing every string is cheaper than gathering some.
+const SPARSE: usize = 8;
+
+impl Text {
+    fn filter(&self, test: &TextTest, selection: &mut Selection) {
+        match self {
+            Text::Constant(array) => {
+                if !passed(test, array).value(0) {
+                    selection.clear();
+                }
+            }
+            Text::Values(array) if selection.count() > array.len() / SPARSE => {
+                let passed = passed(test, array);
+                let bits = passed.bit_chunks();
+                let mut words = bits.iter_padded();
+                for word in selection.words_mut() {
+                    *word &= words.next().unwrap_or(0);
+                }
+            }
+            Text::Values(array) => {
+                let rows: Vec<usize> = selection.iter_ones().collect();
+                let bits = Buffer::from_slice_ref(selection.words());
+                let bits = BooleanBuffer::new(bits, 0, selection.rows());
+                let chosen = arrow_select::filter::filter(array, &BooleanArray::new(bits, None))
+                    .expect("strings can be filtered");
+                let passed = passed(test, chosen.as_string_view());
+                for (row, passed) in rows.into_iter().zip(&passed) {
+                    if !passed {
+                        selection.remove(row);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The strings for which the test says true.
+fn passed(test: &TextTest, array: &StringViewArray) -> BooleanBuffer {
+    let answer = test(array);
+    assert_eq!(answer.len(), array.len(), "a test answers for each string");
+    match answer.nulls() {
+        None => answer.values().clone(),
+        Some(nulls) => answer.values() & nulls.inner(),
+    }
+}

@@ -1,0 +1,64 @@
+//! Columns at rest: encodings, immutable chunks, dictionaries, and the predicates that run on encoded values.
+//!
+//! ```text
+//! doors ─ sql ─ engine ─ route·aeu ─ exec ─ store ─ [column]·kernels
+//!
+//!  Arrow array ──encode──▶ ColumnChunk ──filter──▶ Selection ──gather──▶ Arrow array
+//!  + Dictionary            Zone │ values │ validity        ▲
+//!                            ColumnPredicate ──────────────┘   excludes(zone) · covers(zone) · words of bits
+//!
+//!  Column: append · get · set · scan · materialize · join_probe · size · restore    (Listing 1, over chunks)
+//! ```
+//!
+//! A [`ColumnChunk`] holds up to [`CHUNK_ROWS`] values of one column in node-local memory. Its values belong to one
+//! [`Domain`], to which every Arrow type is mapped so that order is kept; whether an integer was a date or a decimal is
+//! known to the caller alone, who names the Arrow type again when it gathers.
+//!
+//! ```text
+//! constant     one value for all rows; also for "only NULLs"
+//! packed(w)    value - least value, in w bits, in vectors of 1,024 (the kernels' layout); the last vector is padded with 0
+//! run-length   packed(w) values of the runs, and the last row of each run (u16)
+//! plain        floats, 128-bit decimals, text too varied for a dictionary: Arrow's own layout
+//! ```
+//!
+//! The smallest encoding is chosen from one pass over the values: their range gives the width, their changes the runs.
+//! NULLs are a validity bitmap beside the values; the slot of a NULL repeats the value before it, so that it costs
+//! neither width nor runs. Filters never decode: they compare packed values with shifted bounds, many vectors a call.
+//!
+//! What this crate must not know: rows of several columns, versions, segments, plans, expressions.
+
+#![forbid(unsafe_code)]
+
+mod api;
+mod chunk;
+mod dictionary;
+mod domain;
+mod encode;
+mod error;
+mod filter;
+mod floats;
+mod gather;
+mod packed;
+mod predicate;
+mod ranks;
+mod resident;
+mod runs;
+mod selection;
+mod validity;
+mod value;
+mod zone;
+
+pub use api::{Column, ColumnError, ColumnPosition, Comparator, Condition};
+pub use chunk::{ColumnChunk, Encoding, Home};
+pub use dictionary::{DICTIONARY_LIMIT, Dictionary};
+pub use domain::{Domain, from_integer, to_integer};
+pub use error::EncodeError;
+pub use predicate::{ColumnPredicate, TextTest};
+pub use ranks::RankArray;
+pub use selection::Selection;
+pub use value::ColumnValue;
+pub use zone::{Zone, ZoneRange};
+
+/// Rows of a full chunk. Small enough that a chunk's selection (8 KiB) stays in the first-level cache and a row
+/// number fits in 16 bits, large enough for full scan speed (elastic OLAP paper, Figure 3: 1,000 values suffice).
+pub const CHUNK_ROWS: usize = 65_536;

@@ -1,0 +1,198 @@
+//! Frame of reference: integers as distances from a base, bit-packed in vectors of 1,024.
+
+use crate::chunk::Home;
+use crate::predicate::Reduced;
+use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack};
+use eris_numa::{Buffer, OutOfMemory};
+use std::borrow::Cow;
+
+/// Integers, `base + d` with each distance `d` in `width` bits, in the kernels' layout. The last vector is padded with
+/// distance 0.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    base: i64,
+    width: u8,
+    len: usize,
+    words: Buffer,
+}
+
+/// Bytes of `len` values packed at `width` bits.
+pub(crate) fn packed_bytes(len: usize, width: u8) -> usize {
+    len.div_ceil(VECTOR) * VECTOR / 8 * width as usize
+}
+
+/// Bits for distances within `min..=max`.
+pub(crate) fn width_of(min: i64, max: i64) -> u8 {
+    (64 - (max.wrapping_sub(min) as u64).leading_zeros()) as u8
+}
+
+impl Packed {
+    /// Packs `len` values from `min..=max`; `next` writes each vector of them, at most 1,024, in turn.
+    pub(crate) fn encode(
+        len: usize,
+        min: i64,
+        max: i64,
+        home: Home<'_>,
+        mut next: impl FnMut(&mut [i64]),
+    ) -> Result<Self, OutOfMemory> {
+        let width = width_of(min, max);
+        // A base of full words spares bitmap probes from shifting the bitmap.
+        let aligned = min & !63;
+        let base = if width_of(aligned, max) == width {
+            aligned
+        } else {
+            min
+        };
+        let mut words = home.allocate::<u64>(packed_bytes(len, width) / 8)?;
+        let mut values = [0; VECTOR];
+        let mut distances = [0; VECTOR];
+        let vectors = words
+            .as_mut_slice::<u64>()
+            .chunks_exact_mut(MASK_WORDS * width as usize);
+        for (vector, out) in vectors.enumerate() {
+            let here = (len - vector * VECTOR).min(VECTOR);
+            next(&mut values[..here]);
+            for (distance, value) in distances.iter_mut().zip(&values[..here]) {
+                *distance = value.wrapping_sub(base) as u64;
+            }
+            distances[here..].fill(0);
+            pack(&distances, width, out);
+        }
+        Ok(Packed {
+            base,
+            width,
+            len,
+            words,
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn width(&self) -> u8 {
+        self.width
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.words.len()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> i64 {
+        debug_assert!(index < self.len);
+        let distance = Isa::unpack_one(self.width, self.words(), index);
+        self.base.wrapping_add(distance as i64)
+    }
+
+    fn words(&self) -> &[u64] {
+        self.words.as_slice()
+    }
+
+    fn vector(&self, vector: usize) -> &[u64] {
+        let words = MASK_WORDS * self.width as usize;
+        &self.words()[vector * words..][..words]
+    }
+
+    /// All values of one vector, padding included.
+    pub(crate) fn unpack(&self, isa: Isa, vector: usize, out: &mut [i64; VECTOR]) {
+        isa.unpack(self.width, self.vector(vector), self.base, out);
+    }
+
+    /// The selected values of one vector without gaps; returns their number.
+    pub(crate) fn gather(
+        &self,
+        isa: Isa,
+        vector: usize,
+        mask: &[u64; MASK_WORDS],
+        out: &mut [i64; VECTOR],
+    ) -> usize {
+        isa.gather_packed(self.width, self.vector(vector), self.base, mask, out)
+    }
+
+    /// Keeps the bits of the values that pass; with `full` all bits are known to be set. Bits beyond the last value
+    /// become undefined. The condition has been reduced to the range of the values.
+    pub(crate) fn filter(&self, isa: Isa, condition: Reduced<'_>, full: bool, masks: &mut [u64]) {
+        let (width, words) = (self.width, self.words());
+        match condition {
+            Reduced::None => masks.fill(0),
+            Reduced::All => {}
+            Reduced::Between(low, high) => {
+                let (low, high) = (self.distance(low), self.distance(high));
+                if full {
+                    isa.between(width, words, low, high, masks);
+                } else {
+                    isa.between_and(width, words, low, high, masks);
+                }
+            }
+            Reduced::NotBetween(low, high) => {
+                let mut inside = masks.to_vec();
+                let (low, high) = (self.distance(low), self.distance(high));
+                if full {
+                    isa.between(width, words, low, high, &mut inside);
+                } else {
+                    isa.between_and(width, words, low, high, &mut inside);
+                }
+                eris_kernels::and_not(masks, &inside);
+            }
+            Reduced::Bitmap { first, words: bits } => {
+                let (bits, first) = self.bitmap(first, bits);
+                isa.probe_and(width, words, &bits, first, masks);
+            }
+            Reduced::Set(values) => self.filter_set(isa, values, masks),
+        }
+    }
+
+    /// How many of the values lie within `low..=high`, which lies in their range.
+    pub(crate) fn count_between(&self, isa: Isa, low: i64, high: i64) -> usize {
+        let (low, high) = (self.distance(low), self.distance(high));
+        let padding = self.len.next_multiple_of(VECTOR) - self.len;
+        let counted = isa.count_between(self.width, self.words(), low, high) as usize;
+        counted - if low == 0 { padding } else { 0 }
+    }
+
+    fn distance(&self, value: i64) -> u64 {
+        value.wrapping_sub(self.base) as u64
+    }
+
+    /// A bitmap of values as one of distances, with the distance of its bit 0. What lies below the base is cut off;
+    /// the rest is shifted if the base is not at the start of a word.
+    fn bitmap<'a>(&self, first: i64, bits: &'a [u64]) -> (Cow<'a, [u64]>, u64) {
+        if first >= self.base {
+            return (Cow::Borrowed(bits), self.distance(first));
+        }
+        let skipped = first.abs_diff(self.base);
+        let word = usize::try_from(skipped / 64).map_or(bits.len(), |word| word.min(bits.len()));
+        let (bits, shift) = (&bits[word..], skipped % 64);
+        if shift == 0 {
+            return (Cow::Borrowed(bits), 0);
+        }
+        let reach = match self.width {
+            64 => usize::MAX,
+            width => (1usize << width).div_ceil(64),
+        };
+        let next = bits.iter().skip(1).copied().chain([0]);
+        let shifted = bits.iter().zip(next).take(reach);
+        let shifted = shifted.map(|(low, high)| low >> shift | high << (64 - shift));
+        (shifted.collect(), 0)
+    }
+
+    /// Binary search for each value: for sets too wide for a bitmap.
+    fn filter_set(&self, isa: Isa, set: &[i64], masks: &mut [u64]) {
+        let mut values = [0; VECTOR];
+        for (vector, mask) in masks.as_chunks_mut::<MASK_WORDS>().0.iter_mut().enumerate() {
+            if mask.iter().all(|&word| word == 0) {
+                continue;
+            }
+            self.unpack(isa, vector, &mut values);
+            for (word, values) in mask.iter_mut().zip(values.as_chunks::<64>().0) {
+                let mut rest = *word;
+                while rest != 0 {
+                    let bit = rest.trailing_zeros() as usize;
+                    let member = set.binary_search(&values[bit]).is_ok();
+                    *word ^= (!member as u64) << bit;
+                    rest &= rest - 1;
+                }
+            }
+        }
+    }
+}

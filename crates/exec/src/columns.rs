@@ -1,0 +1,62 @@
+//! The columns that a fragment reads, with everything that is known of them at compile time.
+
+use arrow_schema::{DataType, Schema};
+use eris_column::{Dictionary, Domain};
+use eris_fragment::{Fragment, FragmentError, Type};
+use eris_types::ColumnId;
+
+/// Parallel lists, in the order of `Fragment::columns`.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    pub(crate) ids: Vec<ColumnId>,
+    pub(crate) names: Vec<String>,
+    pub(crate) types: Vec<Type>,
+    pub(crate) data_types: Vec<DataType>,
+    pub(crate) domains: Vec<Domain>,
+    pub(crate) dictionaries: Vec<Option<Dictionary>>,
+}
+
+impl Columns {
+    pub(crate) fn resolve(
+        fragment: &Fragment,
+        schema: &Schema,
+        dictionaries: &[Option<Dictionary>],
+    ) -> Result<Self, FragmentError> {
+        let count = fragment.columns.len();
+        let mut columns = Columns {
+            ids: fragment.columns.clone(),
+            names: Vec::with_capacity(count),
+            types: Vec::with_capacity(count),
+            data_types: Vec::with_capacity(count),
+            domains: Vec::with_capacity(count),
+            dictionaries: Vec::with_capacity(count),
+        };
+        for id in &fragment.columns {
+            let field = schema.fields().get(id.index()).ok_or(FragmentError::Malformed {
+                reason: "a column that the table does not have",
+            })?;
+            let unsupported = FragmentError::Malformed {
+                reason: "a column of a type that is not stored",
+            };
+            let data_type = Type::try_from(field.data_type()).map_err(|_| unsupported.clone())?;
+            columns.names.push(field.name().clone());
+            columns.data_types.push((&data_type).into());
+            columns.types.push(data_type);
+            columns
+                .domains
+                .push(Domain::of(field.data_type()).ok_or(unsupported)?);
+            columns
+                .dictionaries
+                .push(dictionaries.get(id.index()).cloned().flatten());
+        }
+        Ok(columns)
+    }
+
+    /// The name of the column at a position, for messages.
+    pub(crate) fn name(&self, position: usize) -> String {
+        match self.names.get(position) {
+            Some(name) => name.clone(),
+            None => format!("#{position}"),
+        }
+    }
+}

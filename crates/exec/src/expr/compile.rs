@@ -1,0 +1,283 @@
+//! From the fragment's expressions to nodes that can be evaluated: types checked, constants made, messages prepared.
+
+use super::in_list::Members;
+use super::literal::literal;
+use crate::columns::Columns;
+use arrow_array::{ArrayRef, StringViewArray};
+use arrow_schema::DataType;
+use eris_fragment::{BinaryOp, Expr, FragmentError, Type};
+use std::sync::Arc;
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(crate) struct Expression {
+    pub(crate) node: Node,
+    /// The columns it reads, ascending.
+    pub(crate) columns: Vec<usize>,
+    pub(crate) data_type: DataType,
+    /// Whether no value makes it fail.
+    pub(crate) infallible: bool,
+}
+
+/// One operator.
+#[derive(Debug)]
+pub(crate) enum Node {
+    Column(usize),
+    /// One row.
+    Literal(ArrayRef),
+    Arithmetic {
+        op: BinaryOp,
+        left: Box<Node>,
+        right: Box<Node>,
+        text: Arc<str>,
+    },
+    Compare {
+        op: BinaryOp,
+        left: Box<Node>,
+        right: Box<Node>,
+    },
+    /// AND or OR. `guarded`: the right side may fail, so it sees only the rows that the left side leaves open.
+    Logic {
+        and: bool,
+        left: Box<Node>,
+        right: Box<Expression>,
+        guarded: bool,
+    },
+    Not(Box<Node>),
+    Negate(Box<Node>, Arc<str>),
+    IsNull(Box<Node>),
+    IsNotNull(Box<Node>),
+    InList {
+        operand: Box<Node>,
+        members: Members,
+        negated: bool,
+    },
+    Like {
+        operand: Box<Node>,
+        /// One row.
+        pattern: ArrayRef,
+        negated: bool,
+        case_insensitive: bool,
+        text: Arc<str>,
+    },
+    Case {
+        branches: Vec<(Expression, Expression)>,
+        otherwise: Option<Box<Expression>>,
+        data_type: DataType,
+    },
+    Cast {
+        operand: Box<Node>,
+        to: DataType,
+        text: Arc<str>,
+    },
+}
+
+fn malformed<T>(reason: &'static str) -> Result<T, FragmentError> {
+    Err(FragmentError::Malformed { reason })
+}
+
+impl Expression {
+    pub(crate) fn compile(expr: &Expr, columns: &Columns) -> Result<Self, FragmentError> {
+        let mut compiler = Compiler {
+            columns,
+            infallible: true,
+        };
+        let node = compiler.node(expr)?;
+        Ok(Expression {
+            node,
+            columns: columns_of(expr),
+            data_type: (&expr.data_type(&columns.types)?).into(),
+            infallible: compiler.infallible,
+        })
+    }
+
+    /// Compiles a condition.
+    pub(crate) fn condition(expr: &Expr, columns: &Columns) -> Result<Self, FragmentError> {
+        let expression = Self::compile(expr, columns)?;
+        match expression.data_type {
+            DataType::Boolean => Ok(expression),
+            _ => malformed("a condition that is not BOOLEAN"),
+        }
+    }
+
+    /// The column it is, if it is nothing else.
+    pub(crate) fn as_column(&self) -> Option<usize> {
+        match self.node {
+            Node::Column(column) => Some(column),
+            _ => None,
+        }
+    }
+}
+
+/// The columns of an expression, ascending, each once.
+pub(crate) fn columns_of(expr: &Expr) -> Vec<usize> {
+    let mut columns = Vec::new();
+    expr.for_each_column(&mut |column| columns.push(column));
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+struct Compiler<'a> {
+    columns: &'a Columns,
+    infallible: bool,
+}
+
+impl Compiler<'_> {
+    fn type_of(&self, expr: &Expr) -> Result<Type, FragmentError> {
+        expr.data_type(&self.columns.types)
+    }
+
+    fn text(&self, expr: &Expr) -> Arc<str> {
+        let name = |position| self.columns.name(position);
+        expr.named(&name).to_string().into()
+    }
+
+    fn boxed(&mut self, expr: &Expr) -> Result<Box<Node>, FragmentError> {
+        self.node(expr).map(Box::new)
+    }
+
+    fn boolean(&mut self, expr: &Expr) -> Result<Box<Node>, FragmentError> {
+        match self.type_of(expr)? {
+            Type::Boolean => self.boxed(expr),
+            _ => malformed("AND, OR or NOT of something that is not BOOLEAN"),
+        }
+    }
+
+    /// A part that is evaluated on rows of its own.
+    fn part(&mut self, expr: &Expr) -> Result<Expression, FragmentError> {
+        let part = Expression::compile(expr, self.columns)?;
+        self.infallible &= part.infallible;
+        Ok(part)
+    }
+
+    fn node(&mut self, expr: &Expr) -> Result<Node, FragmentError> {
+        Ok(match expr {
+            Expr::Column(position) => {
+                self.type_of(expr)?;
+                Node::Column(*position)
+            }
+            Expr::Literal(scalar) => Node::Literal(literal(scalar)?),
+            Expr::Binary { op, left, right } if op.is_arithmetic() => {
+                let (l, r) = (self.type_of(left)?, self.type_of(right)?);
+                if !is_number(&l) || !is_number(&r) {
+                    return malformed("arithmetic on something that is no number");
+                }
+                self.type_of(expr)?;
+                self.infallible &= matches!(l, Type::Float32 | Type::Float64);
+                Node::Arithmetic {
+                    op: *op,
+                    left: self.boxed(left)?,
+                    right: self.boxed(right)?,
+                    text: self.text(expr),
+                }
+            }
+            Expr::Binary { op, left, right } if op.is_comparison() => {
+                if self.type_of(left)? != self.type_of(right)? {
+                    return malformed("a comparison of different types");
+                }
+                Node::Compare {
+                    op: *op,
+                    left: self.boxed(left)?,
+                    right: self.boxed(right)?,
+                }
+            }
+            Expr::Binary { op, left, right } => {
+                let left = self.boolean(left)?;
+                if self.type_of(right)? != Type::Boolean {
+                    return malformed("AND or OR of something that is not BOOLEAN");
+                }
+                let right = self.part(right)?;
+                Node::Logic {
+                    and: *op == BinaryOp::And,
+                    left,
+                    guarded: !right.infallible,
+                    right: Box::new(right),
+                }
+            }
+            Expr::Not(operand) => Node::Not(self.boolean(operand)?),
+            Expr::Negate(operand) => {
+                let data_type = self.type_of(operand)?;
+                self.infallible &= matches!(data_type, Type::Float32 | Type::Float64);
+                match data_type {
+                    Type::UInt8 | Type::UInt16 | Type::UInt32 | Type::UInt64 => {
+                        return malformed("negation of an unsigned number");
+                    }
+                    _ if !is_number(&data_type) => {
+                        return malformed("negation of something that is no number");
+                    }
+                    _ => Node::Negate(self.boxed(operand)?, self.text(expr)),
+                }
+            }
+            Expr::IsNull(operand) => Node::IsNull(self.boxed(operand)?),
+            Expr::IsNotNull(operand) => Node::IsNotNull(self.boxed(operand)?),
+            Expr::InList {
+                operand,
+                list,
+                negated,
+            } => Node::InList {
+                members: Members::new(list, &self.type_of(operand)?)?,
+                operand: self.boxed(operand)?,
+                negated: *negated,
+            },
+            Expr::Like {
+                operand,
+                pattern,
+                negated,
+                case_insensitive,
+            } => {
+                if self.type_of(operand)? != Type::Text {
+                    return malformed("LIKE on something that is not VARCHAR");
+                }
+                Node::Like {
+                    operand: self.boxed(operand)?,
+                    pattern: Arc::new(StringViewArray::from(vec![&**pattern])),
+                    negated: *negated,
+                    case_insensitive: *case_insensitive,
+                    text: self.text(expr),
+                }
+            }
+            Expr::Case {
+                branches,
+                otherwise,
+            } => {
+                let data_type = self.type_of(expr)?;
+                let results = branches.iter().map(|(_, then)| then);
+                for result in results.chain(otherwise.as_deref()) {
+                    if self.type_of(result)? != data_type {
+                        return malformed("CASE with results of different types");
+                    }
+                }
+                let mut compiled = Vec::with_capacity(branches.len());
+                for (condition, then) in branches {
+                    if self.type_of(condition)? != Type::Boolean {
+                        return malformed("CASE with a condition that is not BOOLEAN");
+                    }
+                    compiled.push((self.part(condition)?, self.part(then)?));
+                }
+                let otherwise = otherwise.as_deref().map(|expr| self.part(expr));
+                Node::Case {
+                    branches: compiled,
+                    otherwise: otherwise.transpose()?.map(Box::new),
+                    data_type: (&data_type).into(),
+                }
+            }
+            Expr::Cast { operand, to } => {
+                let from = self.type_of(operand)?;
+                self.infallible &= crate::filter::lossless_factor(&from, to).is_some();
+                Node::Cast {
+                    operand: self.boxed(operand)?,
+                    to: to.into(),
+                    text: self.text(expr),
+                }
+            }
+        })
+    }
+}
+
+fn is_number(data_type: &Type) -> bool {
+    !matches!(
+        data_type,
+        Type::Boolean | Type::Text | Type::Date | Type::Timestamp { .. }
+    )
+}

@@ -1,0 +1,19 @@
+//! Which rows pass: conditions on encoded columns first, zone maps before them, computed conditions last.
+//!
+//! ```text
+//! conjuncts + probes ─classify─▶ tests (one column each, on packed values)   ┐
+//!                                residual (anything else, on gathered rows)  ┘ Filter
+//!
+//! chunk: zones ─excluded?─▶ skipped
+//!          └─covered?─▶ test dropped ─▶ visible rows ─▶ tests, best first ─▶ residual ─▶ Selection
+//! ```
+
+mod classify;
+mod interval;
+mod predicate;
+mod run;
+mod truth;
+
+pub(crate) use classify::Filter;
+pub(crate) use run::{FilterState, Passed};
+pub(crate) use truth::{lossless_factor, value_bounds};

@@ -1,0 +1,244 @@
+//! Running a filter over one chunk.
+
+use super::classify::{Filter, Test};
+use crate::columns::Columns;
+use crate::window::Windows;
+use crate::expr::Frame;
+use crate::work::Work;
+use arrow_buffer::BooleanBuffer;
+use eris_column::{ColumnChunk, ColumnPredicate, Selection};
+use eris_fragment::FragmentError;
+use eris_kernels::{Isa, MASK_WORDS, VECTOR};
+use eris_store::ChunkView;
+use eris_types::Timestamp;
+
+/// Rows that residual conditions are evaluated on at a time.
+const RESIDUAL_ROWS: usize = 4_096;
+
+/// By how much the memory of earlier chunks fades with each chunk.
+const FADE: f64 = 0.75;
+
+/// What a worker has learnt of each test: how many rows it met and how many of them passed, fading.
+#[derive(Debug)]
+pub(crate) struct FilterState {
+    rates: Vec<Rate>,
+    /// Numbers of the tests that the chunk at hand needs.
+    order: Vec<usize>,
+    scratch: Selection,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    met: f64,
+    passed: f64,
+}
+
+impl Rate {
+    /// The share of the rows that pass.
+    fn pass(&self) -> f64 {
+        self.passed / self.met
+    }
+}
+
+/// What is left of a chunk.
+pub(crate) enum Passed {
+    /// No row.
+    Nothing,
+    /// This many rows; the selection was not made.
+    Counted(usize),
+    /// The rows of the selection.
+    Selected,
+}
+
+impl Test {
+    /// The predicate in the form that a chunk of the column needs.
+    fn predicate(&self, chunk: &ColumnChunk) -> &ColumnPredicate {
+        match &self.plain {
+            Some(plain) if !chunk.is_coded() => plain,
+            _ => &self.predicate,
+        }
+    }
+
+    fn excludes(&self, chunk: &ColumnChunk) -> bool {
+        self.predicate(chunk).excludes(chunk.zone()) && !(self.or_null && chunk.nulls() > 0)
+    }
+
+    fn covers(&self, chunk: &ColumnChunk) -> bool {
+        if self.or_null && chunk.nulls() > 0 {
+            return chunk.nulls() == chunk.rows();
+        }
+        self.predicate(chunk).covers(chunk.zone(), chunk.rows())
+    }
+
+    fn filter(&self, chunk: &ColumnChunk, isa: Isa, selection: &mut Selection, scratch: &mut Selection) {
+        if !(self.or_null && chunk.nulls() > 0) {
+            return chunk.filter(isa, self.predicate(chunk), selection);
+        }
+        scratch.clone_from(selection);
+        chunk.filter(isa, self.predicate(chunk), selection);
+        chunk.filter(isa, &ColumnPredicate::Null, scratch);
+        eris_kernels::or(selection.words_mut(), scratch.words());
+    }
+
+    /// What a row costs, in units that only compare: packed bits for comparisons, loads for the rest.
+    fn cost(&self) -> f64 {
+        match &self.predicate {
+            ColumnPredicate::Never | ColumnPredicate::Null | ColumnPredicate::NotNull => 0.2,
+            ColumnPredicate::Integers { .. } | ColumnPredicate::NotIntegers { .. } => 1.0,
+            ColumnPredicate::Floats { .. } => 2.0,
+            // One load, from the nearest cache that holds the bits.
+            ColumnPredicate::Codes(words) | ColumnPredicate::IntegerBitmap { words, .. } => {
+                match words.len() {
+                    0..4_096 => 2.0,
+                    4_096..65_536 => 4.0,
+                    _ => 10.0,
+                }
+            }
+            ColumnPredicate::IntegerSet(values) => 4.0 + values.len().ilog2() as f64 * 2.0,
+            ColumnPredicate::Text(_) => 100.0,
+        }
+    }
+}
+
+impl Filter {
+    pub(crate) fn start(&self) -> FilterState {
+        FilterState {
+            // One row in two, until something better is known.
+            rates: vec![Rate { met: 2.0, passed: 1.0 }; self.tests.len()],
+            order: Vec::with_capacity(self.tests.len()),
+            scratch: Selection::default(),
+        }
+    }
+
+    /// Finds the rows of a chunk that are visible and pass. With `only_count` it may report their number alone.
+    #[expect(clippy::too_many_arguments, reason = "the chunk, the worker's state, and where results go")]
+    pub(crate) fn run(
+        &self,
+        view: &ChunkView,
+        snapshot: Timestamp,
+        columns: &Columns,
+        isa: Isa,
+        only_count: bool,
+        state: &mut FilterState,
+        selection: &mut Selection,
+        work: &mut Work,
+    ) -> Result<Passed, FragmentError> {
+        let chunk_of = |column: usize| view.chunk.column(columns.ids[column]);
+        let excluded = |test: &Test| test.excludes(chunk_of(test.column));
+        if self.never || view.chunk.rows() == 0 || self.tests.iter().any(excluded) {
+            work.chunks_skipped += 1;
+            return Ok(Passed::Nothing);
+        }
+        let rows = view.chunk.rows();
+        work.chunks += 1;
+        work.rows_scanned += rows as u64;
+        state.order.clear();
+        for (number, test) in self.tests.iter().enumerate() {
+            if !test.covers(chunk_of(test.column)) {
+                state.order.push(number);
+                work.bytes += chunk_of(test.column).bytes() as u64;
+            }
+        }
+        let all_visible = view.all_visible(snapshot);
+        if only_count && all_visible && self.residual.is_empty() {
+            match state.order[..] {
+                [] => return Ok(Passed::Counted(rows)),
+                [number] if !self.tests[number].or_null => {
+                    let test = &self.tests[number];
+                    let chunk = chunk_of(test.column);
+                    return Ok(Passed::Counted(chunk.count(isa, test.predicate(chunk))));
+                }
+                _ => {}
+            }
+        }
+        selection.reset_all(rows);
+        let mut left = rows;
+        if !all_visible {
+            view.visible(snapshot, selection);
+            left = selection.count();
+        }
+        // The classic order of independent filters: by cost per row that is got rid of.
+        let rates = &state.rates;
+        let rank = |number: &usize| {
+            self.tests[*number].cost() / (1.0 - rates[*number].pass()).max(1e-3)
+        };
+        state.order.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
+        for &number in &state.order {
+            if left == 0 {
+                return Ok(Passed::Nothing);
+            }
+            let test = &self.tests[number];
+            test.filter(chunk_of(test.column), isa, selection, &mut state.scratch);
+            let met = left;
+            left = selection.count();
+            let rate = &mut state.rates[number];
+            rate.met = rate.met * FADE + met as f64;
+            rate.passed = rate.passed * FADE + left as f64;
+        }
+        for condition in &self.residual {
+            if left == 0 {
+                return Ok(Passed::Nothing);
+            }
+            for &column in &condition.columns {
+                work.bytes += chunk_of(column).bytes() as u64;
+            }
+            let mut windows = Windows::new(RESIDUAL_ROWS);
+            let mut from = 0;
+            while let Some(window) = windows.next(selection) {
+                let mut gathered = vec![None; columns.ids.len()];
+                for &column in &condition.columns {
+                    gathered[column] = Some(chunk_of(column).gather(
+                        isa,
+                        window,
+                        &columns.data_types[column],
+                        columns.dictionaries[column].as_ref(),
+                    ));
+                }
+                let frame = Frame {
+                    rows: window.count(),
+                    columns: gathered,
+                };
+                let holds = condition.holds(&frame)?;
+                let until = windows.end();
+                retain(&mut selection.words_mut()[from..until], &holds);
+                from = until;
+            }
+            left = selection.count();
+        }
+        Ok(match left {
+            0 => Passed::Nothing,
+            _ => Passed::Selected,
+        })
+    }
+}
+
+/// Keeps the `n`-th set bit of `words` only if the `n`-th bit of `keep` is set.
+fn retain(words: &mut [u64], keep: &BooleanBuffer) {
+    let mut next = 0;
+    for word in words {
+        let mut left = *word;
+        while left != 0 {
+            let bit = left & left.wrapping_neg();
+            if !keep.value(next) {
+                *word &= !bit;
+            }
+            next += 1;
+            left ^= bit;
+        }
+    }
+    debug_assert_eq!(next, keep.len());
+}
+
+const _: () = assert!(RESIDUAL_ROWS.is_multiple_of(VECTOR) && VECTOR == MASK_WORDS * 64);
+
+#[cfg(test)]
+mod tests {
+    use super::retain;
+
+    #[test]
+    fn bits_are_kept_by_their_number() {
+        let mut words = [0b1011_0000, 0, 1 << 63 | 1];
+        retain(&mut words, &[true, false, true, false, true].into_iter().collect());
+        assert_eq!(words, [0b1001_0000, 0, 1 << 63]);
+    }
+}

@@ -1,0 +1,368 @@
+//! From keys to numbers of groups.
+//!
+//! ```text
+//! dense   slot = Σ (lane - least + 1) · stride, 0 standing for NULL        table[slot] = number of the group
+//!         while the product of the lanes' ranges is at most 65,536; ranges grow as values come
+//! hash    packed key ─hash─▶ table of group numbers, compared with the stored keys
+//!         when the dense table is outgrown (for good), or the keys cannot be counted
+//! ```
+
+use super::keys::{Key, Keys};
+use arrow_buffer::NullBuffer;
+use eris_kernels::Isa;
+use hashbrown::HashTable;
+
+/// Slots of the largest dense table: 256 KiB of group numbers.
+const DENSE_SLOTS: u64 = 1 << 16;
+
+/// No group has this number.
+const NONE: u32 = u32::MAX;
+
+/// All groups met so far.
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// Packed keys, one after the other, in the order of the groups' numbers.
+    packed: Vec<u64>,
+    groups: usize,
+    form: Form,
+    slots: Vec<u32>,
+    rows: Vec<u64>,
+}
+
+#[derive(Debug)]
+enum Form {
+    Dense(Dense),
+    Hash(HashTable<u32>),
+}
+
+#[derive(Debug, Default)]
+struct Dense {
+    /// Per lane the range of values that have slots; no lane before the first row.
+    ranges: Vec<(i64, i64)>,
+    strides: Vec<u32>,
+    table: Vec<u32>,
+}
+
+impl Index {
+    pub(crate) fn new(keys: &Keys) -> Self {
+        Index {
+            packed: Vec::new(),
+            groups: 0,
+            form: match keys.countable {
+                true => Form::Dense(Dense::default()),
+                false => Form::Hash(HashTable::new()),
+            },
+            slots: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    pub(crate) fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// The packed key of a group.
+    pub(crate) fn key(&self, group: usize, keys: &Keys) -> &[u64] {
+        &self.packed[group * keys.words..][..keys.words]
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let form = match &self.form {
+            Form::Dense(dense) => dense.table.capacity() * size_of::<u32>(),
+            // Group number and control byte.
+            Form::Hash(table) => table.capacity() * 5,
+        };
+        let scratch = self.slots.capacity() * size_of::<u32>();
+        form + scratch + (self.packed.capacity() + self.rows.capacity()) * size_of::<u64>()
+    }
+
+    /// Writes the number of each row's group to `numbers`; new keys get new groups.
+    pub(crate) fn assign(
+        &mut self,
+        isa: Isa,
+        keys: &Keys,
+        lanes: &[&[i64]],
+        nulls: &[Option<NullBuffer>],
+        numbers: &mut Vec<u32>,
+    ) {
+        numbers.clear();
+        if lanes[0].is_empty() {
+            return;
+        }
+        if let Form::Dense(dense) = &mut self.form {
+            if dense.admit(isa, lanes) == Admitted::Regrown {
+                dense.rebuild(keys, &self.packed, self.groups);
+            }
+            if dense.ranges.is_empty() {
+                self.form = Form::Hash(self.hashed(keys));
+            }
+        }
+        match &mut self.form {
+            Form::Dense(dense) => {
+                dense.slots(keys, lanes, nulls, &mut self.slots);
+                for (row, &slot) in self.slots.iter().enumerate() {
+                    let number = &mut dense.table[slot as usize];
+                    if *number == NONE {
+                        *number = self.groups as u32;
+                        self.groups += 1;
+                        push_packed(keys, lanes, nulls, row, &mut self.packed);
+                    }
+                    numbers.push(*number);
+                }
+            }
+            Form::Hash(table) => {
+                pack(keys, lanes, nulls, &mut self.rows);
+                let rows = &self.rows;
+                let packed = &mut self.packed;
+                match keys.words {
+                    1 => look_up::<1>(table, rows, packed, numbers),
+                    2 => look_up::<2>(table, rows, packed, numbers),
+                    3 => look_up::<3>(table, rows, packed, numbers),
+                    words => look_up_many(words, table, rows, packed, numbers),
+                }
+                self.groups = self.packed.len() / keys.words;
+                assert!(self.groups < NONE as usize, "group numbers have 32 bits");
+            }
+        }
+    }
+
+    fn hashed(&self, keys: &Keys) -> HashTable<u32> {
+        let key = |number: u32| &self.packed[number as usize * keys.words..][..keys.words];
+        let mut table = HashTable::with_capacity(self.groups);
+        for number in 0..self.groups as u32 {
+            table.insert_unique(hash(key(number)), number, |&number| hash(key(number)));
+        }
+        table
+    }
+}
+
+#[derive(PartialEq)]
+enum Admitted {
+    /// All values have slots.
+    AsIs,
+    /// All values have slots now, or, if there are no ranges left, too many would be needed.
+    Regrown,
+}
+
+impl Dense {
+    /// Makes room for the values of the lanes.
+    fn admit(&mut self, isa: Isa, lanes: &[&[i64]]) -> Admitted {
+        let first = self.ranges.is_empty();
+        let mut ranges = Vec::with_capacity(lanes.len());
+        for (lane, values) in lanes.iter().enumerate() {
+            let (low, high) = isa.min_max_i64(values).expect("there are rows");
+            ranges.push(match self.ranges.get(lane) {
+                Some(&(least, greatest)) => (low.min(least), high.max(greatest)),
+                None => (low, high),
+            });
+        }
+        if !first && ranges == self.ranges {
+            return Admitted::AsIs;
+        }
+        if slots_of(&ranges).is_none_or(|slots| slots > DENSE_SLOTS) {
+            *self = Dense::default();
+            return Admitted::Regrown;
+        }
+        // Values often come in ascending order: grow by half as much again, so that rebuilding stays rare.
+        for lane in 0..ranges.len() {
+            let (low, high) = ranges[lane];
+            let more = (high - low) / 2 + 1;
+            let mut wider = ranges.clone();
+            let (below, above) = match self.ranges.get(lane) {
+                Some(&(least, greatest)) => (low < least, high > greatest),
+                None => (false, true),
+            };
+            wider[lane] = (
+                if below { low.saturating_sub(more) } else { low },
+                if above { high.saturating_add(more) } else { high },
+            );
+            if slots_of(&wider).is_some_and(|slots| slots <= DENSE_SLOTS) {
+                ranges = wider;
+            }
+        }
+        self.ranges = ranges;
+        Admitted::Regrown
+    }
+
+    fn rebuild(&mut self, keys: &Keys, packed: &[u64], groups: usize) {
+        let Some(slots) = slots_of(&self.ranges) else {
+            return;
+        };
+        let mut stride = 1;
+        self.strides.clear();
+        for range in &self.ranges {
+            self.strides.push(stride);
+            stride *= size_of_range(range).expect("within the limit") as u32;
+        }
+        self.table.clear();
+        self.table.resize(slots as usize, NONE);
+        for number in 0..groups {
+            let words = &packed[number * keys.words..][..keys.words];
+            let mut slot = 0;
+            for (lane, key) in keys.keys.iter().enumerate() {
+                if !key.null.is_set(words) {
+                    slot += self.place(lane, keys.lanes[lane].unpack(words));
+                }
+            }
+            self.table[slot as usize] = number as u32;
+        }
+    }
+
+    /// What a lane's value adds to the slot.
+    #[inline(always)]
+    fn place(&self, lane: usize, value: i64) -> u32 {
+        (value.wrapping_sub(self.ranges[lane].0) as u32 + 1) * self.strides[lane]
+    }
+
+    fn slots(
+        &self,
+        keys: &Keys,
+        lanes: &[&[i64]],
+        nulls: &[Option<NullBuffer>],
+        slots: &mut Vec<u32>,
+    ) {
+        slots.clear();
+        slots.resize(lanes[0].len(), 0);
+        for lane in 0..keys.keys.len() {
+            let (least, stride) = (self.ranges[lane].0, self.strides[lane]);
+            let place = |value: i64| (value.wrapping_sub(least) as u32 + 1) * stride;
+            let pairs = slots.iter_mut().zip(lanes[lane]);
+            match &nulls[lane] {
+                None => pairs.for_each(|(slot, &value)| *slot += place(value)),
+                Some(nulls) => {
+                    for ((slot, &value), valid) in pairs.zip(nulls) {
+                        *slot += if valid { place(value) } else { 0 };
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Values of a range, and NULL.
+fn size_of_range(&(low, high): &(i64, i64)) -> Option<u64> {
+    high.abs_diff(low).checked_add(2)
+}
+
+/// Slots of a table over the ranges; `None` without ranges.
+fn slots_of(ranges: &[(i64, i64)]) -> Option<u64> {
+    if ranges.is_empty() {
+        return None;
+    }
+    ranges
+        .iter()
+        .try_fold(1u64, |slots, range| slots.checked_mul(size_of_range(range)?))
+}
+
+/// Appends the packed key of one row.
+fn push_packed(
+    keys: &Keys,
+    lanes: &[&[i64]],
+    nulls: &[Option<NullBuffer>],
+    row: usize,
+    packed: &mut Vec<u64>,
+) {
+    let start = packed.len();
+    packed.resize(start + keys.words, 0);
+    let words = &mut packed[start..];
+    for (key, nulls) in keys.keys.iter().zip(nulls) {
+        if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            words[key.null.word] |= 1 << key.null.shift;
+            continue;
+        }
+        for lane in lanes_of(key) {
+            words[keys.lanes[lane].place.word] |= keys.lanes[lane].pack(lanes[lane][row]);
+        }
+    }
+}
+
+fn lanes_of(key: &Key) -> std::ops::Range<usize> {
+    let lanes = match key.domain {
+        eris_column::Domain::Wide => 2,
+        _ => 1,
+    };
+    key.lane..key.lane + lanes
+}
+
+/// Packs the keys of all rows.
+fn pack(keys: &Keys, lanes: &[&[i64]], nulls: &[Option<NullBuffer>], rows: &mut Vec<u64>) {
+    rows.clear();
+    rows.resize(lanes[0].len() * keys.words, 0);
+    for (key, nulls) in keys.keys.iter().zip(nulls) {
+        for number in lanes_of(key) {
+            let lane = &keys.lanes[number];
+            let words = rows.iter_mut().skip(lane.place.word).step_by(keys.words);
+            let pairs = words.zip(lanes[number]);
+            match nulls {
+                None => pairs.for_each(|(word, &value)| *word |= lane.pack(value)),
+                Some(nulls) => {
+                    for ((word, &value), valid) in pairs.zip(nulls) {
+                        *word |= if valid { lane.pack(value) } else { 0 };
+                    }
+                }
+            }
+        }
+        if let Some(nulls) = nulls {
+            let words = rows.iter_mut().skip(key.null.word).step_by(keys.words);
+            for (word, valid) in words.zip(nulls) {
+                *word |= (!valid as u64) << key.null.shift;
+            }
+        }
+    }
+}
+
+/// Folded multiplication, word by word.
+#[inline(always)]
+fn hash(words: &[u64]) -> u64 {
+    words.iter().fold(0x243f_6a88_85a3_08d3, |hash, &word| {
+        let product = (hash ^ word) as u128 * 0x9e37_79b9_7f4a_7c15_u128;
+        product as u64 ^ (product >> 64) as u64
+    })
+}
+
+fn look_up<const WORDS: usize>(
+    table: &mut HashTable<u32>,
+    rows: &[u64],
+    packed: &mut Vec<u64>,
+    numbers: &mut Vec<u32>,
+) {
+    for row in rows.as_chunks::<WORDS>().0 {
+        let hash_of_row = hash(row);
+        let keys = packed.as_chunks::<WORDS>().0;
+        let number = match table.find(hash_of_row, |&number| keys[number as usize] == *row) {
+            Some(&number) => number,
+            None => {
+                let number = keys.len() as u32;
+                packed.extend_from_slice(row);
+                let keys = packed.as_chunks::<WORDS>().0;
+                table.insert_unique(hash_of_row, number, |&number| hash(&keys[number as usize]));
+                number
+            }
+        };
+        numbers.push(number);
+    }
+}
+
+fn look_up_many(
+    words: usize,
+    table: &mut HashTable<u32>,
+    rows: &[u64],
+    packed: &mut Vec<u64>,
+    numbers: &mut Vec<u32>,
+) {
+    for row in rows.chunks_exact(words) {
+        let hash_of_row = hash(row);
+        let key = |number: u32| &packed[number as usize * words..][..words];
+        let number = match table.find(hash_of_row, |&number| key(number) == row) {
+            Some(&number) => number,
+            None => {
+                let number = (packed.len() / words) as u32;
+                packed.extend_from_slice(row);
+                let key = |number: u32| &packed[number as usize * words..][..words];
+                table.insert_unique(hash_of_row, number, |&number| hash(key(number)));
+                number
+            }
+        };
+        numbers.push(number);
+    }
+}

@@ -1,0 +1,164 @@
+//! What aggregates and keys read of a window of rows.
+
+use crate::columns::Columns;
+use crate::expr::{Expression, Frame};
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, StringViewArray};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, TimeUnit};
+use eris_column::{Selection, ZoneRange};
+use eris_fragment::FragmentError;
+use eris_kernels::Isa;
+use eris_store::Chunk;
+use std::borrow::Cow;
+
+/// The selected rows of one window, gathered as they are asked for, each column once.
+pub(crate) struct Window<'a> {
+    pub(crate) chunk: &'a Chunk,
+    pub(crate) columns: &'a Columns,
+    pub(crate) isa: Isa,
+    pub(crate) selection: &'a Selection,
+    pub(crate) rows: usize,
+    integers: Vec<Option<Vec<i64>>>,
+    arrays: Vec<Option<ArrayRef>>,
+}
+
+/// Values of one argument. Those of NULLs may be anything.
+pub(crate) enum Values<'a> {
+    /// As stored: see `eris_column::from_integer`.
+    Integers(Cow<'a, [i64]>),
+    Wide(Vec<i128>),
+    Floats(Vec<f64>),
+    /// Codes of a column's dictionary.
+    Codes(Cow<'a, [i64]>),
+    Texts(StringViewArray),
+}
+
+impl<'a> Window<'a> {
+    pub(crate) fn new(
+        chunk: &'a Chunk,
+        columns: &'a Columns,
+        isa: Isa,
+        selection: &'a Selection,
+    ) -> Self {
+        Window {
+            chunk,
+            columns,
+            isa,
+            selection,
+            rows: selection.count(),
+            integers: vec![None; columns.ids.len()],
+            arrays: vec![None; columns.ids.len()],
+        }
+    }
+
+    fn column(&self, column: usize) -> &'a eris_column::ColumnChunk {
+        self.chunk.column(self.columns.ids[column])
+    }
+
+    /// Whether a column of text holds codes in this chunk.
+    pub(crate) fn is_coded(&self, column: usize) -> bool {
+        self.column(column).is_coded()
+    }
+
+    /// The range of a column of integers in this chunk.
+    pub(crate) fn range(&self, column: usize) -> Option<(i64, i64)> {
+        match self.column(column).zone().range {
+            ZoneRange::Integer(low, high) => Some((low, high)),
+            // Only NULLs, whose slots hold 0.
+            ZoneRange::Empty => Some((0, 0)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn validity(&self, column: usize) -> Option<NullBuffer> {
+        self.column(column).gather_validity(self.selection)
+    }
+
+    /// Makes [`Window::integers`] of the column available.
+    pub(crate) fn load_integers(&mut self, column: usize) {
+        if self.integers[column].is_none() {
+            let mut values = Vec::with_capacity(self.rows);
+            self.column(column).gather_integers(self.isa, self.selection, &mut values);
+            self.integers[column] = Some(values);
+        }
+    }
+
+    /// The integers or codes of a column that was loaded.
+    pub(crate) fn integers(&self, column: usize) -> &[i64] {
+        self.integers[column].as_deref().expect("loaded before")
+    }
+
+    pub(crate) fn floats(&self, column: usize) -> Vec<f64> {
+        let mut values = Vec::with_capacity(self.rows);
+        self.column(column).gather_floats(self.isa, self.selection, &mut values);
+        values
+    }
+
+    pub(crate) fn array(&mut self, column: usize) -> &ArrayRef {
+        let chunk = self.column(column);
+        self.arrays[column].get_or_insert_with(|| {
+            chunk.gather(
+                self.isa,
+                self.selection,
+                &self.columns.data_types[column],
+                self.columns.dictionaries[column].as_ref(),
+            )
+        })
+    }
+
+    pub(crate) fn evaluate(&mut self, expression: &Expression) -> Result<ArrayRef, FragmentError> {
+        expression.evaluate(&self.frame(expression))
+    }
+
+    pub(crate) fn frame(&mut self, expression: &Expression) -> Frame {
+        let mut columns = vec![None; self.columns.ids.len()];
+        for &column in &expression.columns {
+            columns[column] = Some(self.array(column).clone());
+        }
+        Frame {
+            rows: self.rows,
+            columns,
+        }
+    }
+}
+
+/// The values of an array, in the form of their domain; decimals always wide.
+pub(crate) fn values(array: &ArrayRef) -> Values<'static> {
+    macro_rules! integers {
+        ($kind:ty, $convert:expr) => {
+            Values::Integers(array.as_primitive::<$kind>().values().iter().map($convert).collect())
+        };
+    }
+    match array.data_type() {
+        DataType::Boolean => {
+            Values::Integers(array.as_boolean().values().iter().map(i64::from).collect())
+        }
+        DataType::Int8 => integers!(Int8Type, |&value| value as i64),
+        DataType::Int16 => integers!(Int16Type, |&value| value as i64),
+        DataType::Int32 => integers!(Int32Type, |&value| value as i64),
+        DataType::Int64 => integers!(Int64Type, |&value| value),
+        DataType::UInt8 => integers!(UInt8Type, |&value| value as i64),
+        DataType::UInt16 => integers!(UInt16Type, |&value| value as i64),
+        DataType::UInt32 => integers!(UInt32Type, |&value| value as i64),
+        DataType::UInt64 => integers!(UInt64Type, |&value| (value ^ 1 << 63) as i64),
+        DataType::Date32 => integers!(Date32Type, |&value| value as i64),
+        DataType::Timestamp(unit, _) => match unit {
+            TimeUnit::Second => integers!(TimestampSecondType, |&value| value),
+            TimeUnit::Millisecond => integers!(TimestampMillisecondType, |&value| value),
+            TimeUnit::Microsecond => integers!(TimestampMicrosecondType, |&value| value),
+            TimeUnit::Nanosecond => integers!(TimestampNanosecondType, |&value| value),
+        },
+        DataType::Float32 => {
+            let floats = array.as_primitive::<Float32Type>().values();
+            Values::Floats(floats.iter().map(|&value| value as f64).collect())
+        }
+        DataType::Float64 => Values::Floats(array.as_primitive::<Float64Type>().values().to_vec()),
+        DataType::Decimal128(..) => {
+            Values::Wide(array.as_primitive::<Decimal128Type>().values().to_vec())
+        }
+        DataType::Utf8View => Values::Texts(array.as_string_view().clone()),
+        other => unreachable!("{other} is the type of no expression"),
+    }
+}

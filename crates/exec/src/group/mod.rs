@@ -1,0 +1,22 @@
+//! Groups and their partial aggregates.
+//!
+//! ```text
+//! window of selected rows
+//!   keys       ─lanes──▶ i64 per key and row ─index──▶ number of the group, per row
+//!   arguments  ─input──▶ i64 / f64 / i128 / text per row ─┐        │
+//!                                  one loop per aggregate ▼        ▼
+//!                                                 states: one column per aggregate, one entry per group
+//! ```
+//!
+//! Groups are numbered in the order in which they are met; only the index knows how a key leads to its number, so that
+//! it can change its form (dense table, hash table) without touching a state.
+
+mod index;
+mod input;
+mod interner;
+mod keys;
+mod output;
+mod plan;
+mod state;
+
+pub(crate) use plan::{GroupPlan, GroupState};

@@ -1,0 +1,84 @@
+//! Groups as record batches.
+
+use super::index::Index;
+use super::interner::Interner;
+use super::keys::{Key, Keys, dictionary};
+use crate::columns::Columns;
+use crate::expr::{integers_to_array, unexpected};
+use arrow_array::{
+    ArrayRef, Decimal128Array, Float32Array, Float64Array, RecordBatch, RecordBatchOptions,
+    StringViewArray, UInt32Array,
+};
+use arrow_buffer::NullBuffer;
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat;
+use arrow_select::take::take;
+use eris_column::Domain;
+use eris_fragment::FragmentError;
+use std::sync::Arc;
+
+/// Rows of an output batch.
+const BATCH_ROWS: usize = 8_192;
+
+/// One key of all groups, in the order of their numbers.
+pub(super) fn key_array(
+    key: &Key,
+    keys: &Keys,
+    index: &Index,
+    interner: &Interner,
+    columns: &Columns,
+) -> ArrayRef {
+    let groups = index.groups();
+    let lane = |number: usize| {
+        let lane = &keys.lanes[number];
+        (0..groups).map(move |group| lane.unpack(index.key(group, keys)))
+    };
+    let valid = (0..groups).map(|group| !key.null.is_set(index.key(group, keys)));
+    let nulls = Some(valid.collect::<NullBuffer>()).filter(|nulls| nulls.null_count() > 0);
+    let data_type = &key.expression.data_type;
+    let floats = || lane(key.lane).map(|bits| f64::from_bits(bits as u64));
+    match key.domain {
+        Domain::Integer => integers_to_array(data_type, lane(key.lane).collect(), nulls),
+        Domain::Float32 => {
+            let values: Vec<f32> = floats().map(|value| value as f32).collect();
+            Arc::new(Float32Array::new(values.into(), nulls))
+        }
+        Domain::Float64 => Arc::new(Float64Array::new(floats().collect::<Vec<_>>().into(), nulls)),
+        Domain::Wide => {
+            let halves = lane(key.lane).zip(lane(key.lane + 1));
+            let values = halves.map(|(low, high)| (high as i128) << 64 | low as u64 as i128);
+            let values: Vec<i128> = values.collect();
+            let array = Decimal128Array::new(values.into(), nulls);
+            Arc::new(array.with_data_type(data_type.clone()))
+        }
+        Domain::Text => {
+            let codes: Vec<u32> = lane(key.lane).map(|code| code as u32).collect();
+            let codes = UInt32Array::new(codes.into(), nulls);
+            let own: StringViewArray = interner.texts().iter().map(Some).collect();
+            let texts = match dictionary(key, columns) {
+                Some(dictionary) if interner.texts().is_empty() => dictionary.values().clone(),
+                Some(dictionary) => {
+                    let both = concat(&[dictionary.values(), &own]).expect("strings and strings");
+                    arrow_array::cast::AsArray::as_string_view(&both).clone()
+                }
+                None => own,
+            };
+            take(&texts, &codes, None).expect("a code for each string")
+        }
+    }
+}
+
+/// The arrays, cut into batches.
+pub(super) fn batches(
+    schema: &SchemaRef,
+    arrays: Vec<ArrayRef>,
+    rows: usize,
+) -> Result<Vec<RecordBatch>, FragmentError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let whole = RecordBatch::try_new_with_options(schema.clone(), arrays, &options);
+    let whole = whole.map_err(unexpected)?;
+    let starts = (0..rows).step_by(BATCH_ROWS);
+    Ok(starts
+        .map(|start| whole.slice(start, BATCH_ROWS.min(rows - start)))
+        .collect())
+}

@@ -1,0 +1,32 @@
+//! Fragment × chunks → batches or partial aggregates, in one thread.
+//!
+//! ```text
+//! doors ─ sql ─ engine ─ route·aeu ─ [exec] ─ store ─ column·kernels
+//!
+//!   Fragment ──compile──▶ Program ──start──▶ Partial ──run(chunk) …──finish──▶ batches
+//!                            │                  one per worker
+//!        filter   zone maps, tests on encoded values, residual conditions      ─▶ rows that pass
+//!        rows     output columns of those rows alone                           ─▶ batches
+//!        group    keys → numbers of groups → one state per aggregate and group ─▶ partial aggregates
+//!        expr     everything that is computed, by Arrow's kernels on gathered rows
+//! ```
+//!
+//! A [`Program`] is compiled once per statement and shared; a [`Partial`] belongs to one worker, which feeds it chunks in
+//! any order. The semantics are those of the SQL layer's own operators, so that it makes no difference which part of a
+//! plan runs here; except that integer overflow is always an error, never a wrapped result.
+//!
+//! What this crate must not know: AEUs, tickets, scheduling, SQL, and how a column is encoded.
+
+#![forbid(unsafe_code)]
+
+mod columns;
+mod expr;
+mod filter;
+mod group;
+mod program;
+mod rows;
+mod window;
+mod work;
+
+pub use program::{Partial, Program};
+pub use work::Work;

@@ -1,0 +1,204 @@
+//! A fragment, compiled; and a worker's share of its result.
+
+use crate::columns::Columns;
+use crate::filter::{Filter, FilterState, Passed};
+use crate::group::{GroupPlan, GroupState};
+use crate::rows::{RowPlan, RowState};
+use crate::work::Work;
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema, SchemaRef};
+use eris_column::{Dictionary, Selection};
+use eris_fragment::{Fragment, FragmentError, Output};
+use eris_kernels::Isa;
+use eris_store::ChunkView;
+use eris_types::Timestamp;
+
+/// A fragment made ready to run: types resolved, conditions sorted, constants and key sets brought into the form in which
+/// column chunks understand them. Made once per statement and shared by all workers.
+#[derive(Debug)]
+pub struct Program {
+    columns: Columns,
+    snapshot: Timestamp,
+    filter: Filter,
+    output: Plan,
+    isa: Isa,
+}
+
+#[derive(Debug)]
+enum Plan {
+    Rows(RowPlan),
+    Groups(GroupPlan),
+}
+
+/// What one worker has of a program's result so far: rows that do not fill a batch yet, or its groups; and what it has
+/// learnt of the filter's selectivity. Belongs to the program that [started](Program::start) it.
+#[derive(Debug)]
+pub struct Partial {
+    filter: FilterState,
+    selection: Selection,
+    output: Gathered,
+}
+
+#[derive(Debug)]
+enum Gathered {
+    Rows(RowState),
+    Groups(Box<GroupState>),
+}
+
+impl Partial {
+    /// Bytes of memory that the result so far takes. It only grows within [`Program::run`], by at most what one chunk
+    /// adds, so that a caller can account the growth after each chunk.
+    pub fn bytes(&self) -> usize {
+        match &self.output {
+            Gathered::Rows(state) => state.bytes(),
+            Gathered::Groups(state) => state.bytes(),
+        }
+    }
+
+    /// Groups so far; 0 for a program that yields rows.
+    pub fn groups(&self) -> usize {
+        match &self.output {
+            Gathered::Rows(_) => 0,
+            Gathered::Groups(state) => state.groups(),
+        }
+    }
+}
+
+impl Program {
+    /// Compiles a fragment over a table of this schema. `dictionaries` has one entry per column of the table, and each
+    /// dictionary all codes of the chunks that the program will run on. Conditions on text with a dictionary are
+    /// evaluated here, once per string.
+    ///
+    /// # Errors
+    /// [`FragmentError::Malformed`] if the fragment contradicts itself or the schema.
+    pub fn compile(
+        fragment: &Fragment,
+        schema: &Schema,
+        dictionaries: &[Option<Dictionary>],
+    ) -> Result<Program, FragmentError> {
+        let columns = Columns::resolve(fragment, schema, dictionaries)?;
+        let filter = Filter::compile(fragment, &columns)?;
+        let output = match &fragment.output {
+            Output::Rows {
+                columns: exprs,
+                limit,
+            } => Plan::Rows(RowPlan::compile(exprs, *limit, &columns)?),
+            Output::Groups { keys, aggregates } => {
+                Plan::Groups(GroupPlan::compile(keys, aggregates, &columns)?)
+            }
+        };
+        Ok(Program {
+            columns,
+            snapshot: fragment.snapshot,
+            filter,
+            output,
+            isa: Isa::best(),
+        })
+    }
+
+    /// The columns of the output: named like the expressions, of the types of `Fragment::output_types`.
+    pub fn output_schema(&self) -> &SchemaRef {
+        match &self.output {
+            Plan::Rows(plan) => &plan.schema,
+            Plan::Groups(plan) => &plan.schema,
+        }
+    }
+
+    /// An empty share, for one worker.
+    pub fn start(&self) -> Partial {
+        Partial {
+            filter: self.filter.start(),
+            selection: Selection::default(),
+            output: match &self.output {
+                Plan::Rows(_) => Gathered::Rows(RowState::default()),
+                Plan::Groups(plan) => Gathered::Groups(Box::new(plan.start())),
+            },
+        }
+    }
+
+    /// Whether the program needs no more chunks from this worker: its limit is reached, or nothing can pass.
+    pub fn is_done(&self, partial: &Partial) -> bool {
+        self.filter.never
+            || match (&self.output, &partial.output) {
+                (Plan::Rows(plan), Gathered::Rows(state)) => plan.is_full(state),
+                _ => false,
+            }
+    }
+
+    /// Runs over one chunk. Yields a batch when enough rows have come together (a full chunk's rows make one batch);
+    /// groups only come from [`Program::finish`]. After an error the share is lost.
+    ///
+    /// # Errors
+    /// [`FragmentError::Overflow`] and [`FragmentError::Evaluation`] from expressions.
+    pub fn run(
+        &self,
+        view: &ChunkView,
+        partial: &mut Partial,
+        work: &mut Work,
+    ) -> Result<Option<RecordBatch>, FragmentError> {
+        if self.is_done(partial) {
+            work.chunks_skipped += 1;
+            return Ok(None);
+        }
+        let chunk = &*view.chunk;
+        let only_count = match &self.output {
+            Plan::Rows(_) => false,
+            Plan::Groups(plan) => plan.only_counts(chunk, &self.columns),
+        };
+        let passed = self.filter.run(
+            view,
+            self.snapshot,
+            &self.columns,
+            self.isa,
+            only_count,
+            &mut partial.filter,
+            &mut partial.selection,
+            work,
+        )?;
+        let selection = &mut partial.selection;
+        match (passed, &self.output, &mut partial.output) {
+            (Passed::Nothing, ..) => Ok(None),
+            (Passed::Counted(rows), Plan::Groups(plan), Gathered::Groups(state)) => {
+                work.rows_passed += rows as u64;
+                plan.add_rows(rows, state);
+                Ok(None)
+            }
+            (Passed::Selected, Plan::Groups(plan), Gathered::Groups(state)) => {
+                work.rows_passed += selection.count() as u64;
+                if only_count {
+                    plan.add_rows(selection.count(), state);
+                    return Ok(None);
+                }
+                self.touch(&plan.columns, view, work);
+                plan.add(chunk, &self.columns, self.isa, selection, state)?;
+                Ok(None)
+            }
+            (Passed::Selected, Plan::Rows(plan), Gathered::Rows(state)) => {
+                work.rows_passed += selection.count() as u64;
+                self.touch(&plan.columns, view, work);
+                plan.add(chunk, &self.columns, self.isa, selection, state)
+            }
+            _ => unreachable!("a share of another program"),
+        }
+    }
+
+    fn touch(&self, columns: &[usize], view: &ChunkView, work: &mut Work) {
+        for &column in columns {
+            work.bytes += view.chunk.column(self.columns.ids[column]).bytes() as u64;
+        }
+    }
+
+    /// The rest of the rows, or the groups.
+    ///
+    /// # Errors
+    /// [`FragmentError::Overflow`] if a sum does not fit its state.
+    pub fn finish(&self, partial: Partial) -> Result<Vec<RecordBatch>, FragmentError> {
+        match (&self.output, partial.output) {
+            (Plan::Rows(plan), Gathered::Rows(mut state)) => {
+                Ok(plan.flush(&mut state)?.into_iter().collect())
+            }
+            (Plan::Groups(plan), Gathered::Groups(state)) => plan.finish(*state, &self.columns),
+            _ => unreachable!("a share of another program"),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Fragments that yield rows: late materialisation of the output columns, limit, and batches of a good size.
+
+use crate::columns::Columns;
+use crate::expr::{Expression, Frame, unexpected};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use eris_column::Selection;
+use eris_fragment::{Expr, FragmentError};
+use eris_kernels::Isa;
+use eris_store::Chunk;
+use std::sync::Arc;
+
+/// A batch is handed out once it has this many rows.
+const BATCH_ROWS: usize = 8_192;
+
+/// A compiled projection.
+#[derive(Debug)]
+pub(crate) struct RowPlan {
+    outputs: Vec<Expression>,
+    /// All columns that they read, ascending.
+    pub(crate) columns: Vec<usize>,
+    pub(crate) schema: SchemaRef,
+    limit: u64,
+}
+
+/// A worker's rows that do not fill a batch yet.
+#[derive(Debug, Default)]
+pub(crate) struct RowState {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+    /// Rows that were taken in so far.
+    taken: u64,
+}
+
+impl RowPlan {
+    pub(crate) fn compile(
+        exprs: &[Expr],
+        limit: Option<u64>,
+        columns: &Columns,
+    ) -> Result<Self, FragmentError> {
+        let outputs: Result<Vec<_>, _> = exprs
+            .iter()
+            .map(|expr| Expression::compile(expr, columns))
+            .collect();
+        let outputs = outputs?;
+        let name = |position| columns.name(position);
+        let fields = exprs.iter().zip(&outputs).map(|(expr, output)| {
+            let text = expr.named(&name).to_string();
+            Field::new(text, output.data_type.clone(), true)
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let mut read: Vec<usize> = outputs.iter().flat_map(|output| &output.columns).copied().collect();
+        read.sort_unstable();
+        read.dedup();
+        Ok(RowPlan {
+            outputs,
+            columns: read,
+            schema,
+            limit: limit.unwrap_or(u64::MAX),
+        })
+    }
+
+    /// Whether no more rows are wanted.
+    pub(crate) fn is_full(&self, state: &RowState) -> bool {
+        state.taken >= self.limit
+    }
+
+    /// Takes in the selected rows of a chunk; a batch, if enough rows have come together.
+    pub(crate) fn add(
+        &self,
+        chunk: &Chunk,
+        columns: &Columns,
+        isa: Isa,
+        selection: &mut Selection,
+        state: &mut RowState,
+    ) -> Result<Option<RecordBatch>, FragmentError> {
+        let wanted = self.limit - state.taken;
+        if (selection.count() as u64) > wanted {
+            truncate(selection, wanted as usize);
+        }
+        let rows = selection.count();
+        state.taken += rows as u64;
+        let mut frame = Frame {
+            rows,
+            columns: vec![None; columns.ids.len()],
+        };
+        for &column in &self.columns {
+            frame.columns[column] = Some(chunk.column(columns.ids[column]).gather(
+                isa,
+                selection,
+                &columns.data_types[column],
+                columns.dictionaries[column].as_ref(),
+            ));
+        }
+        let arrays: Result<Vec<ArrayRef>, _> = self
+            .outputs
+            .iter()
+            .map(|output| output.evaluate(&frame))
+            .collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays?, &options);
+        state.batches.push(batch.map_err(unexpected)?);
+        state.rows += rows;
+        match state.rows >= BATCH_ROWS || self.is_full(state) {
+            true => self.flush(state),
+            false => Ok(None),
+        }
+    }
+
+    /// What has come together, as one batch.
+    pub(crate) fn flush(&self, state: &mut RowState) -> Result<Option<RecordBatch>, FragmentError> {
+        state.rows = 0;
+        match &mut state.batches {
+            batches if batches.len() < 2 => Ok(batches.pop()),
+            batches => {
+                let batch = concat_batches(&self.schema, &*batches).map_err(unexpected)?;
+                batches.clear();
+                Ok(Some(batch))
+            }
+        }
+    }
+}
+
+impl RowState {
+    pub(crate) fn bytes(&self) -> usize {
+        self.batches.iter().map(RecordBatch::get_array_memory_size).sum()
+    }
+}
+
+/// Leaves only the first `wanted` rows selected.
+fn truncate(selection: &mut Selection, wanted: usize) {
+    let cut = selection.iter_ones().nth(wanted);
+    if let Some(cut) = cut {
+        selection.remove_range(cut, selection.rows());
+    }
+}

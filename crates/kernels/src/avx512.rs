@@ -1,0 +1,473 @@
+//! AVX-512 as of Ice Lake and Zen 4: masks from comparisons, funnel shifts (VBMI2), matrix products of bits (GFNI).
+//!
+//! One function serves all widths of a lane type, with shift counts from a table: 0.06 (bytes), 0.1, 0.2 and 0.5
+//! cycles a row for a comparison, which is more bytes than memory delivers at any width above 8. Unrolled for a
+//! single width it takes 0.06, 0.06, 0.2 and 0.4: not worth 64 copies of each kernel. A field that lies across two
+//! words takes one funnel shift, in bytes two bit matrices, so no row needs a branch.
+//!
+//! Compression goes to a register and is stored from there, whole: to memory it is microcode on Zen 4.
+
+mod probe;
+
+use crate::layout::{Lane, Line, Plain, Row, by_lane, lane_bits, max_value, rows, vector_words};
+use crate::packed::Range;
+use crate::{MASK_WORDS, VECTOR, portable};
+pub(crate) use probe::probe_and;
+use std::arch::x86_64::*;
+
+/// The same number in each lane.
+#[inline]
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn splat<T: Lane>(value: u64) -> __m512i {
+    match T::BITS {
+        8 => _mm512_set1_epi8(value as i8),
+        16 => _mm512_set1_epi16(value as i16),
+        32 => _mm512_set1_epi32(value as i32),
+        _ => _mm512_set1_epi64(value as i64),
+    }
+}
+
+/// Half (0 or 1) of a row of a vector: a row is two registers.
+#[inline]
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn field<T: Lane>(width: u8, vector: &[u64], row: &Row, half: usize) -> __m512i {
+    debug_assert!(half < 2 && vector.len() == vector_words(width));
+    let load = |word: u32| {
+        // SAFETY: the words of a number take 128 bytes whatever the lane, and `word` is below `width`, so that
+        // the load ends within the `128 * width` bytes of the vector.
+        unsafe {
+            _mm512_loadu_si512(
+                vector
+                    .as_ptr()
+                    .byte_add(word as usize * 128 + half * 64)
+                    .cast(),
+            )
+        }
+    };
+    let (low, high) = (load(row.low), load(row.high));
+    let (right, mask) = (splat::<T>(row.right), splat::<T>(max_value(width)));
+    match T::BITS {
+        8 => {
+            // Bytes cannot be shifted, but multiplied by 8 x 8 bits: the matrix of a shift is the identity moved
+            // by as many rows, one for each bit of the result, here without the rows beyond the width.
+            const IDENTITY: u64 = 0x0102_0408_1020_4080;
+            let rows = u64::MAX << (64 - 8 * width as u32);
+            let right = (IDENTITY << (8 * row.right as u32)) & rows;
+            let left = IDENTITY.checked_shr(64 - 8 * row.right as u32).unwrap_or(0) & rows;
+            _mm512_xor_si512(
+                _mm512_gf2p8affine_epi64_epi8::<0>(low, _mm512_set1_epi64(right as i64)),
+                _mm512_gf2p8affine_epi64_epi8::<0>(high, _mm512_set1_epi64(left as i64)),
+            )
+        }
+        16 => _mm512_and_si512(_mm512_shrdv_epi16(low, high, right), mask),
+        32 => _mm512_and_si512(_mm512_shrdv_epi32(low, high, right), mask),
+        _ => _mm512_and_si512(_mm512_shrdv_epi64(low, high, right), mask),
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn subtract<T: Lane>(a: __m512i, b: __m512i) -> __m512i {
+    match T::BITS {
+        8 => _mm512_sub_epi8(a, b),
+        16 => _mm512_sub_epi16(a, b),
+        32 => _mm512_sub_epi32(a, b),
+        _ => _mm512_sub_epi64(a, b),
+    }
+}
+
+/// Unsigned `a <= b`, a bit for each lane.
+#[inline]
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn at_most<T: Lane>(a: __m512i, b: __m512i) -> u64 {
+    match T::BITS {
+        8 => _mm512_cmple_epu8_mask(a, b),
+        16 => _mm512_cmple_epu16_mask(a, b) as u64,
+        32 => _mm512_cmple_epu32_mask(a, b) as u64,
+        _ => _mm512_cmple_epu64_mask(a, b) as u64,
+    }
+}
+
+/// A range in registers.
+#[derive(Clone, Copy)]
+struct Within {
+    lo: __m512i,
+    span: __m512i,
+}
+
+#[inline]
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn within<T: Lane>(range: Range) -> Within {
+    Within {
+        lo: splat::<T>(range.lo),
+        span: splat::<T>(range.span),
+    }
+}
+
+/// The bits of half a row.
+#[inline]
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn bits_within<T: Lane>(width: u8, vector: &[u64], row: &Row, half: usize, range: Within) -> u64 {
+    let value = field::<T>(width, vector, row, half);
+    at_most::<T>(subtract::<T>(value, range.lo), range.span)
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn between_lane<T: Lane>(width: u8, words: &[u64], range: Range, masks: &mut [u64]) {
+    let range = within::<T>(range);
+    for (vector, mask) in portable::vectors(width, words, masks) {
+        for (row, bytes) in mask_rows::<T>(width, mask) {
+            for (half, bytes) in bytes.chunks_exact_mut(64 / T::BITS).enumerate() {
+                let bits = bits_within::<T>(width, vector, row, half, range);
+                bytes.copy_from_slice(&bits.to_le_bytes()[..64 / T::BITS]);
+            }
+        }
+    }
+}
+
+/// The rows of a vector, each with its bytes of the mask: bits that are stored as they come need no assembly.
+#[inline(always)]
+fn mask_rows<T: Lane>(width: u8, mask: &mut [u64]) -> impl Iterator<Item = (&Row, &mut [u8])> {
+    rows(width)[..T::BITS]
+        .iter()
+        .zip(u8::view_mut(mask).chunks_exact_mut(T::LANES / 8))
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn between(width: u8, words: &[u64], range: Range, masks: &mut [u64]) {
+    by_lane!(width, between_lane(words, range, masks));
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn between_and_lane<T: Lane>(width: u8, words: &[u64], range: Range, masks: &mut [u64]) {
+    let range = within::<T>(range);
+    for (vector, mask) in portable::vectors(width, words, masks) {
+        if mask.iter().all(|&word| word == 0) {
+            continue;
+        }
+        for (row, bytes) in mask_rows::<T>(width, mask) {
+            for (half, bytes) in bytes.chunks_exact_mut(64 / T::BITS).enumerate() {
+                let bits = bits_within::<T>(width, vector, row, half, range);
+                let mut before = [0; 8];
+                before[..64 / T::BITS].copy_from_slice(bytes);
+                let both = bits & u64::from_le_bytes(before);
+                bytes.copy_from_slice(&both.to_le_bytes()[..64 / T::BITS]);
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn between_and(width: u8, words: &[u64], range: Range, masks: &mut [u64]) {
+    by_lane!(width, between_and_lane(words, range, masks));
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn count_lane<T: Lane>(width: u8, words: &[u64], range: Range) -> u64 {
+    let range = within::<T>(range);
+    let mut count = 0;
+    for vector in words.chunks_exact(vector_words(width)) {
+        for row in &rows(width)[..T::BITS] {
+            for half in 0..2 {
+                count += bits_within::<T>(width, vector, row, half, range).count_ones() as u64;
+            }
+        }
+    }
+    count
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn count_between(width: u8, words: &[u64], range: Range) -> u64 {
+    by_lane!(width, count_lane(words, range))
+}
+
+/// The first 64 bytes of `values`.
+#[inline]
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn load<V: Plain>(values: &[V]) -> __m512i {
+    assert!(size_of_val(values) >= 64);
+    // SAFETY: `values` has 64 bytes, without padding.
+    unsafe { _mm512_loadu_si512(values.as_ptr().cast()) }
+}
+
+/// To the first 64 bytes of `out`.
+#[inline]
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn store<V: Plain>(out: &mut [V], value: __m512i) {
+    assert!(size_of_val(out) >= 64);
+    // SAFETY: `out` has 64 bytes, and any bits are a value of a plain type.
+    unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), value) }
+}
+
+/// The part `i` of the lanes of a register, as many as 64-bit lanes, zero-extended to these.
+#[inline]
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn widen_u64<T: Lane>(value: __m512i, i: usize) -> __m512i {
+    let first = _mm512_set1_epi64(i as i64 * 8);
+    let at = _mm512_add_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), first);
+    match T::BITS {
+        8 => _mm512_maskz_permutexvar_epi8(0x0101_0101_0101_0101, at, value),
+        16 => _mm512_maskz_permutexvar_epi16(0x1111_1111, at, value),
+        32 => _mm512_maskz_permutexvar_epi32(0x5555, at, value),
+        _ => value,
+    }
+}
+
+/// The part `i` of the lanes of a register, as many as 32-bit lanes, zero-extended to these.
+#[inline]
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn widen_u32<T: Lane>(value: __m512i, i: usize) -> __m512i {
+    let first = _mm512_set1_epi32(i as i32 * 16);
+    let at = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    let at = _mm512_add_epi32(at, first);
+    match T::BITS {
+        8 => _mm512_maskz_permutexvar_epi8(0x1111_1111_1111_1111, at, value),
+        16 => _mm512_maskz_permutexvar_epi16(0x5555_5555, at, value),
+        _ => value,
+    }
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn unpack_lane<T: Lane>(width: u8, words: &[u64], base: i64, out: &mut [i64; VECTOR]) {
+    let base = _mm512_set1_epi64(base);
+    for (row, out) in rows(width).iter().zip(out.chunks_exact_mut(T::LANES)) {
+        for (half, out) in out.chunks_exact_mut(T::LANES / 2).enumerate() {
+            let value = field::<T>(width, words, row, half);
+            for (i, out) in out.chunks_exact_mut(8).enumerate() {
+                store(out, _mm512_add_epi64(widen_u64::<T>(value, i), base));
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn unpack(width: u8, words: &[u64], base: i64, out: &mut [i64; VECTOR]) {
+    by_lane!(width, unpack_lane(words, base, out));
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn unpack_lane_u32<T: Lane>(width: u8, words: &[u64], out: &mut [u32; VECTOR]) {
+    for (row, out) in rows(width).iter().zip(out.chunks_exact_mut(T::LANES)) {
+        for (half, out) in out.chunks_exact_mut(T::LANES / 2).enumerate() {
+            let value = field::<T>(width, words, row, half);
+            for (i, out) in out.chunks_exact_mut(16).enumerate() {
+                store(out, widen_u32::<T>(value, i));
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn unpack_u32(width: u8, words: &[u64], out: &mut [u32; VECTOR]) {
+    by_lane!(width, unpack_lane_u32(words, out));
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+fn gather_lane<T: Lane>(
+    width: u8,
+    words: &[u64],
+    base: i64,
+    mask: &[u64; MASK_WORDS],
+    out: &mut [i64; VECTOR],
+) {
+    let base = _mm512_set1_epi64(base);
+    let lanes = 512 / T::BITS;
+    let mut count = 0;
+    let mut narrow = Line([T::default(); VECTOR]);
+    let narrow = &mut narrow.0;
+    for (r, row) in rows(width)[..T::BITS].iter().enumerate() {
+        for half in 0..2 {
+            let first = r * T::LANES + half * lanes;
+            let mask = mask[first / 64] >> (first % 64) & (u64::MAX >> (64 - lanes));
+            let value = field::<T>(width, words, row, half);
+            // `count` is at most `first`, the number of rows so far: there is room for a whole register.
+            match T::BITS {
+                8 => store(
+                    &mut narrow[count..],
+                    _mm512_maskz_compress_epi8(mask, value),
+                ),
+                16 => store(
+                    &mut narrow[count..],
+                    _mm512_maskz_compress_epi16(mask as u32, value),
+                ),
+                32 => {
+                    let value = _mm512_maskz_compress_epi32(mask as u16, value);
+                    for i in 0..2 {
+                        let wide = _mm512_add_epi64(widen_u64::<T>(value, i), base);
+                        store(&mut out[count + 8 * i..], wide);
+                    }
+                }
+                _ => {
+                    let value = _mm512_add_epi64(value, base);
+                    store(
+                        &mut out[count..],
+                        _mm512_maskz_compress_epi64(mask as u8, value),
+                    );
+                }
+            }
+            count += mask.count_ones() as usize;
+        }
+    }
+    if T::BITS <= 16 {
+        let (out, narrow) = (out.chunks_exact_mut(lanes), narrow.chunks_exact(lanes));
+        for (out, narrow) in out.zip(narrow).take(count.div_ceil(lanes)) {
+            let value = load(narrow);
+            for (i, out) in out.chunks_exact_mut(8).enumerate() {
+                store(out, _mm512_add_epi64(widen_u64::<T>(value, i), base));
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn gather_packed(
+    width: u8,
+    words: &[u64],
+    base: i64,
+    mask: &[u64; MASK_WORDS],
+    out: &mut [i64; VECTOR],
+) {
+    // Measured: the cost of a row by itself is that of 8 to 12 bits of all rows in registers.
+    let sparse = 16 + lane_bits(width) as u64;
+    if portable::popcount(mask) < sparse {
+        portable::gather_packed(width, words, base, mask, out)
+    } else {
+        by_lane!(width, gather_lane(words, base, mask, out))
+    }
+}
+
+/// Comparison of plain values: a register at a time, the ragged end in plain code.
+macro_rules! between_plain {
+    ($name:ident, $t:ty, $splat:ident, |$v:ident, $lo:ident, $hi:ident| $inside:expr) => {
+        #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+        pub(crate) fn $name(values: &[$t], lo: $t, hi: $t, masks: &mut [u64]) {
+            const STEP: usize = 64 / size_of::<$t>();
+            let ($lo, $hi) = ($splat(lo), $splat(hi));
+            let (whole, end) = values.as_chunks::<64>();
+            for (mask, values) in masks.iter_mut().zip(whole) {
+                let mut bits = 0;
+                for i in (0..64 / STEP).rev() {
+                    let $v = load(&values[i * STEP..]);
+                    bits = bits << STEP | $inside as u64;
+                }
+                *mask = bits;
+            }
+            portable::$name(end, lo, hi, &mut masks[whole.len()..]);
+        }
+    };
+}
+between_plain!(between_i64, i64, _mm512_set1_epi64, |v, lo, hi| {
+    _mm512_mask_cmple_epi64_mask(_mm512_cmple_epi64_mask(lo, v), v, hi)
+});
+between_plain!(between_f64, f64, _mm512_set1_pd, |v, lo, hi| {
+    let v = _mm512_castsi512_pd(v);
+    _mm512_mask_cmp_pd_mask::<_CMP_LE_OQ>(_mm512_cmp_pd_mask::<_CMP_LE_OQ>(lo, v), v, hi)
+});
+between_plain!(between_f32, f32, _mm512_set1_ps, |v, lo, hi| {
+    let v = _mm512_castsi512_ps(v);
+    _mm512_mask_cmp_ps_mask::<_CMP_LE_OQ>(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(lo, v), v, hi)
+});
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn select_i64(
+    values: &[i64; VECTOR],
+    mask: &[u64; MASK_WORDS],
+    out: &mut [i64; VECTOR],
+) -> usize {
+    let mut count = 0;
+    for (values, &word) in values.as_chunks::<64>().0.iter().zip(mask) {
+        for (i, values) in values.as_chunks::<8>().0.iter().enumerate() {
+            let mask = (word >> (i * 8)) as u8;
+            let out = &mut out[count..count + 8];
+            // SAFETY: `values` and `out` are 8 values long.
+            unsafe {
+                let selected =
+                    _mm512_maskz_compress_epi64(mask, _mm512_loadu_epi64(values.as_ptr()));
+                _mm512_storeu_epi64(out.as_mut_ptr(), selected);
+            }
+            count += mask.count_ones() as usize;
+        }
+    }
+    count
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn select_u32(
+    values: &[u32; VECTOR],
+    mask: &[u64; MASK_WORDS],
+    out: &mut [u32; VECTOR],
+) -> usize {
+    let mut count = 0;
+    for (values, &word) in values.as_chunks::<64>().0.iter().zip(mask) {
+        for (i, values) in values.as_chunks::<16>().0.iter().enumerate() {
+            let mask = (word >> (i * 16)) as u16;
+            let out = &mut out[count..count + 16];
+            // SAFETY: `values` and `out` are 16 values long.
+            unsafe {
+                let values = _mm512_loadu_si512(values.as_ptr().cast());
+                let selected = _mm512_maskz_compress_epi32(mask, values);
+                _mm512_storeu_si512(out.as_mut_ptr().cast(), selected);
+            }
+            count += mask.count_ones() as usize;
+        }
+    }
+    count
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn select_bits(
+    bits: &[u64; MASK_WORDS],
+    mask: &[u64; MASK_WORDS],
+    out: &mut [u64; MASK_WORDS],
+) -> usize {
+    portable::select_bits_with(bits, mask, out, |bits, mask| _pext_u64(bits, mask))
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn expand_i64(
+    values: &[i64],
+    mask: &[u64; MASK_WORDS],
+    fill: i64,
+    out: &mut [i64; VECTOR],
+) {
+    let fill = _mm512_set1_epi64(fill);
+    let mut values = values;
+    for (out, &word) in out.as_chunks_mut::<64>().0.iter_mut().zip(mask) {
+        for (i, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            let mask = (word >> (i * 8)) as u8;
+            let (taken, rest) = values.split_at(mask.count_ones() as usize);
+            // SAFETY: reads the `taken` values, which are as many as the mask has bits, and `out` is 8 values long.
+            unsafe {
+                let packed = _mm512_maskz_loadu_epi64(
+                    (1u16 << taken.len()).wrapping_sub(1) as u8,
+                    taken.as_ptr(),
+                );
+                _mm512_storeu_epi64(
+                    out.as_mut_ptr(),
+                    _mm512_mask_expand_epi64(fill, mask, packed),
+                );
+            }
+            values = rest;
+        }
+    }
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn popcount(masks: &[u64]) -> u64 {
+    portable::popcount(masks)
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn sum_i64(values: &[i64]) -> i128 {
+    portable::sum_i64(values)
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn min_max_i64(values: &[i64]) -> (i64, i64) {
+    portable::min_max_i64(values)
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn sum_f64(values: &[f64]) -> f64 {
+    portable::sum_f64(values)
+}

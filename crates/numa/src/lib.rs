@@ -1,0 +1,57 @@
+//! The machine under the engine: its NUMA topology, pinning, node-local memory, and what its memory can deliver.
+//!
+//! ```text
+//! doors ─ sql ─ engine ─ route·aeu ─ exec ─ store ─ column·kernels
+//! ───────────────────────────────────────────────────────────────
+//!  types · telemetry · [numa: topology → places for AEUs
+//!                             memory   → one manager per node, one budget
+//!                             measure  → bandwidth and latency per pair of nodes]
+//! ```
+//!
+//! *Topology is a value.* [`Topology::detect`] reads this machine, [`Topology::fake`] makes one up, and nothing above can
+//! tell them apart but by [`Topology::is_fake`]: with `ERIS_TOPOLOGY=4x2` a laptop has four logical nodes of two AEUs and
+//! every NUMA path really runs, although all memory lies on one node.
+//!
+//! *Memory has a home.* Each node has a memory manager, [`NodeMemory`] (ERIS paper, Section 3.1). A [`Buffer`] belongs to
+//! one data object and one node; whichever thread drops it, its bytes go back to its home.
+//!
+//! ```text
+//! allocate(bytes)
+//!   ≤   8 KiB  slot in a slab (64 KiB) of its size class, through a thread-local cache
+//!   ≤ 512 KiB  run of 4 KiB units in a region
+//!   >          a mapping of its own
+//! region   2 MiB-aligned, a multiple of 2 MiB, bound to its node; unmapped as soon as nothing in it is in use
+//! ```
+//!
+//! What this crate must not know: tables, chunks, commands. To it a data object is a number to which bytes are accounted.
+
+mod accounts;
+mod affinity;
+mod budget;
+mod buffer;
+mod caches;
+mod cgroup;
+mod classes;
+mod fake;
+mod heap;
+mod list;
+mod local;
+pub mod measure;
+mod memory;
+mod node;
+#[cfg_attr(miri, expect(dead_code, reason = "Miri has no such mappings"))]
+mod os;
+mod pages;
+mod slabs;
+mod source;
+mod sysfs;
+mod topology;
+
+pub use affinity::{PinError, pin_current_thread};
+pub use budget::{Budget, Cause, OutOfMemory, Reservation};
+pub use buffer::{Buffer, Placement, Plain};
+pub use caches::{Cache, CacheKind};
+pub use memory::{HugePages, Memory, MemoryError, Usage};
+pub use node::NodeMemory;
+pub use pages::{HugePool, PageSizes, TransparentHuge};
+pub use topology::{AeuPlace, Node, TOPOLOGY_VARIABLE, Topology, TopologyError};

@@ -1,0 +1,260 @@
+//! The memory manager of one node.
+
+use crate::accounts::Accounts;
+use crate::budget::{Budget, Cause, OutOfMemory};
+use crate::buffer::{Buffer, Home};
+use crate::classes::Class;
+use crate::heap::{Empty, Run, Taken, UNIT};
+use crate::local;
+use crate::slabs::Heap;
+use crate::source::{HUGE, Source};
+use eris_types::{NodeId, ObjectId};
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The largest buffer that is a run in a shared region; larger ones have a mapping of their own.
+pub(crate) const MAX_RUN: usize = 512 << 10;
+
+/// The memory manager of one node: allocates buffers there. Cheap to clone; usable from every thread, although the memory
+/// is near to the threads of its node alone.
+#[derive(Clone)]
+pub struct NodeMemory(pub(crate) Arc<NodeState>);
+
+/// What the manager, its buffers and (weakly) the threads' caches share.
+pub(crate) struct NodeState {
+    /// Unlike every other manager's in this process, ever.
+    pub(crate) id: u64,
+    pub(crate) node: NodeId,
+    pub(crate) accounts: Accounts,
+    pub(crate) budget: Budget,
+    pub(crate) source: Box<dyn Source>,
+    /// Mappings are a multiple of this: the base page, or the huge page where everything is to be huge.
+    pub(crate) granule: usize,
+    heap: Mutex<Heap>,
+    /// Bytes of all mappings. Written by who maps and unmaps; Relaxed, for reports only.
+    mapped: AtomicU64,
+}
+
+impl NodeMemory {
+    pub(crate) fn new(
+        node: NodeId,
+        budget: Budget,
+        source: Box<dyn Source>,
+        granule: usize,
+    ) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        NodeMemory(Arc::new(NodeState {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            node,
+            accounts: Accounts::default(),
+            budget,
+            source,
+            granule,
+            heap: Mutex::new(Heap::new()),
+            mapped: AtomicU64::new(0),
+        }))
+    }
+
+    /// The node.
+    pub fn node(&self) -> NodeId {
+        self.0.node
+    }
+
+    /// `bytes` zeroed bytes, aligned to 64, accounted to `object` on this node until the buffer is dropped. Zero bytes
+    /// are allowed and occupy nothing.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if they do not fit in the budget or the system refuses them; nothing is taken then.
+    pub fn allocate(&self, object: ObjectId, bytes: usize) -> Result<Buffer, OutOfMemory> {
+        let state = &self.0;
+        let occupied = state
+            .occupied(bytes)
+            .ok_or_else(|| state.refused(bytes as u64, Cause::Budget))?;
+        let on_node = |refused| OutOfMemory {
+            node: Some(state.node),
+            ..refused
+        };
+        state.budget.take(occupied as u64).map_err(on_node)?;
+        match state.place(bytes, occupied) {
+            Ok((start, home)) => {
+                let account = state.accounts.of(object);
+                account.add(occupied as u64);
+                Ok(Buffer::new(
+                    start,
+                    bytes,
+                    occupied,
+                    home,
+                    state.clone(),
+                    account,
+                ))
+            }
+            Err(errno) => {
+                state.budget.give(occupied as u64);
+                Err(state.refused(occupied as u64, Cause::System(errno)))
+            }
+        }
+    }
+
+    /// Bytes of address space that are mapped for this node: what its buffers occupy, and what lies between them.
+    pub fn mapped_bytes(&self) -> u64 {
+        self.0.mapped.load(Ordering::Relaxed)
+    }
+
+    /// Returns to the operating system what no buffer uses: the calling thread's cached slots, regions that become empty
+    /// by it, and the pages between buffers. Bounded amounts of these are kept otherwise.
+    pub fn trim(&self) {
+        local::flush(&self.0);
+        let idle = self.0.lock().pages.take_idle();
+        for Taken { run, start, .. } in idle {
+            // SAFETY: a run of a live region that this function alone holds.
+            let clean = unsafe { self.0.source.discard(start, run.bytes()) };
+            let empty = self.0.lock().pages.give(run, clean);
+            self.0.unmap(empty);
+        }
+    }
+}
+
+impl fmt::Debug for NodeMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mapped = self.mapped_bytes();
+        f.debug_struct("NodeMemory")
+            .field("node", &self.node())
+            .field("mapped", &mapped)
+            .finish()
+    }
+}
+
+impl NodeState {
+    /// Bytes that a buffer of `bytes` really occupies; `None` beyond the address space.
+    fn occupied(&self, bytes: usize) -> Option<usize> {
+        match bytes {
+            0 => Some(0),
+            _ if Class::of(bytes).is_some() => Class::of(bytes).map(Class::bytes),
+            _ if bytes <= MAX_RUN => Some(bytes.next_multiple_of(UNIT)),
+            _ => bytes
+                .checked_next_multiple_of(self.granule)
+                .filter(|&rounded| isize::try_from(rounded).is_ok()),
+        }
+    }
+
+    /// Finds the place of a buffer and zeroes it.
+    fn place(self: &Arc<Self>, bytes: usize, occupied: usize) -> Result<(NonNull<u8>, Home), i32> {
+        if bytes == 0 {
+            return Ok((Buffer::nowhere(), Home::Nowhere));
+        }
+        if let Some(class) = Class::of(bytes) {
+            let start = local::take(self, class)?;
+            // SAFETY: the slot is of that many bytes and nobody else's.
+            unsafe { start.write_bytes(0, occupied) };
+            return Ok((start, Home::Slot(class)));
+        }
+        if bytes <= MAX_RUN {
+            let taken = self.with_room(|heap| heap.pages.take(occupied / UNIT, 1))?;
+            if taken.dirty {
+                // SAFETY: the run is of that many bytes and nobody else's.
+                unsafe { taken.start.write_bytes(0, occupied) };
+            }
+            return Ok((taken.start, Home::Run(taken.run)));
+        }
+        self.map(occupied).map(|start| (start, Home::Mapping))
+    }
+
+    /// Slots of a class, at least one and at most `most`, of any content.
+    pub(crate) fn take_slots(&self, class: Class, most: usize) -> Result<Vec<NonNull<u8>>, i32> {
+        let mut slots = Vec::with_capacity(most);
+        slots.push(self.with_room(|heap| heap.take_slot(class))?);
+        let mut heap = self.lock();
+        // What follows comes from regions that are there anyway.
+        slots.extend(std::iter::from_fn(|| heap.take_slot(class)).take(most - 1));
+        Ok(slots)
+    }
+
+    /// Gives slots back.
+    pub(crate) fn give_slots(&self, slots: impl Iterator<Item = NonNull<u8>>) {
+        let mut heap = self.lock();
+        let empty: Vec<Empty> = slots.filter_map(|slot| heap.give_slot(slot)).collect();
+        drop(heap);
+        self.unmap(empty);
+    }
+
+    /// Gives a run back. Its pages go to the system if enough others lie idle.
+    pub(crate) fn give_run(&self, start: NonNull<u8>, run: Run) {
+        let enough = self.lock().pages.has_enough_idle(run);
+        // SAFETY: the run is still the caller's, who does not use it any more.
+        let clean = enough && unsafe { self.source.discard(start, run.bytes()) };
+        let empty = self.lock().pages.give(run, clean);
+        self.unmap(empty);
+    }
+
+    /// Gives a mapping of its own back.
+    pub(crate) fn give_mapping(&self, start: NonNull<u8>, bytes: usize) {
+        self.unmap([Empty { start, bytes }]);
+    }
+
+    /// Tries `take`; maps another region and tries again while there is no room.
+    fn with_room<T>(&self, mut take: impl FnMut(&mut Heap) -> Option<T>) -> Result<T, i32> {
+        loop {
+            let mut heap = self.lock();
+            if let Some(taken) = take(&mut heap) {
+                return Ok(taken);
+            }
+            let bytes = heap.pages.next_region_bytes();
+            drop(heap);
+            // Outside of the lock: a system call that others need not wait for. Two threads may both add a region.
+            let start = self.map(bytes)?;
+            heap = self.lock();
+            heap.pages.add(start, bytes);
+            // Under the same lock, or others could take the room, or the region's only buffer and unmap it, forever.
+            if let Some(taken) = take(&mut heap) {
+                return Ok(taken);
+            }
+        }
+    }
+
+    fn map(&self, bytes: usize) -> Result<NonNull<u8>, i32> {
+        let start = self.source.map(bytes)?;
+        self.mapped.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(start)
+    }
+
+    fn unmap(&self, empty: impl IntoIterator<Item = Empty>) {
+        for Empty { start, bytes } in empty {
+            // SAFETY: a whole mapping of this source that is in nobody's use and in no list any more.
+            unsafe { self.source.unmap(start, bytes) };
+            self.mapped.fetch_sub(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Heap> {
+        self.heap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refused(&self, asked: u64, cause: Cause) -> OutOfMemory {
+        OutOfMemory {
+            asked,
+            used: self.budget.used(),
+            limit: self.budget.limit(),
+            node: Some(self.node),
+            cause,
+        }
+    }
+
+    /// The mapping's size of a large buffer's neighbourhood: huge pages everywhere need whole ones.
+    pub(crate) fn granule_of(huge: crate::HugePages, page_bytes: usize) -> usize {
+        match huge {
+            crate::HugePages::Always => HUGE,
+            crate::HugePages::Auto | crate::HugePages::Never => page_bytes,
+        }
+    }
+}
+
+impl Drop for NodeState {
+    fn drop(&mut self) {
+        // No buffer is left, for each holds this state. What slots remain are cached by threads, which find out through
+        // their weak reference and forget them.
+        let regions = self.lock().pages.drain();
+        self.unmap(regions);
+    }
+}

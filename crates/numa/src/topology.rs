@@ -1,0 +1,292 @@
+//! The topology of a machine as a value: nodes, their CPUs, memory and distances, and where the AEUs work.
+
+use crate::caches::Cache;
+use crate::pages::PageSizes;
+use crate::{affinity, fake, sysfs};
+use eris_types::{AeuId, NodeId};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// The environment variable that replaces the real topology: `4x2` is 4 logical nodes with 2 AEUs each.
+pub const TOPOLOGY_VARIABLE: &str = "ERIS_TOPOLOGY";
+
+/// Nodes, and the places of the AEUs on them. A plain value: cloning or changing one moves nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Topology {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) aeus: Vec<AeuPlace>,
+    pub(crate) fake: bool,
+    pub(crate) caches: Vec<Cache>,
+    pub(crate) page_sizes: PageSizes,
+    /// Per node: CPUs in the order in which AEUs are bound to them; every core's first thread before any second one.
+    #[serde(skip)]
+    pub(crate) pin_order: Vec<Vec<u32>>,
+    /// Per node: physical cores, the number of AEUs it gets by itself.
+    pub(crate) cores: Vec<u32>,
+}
+
+/// A NUMA node (the paper's *multiprocessor*).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// Dense from zero.
+    pub id: NodeId,
+    /// The operating system's number of the node whose memory this is; `None` on a fake topology.
+    pub os_node: Option<u32>,
+    /// CPUs (hardware threads) of this node that this process may use, ascending. Empty if the node has memory alone,
+    /// and on a fake topology whose AEUs are not bound.
+    pub cpus: Vec<u32>,
+    /// Installed memory in bytes; on a fake topology an equal share of the machine's.
+    pub memory_bytes: u64,
+    /// The firmware's distance to every node by [`NodeId`], 10 to itself.
+    pub distances: Vec<u32>,
+}
+
+/// Where one AEU works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct AeuPlace {
+    /// Dense from zero, ascending with the node.
+    pub aeu: AeuId,
+    /// The node whose memory is local to it.
+    pub node: NodeId,
+    /// The CPU it is bound to; `None`: not bound, the operating system moves it.
+    pub cpu: Option<u32>,
+}
+
+/// The topology cannot be read, or what was asked of it cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum TopologyError {
+    /// A file is there but cannot be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file's content is not what the kernel documents.
+    #[error("cannot understand {path}: expected {expected}, found {found:?}", path = path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What should stand there.
+        expected: &'static str,
+        /// What stands there (at most its first 80 characters).
+        found: String,
+    },
+    /// The process's affinity mask cannot be read.
+    #[error("cannot read the CPU affinity mask of the process: {0}")]
+    Affinity(std::io::Error),
+    /// No CPU is left for an AEU.
+    #[error("found no CPU that this process may use")]
+    NoCpus,
+    /// The environment variable's value is no topology.
+    #[error(
+        "{variable}={value:?} is no topology: expected NODESxCORES, as in {variable}=4x2, \
+         both from 1, and at most {most} AEUs in all",
+        variable = TOPOLOGY_VARIABLE,
+        most = u16::MAX
+    )]
+    Variable {
+        /// The value found.
+        value: String,
+    },
+    /// A number of AEUs that cannot be.
+    #[error("{asked} AEUs cannot be: there must be from 1 to {most}", most = u16::MAX)]
+    AeuCount {
+        /// The number asked for.
+        asked: usize,
+    },
+}
+
+impl Topology {
+    /// This machine's topology, as far as this process may use it.
+    ///
+    /// With [`TOPOLOGY_VARIABLE`] set (and not empty) the logical one it describes, with AEUs bound to this machine's
+    /// CPUs if those are enough. Else what sysfs tells, without the CPUs that the affinity mask or the cgroup's cpuset
+    /// withhold. A node of which every CPU is withheld is left out (the process was told to stay away from it); a
+    /// node that never had a CPU stays, as memory alone. The mask is the calling thread's: call it before binding that.
+    ///
+    /// # Errors
+    /// [`TopologyError`]: the variable's value is no topology, or the machine's files are unreadable.
+    pub fn detect() -> Result<Self, TopologyError> {
+        let cpus = affinity::allowed_cpus().map_err(TopologyError::Affinity)?;
+        let root = Path::new("/");
+        let mut real = sysfs::read(root, Some(&cpus))?;
+        if let Some(nodes) = sysfs::allowed_memory(root)? {
+            real.withhold_memory(&nodes);
+        }
+        match std::env::var_os(TOPOLOGY_VARIABLE) {
+            Some(value) if !value.is_empty() => {
+                let (nodes, cores) = fake::parse(&value.to_string_lossy())?;
+                Ok(fake::over(&real, nodes, cores))
+            }
+            _ => Ok(real),
+        }
+    }
+
+    /// The topology described by the files under `root`, the directory in which `sys` and `proc` lie (`/` on a live
+    /// machine), with all CPUs that are online.
+    ///
+    /// Without `sys/devices/system/node` the machine is one node. Offline nodes and CPUs are left out.
+    ///
+    /// # Errors
+    /// [`TopologyError`] names the file that cannot be read or understood.
+    pub fn from_sysfs(root: &Path) -> Result<Self, TopologyError> {
+        sysfs::read(root, None)
+    }
+
+    /// A made-up topology: `nodes` logical nodes, each with `cores_per_node` AEUs that are bound to no CPU. All memory
+    /// comes from wherever the operating system takes it. Distances: 10 to itself, 20 to every other.
+    ///
+    /// It does not bind AEUs, so that any number of such engines can run beside each other in one process;
+    /// [`Topology::detect`] does.
+    ///
+    /// # Panics
+    /// If a number is zero or there are more than 65,535 AEUs in all.
+    pub fn fake(nodes: u16, cores_per_node: u16) -> Self {
+        fake::unbound(nodes, cores_per_node)
+    }
+
+    /// The same nodes with `n` AEUs, dealt over the nodes in proportion to their cores.
+    ///
+    /// They stay bound to CPUs of their node as long as every node has one for each of them: first one per core, then
+    /// the cores' further hardware threads. Beyond that none is bound.
+    ///
+    /// # Errors
+    /// [`TopologyError::AeuCount`] if `n` is zero or more than 65,535.
+    pub fn with_aeus(mut self, n: usize) -> Result<Self, TopologyError> {
+        if n == 0 || n > usize::from(u16::MAX) {
+            return Err(TopologyError::AeuCount { asked: n });
+        }
+        let mut shares = vec![0u32; self.nodes.len()];
+        for _ in 0..n {
+            // The node that would be loaded least with one more; the first one among equals. Compared as fractions
+            // (share + 1) / cores without dividing.
+            let next = (0..shares.len())
+                .filter(|&i| self.cores[i] > 0)
+                .min_by(|&a, &b| {
+                    let load =
+                        |i: usize, j: usize| u64::from(shares[i] + 1) * u64::from(self.cores[j]);
+                    load(a, b).cmp(&load(b, a))
+                })
+                .ok_or(TopologyError::NoCpus)?;
+            shares[next] += 1;
+        }
+        self.aeus = place(&shares, &self.pin_order);
+        Ok(self)
+    }
+
+    /// All nodes, by [`NodeId`]; at least one.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All AEUs, by [`AeuId`]; at least one. A node without CPUs has none.
+    pub fn aeus(&self) -> &[AeuPlace] {
+        &self.aeus
+    }
+
+    /// Whether the nodes are logical ones only.
+    pub fn is_fake(&self) -> bool {
+        self.fake
+    }
+
+    /// The node on which an AEU works.
+    ///
+    /// # Panics
+    /// If this topology has no such AEU.
+    pub fn node_of(&self, aeu: AeuId) -> NodeId {
+        self.aeus[aeu.index()].node
+    }
+
+    /// The kinds of CPU caches, the innermost first. Empty if the machine does not tell.
+    pub fn caches(&self) -> &[Cache] {
+        &self.caches
+    }
+
+    /// The machine's page sizes.
+    pub fn page_sizes(&self) -> &PageSizes {
+        &self.page_sizes
+    }
+
+    /// Physical cores of a node, as far as this process may use them; on a fake topology the logical ones.
+    ///
+    /// # Panics
+    /// If this topology has no such node.
+    pub fn cores_of(&self, node: NodeId) -> u32 {
+        self.cores[node.index()]
+    }
+
+    /// Installed memory of all nodes in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.nodes.iter().map(|node| node.memory_bytes).sum()
+    }
+
+    /// One AEU per physical core.
+    pub(crate) fn with_aeu_per_core(mut self) -> Result<Self, TopologyError> {
+        let cores: usize = self.cores.iter().map(|&c| c as usize).sum();
+        if cores == 0 {
+            return Err(TopologyError::NoCpus);
+        }
+        if cores > usize::from(u16::MAX) {
+            return Err(TopologyError::AeuCount { asked: cores });
+        }
+        self.aeus = place(&self.cores, &self.pin_order);
+        Ok(self)
+    }
+
+    /// Counts no memory of nodes outside of `allowed` (the cgroup's cpuset), and leaves them out if they had nothing else.
+    pub(crate) fn withhold_memory(&mut self, allowed: &[u32]) {
+        for node in &mut self.nodes {
+            if node.os_node.is_some_and(|os| !allowed.contains(&os)) {
+                node.memory_bytes = 0;
+            }
+        }
+        self.retain_nodes(|node| !node.cpus.is_empty() || node.memory_bytes > 0);
+    }
+
+    /// Keeps the nodes that `keep` names, numbers them anew and cuts the distances accordingly. The AEUs must all be
+    /// on kept nodes.
+    pub(crate) fn retain_nodes(&mut self, keep: impl Fn(&Node) -> bool) {
+        let kept: Vec<usize> = (0..self.nodes.len())
+            .filter(|&i| keep(&self.nodes[i]))
+            .collect();
+        let pick = |i: usize, node: &Node| Node {
+            id: NodeId(i as u16),
+            distances: kept.iter().map(|&to| node.distances[to]).collect(),
+            ..node.clone()
+        };
+        self.nodes = kept
+            .iter()
+            .enumerate()
+            .map(|(i, &old)| pick(i, &self.nodes[old]))
+            .collect();
+        self.pin_order = kept
+            .iter()
+            .map(|&old| std::mem::take(&mut self.pin_order[old]))
+            .collect();
+        self.cores = kept.iter().map(|&old| self.cores[old]).collect();
+        for place in &mut self.aeus {
+            let new = kept.iter().position(|&old| old == place.node.index());
+            place.node = NodeId(new.expect("a node with an AEU was left out") as u16);
+        }
+    }
+}
+
+/// Numbers `shares[node]` AEUs node by node, bound if every node has a CPU for each of its AEUs.
+pub(crate) fn place(shares: &[u32], pin_order: &[Vec<u32>]) -> Vec<AeuPlace> {
+    let bound = shares
+        .iter()
+        .zip(pin_order)
+        .all(|(&share, cpus)| share as usize <= cpus.len());
+    let seats = shares
+        .iter()
+        .enumerate()
+        .flat_map(|(node, &share)| (0..share as usize).map(move |i| (node, i)));
+    let place = |(aeu, (node, i)): (usize, (usize, usize))| AeuPlace {
+        aeu: AeuId(aeu as u16),
+        node: NodeId(node as u16),
+        cpu: bound.then(|| pin_order[node][i]),
+    };
+    seats.enumerate().map(place).collect()
+}

@@ -1,0 +1,306 @@
+//! The range partition table: which AEU holds a key.
+//!
+//! A CSB+-tree (Rao and Ross), as the ERIS paper uses: a node is one cache line of keys and nothing else, for the
+//! children of a node lie side by side and are found by arithmetic. The tree is built in one go and never changed; a
+//! balancing cycle builds the next one, so all nodes but the last of a level are full and the position of a node's
+//! first child is its own number times the fan-out: not even one pointer per node is left.
+//!
+//! ```text
+//!  level 1            │ 40 90 │                       every key: the smallest key under the child right of it
+//!              ┌────────┼────────┐
+//!  level 0  │10 20 30│ │40 60 70│ │90 95│             the lower bounds of the ranges
+//! ```
+
+use crate::RangeError;
+
+const CACHE_LINE: usize = 64;
+
+/// Ranges of keys and who holds them. The first range also takes the keys below its lower bound, and the last is open
+/// above, so every key belongs to exactly one range.
+#[derive(Clone, Debug)]
+pub struct RangeTable<K: Copy, V> {
+    /// The lower bounds first, the root last.
+    levels: Vec<Line<K>>,
+    /// By range, the position in `holders`.
+    holder: Vec<u32>,
+    /// Every holder once, ascending.
+    holders: Vec<V>,
+}
+
+/// The keys of one level; nodes begin at cache-line boundaries.
+#[derive(Debug)]
+struct Line<K> {
+    keys: Vec<K>,
+    /// Keys before the first boundary: padding.
+    first: usize,
+}
+
+impl<K: Copy> Line<K> {
+    fn new(from: &[K]) -> Self {
+        let mut keys: Vec<K> = Vec::with_capacity(from.len() + CACHE_LINE);
+        let first = match keys.as_ptr().align_offset(CACHE_LINE) {
+            aligned if aligned < CACHE_LINE => aligned,
+            _ => 0,
+        };
+        if let Some(&padding) = from.first() {
+            keys.resize(first, padding);
+        }
+        keys.extend_from_slice(from);
+        Line { keys, first }
+    }
+
+    #[inline]
+    fn keys(&self) -> &[K] {
+        &self.keys[self.first..]
+    }
+}
+
+impl<K: Copy> Clone for Line<K> {
+    fn clone(&self) -> Self {
+        Line::new(self.keys())
+    }
+}
+
+impl<K: Ord + Copy, V: Ord + Copy> RangeTable<K, V> {
+    /// Keys in a node.
+    const NODE: usize = if CACHE_LINE / size_of::<K>() < 2 {
+        2
+    } else {
+        CACHE_LINE / size_of::<K>()
+    };
+
+    /// A table of ranges, each given by its lower bound and its holder, in ascending order.
+    pub fn new(ranges: impl IntoIterator<Item = (K, V)>) -> Result<Self, RangeError> {
+        let (bounds, of_range): (Vec<K>, Vec<V>) = ranges.into_iter().unzip();
+        if bounds.is_empty() {
+            return Err(RangeError::Empty);
+        }
+        if let Some(at) = bounds.windows(2).position(|pair| pair[0] >= pair[1]) {
+            return Err(RangeError::NotAscending { position: at + 1 });
+        }
+        let mut holders = of_range.clone();
+        holders.sort_unstable();
+        holders.dedup();
+        let position = |holder: &V| holders.partition_point(|known| known < holder) as u32;
+        let holder = of_range.iter().map(position).collect();
+
+        let mut levels = vec![Line::new(&bounds)];
+        // A key of level n is the smallest key of a level n-1 node; the first of them says nothing and is left out,
+        // so the child of a key at position i is node i + 1.
+        let mut smallest: Vec<K> = bounds.chunks(Self::NODE).map(|node| node[0]).collect();
+        while smallest.len() > 1 {
+            let fan_out = Self::NODE + 1;
+            let mut keys = Vec::with_capacity(smallest.len());
+            for children in smallest.chunks(fan_out) {
+                keys.extend_from_slice(&children[1..]);
+            }
+            levels.push(Line::new(&keys));
+            smallest = smallest
+                .chunks(fan_out)
+                .map(|children| children[0])
+                .collect();
+        }
+        Ok(RangeTable {
+            levels,
+            holder,
+            holders,
+        })
+    }
+
+    /// The number of the range a key belongs to.
+    #[inline]
+    fn find(&self, key: K) -> usize {
+        let mut node = 0;
+        for (height, level) in self.levels.iter().enumerate().rev() {
+            let keys = level.keys();
+            let start = (node * Self::NODE).min(keys.len());
+            let end = (start + Self::NODE).min(keys.len());
+            // Counting instead of searching: no branch depends on a key.
+            let not_above: usize = keys[start..end]
+                .iter()
+                .map(|bound| (*bound <= key) as usize)
+                .sum();
+            node = if height > 0 {
+                node * (Self::NODE + 1) + not_above
+            } else {
+                start + not_above
+            };
+        }
+        node.saturating_sub(1)
+    }
+
+    /// Who holds a key.
+    #[inline]
+    pub fn get(&self, key: K) -> V {
+        self.holders[self.holder[self.find(key)] as usize]
+    }
+
+    /// Who holds keys between `low` and `high`, both included: one holder per range, in the order of the ranges. Empty
+    /// if `low` is above `high`.
+    pub fn overlapping(&self, low: K, high: K) -> impl Iterator<Item = V> + '_ {
+        let ranges = if low <= high {
+            self.find(low)..self.find(high) + 1
+        } else {
+            0..0
+        };
+        self.holder[ranges]
+            .iter()
+            .map(|&at| self.holders[at as usize])
+    }
+
+    /// Splits a batch of keys by holder. The positions of a holder's keys keep their order.
+    ///
+    /// `split` is overwritten; kept by the caller, it makes the call free of allocations.
+    pub fn split(&self, keys: &[K], split: &mut Split) {
+        assert!(
+            keys.len() <= u32::MAX as usize,
+            "positions in a batch have 32 bits"
+        );
+        split.holder.clear();
+        split
+            .holder
+            .extend(keys.iter().map(|&key| self.holder[self.find(key)]));
+        split.ends.clear();
+        split.ends.resize(self.holders.len(), 0);
+        for &holder in &split.holder {
+            split.ends[holder as usize] += 1;
+        }
+        let mut sum = 0;
+        for end in &mut split.ends {
+            (*end, sum) = (sum, sum + *end);
+        }
+        split.positions.clear();
+        split.positions.resize(keys.len(), 0);
+        for (position, &holder) in split.holder.iter().enumerate() {
+            let end = &mut split.ends[holder as usize];
+            split.positions[*end as usize] = position as u32;
+            *end += 1;
+        }
+    }
+
+    /// The parts of a batch that was split by this table: each holder that has keys, with their positions.
+    pub fn parts<'a>(&'a self, split: &'a Split) -> impl Iterator<Item = (V, &'a [u32])> + 'a {
+        let starts = std::iter::once(0).chain(split.ends.iter().copied());
+        starts
+            .zip(&split.ends)
+            .zip(&self.holders)
+            .map(|((start, &end), &holder)| {
+                (holder, &split.positions[start as usize..end as usize])
+            })
+            .filter(|(_, positions)| !positions.is_empty())
+    }
+
+    /// The ranges: lower bound and holder, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = (K, V)> + '_ {
+        let holders = self.holder.iter().map(|&at| self.holders[at as usize]);
+        self.levels[0].keys().iter().copied().zip(holders)
+    }
+
+    /// Every holder once, ascending.
+    pub fn holders(&self) -> &[V] {
+        &self.holders
+    }
+
+    /// How many ranges there are: at least one.
+    pub fn ranges(&self) -> usize {
+        self.holder.len()
+    }
+}
+
+/// A batch of keys, split by holder; see [`RangeTable::split`].
+#[derive(Clone, Debug, Default)]
+pub struct Split {
+    /// By key, the number of its holder.
+    holder: Vec<u32>,
+    /// By holder, where its positions end.
+    ends: Vec<u32>,
+    positions: Vec<u32>,
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn oracle(ranges: &BTreeMap<u64, u16>, key: u64) -> u16 {
+        let below = ranges.range(..=key).next_back().or(ranges.iter().next());
+        *below.expect("at least one range").1
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn agrees_with_a_btree_map(
+            ranges in prop::collection::btree_map(0u64..2000, 0u16..40, 1..900),
+            keys in prop::collection::vec(0u64..2100, 0..200),
+        ) {
+            let table = RangeTable::new(ranges.clone()).unwrap();
+            prop_assert!(table.iter().eq(ranges.clone()));
+            for &key in &keys {
+                prop_assert_eq!(table.get(key), oracle(&ranges, key));
+            }
+            let mut split = Split::default();
+            table.split(&keys, &mut split);
+            let mut seen = BTreeSet::new();
+            for (holder, positions) in table.parts(&split) {
+                prop_assert!(positions.is_sorted());
+                for &position in positions {
+                    prop_assert_eq!(oracle(&ranges, keys[position as usize]), holder);
+                    prop_assert!(seen.insert(position));
+                }
+            }
+            prop_assert_eq!(seen.len(), keys.len());
+        }
+
+        #[test]
+        fn overlapping_visits_the_ranges_between(
+            ranges in prop::collection::btree_map(0u64..200, 0u16..9, 1..60),
+            low in 0u64..210, high in 0u64..210,
+        ) {
+            let table = RangeTable::new(ranges.clone()).unwrap();
+            let first = ranges.range(..=low).next_back().or(ranges.iter().next()).map(|(&bound, _)| bound);
+            let expected: Vec<u16> = if low > high { vec![] } else {
+                ranges.range(first.unwrap()..).take_while(|(bound, _)| **bound <= high || Some(**bound) == first)
+                    .map(|(_, &holder)| holder).collect()
+            };
+            prop_assert_eq!(table.overlapping(low, high).collect::<Vec<_>>(), expected);
+        }
+
+        #[test]
+        fn wide_and_narrow_keys_work(count in 1usize..600, key in any::<u8>()) {
+            let wide = RangeTable::new((0..count).map(|n| ([n as u64; 9], n))).unwrap();
+            prop_assert_eq!(wide.get([key as u64; 9]), (key as usize).min(count - 1));
+            let narrow = RangeTable::new((0..count.min(256)).map(|n| (n as u8, n))).unwrap();
+            prop_assert_eq!(narrow.get(key), (key as usize).min(count - 1));
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_no_partitioning_is_refused() {
+        assert_eq!(
+            RangeTable::<u64, u16>::new([]).unwrap_err(),
+            RangeError::Empty
+        );
+        let unordered = RangeTable::new([(1u64, 0u16), (5, 1), (5, 0)]);
+        assert_eq!(
+            unordered.unwrap_err(),
+            RangeError::NotAscending { position: 2 }
+        );
+    }
+
+    #[test]
+    fn nodes_lie_on_cache_lines() {
+        let table = RangeTable::new((0..10_000u64).map(|n| (n, 0u16)))
+            .unwrap()
+            .clone();
+        for level in &table.levels {
+            assert_eq!(level.keys().as_ptr() as usize % CACHE_LINE, 0);
+        }
+        assert_eq!(
+            table.levels.len(),
+            5,
+            "8 keys a node: 10,000 / 8 / 9 / 9 / 9 < 9"
+        );
+    }
+}

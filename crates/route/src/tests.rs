@@ -1,0 +1,392 @@
+//! Delivery as a whole: what is sent arrives, once, in order, whatever the sizes; and nothing leaks.
+
+use crate::{BufferSizes, Endpoint, FlushState, Header, Parcel, Port, Rank, RouteError, Router};
+use eris_types::{AeuId, ObjectId};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+const SMALL: BufferSizes = BufferSizes {
+    outgoing: 16,
+    aeu_inbox: 40,
+    session_inbox: 32,
+};
+
+fn header(from: &Port, rank: Rank, callback: u64) -> Header {
+    Header {
+        kind: 3,
+        rank,
+        object: ObjectId(9),
+        sender: from.endpoint(),
+        callback,
+    }
+}
+
+fn aeu(id: u16) -> Endpoint {
+    Endpoint::aeu(AeuId(id))
+}
+
+fn callbacks(port: &mut Port) -> Vec<u64> {
+    port.receive()
+        .into_iter()
+        .flatten()
+        .map(|command| command.header.callback)
+        .collect()
+}
+
+#[derive(Clone, Default)]
+struct Live(Arc<AtomicUsize>);
+
+struct Counted(Live);
+
+impl Live {
+    fn one(&self) -> Counted {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Counted(self.clone())
+    }
+
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let before = self.0.0.fetch_sub(1, Ordering::Relaxed);
+        assert!(before > 0, "dropped twice");
+    }
+}
+
+#[test]
+fn the_header_survives_the_trip() {
+    let router = Router::new(2, SMALL);
+    let (mut one, mut two) = (router.aeu_port(AeuId(0)), router.aeu_port(AeuId(1)));
+    for rank in Rank::ALL {
+        let header = Header {
+            kind: u16::MAX,
+            rank,
+            object: ObjectId(u32::MAX - 1),
+            sender: one.endpoint(),
+            callback: u64::MAX,
+        };
+        one.send(
+            two.endpoint(),
+            header,
+            &[1, 2],
+            Some(Parcel::owned("parcel")),
+        );
+        assert_eq!(one.flush(), FlushState::Empty);
+        let command = two.receive().unwrap().next().unwrap();
+        assert_eq!((command.header, command.words), (header, &[1, 2][..]));
+        assert_eq!(
+            *command.parcel.unwrap().into_owned::<&str>().unwrap(),
+            "parcel"
+        );
+        assert!(two.receive().is_none());
+    }
+}
+
+#[test]
+fn a_command_larger_than_every_buffer_arrives() {
+    let router = Router::new(2, SMALL);
+    let (mut one, mut two) = (router.aeu_port(AeuId(0)), router.aeu_port(AeuId(1)));
+    let words: Vec<u64> = (0..1000).collect();
+    let header = header(&one, Rank::Client, 0);
+    one.send(aeu(1), header, &words, Some(Parcel::owned(5u8)));
+    one.multicast([AeuId(1), AeuId(0)], header, &words, Some(Arc::new(6u8)));
+    one.flush();
+    let seen: Vec<_> = two
+        .receive()
+        .unwrap()
+        .map(|command| (command.words.to_vec(), command.parcel))
+        .collect();
+    assert_eq!(seen.len(), 2);
+    assert!(
+        seen.iter()
+            .all(|(seen, parcel)| *seen == words && parcel.is_some())
+    );
+    assert_eq!(one.receive().unwrap().next().unwrap().words, words);
+}
+
+#[test]
+fn multicast_and_unicast_keep_their_order() {
+    let router = Router::new(3, SMALL);
+    let mut one = router.aeu_port(AeuId(0));
+    let mut others = [router.aeu_port(AeuId(1)), router.aeu_port(AeuId(2))];
+    let mut expected = Vec::new();
+    for callback in 0..50 {
+        let header = header(&one, Rank::Scan, callback);
+        if callback % 3 == 0 {
+            one.multicast([AeuId(1), AeuId(2)], header, &[callback; 2], None);
+            expected.push(callback);
+        } else {
+            one.send(aeu(1), header, &[], None);
+        }
+    }
+    let (mut at_one, mut at_two) = (Vec::new(), Vec::new());
+    while one.flush() == FlushState::Held || !others[0].is_empty() || !others[1].is_empty() {
+        at_one.extend(callbacks(&mut others[0]));
+        at_two.extend(callbacks(&mut others[1]));
+    }
+    assert_eq!(at_one, (0..50).collect::<Vec<_>>());
+    assert_eq!(at_two, expected);
+}
+
+#[test]
+fn higher_ranks_get_through_when_lower_ones_are_full() {
+    let router = Router::new(2, SMALL);
+    let (mut one, mut two) = (router.aeu_port(AeuId(0)), router.aeu_port(AeuId(1)));
+    let mut sent = [0; 4];
+    for &rank in &Rank::ALL {
+        for _ in 0..20 {
+            one.send(aeu(1), header(&one, rank, 0), &[0], None);
+        }
+        assert_eq!(one.flush(), FlushState::Held);
+    }
+    let mut seen = [0; 4];
+    for command in two.receive().unwrap() {
+        seen[command.header.rank as usize] += 1;
+        sent[command.header.rank as usize] += 4;
+    }
+    assert_eq!(
+        sent,
+        [20, 8, 8, 4],
+        "40 words: 20, 30, 36 and 40 may be taken"
+    );
+    assert!(seen.iter().all(|&count| count > 0));
+    assert_eq!(one.split().0.congested(), Some(Rank::Control));
+    // Nothing is lost, and the pressure goes away.
+    while one.flush() == FlushState::Held || !two.is_empty() {
+        for command in two.receive().into_iter().flatten() {
+            seen[command.header.rank as usize] += 1;
+        }
+    }
+    assert_eq!(seen, [20; 4]);
+    assert_eq!(one.split().0.congested(), None);
+    assert_eq!(one.pending(aeu(1)), 0);
+}
+
+#[test]
+fn ranks_that_are_not_admitted_wait_at_their_sender() {
+    let router = Router::new(2, SMALL);
+    let (mut one, mut two) = (router.aeu_port(AeuId(0)), router.aeu_port(AeuId(1)));
+    two.admit_from(Rank::Reply);
+    one.send(aeu(1), header(&one, Rank::Scan, 1), &[], None);
+    one.send(aeu(1), header(&one, Rank::Reply, 2), &[], None);
+    assert_eq!(one.flush(), FlushState::Held);
+    assert_eq!(callbacks(&mut two), [2]);
+    two.admit_from(Rank::Client);
+    assert_eq!(one.flush(), FlushState::Empty);
+    assert_eq!(callbacks(&mut two), [1]);
+}
+
+#[test]
+fn commands_to_an_aeu_not_yet_there_wait_for_it() {
+    let router = Router::new(1, SMALL);
+    let mut session = router.session().unwrap();
+    session.send(aeu(0), header(&session, Rank::Client, 4), &[], None);
+    assert_eq!(session.flush(), FlushState::Held);
+    let mut late = router.aeu_port(AeuId(0));
+    assert_eq!(session.flush(), FlushState::Empty);
+    assert_eq!(callbacks(&mut late), [4]);
+}
+
+#[test]
+fn parcels_are_dropped_once_wherever_they_are() {
+    let live = Live::default();
+    let router = Router::new(2, SMALL);
+    let (mut one, mut two) = (router.aeu_port(AeuId(0)), router.aeu_port(AeuId(1)));
+    let parcel = || Some(Parcel::owned(live.one()));
+    let mut session = router.session().unwrap();
+    let gone = session.endpoint();
+    for callback in 0..4 {
+        one.send(
+            gone,
+            header(&one, Rank::Reply, callback),
+            &[0; 30],
+            parcel(),
+        );
+    }
+    one.flush();
+    let first = session.receive().unwrap().next().unwrap().parcel;
+    assert!(first.is_some());
+    assert_eq!(
+        live.count(),
+        1,
+        "the other three were dropped with the batch"
+    );
+    drop(first);
+    one.send(gone, header(&one, Rank::Reply, 9), &[], parcel());
+    one.flush();
+    one.send(gone, header(&one, Rank::Reply, 9), &[], parcel());
+    assert_eq!(live.count(), 2);
+    drop(session);
+    assert_eq!(live.count(), 1, "delivered and not read");
+    assert_eq!(one.flush(), FlushState::Empty);
+    assert_eq!((live.count(), one.traffic().refused), (0, 1), "refused");
+
+    let shared: Arc<Counted> = Arc::new(live.one());
+    for _ in 0..40 {
+        one.multicast(
+            [AeuId(0), AeuId(1), AeuId(77)],
+            header(&one, Rank::Scan, 0),
+            &[1; 5],
+            Some(shared.clone()),
+        );
+    }
+    one.flush();
+    two.receive().unwrap().next();
+    drop((one, two));
+    assert_eq!(Arc::strong_count(&shared), 1);
+}
+
+#[test]
+fn a_slot_is_reused_by_a_stranger() {
+    let router = Router::new(1, SMALL);
+    let mut one = router.aeu_port(AeuId(0));
+    let first = router.session().unwrap().endpoint();
+    let mut sessions = Vec::new();
+    let successor = loop {
+        let session = router.session().unwrap();
+        if session.endpoint().slot() == first.slot() {
+            break session;
+        }
+        // Dropped at once, so that its slot rests behind the first one.
+        sessions.push(session.endpoint());
+        assert!(sessions.len() < 1000, "the slot never came back");
+    };
+    let mut successor = successor;
+    assert!(sessions.len() >= 60, "it has rested");
+    one.send(
+        successor.endpoint(),
+        header(&one, Rank::Reply, 1),
+        &[],
+        None,
+    );
+    one.send(first, header(&one, Rank::Reply, 2), &[], None);
+    one.flush();
+    assert_eq!(callbacks(&mut successor), [1]);
+    assert_eq!(one.traffic().refused, 1);
+}
+
+#[test]
+fn sessions_run_out() {
+    let router = Router::new(
+        1,
+        BufferSizes {
+            session_inbox: 32,
+            ..SMALL
+        },
+    );
+    let open: Vec<Port> = (0..Endpoint::MAX_SESSIONS)
+        .map(|_| router.session().unwrap())
+        .collect();
+    let limit = Endpoint::MAX_SESSIONS;
+    assert_eq!(
+        router.session().err(),
+        Some(RouteError::TooManySessions { limit })
+    );
+    drop(open);
+    assert!(router.session().is_ok());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+    /// Any mixture of commands, flushes and receives: per rank, target and sender everything arrives in order.
+    #[test]
+    fn whatever_is_sent_arrives_in_order(
+        steps in prop::collection::vec((0u8..10, 0u16..3, 0usize..4, 0usize..30, any::<bool>()), 1..200),
+        outgoing in 6usize..16,
+    ) {
+        let live = Live::default();
+        let router = Router::new(3, BufferSizes { outgoing, ..SMALL });
+        let mut ports: Vec<Port> = (0..3).map(|id| router.aeu_port(AeuId(id))).collect();
+        let mut sent: HashMap<(u16, Endpoint, Rank), Vec<u64>> = HashMap::new();
+        let mut seen = sent.clone();
+        let mut next = 0;
+        let mut receive = |ports: &mut Vec<Port>, at: u16| {
+            for command in ports[at as usize].receive().into_iter().flatten() {
+                let Header { sender, rank, callback, .. } = command.header;
+                assert!(command.words.iter().all(|&word| word == callback));
+                seen.entry((at, sender, rank)).or_default().push(callback);
+            }
+        };
+        for (action, from, rank, words, with_parcel) in steps {
+            let to = (from + words as u16) % 3;
+            let port = &mut ports[from as usize];
+            let (rank, data) = (Rank::ALL[rank], vec![next; words]);
+            let header = Header { kind: 0, rank, object: ObjectId(0), sender: port.endpoint(), callback: next };
+            match action {
+                0..5 => {
+                    port.send(aeu(to), header, &data, with_parcel.then(|| Parcel::owned(live.one())));
+                    sent.entry((to, header.sender, rank)).or_default().push(next);
+                }
+                5..7 => {
+                    let shared = with_parcel.then(|| Arc::new(live.one()) as _);
+                    port.multicast([AeuId(to), AeuId(from)], header, &data, shared);
+                    sent.entry((to, header.sender, rank)).or_default().push(next);
+                    sent.entry((from, header.sender, rank)).or_default().push(next);
+                }
+                7 => {
+                    port.split().0.flush_some(words % 3);
+                }
+                _ => receive(&mut ports, from),
+            }
+            next += 1;
+        }
+        loop {
+            let held = ports.iter_mut().fold(false, |held, port| held | (port.flush() == FlushState::Held));
+            (0..3).for_each(|at| receive(&mut ports, at));
+            if !held && ports.iter().all(Port::is_empty) {
+                break;
+            }
+        }
+        prop_assert_eq!(seen, sent);
+        drop(ports);
+        prop_assert_eq!(live.count(), 0);
+    }
+}
+
+#[test]
+fn threads_all_to_all() {
+    const EACH: u64 = 20_000;
+    let router = Router::new(
+        3,
+        BufferSizes {
+            outgoing: 64,
+            aeu_inbox: 256,
+            session_inbox: 256,
+        },
+    );
+    thread::scope(|scope| {
+        for id in 0..3 {
+            let router = router.clone();
+            scope.spawn(move || {
+                let mut port = router.aeu_port(AeuId(id));
+                let mut next = [0u64; 3];
+                let mut sent = 0;
+                while sent < EACH
+                    || port.flush() == FlushState::Held
+                    || next.iter().any(|&seen| seen < EACH)
+                {
+                    for _ in 0..50.min(EACH - sent) {
+                        for to in 0..3 {
+                            port.send(aeu(to), header(&port, Rank::Scan, sent), &[sent; 2], None);
+                        }
+                        sent += 1;
+                    }
+                    for command in port.receive().into_iter().flatten() {
+                        let from = command.header.sender.as_aeu().unwrap().index();
+                        assert_eq!(
+                            (command.header.callback, command.words),
+                            (next[from], &[next[from]; 2][..])
+                        );
+                        next[from] += 1;
+                    }
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,180 @@
+//! The bytes of a command in a buffer.
+//!
+//! ```text
+//!          63 ............ 32  31 .. 24  23 .. 16  15 ........ 0
+//! word 0  │ sender endpoint  │ data object                      │
+//! word 1  │ callback                                            │
+//! word 2  │ length in words  │ flags   │ rank    │ kind         │
+//! word 3  │ pointer to the parcel            only with PARCEL   │
+//! then    │ the inline data segment                             │
+//!    or   │ pointer to the data │ its length   only with SPILLED│
+//! ```
+//!
+//! The first three words are a [`Header`] in memory, with length and flags in its padding.
+//!
+//! The length counts all words, the header's too. Offsets and lengths are in words everywhere: a buffer needs no
+//! padding, and 32 bits reach 32 GiB. A data segment that would not fit an outgoing buffer is spilled to the heap,
+//! so that any command can be delivered.
+//!
+//! A pointer word owns what it points to. Copying the words of a command moves that ownership, so each pointer is
+//! turned back exactly once: by the receiver, or by [`drop_commands`].
+
+use crate::{Command, Header, Parcel};
+use std::mem::offset_of;
+
+/// Words of a header without parcel.
+pub(crate) const HEADER_WORDS: usize = 3;
+/// Words of the largest command that is not inline: header, parcel, pointer and length of the spilled data.
+pub(crate) const MIN_BUFFER_WORDS: usize = HEADER_WORDS + 3;
+
+pub(crate) const PARCEL: u8 = 1;
+pub(crate) const SPILLED: u8 = 2;
+/// Not a command: the room of a sender that found the session gone after it had reserved.
+const VOID: u8 = 4;
+
+const _: () = {
+    assert!(
+        cfg!(target_endian = "little"),
+        "a header lies in memory as it is drawn above"
+    );
+    assert!(size_of::<Header>() == HEADER_WORDS * 8 && align_of::<Header>() <= align_of::<u64>());
+    assert!(offset_of!(Header, object) == 0 && offset_of!(Header, sender) == 4);
+    assert!(offset_of!(Header, callback) == 8);
+    assert!(offset_of!(Header, kind) == 16 && offset_of!(Header, rank) == 18);
+};
+
+/// A header's words, without flags and length.
+///
+/// Made from the fields before anything takes a reference to the header: a header that was stored field by field and
+/// is then loaded as words makes the processor wait for its own stores, as long as everything else in a send takes.
+#[inline]
+pub(crate) fn header_words(header: Header) -> [u64; HEADER_WORDS] {
+    [
+        (header.sender.to_bits() as u64) << 32 | header.object.0 as u64,
+        header.callback,
+        (header.rank as u64) << 16 | header.kind as u64,
+    ]
+}
+
+/// Adds flags and length to a header's words.
+#[inline]
+pub(crate) fn complete(
+    mut words: [u64; HEADER_WORDS],
+    flags: u8,
+    len: usize,
+) -> [u64; HEADER_WORDS] {
+    debug_assert!(len <= u32::MAX as usize);
+    words[2] |= (len as u64) << 32 | (flags as u64) << 24;
+    words
+}
+
+/// The header of unused room of this length.
+pub(crate) fn void_words(len: usize) -> [u64; HEADER_WORDS] {
+    [0, 0, (len as u64) << 32 | (VOID as u64) << 24]
+}
+
+/// Length in words of the command at the front of `words`.
+#[inline]
+pub(crate) fn command_len(words: &[u64]) -> usize {
+    (words[2] >> 32) as usize
+}
+
+/// The two words of spilled data; own it.
+pub(crate) fn spill_words(words: &[u64]) -> [u64; 2] {
+    let data: Box<[u64]> = words.into();
+    [
+        Box::into_raw(data).cast::<u64>().expose_provenance() as u64,
+        words.len() as u64,
+    ]
+}
+
+/// Spilled data on the way to its reader.
+pub(crate) struct Spill(Box<[u64]>);
+
+/// # Safety
+/// The two words came from [`spill_words`] and were not turned back before.
+unsafe fn take_spill(words: [u64; 2]) -> Spill {
+    let start = std::ptr::with_exposed_provenance_mut(words[0] as usize);
+    let data = std::ptr::slice_from_raw_parts_mut(start, words[1] as usize);
+    // SAFETY: by the caller these are the parts of a box that is owned here.
+    Spill(unsafe { Box::from_raw(data) })
+}
+
+/// Reads the command at the front of `words`; also says how many words it takes. `None` for unused room.
+///
+/// # Safety
+/// `words` begins with a command that was written by this module, and its pointers are owned by the caller, who gives
+/// them up. Data that was spilled is pushed to `spills`, which must live, without being touched, for `'a`.
+#[inline]
+pub(crate) unsafe fn take<'a>(
+    words: &'a [u64],
+    spills: &mut Vec<Spill>,
+) -> (usize, Option<Command<'a>>) {
+    let len = command_len(words);
+    let flags = (words[2] >> 24) as u8;
+    // SAFETY: the words were written by `header_words` or `void_words`, whose layout is that of `Header` with a valid
+    // rank, as asserted above; `command_len` has checked that there are three.
+    let header = unsafe { words.as_ptr().cast::<Header>().read() };
+    let data = &words[HEADER_WORDS..len];
+    if flags == 0 {
+        return (
+            len,
+            Some(Command {
+                header,
+                words: data,
+                parcel: None,
+            }),
+        );
+    }
+    // SAFETY: handed through from the caller.
+    (len, unsafe { take_pointers(flags, header, data, spills) })
+}
+
+/// The part of [`take`] for commands with pointers.
+///
+/// # Safety
+/// As for [`take`].
+#[cold]
+unsafe fn take_pointers<'a>(
+    flags: u8,
+    header: Header,
+    mut data: &'a [u64],
+    spills: &mut Vec<Spill>,
+) -> Option<Command<'a>> {
+    if flags & VOID != 0 {
+        return None;
+    }
+    let mut parcel = None;
+    if flags & PARCEL != 0 {
+        // SAFETY: the flag says that this word owns a parcel; the caller gives it up.
+        parcel = Some(unsafe { Parcel::from_word(data[0]) });
+        data = &data[1..];
+    }
+    if flags & SPILLED != 0 {
+        // SAFETY: the flag says that these words own spilled data; the caller gives it up.
+        let spill = unsafe { take_spill([data[0], data[1]]) };
+        // SAFETY: the box's contents do not move when the box does, and the caller keeps `spills` for `'a`.
+        data = unsafe { std::slice::from_raw_parts(spill.0.as_ptr(), spill.0.len()) };
+        spills.push(spill);
+    }
+    Some(Command {
+        header,
+        words: data,
+        parcel,
+    })
+}
+
+/// Drops the parcels and spilled data of a run of commands that nobody will read.
+///
+/// # Safety
+/// `words` is a whole number of commands written by this module, whose pointers the caller owns and gives up.
+pub(crate) unsafe fn drop_commands(mut words: &[u64]) {
+    let mut spills = Vec::new();
+    while !words.is_empty() {
+        // SAFETY: handed through; the command, and with it the data, is dropped before the spills are.
+        let (len, command) = unsafe { take(words, &mut spills) };
+        drop(command);
+        spills.clear();
+        words = &words[len..];
+    }
+}

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Random tables and random queries in eris and in DuckDB; results compared, real numbers with a tolerance.
+
+    differential.py                          six rounds with a seed from the clock, which it prints
+    differential.py --seed 42 --rounds 1     the round that seed 42 makes
+    differential.py --keep DIR               leaves the tables and the script of each round there
+
+Round r of seed s is round 0 of seed s + r, so every failure names the seed that repeats it alone. What is generated and
+what is left out: common/random_tables.py, common/random_queries.py.
+
+Exit status: 0 all results agree, 1 some do not, 2 the command line is wrong.
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+
+from common.benchmark import load_statement
+from common.compare import difference
+from common.process import StatementFailed, find_binary, run_statements
+from common.random_queries import QueryGenerator
+from common.random_tables import make_table
+
+# Around the chunk of 65,536 rows, and what has no full chunk or several; each round takes one of them.
+LARGE = [0, 1, 65_535, 65_536, 65_537, 200_000]
+SMALL = [0, 1, 2, 100, 1_023, 1_024, 1_025, 5_000]
+
+
+def main():
+    options = parse_arguments()
+    binary = find_binary(options.eris)
+    topologies = options.topologies.split(",")
+    print(f"seed {options.seed}, {options.rounds} rounds, DuckDB {duckdb.__version__}")
+    failures = 0
+    for number in range(options.rounds):
+        failures += play_round(binary, options.seed + number, topologies, options)
+        if failures >= options.stop_after:
+            print(f"stopped after {failures} failures")
+            break
+    return 1 if failures else 0
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--eris", help="the binary [ERIS, or the build's]")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="first round's seed [the clock's]")
+    parser.add_argument("--rounds", type=int, default=len(LARGE), help="rounds, each with its own tables [%(default)s]")
+    parser.add_argument("--queries", type=int, default=60, help="queries of a round [%(default)s]")
+    parser.add_argument("--topologies", default="1x1,1x2,4x2", help="each round takes one of these [%(default)s]")
+    parser.add_argument("--stop-after", type=int, default=10, help="end after so many failures [%(default)s]")
+    parser.add_argument("--timeout", type=int, default=300, help="seconds for a round's statements [%(default)s]")
+    parser.add_argument("--keep", metavar="DIR", help="keep tables and scripts here")
+    return parser.parse_args()
+
+
+def play_round(binary, seed, topologies, options):
+    """One round; the number of queries whose results differ."""
+    source = random.Random(seed)
+    # Drawn apart, so that the tables and queries of a seed are the same on every list of topologies.
+    topology = random.Random(f"topology {seed}").choice(topologies)
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="eris-differential-") as scratch:
+        tables = [
+            make_table(source, "a", LARGE[seed % len(LARGE)], scratch),
+            make_table(source, "b", source.choice(SMALL), scratch),
+            make_table(source, "c", source.choice(SMALL + [20_000]), scratch),
+        ]
+        setup = [load_statement(table.name, table.path) for table in tables]
+        oracle = duckdb.connect()
+        for statement in setup:
+            oracle.execute(statement)
+
+        generator = QueryGenerator(source, tables)
+        queries, expected = [], []
+        for _ in range(options.queries):
+            query, rows = draw_query(generator, oracle)
+            queries.append(query)
+            expected.append(rows)
+        if options.keep:
+            keep(options.keep, seed, scratch, setup, queries)
+        outcomes = run_statements(binary, setup, [query.sql for query in queries], topology, options.timeout)
+
+    failures = 0
+    for query, rows, outcome in zip(queries, expected, outcomes):
+        if isinstance(outcome, StatementFailed):
+            report = [str(outcome)]
+        else:
+            report = difference(rows, outcome, query.order)
+        if report:
+            failures += 1
+            print(f"\nseed {seed} on {topology}: {report[0]}", *report[1:], query.sql, sep="\n")
+    sizes = ", ".join(f"{table.name} {table.rows:,}" for table in tables)
+    empty = sum(not rows for rows in expected)
+    seconds = time.monotonic() - begin
+    agreed = len(queries) - failures
+    print(f"seed {seed} on {topology}: {agreed} of {len(queries)} agree ({empty} empty); rows {sizes} ({seconds:.1f} s)")
+    return failures
+
+
+def draw_query(generator, oracle, attempts=4):
+    """A query and its expected rows; preferably some, for an empty result shows little."""
+    for _ in range(attempts):
+        query = generator.query()
+        rows = oracle.execute(query.sql).fetchall()
+        if rows:
+            break
+    return query, rows
+
+
+def keep(directory, seed, scratch, setup, queries):
+    """Leaves a round behind as files that `eris -f` and DuckDB both read."""
+    target = Path(directory).resolve() / f"seed-{seed}"
+    shutil.copytree(scratch, target, dirs_exist_ok=True)
+    statements = [statement.replace(scratch, str(target)) for statement in setup]
+    statements += [query.sql for query in queries]
+    (target / "script.sql").write_text("".join(f"{sql};\n" for sql in statements))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except StatementFailed as failure:
+        sys.exit(f"eris could not load the tables: {failure}")
