@@ -209,7 +209,10 @@ impl Shared {
 
     fn object(&self, id: ObjectId) -> Result<Arc<DataObject>, EngineError> {
         let objects = self.objects.read().expect(UNPOISONED);
-        objects.get(&id).cloned().ok_or(EngineError::NoSuchObject(id))
+        objects
+            .get(&id)
+            .cloned()
+            .ok_or(EngineError::NoSuchObject(id))
     }
 
     fn idle_clients(&self) -> MutexGuard<'_, Vec<Session>> {
@@ -262,8 +265,7 @@ impl Shared {
         let dictionaries = object.dictionaries();
         let program = Program::compile(fragment, &object.schema, &dictionaries)?;
         let busy = |_| FragmentError::OutOfMemory("too many statements are running".to_owned());
-        let clients: Result<Vec<Client>, EngineError> =
-            (0..lanes).map(|_| self.client()).collect();
+        let clients: Result<Vec<Client>, EngineError> = (0..lanes).map(|_| self.client()).collect();
         let mut clients = clients.map_err(busy)?;
         let limit = match &fragment.output {
             Output::Rows { limit, .. } => *limit,
@@ -289,7 +291,11 @@ impl Shared {
         let aeus: Vec<AeuId> = participants.iter().map(|(aeu, _)| *aeu).collect();
         clients[0].multicast(&aeus, SCAN, fragment.object, id, run.clone());
         clients[0].flush_all();
-        let reports: Vec<_> = run.shares.iter().map(|share| share.report.clone()).collect();
+        let reports: Vec<_> = run
+            .shares
+            .iter()
+            .map(|share| share.report.clone())
+            .collect();
         let report = move || FragmentReport {
             workers: (reports.iter())
                 .map(|report| report.lock().expect(UNPOISONED).clone())
@@ -317,6 +323,10 @@ impl Executor for Engine {
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let aeus = self.shared.topology.aeus().len();
-        write!(f, "Engine({aeus} AEUs, {} memory)", self.shared.memory.budget().used())
+        write!(
+            f,
+            "Engine({aeus} AEUs, {} memory)",
+            self.shared.memory.budget().used()
+        )
     }
 }

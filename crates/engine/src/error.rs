@@ -36,7 +36,9 @@ pub enum EngineError {
         expected: String,
     },
     /// A NULL where the table allows none.
-    #[error("table {table}, column {column}: NULL in row {row} of the statement, but the column is NOT NULL")]
+    #[error(
+        "table {table}, column {column}: NULL in row {row} of the statement, but the column is NOT NULL"
+    )]
     Null {
         /// The table.
         table: String,
@@ -46,7 +48,9 @@ pub enum EngineError {
         row: u64,
     },
     /// A range-partitioning column of a type without a 64-bit order.
-    #[error("table {table}: cannot be partitioned by {column}; choose an integer, date, timestamp or short decimal column")]
+    #[error(
+        "table {table}: cannot be partitioned by {column}; choose an integer, date, timestamp or short decimal column"
+    )]
     PartitionColumn {
         /// The table.
         table: String,
@@ -62,7 +66,9 @@ pub enum EngineError {
         reason: String,
     },
     /// A worker panicked.
-    #[error("{worker} failed while it worked on table {table}: {message}; this is a bug in Eris, only this statement is affected")]
+    #[error(
+        "{worker} failed while it worked on table {table}: {message}; this is a bug in Eris, only this statement is affected"
+    )]
     Panicked {
         /// Who.
         worker: String,

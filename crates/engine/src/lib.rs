@@ -35,10 +35,10 @@ mod scan;
 mod scatter;
 mod sequencer;
 mod settings;
-mod stage;
-mod statistics;
 #[cfg(test)]
 mod simulation;
+mod stage;
+mod statistics;
 mod stream;
 mod writer;
 

@@ -137,7 +137,9 @@ impl DataObject {
     pub fn check(&self, batch: &RecordBatch, first_row: u64) -> Result<(), EngineError> {
         let types = |schema: &SchemaRef| {
             let types = schema.fields().iter().map(|field| field.data_type());
-            types.map(|data_type| data_type.to_string()).collect::<Vec<_>>()
+            types
+                .map(|data_type| data_type.to_string())
+                .collect::<Vec<_>>()
         };
         let same = batch.num_columns() == self.schema.fields().len()
             && (batch.columns().iter().zip(self.schema.fields()))

@@ -54,12 +54,7 @@ pub(crate) enum Task {
 pub(crate) type Context<'a> = AeuContext<'a, Task>;
 
 impl Owner {
-    pub fn new(
-        aeu: AeuId,
-        memory: NodeMemory,
-        budget: Budget,
-        topology: Arc<Topology>,
-    ) -> Self {
+    pub fn new(aeu: AeuId, memory: NodeMemory, budget: Budget, topology: Arc<Topology>) -> Self {
         Owner {
             aeu,
             memory,

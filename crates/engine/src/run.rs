@@ -71,7 +71,11 @@ pub(crate) struct Ticket {
 impl Ticket {
     pub fn new(views: Vec<ChunkView>, start: usize) -> Self {
         Ticket {
-            start: if views.is_empty() { 0 } else { start % views.len() },
+            start: if views.is_empty() {
+                0
+            } else {
+                start % views.len()
+            },
             views: views.into(),
             claims: AtomicUsize::new(0),
         }
@@ -228,13 +232,15 @@ impl Run {
 
     fn claim_from(&self, others: &[usize]) -> Option<&ChunkView> {
         let tickets = others.iter().filter_map(|&other| self.ticket(other));
-        tickets.filter_map(Ticket::claim).map(|(_, view)| view).next()
+        tickets
+            .filter_map(Ticket::claim)
+            .map(|(_, view)| view)
+            .next()
     }
 
     fn is_ticket_due(&self, others: &[usize]) -> bool {
-        let due = |&other: &usize| {
-            self.shares[other].rows >= HELP_ROWS && self.ticket(other).is_none()
-        };
+        let due =
+            |&other: &usize| self.shares[other].rows >= HELP_ROWS && self.ticket(other).is_none();
         self.failed.get().is_none() && others.iter().any(due)
     }
 }

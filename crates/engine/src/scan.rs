@@ -228,12 +228,7 @@ impl ScanTask {
     }
 
     /// Fails the fragment for everybody and tells this lane.
-    pub fn fail(
-        &mut self,
-        error: FragmentError,
-        owner: &mut Owner,
-        cx: &mut Context<'_>,
-    ) -> Slice {
+    pub fn fail(&mut self, error: FragmentError, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
         self.run.fail(error.clone());
         let willing = self.run.wake().collect();
         owner.call_for_help(&self.run, willing, cx);

@@ -61,8 +61,12 @@ impl Scatter {
         if held.is_empty() {
             return Vec::new();
         }
-        let ranges = (self.object.ranges)
-            .get_or_init(|| cut(held.iter().map(|batch| batch.column(column.index())), self.aeus));
+        let ranges = (self.object.ranges).get_or_init(|| {
+            cut(
+                held.iter().map(|batch| batch.column(column.index())),
+                self.aeus,
+            )
+        });
         let parts = held.iter();
         parts
             .flat_map(|batch| scatter(batch, column.index(), ranges))
@@ -72,7 +76,7 @@ impl Scatter {
 
 /// Ranges that give every AEU the same share of the keys seen; with few distinct keys, some AEUs get none.
 fn cut<'a>(keys: impl Iterator<Item = &'a ArrayRef>, aeus: usize) -> RangeTable<i64, AeuId> {
-    let mut sorted: Vec<i64> = keys.flat_map(|array| keys_of(array)).collect();
+    let mut sorted: Vec<i64> = keys.flat_map(keys_of).collect();
     sorted.sort_unstable();
     let mut bounds = vec![(i64::MIN, AeuId(0))];
     for aeu in 1..aeus {

@@ -121,7 +121,10 @@ impl Client {
     async fn read(&mut self) {
         let known: BTreeMap<i64, Fate> = {
             let history = self.history.borrow();
-            history.iter().map(|(number, written)| (*number, written.fate)).collect()
+            history
+                .iter()
+                .map(|(number, written)| (*number, written.fate))
+                .collect()
         };
         let count = Aggregate {
             function: AggregateFunction::Count,
@@ -151,19 +154,32 @@ impl Client {
         }
         let history = self.history.borrow();
         for (number, count) in &seen {
-            assert_eq!(*count, history[number].rows, "part of statement {number} is visible");
-            assert_ne!(known.get(number), Some(&Fate::Lost), "statement {number} was lost");
+            assert_eq!(
+                *count, history[number].rows,
+                "part of statement {number} is visible"
+            );
+            assert_ne!(
+                known.get(number),
+                Some(&Fate::Lost),
+                "statement {number} was lost"
+            );
         }
         for (number, fate) in known {
             let visible = seen.contains_key(&number);
-            assert!(fate != Fate::Committed || visible, "statement {number} is missing");
+            assert!(
+                fate != Fate::Committed || visible,
+                "statement {number} is missing"
+            );
         }
     }
 
     /// Takes a batch at most and goes away.
     async fn read_a_little(&mut self) {
         let columns = vec![Expr::Column(1), Expr::Column(0)];
-        let fragment = self.fragment(Output::Rows { columns, limit: None });
+        let fragment = self.fragment(Output::Rows {
+            columns,
+            limit: None,
+        });
         let mut execution = self.engine.execute(fragment, 2).unwrap();
         if self.random.one_in(2) {
             let _ = execution.lanes[0].next().await;
@@ -176,7 +192,11 @@ struct Polled(Pin<Box<dyn Future<Output = ()>>>);
 
 impl eris_aeu::Script for Polled {
     fn turn(&mut self, _: &mut Port, _: &mut Random) -> Turn {
-        match self.0.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        match self
+            .0
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
             Poll::Ready(()) => Turn::Done,
             Poll::Pending => Turn::More,
         }
@@ -219,16 +239,26 @@ fn simulate(seed: u64) {
     simulation.run(5_000_000);
     assert_eq!(simulation.tasks(), 0, "tasks are left over");
     let dropping = engine.clone();
-    let script = Polled(Box::pin(async move { dropping.drop(object).await.unwrap() }));
+    let script = Polled(Box::pin(
+        async move { dropping.drop(object).await.unwrap() },
+    ));
     simulation.session(script).unwrap();
     simulation.run(100_000);
-    let left: Vec<_> = memory.usage().into_iter().filter(|usage| usage.bytes > 0).collect();
+    let left: Vec<_> = memory
+        .usage()
+        .into_iter()
+        .filter(|usage| usage.bytes > 0)
+        .collect();
     assert!(left.is_empty(), "memory is left over: {left:?}");
 }
 
 fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{variable}={value} is no number")))
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable}={value} is no number")),
+    )
 }
 
 #[test]

@@ -98,7 +98,11 @@ fn helpers_take_over_chunks_of_a_busy_owner() {
         let report = (execution.report)();
         let chunks: u64 = report.workers.iter().map(|worker| worker.chunks).sum();
         assert!(chunks >= 61, "{report:?}");
-        helped += report.workers.iter().map(|worker| worker.chunks_helped).sum::<u64>();
+        helped += report
+            .workers
+            .iter()
+            .map(|worker| worker.chunks_helped)
+            .sum::<u64>();
     }
     assert!(helped > 0, "in 20 scans nobody helped");
 }

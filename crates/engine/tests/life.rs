@@ -29,7 +29,10 @@ fn rows_are_seen_after_commit_whatever_their_number() {
     on_all_topologies(|engine| {
         for count in [1usize, 1000, 40_000, 65_536, 65_537, 300_000] {
             let object = create(engine, Partitioning::Size);
-            assert_eq!(insert(engine, object, rows(0, count)).unwrap(), count as u64);
+            assert_eq!(
+                insert(engine, object, rows(0, count)).unwrap(),
+                count as u64
+            );
             let expected = (count as i64, sum(0, count as i64));
             assert_eq!(count_sum(engine, object).unwrap(), expected, "{count} rows");
             assert_eq!(engine.statistics(object).unwrap().rows, count as u64);
@@ -50,7 +53,9 @@ fn every_row_comes_back_as_it_was() {
                 let ids = batch.column(0);
                 let ids = ids.as_any().downcast_ref::<arrow_array::Int64Array>();
                 let names = batch.column(1);
-                let names = names.as_any().downcast_ref::<arrow_array::StringViewArray>();
+                let names = names
+                    .as_any()
+                    .downcast_ref::<arrow_array::StringViewArray>();
                 for (id, name) in ids.unwrap().iter().zip(names.unwrap().iter()) {
                     assert!(set.insert((id, name.map(str::to_owned))), "twice: {id:?}");
                 }
@@ -72,7 +77,10 @@ fn many_small_statements_are_joined_to_chunks() {
             assert_eq!(count_sum(&engine, object).unwrap(), (count, sum(0, count)));
         }
     }
-    assert_eq!(count_sum(&engine, object).unwrap(), (150_000, sum(0, 150_000)));
+    assert_eq!(
+        count_sum(&engine, object).unwrap(),
+        (150_000, sum(0, 150_000))
+    );
 }
 
 #[test]
@@ -107,7 +115,10 @@ fn null_and_foreign_columns_are_refused() {
     }
     let narrow = rows(0, 5).project(&[0]).unwrap();
     let refused = insert(&engine, object, narrow);
-    assert!(matches!(refused, Err(EngineError::Shape { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(EngineError::Shape { .. })),
+        "{refused:?}"
+    );
     assert_eq!(count_sum(&engine, object).unwrap(), (0, 0));
 }
 
@@ -146,7 +157,10 @@ fn a_dropped_object_is_gone_with_its_memory() {
         assert!(used(object) > 100_000);
         block_on(engine.drop(object)).unwrap();
         assert_eq!(used(object), 0);
-        assert!(matches!(count_sum(engine, object), Err(FragmentError::NoSuchObject(_))));
+        assert!(matches!(
+            count_sum(engine, object),
+            Err(FragmentError::NoSuchObject(_))
+        ));
         assert!(engine.writer(object).is_err());
         assert!(block_on(engine.drop(object)).is_err());
     });
@@ -197,7 +211,10 @@ fn a_panic_fails_one_statement_only() {
                 }
                 other => panic!("{other:?}"),
             }
-            assert_eq!(count_sum(engine, object).unwrap(), (500_000, sum(0, 500_000)));
+            assert_eq!(
+                count_sum(engine, object).unwrap(),
+                (500_000, sum(0, 500_000))
+            );
         }
     });
 }
@@ -208,5 +225,8 @@ fn an_overflow_fails_the_statement() {
     let object = create(&engine, Partitioning::Size);
     insert(&engine, object, rows(i64::MAX - 200_000, 100_000)).unwrap();
     let overflow = count_sum(&engine, object);
-    assert!(matches!(overflow, Err(FragmentError::Overflow { .. })), "{overflow:?}");
+    assert!(
+        matches!(overflow, Err(FragmentError::Overflow { .. })),
+        "{overflow:?}"
+    );
 }

@@ -113,7 +113,9 @@ impl Tail {
 impl Level {
     fn bytes(&self) -> usize {
         let batches = self.batches.iter();
-        let plain: usize = batches.map(|(_, batch)| batch.get_array_memory_size()).sum();
+        let plain: usize = batches
+            .map(|(_, batch)| batch.get_array_memory_size())
+            .sum();
         plain + self.chunk.as_ref().map_or(0, |chunk| chunk.bytes())
     }
 

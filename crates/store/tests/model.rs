@@ -1,11 +1,9 @@
 //! A segment against a list of rows with their versions: random statements, commits, aborts, deletes and snapshots.
 #![allow(missing_docs)]
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
-use eris_column::{CHUNK_ROWS, Dictionary, Home, Selection};
+use eris_column::{CHUNK_ROWS, ColumnChunk, ColumnValue, Dictionary, Home, Selection};
 use eris_numa::{HugePages, Memory, Topology};
 use eris_store::{Encoder, Segment};
 use eris_types::{NodeId, ObjectId, SegmentId, StatementId, Timestamp};
@@ -55,8 +53,20 @@ struct Row {
     end: Timestamp,
 }
 
+fn id(column: &ColumnChunk, row: usize) -> i64 {
+    match column.get(row, None) {
+        ColumnValue::Integer(id) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// The ids that a snapshot sees.
-fn read(segment: &mut Segment, texts: &[Option<Dictionary>], home: Home<'_>, at: Timestamp) -> Vec<i64> {
+fn read(
+    segment: &mut Segment,
+    texts: &[Option<Dictionary>],
+    home: Home<'_>,
+    at: Timestamp,
+) -> Vec<i64> {
     let mut ids = Vec::new();
     for view in segment.view(texts, home).unwrap() {
         let mut selection = Selection::all(view.chunk.rows());
@@ -64,9 +74,7 @@ fn read(segment: &mut Segment, texts: &[Option<Dictionary>], home: Home<'_>, at:
             view.visible(at, &mut selection);
         }
         let column = &view.chunk.columns()[0];
-        let isa = eris_kernels::Isa::portable();
-        let array = column.gather(isa, &selection, &DataType::Int64, None);
-        ids.extend(array.as_primitive::<Int64Type>().values());
+        ids.extend(selection.iter_ones().map(|row| id(column, row)));
     }
     ids.sort_unstable();
     ids
@@ -111,9 +119,7 @@ proptest! {
                     let rows = segment.sealed_since(chunk).next().unwrap().rows();
                     let deleted: Vec<usize> = (0..rows).step_by(every).collect();
                     let first = segment.sealed_since(chunk).next().unwrap();
-                    let all = Selection::all(rows);
-                    let ids = first.columns()[0].gather(eris_kernels::Isa::portable(), &all, &DataType::Int64, None);
-                    let ids = ids.as_primitive::<Int64Type>().values().to_vec();
+                    let ids: Vec<i64> = (0..rows).map(|row| id(&first.columns()[0], row)).collect();
                     segment.delete(chunk, &deleted, now);
                     for row in deleted {
                         let version = model.iter_mut().find(|version| version.id == ids[row]).unwrap();

@@ -13,6 +13,8 @@
 //! home(AeuId(3));
 //! ```
 
+#![forbid(unsafe_code)]
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -103,7 +103,9 @@ pub fn count_sum(engine: &Engine, object: ObjectId) -> Result<(i64, i64), Fragme
     let fragment = fragment(engine, object, count_and_sum());
     let batches = collect(engine, fragment, 2)?;
     let add = |column: usize| {
-        let column = batches.iter().map(move |batch| batch.column(column).clone());
+        let column = batches
+            .iter()
+            .map(move |batch| batch.column(column).clone());
         column
             .flat_map(|array| {
                 let array = array.as_any().downcast_ref::<Int64Array>().unwrap().clone();
