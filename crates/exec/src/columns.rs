@@ -32,9 +32,12 @@ impl Columns {
             dictionaries: Vec::with_capacity(count),
         };
         for id in &fragment.columns {
-            let field = schema.fields().get(id.index()).ok_or(FragmentError::Malformed {
-                reason: "a column that the table does not have",
-            })?;
+            let field = schema
+                .fields()
+                .get(id.index())
+                .ok_or(FragmentError::Malformed {
+                    reason: "a column that the table does not have",
+                })?;
             let unsupported = FragmentError::Malformed {
                 reason: "a column of a type that is not stored",
             };

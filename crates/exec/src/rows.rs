@@ -50,7 +50,11 @@ impl RowPlan {
             Field::new(text, output.data_type.clone(), true)
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let mut read: Vec<usize> = outputs.iter().flat_map(|output| &output.columns).copied().collect();
+        let mut read: Vec<usize> = outputs
+            .iter()
+            .flat_map(|output| &output.columns)
+            .copied()
+            .collect();
         read.sort_unstable();
         read.dedup();
         Ok(RowPlan {
@@ -124,7 +128,10 @@ impl RowPlan {
 
 impl RowState {
     pub(crate) fn bytes(&self) -> usize {
-        self.batches.iter().map(RecordBatch::get_array_memory_size).sum()
+        self.batches
+            .iter()
+            .map(RecordBatch::get_array_memory_size)
+            .sum()
     }
 }
 

@@ -77,7 +77,11 @@ fn verdict(fragment: &Fragment, oracle: &Oracle<'_>) -> Verdict {
 }
 
 fn expected(fragment: &Fragment, table: &Table) -> Expected {
-    let types: Vec<Type> = fragment.columns.iter().map(|id| table.types[id.index()].clone()).collect();
+    let types: Vec<Type> = fragment
+        .columns
+        .iter()
+        .map(|id| table.types[id.index()].clone())
+        .collect();
     let limit = match &fragment.output {
         Output::Rows { limit, .. } => limit.unwrap_or(u64::MAX),
         Output::Groups { .. } => u64::MAX,
@@ -90,7 +94,11 @@ fn expected(fragment: &Fragment, table: &Table) -> Expected {
             if !visible {
                 continue;
             }
-            let row: Vec<Value> = fragment.columns.iter().map(|id| row[id.index()].clone()).collect();
+            let row: Vec<Value> = fragment
+                .columns
+                .iter()
+                .map(|id| row[id.index()].clone())
+                .collect();
             let oracle = Oracle {
                 types: &types,
                 row: &row,
@@ -135,9 +143,13 @@ fn groups(
     }
     for row in passing {
         let oracle = Oracle { types, row };
-        let key: Vec<Value> = keys.iter().map(|key| oracle.value(key)).collect::<Result<_, _>>()?;
-        let (_, arguments) =
-            members.entry(group_name(&key)).or_insert_with(|| (key, nobody()));
+        let key: Vec<Value> = keys
+            .iter()
+            .map(|key| oracle.value(key))
+            .collect::<Result<_, _>>()?;
+        let (_, arguments) = members
+            .entry(group_name(&key))
+            .or_insert_with(|| (key, nobody()));
         for (aggregate, arguments) in aggregates.iter().zip(arguments) {
             if let Some(filter) = &aggregate.filter
                 && oracle.truth(filter)? != Some(true)
@@ -154,7 +166,10 @@ fn groups(
         .into_values()
         .map(|(mut row, arguments)| {
             for (one, values) in aggregates.iter().zip(arguments) {
-                let argument = one.input.as_ref().map(|input| input.data_type(types).unwrap());
+                let argument = one
+                    .input
+                    .as_ref()
+                    .map(|input| input.data_type(types).unwrap());
                 row.push(aggregate(one, argument.as_ref(), &values)?);
             }
             Ok(row)
@@ -186,9 +201,17 @@ fn check(seed: u64) -> &'static str {
         (Err(_), Expected { may_fail: true, .. }) => return "failed early",
         (Err(error), _) => panic!("{error}: {}", context()),
         (Ok(_), Expected { rows: None, .. }) => panic!("it should fail: {}", context()),
-        (Ok(batches), Expected { rows: Some(rows), .. }) => {
-            let types: Vec<Type> =
-                fragment.columns.iter().map(|id| table.types[id.index()].clone()).collect();
+        (
+            Ok(batches),
+            Expected {
+                rows: Some(rows), ..
+            },
+        ) => {
+            let types: Vec<Type> = fragment
+                .columns
+                .iter()
+                .map(|id| table.types[id.index()].clone())
+                .collect();
             for batch in &batches {
                 let types = fragment.output_types(&types).unwrap();
                 for (field, data_type) in batch.schema().fields().iter().zip(types) {
@@ -205,7 +228,10 @@ fn check(seed: u64) -> &'static str {
     }
     assert_eq!(rows.len(), expected.len(), "number of rows: {}", context());
     for (row, expected) in rows.iter().zip(&expected) {
-        let same = row.iter().zip(expected).all(|(left, right)| same(left, right));
+        let same = row
+            .iter()
+            .zip(expected)
+            .all(|(left, right)| same(left, right));
         assert!(same, "{row:?}\n{expected:?}\n{}", context());
     }
     if rows.is_empty() { "empty" } else { "rows" }

@@ -10,8 +10,8 @@ use common::{rows_of, run, run_counting};
 use eris_column::Dictionary;
 use eris_exec::{Program, Work};
 use eris_fragment::{
-    Aggregate, AggregateFunction, BinaryOp, Expr, Fragment, FragmentError, KeySet, Output, Probe, Scalar,
-    Type, Value,
+    Aggregate, AggregateFunction, BinaryOp, Expr, Fragment, FragmentError, KeySet, Output, Probe,
+    Scalar, Type, Value,
 };
 use eris_types::{ColumnId, ObjectId};
 use std::collections::HashMap;
@@ -36,11 +36,15 @@ fn table(chunks: Vec<Vec<(&str, ArrayRef)>>) -> Table {
         .collect();
     Table {
         schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
-        types: chunks[0].iter().map(|(_, array)| array.data_type().try_into().unwrap()).collect(),
+        types: chunks[0]
+            .iter()
+            .map(|(_, array)| array.data_type().try_into().unwrap())
+            .collect(),
         chunks: chunks
             .iter()
             .map(|columns| {
-                let arrays: Vec<ArrayRef> = columns.iter().map(|(_, array)| array.clone()).collect();
+                let arrays: Vec<ArrayRef> =
+                    columns.iter().map(|(_, array)| array.clone()).collect();
                 TableChunk {
                     view: chunk(&arrays, &dictionaries),
                     rows: vec![],
@@ -155,9 +159,14 @@ fn contradictions_are_found_before_any_chunk() {
 
 #[test]
 fn lossless_casts_reach_the_encoded_column() {
-    let price = Decimal128Array::from_iter_values(0..100).with_precision_and_scale(9, 2).unwrap();
+    let price = Decimal128Array::from_iter_values(0..100)
+        .with_precision_and_scale(9, 2)
+        .unwrap();
     let table = table(vec![vec![
-        ("i", Arc::new(Int32Array::from_iter_values(0..100)) as ArrayRef),
+        (
+            "i",
+            Arc::new(Int32Array::from_iter_values(0..100)) as ArrayRef,
+        ),
         ("price", Arc::new(price)),
     ]]);
     let decimal = |precision, scale| Type::Decimal { precision, scale };
@@ -207,9 +216,17 @@ fn conditions_on_text_become_codes() {
     };
     assert_eq!(counted(&table, vec![like("R%")]).0, 2);
     let (count, work) = counted(&table, vec![like("X%")]);
-    assert_eq!((count, work.chunks_skipped), (0, 1), "no string of the dictionary passes");
+    assert_eq!(
+        (count, work.chunks_skipped),
+        (0, 1),
+        "no string of the dictionary passes"
+    );
     // NULL is handled apart from the strings.
-    let or_null = binary(BinaryOp::Or, like("P%"), Expr::IsNull(Box::new(Expr::Column(0))));
+    let or_null = binary(
+        BinaryOp::Or,
+        like("P%"),
+        Expr::IsNull(Box::new(Expr::Column(0))),
+    );
     assert_eq!(counted(&table, vec![or_null.clone()]).0, 2);
     assert_eq!(counted(&table, vec![Expr::Not(Box::new(or_null))]).0, 2);
     let probe = Probe {
@@ -228,7 +245,13 @@ fn conditions_on_text_become_codes() {
 fn floats_compare_as_in_sql() {
     let values = vec![f64::NAN, -f64::NAN, f64::INFINITY, 1.0, 0.0, -0.0, -1.0];
     let table = table_of_one("x", Arc::new(Float64Array::from(values)));
-    let zero = |op| binary(op, Expr::Column(0), literal(Type::Float64, Value::Float(-0.0)));
+    let zero = |op| {
+        binary(
+            op,
+            Expr::Column(0),
+            literal(Type::Float64, Value::Float(-0.0)),
+        )
+    };
     // Total order, except that both zeros are one: -NaN < -1 < 0 = -0 < 1 < infinity < NaN.
     assert_eq!(counted(&table, vec![zero(BinaryOp::Eq)]).0, 2);
     assert_eq!(counted(&table, vec![zero(BinaryOp::NotEq)]).0, 5);
@@ -273,7 +296,11 @@ fn guarded_divisions_do_not_fail() {
 fn failures_name_the_expression() {
     let table = table_of_one("n", numbers([i64::MAX, 0]));
     let n = || Expr::Column(0);
-    let fail = |output| run(&fragment(&table, vec![], output), &table).unwrap_err().to_string();
+    let fail = |output| {
+        run(&fragment(&table, vec![], output), &table)
+            .unwrap_err()
+            .to_string()
+    };
     assert_eq!(
         fail(rows(vec![binary(BinaryOp::Add, n(), int(1))])),
         "overflow in (n + 1): the result does not fit its type; CAST the argument to a wider one"
@@ -326,7 +353,11 @@ fn no_keys_are_one_group_even_without_rows() {
         keys: vec![Expr::Column(0)],
         aggregates: vec![],
     };
-    assert!(run(&fragment(&table, never, grouped), &table).unwrap().is_empty());
+    assert!(
+        run(&fragment(&table, never, grouped), &table)
+            .unwrap()
+            .is_empty()
+    );
 }
 
 /// Keys that outgrow the dense table in the middle of the run keep their groups.
@@ -341,7 +372,9 @@ fn groups_survive_the_change_of_the_index() {
             })
             .collect()
     };
-    let chunks: Vec<_> = (0..4).map(|chunk| vec![("k", numbers(keys(chunk)))]).collect();
+    let chunks: Vec<_> = (0..4)
+        .map(|chunk| vec![("k", numbers(keys(chunk)))])
+        .collect();
     let table = table(chunks);
     let mut expected: HashMap<i64, i128> = HashMap::new();
     for key in (0..4).flat_map(keys) {
@@ -356,7 +389,12 @@ fn groups_survive_the_change_of_the_index() {
     let mut partial = program.start();
     let mut bytes = partial.bytes();
     for chunk in &table.chunks {
-        assert_eq!(program.run(&chunk.view, &mut partial, &mut Work::default()).unwrap(), None);
+        assert_eq!(
+            program
+                .run(&chunk.view, &mut partial, &mut Work::default())
+                .unwrap(),
+            None
+        );
         assert!(partial.bytes() >= partial.groups() * 16 && partial.bytes() >= bytes / 2);
         bytes = partial.bytes();
     }
@@ -375,7 +413,11 @@ fn groups_survive_the_change_of_the_index() {
 fn batches_have_a_good_size_and_a_limit_stops() {
     let chunks = (0..10).map(|chunk| vec![("n", numbers(chunk * 1_000..(chunk + 1) * 1_000))]);
     let table = table(chunks.collect());
-    let all = run(&fragment(&table, vec![], rows(vec![Expr::Column(0)])), &table).unwrap();
+    let all = run(
+        &fragment(&table, vec![], rows(vec![Expr::Column(0)])),
+        &table,
+    )
+    .unwrap();
     let sizes: Vec<usize> = all.iter().map(|batch| batch.num_rows()).collect();
     assert_eq!(sizes, [9_000, 1_000]);
     let limited = Output::Rows {

@@ -16,7 +16,9 @@ pub enum FragmentError {
     #[error("{0}")]
     OutOfMemory(String),
     /// An integer or decimal result does not fit its type.
-    #[error("overflow in {what}: the result does not fit its type; CAST the argument to a wider one")]
+    #[error(
+        "overflow in {what}: the result does not fit its type; CAST the argument to a wider one"
+    )]
     Overflow {
         /// The expression or aggregate.
         what: String,
@@ -25,7 +27,9 @@ pub enum FragmentError {
     #[error("{0}")]
     Evaluation(Arc<dyn std::error::Error + Send + Sync>),
     /// A worker panicked. The statement is lost, the worker goes on.
-    #[error("{worker} failed while it worked on {object}: {message}; this is a bug in Eris, only this statement is affected")]
+    #[error(
+        "{worker} failed while it worked on {object}: {message}; this is a bug in Eris, only this statement is affected"
+    )]
     Panicked {
         /// Who.
         worker: String,

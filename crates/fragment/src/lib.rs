@@ -117,7 +117,9 @@ impl Fragment {
             }
             Output::Groups { keys, aggregates } => {
                 let keys = keys.iter().map(|expr| expr.data_type(inputs));
-                let states = aggregates.iter().map(|aggregate| Ok(aggregate.state.clone()));
+                let states = aggregates
+                    .iter()
+                    .map(|aggregate| Ok(aggregate.state.clone()));
                 keys.chain(states).collect()
             }
         }

@@ -64,7 +64,9 @@ impl fmt::Display for Type {
             Type::UInt64 => "BIGINT UNSIGNED",
             Type::Float32 => "REAL",
             Type::Float64 => "DOUBLE",
-            Type::Decimal { precision, scale } => return write!(f, "DECIMAL({precision}, {scale})"),
+            Type::Decimal { precision, scale } => {
+                return write!(f, "DECIMAL({precision}, {scale})");
+            }
             Type::Text => "VARCHAR",
             Type::Date => "DATE",
             Type::Timestamp { unit, zone } => {
@@ -74,7 +76,11 @@ impl fmt::Display for Type {
                     TimeUnit::Microsecond => 6,
                     TimeUnit::Nanosecond => 9,
                 };
-                let zone = if zone.is_some() { " WITH TIME ZONE" } else { "" };
+                let zone = if zone.is_some() {
+                    " WITH TIME ZONE"
+                } else {
+                    ""
+                };
                 return write!(f, "TIMESTAMP({digits}){zone}");
             }
         })

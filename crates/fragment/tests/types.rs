@@ -61,7 +61,9 @@ proptest! {
 #[test]
 fn numbers_keep_their_type() {
     use Type::*;
-    for data_type in [Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float32, Float64] {
+    for data_type in [
+        Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float32, Float64,
+    ] {
         let null = new_null_array(&(&data_type).into(), 1);
         for op in OPS {
             let result = by_arrow(op, &null, &null).unwrap();
@@ -79,9 +81,17 @@ fn numbers_keep_their_type() {
 fn every_type_is_one_of_arrow_and_back() {
     use TimeUnit::*;
     let zone = Some("Europe/Berlin".to_owned());
-    let timestamps = [Second, Millisecond, Microsecond, Nanosecond]
-        .map(|unit| Type::Timestamp { unit, zone: zone.clone() });
-    let types = [Type::Boolean, Type::Text, Type::Date, decimal(38, -3), Type::UInt64];
+    let timestamps = [Second, Millisecond, Microsecond, Nanosecond].map(|unit| Type::Timestamp {
+        unit,
+        zone: zone.clone(),
+    });
+    let types = [
+        Type::Boolean,
+        Type::Text,
+        Type::Date,
+        decimal(38, -3),
+        Type::UInt64,
+    ];
     for data_type in types.into_iter().chain(timestamps) {
         assert_eq!(Type::try_from(&DataType::from(&data_type)), Ok(data_type));
     }
@@ -97,10 +107,16 @@ fn every_type_is_one_of_arrow_and_back() {
 #[test]
 fn types_of_other_expressions() {
     let inputs = [Type::Date, Type::Boolean];
-    let case = |branches, otherwise| Expr::Case { branches, otherwise };
+    let case = |branches, otherwise| Expr::Case {
+        branches,
+        otherwise,
+    };
     let date = case(vec![(Expr::Column(1), Expr::Column(0))], None);
     assert_eq!(date.data_type(&inputs).unwrap(), Type::Date);
-    assert_eq!(Expr::IsNull(Box::new(date)).data_type(&inputs).unwrap(), Type::Boolean);
+    assert_eq!(
+        Expr::IsNull(Box::new(date)).data_type(&inputs).unwrap(),
+        Type::Boolean
+    );
     assert!(case(vec![], None).data_type(&inputs).is_err());
     assert!(Expr::Column(2).data_type(&inputs).is_err());
 }
@@ -133,7 +149,10 @@ fn expressions_are_spelt_as_in_sql() {
     let names = ["name", "balance"];
     let case = Expr::Case {
         branches: vec![(Expr::IsNotNull(Box::new(Expr::Column(1))), Expr::Column(0))],
-        otherwise: Some(Box::new(literal(Type::Text, Value::Text("it's".to_owned())))),
+        otherwise: Some(Box::new(literal(
+            Type::Text,
+            Value::Text("it's".to_owned()),
+        ))),
     };
     assert_eq!(
         case.named(&|column| names[column].to_owned()).to_string(),

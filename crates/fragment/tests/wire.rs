@@ -54,7 +54,10 @@ fn binary_op() -> impl Strategy<Value = BinaryOp> {
 }
 
 fn expr() -> impl Strategy<Value = Expr> {
-    let leaf = prop_oneof![any::<usize>().prop_map(Expr::Column), scalar().prop_map(Expr::Literal)];
+    let leaf = prop_oneof![
+        any::<usize>().prop_map(Expr::Column),
+        scalar().prop_map(Expr::Literal)
+    ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         let boxed = inner.clone().prop_map(Box::new);
         prop_oneof![
@@ -65,7 +68,11 @@ fn expr() -> impl Strategy<Value = Expr> {
             boxed.clone().prop_map(Expr::IsNull),
             boxed.clone().prop_map(Expr::IsNotNull),
             (boxed.clone(), vec(scalar(), 0..4), any::<bool>()).prop_map(
-                |(operand, list, negated)| Expr::InList { operand, list, negated }
+                |(operand, list, negated)| Expr::InList {
+                    operand,
+                    list,
+                    negated
+                }
             ),
             (boxed.clone(), ".{0,8}", any::<bool>(), any::<bool>()).prop_map(
                 |(operand, pattern, negated, case_insensitive)| Expr::Like {
@@ -75,8 +82,12 @@ fn expr() -> impl Strategy<Value = Expr> {
                     case_insensitive,
                 }
             ),
-            (vec((inner.clone(), inner), 0..3), option::of(boxed.clone()))
-                .prop_map(|(branches, otherwise)| Expr::Case { branches, otherwise }),
+            (vec((inner.clone(), inner), 0..3), option::of(boxed.clone())).prop_map(
+                |(branches, otherwise)| Expr::Case {
+                    branches,
+                    otherwise
+                }
+            ),
             (boxed, data_type()).prop_map(|(operand, to)| Expr::Cast { operand, to }),
         ]
     })
@@ -95,14 +106,18 @@ fn keys() -> impl Strategy<Value = KeySet> {
 fn aggregate() -> impl Strategy<Value = Aggregate> {
     use AggregateFunction::*;
     let function = prop::sample::select(vec![Sum, Count, Min, Max]);
-    (function, option::of(expr()), option::of(expr()), data_type()).prop_map(
-        |(function, input, filter, state)| Aggregate {
+    (
+        function,
+        option::of(expr()),
+        option::of(expr()),
+        data_type(),
+    )
+        .prop_map(|(function, input, filter, state)| Aggregate {
             function,
             input,
             filter,
             state,
-        },
-    )
+        })
 }
 
 fn output() -> impl Strategy<Value = Output> {
@@ -123,14 +138,16 @@ fn fragment() -> impl Strategy<Value = Fragment> {
         vec(probe, 0..3),
         output(),
     )
-        .prop_map(|((object, snapshot), columns, filter, probes, output)| Fragment {
-            object: ObjectId(object),
-            snapshot: Timestamp(snapshot),
-            columns: columns.into_iter().map(ColumnId).collect(),
-            filter,
-            probes,
-            output,
-        })
+        .prop_map(
+            |((object, snapshot), columns, filter, probes, output)| Fragment {
+                object: ObjectId(object),
+                snapshot: Timestamp(snapshot),
+                columns: columns.into_iter().map(ColumnId).collect(),
+                filter,
+                probes,
+                output,
+            },
+        )
 }
 
 proptest! {
@@ -171,8 +188,14 @@ fn another_version_is_named() {
     bytes[2] = 9;
     let error = Fragment::from_bytes(&bytes).unwrap_err();
     assert_eq!(error, WireError::Version(9));
-    assert_eq!(error.to_string(), "fragment of wire version 9, this build reads version 1");
-    assert_eq!(Fragment::from_bytes(b"GIF89a"), Err(WireError::NotAFragment));
+    assert_eq!(
+        error.to_string(),
+        "fragment of wire version 9, this build reads version 1"
+    );
+    assert_eq!(
+        Fragment::from_bytes(b"GIF89a"),
+        Err(WireError::NotAFragment)
+    );
     assert_eq!(Fragment::from_bytes(b"EF"), Err(WireError::NotAFragment));
 }
 
@@ -191,5 +214,8 @@ fn bytes_behind_a_fragment_are_damage() {
     };
     let mut bytes = fragment.to_bytes();
     bytes.push(0);
-    assert!(matches!(Fragment::from_bytes(&bytes), Err(WireError::Damaged(_))));
+    assert!(matches!(
+        Fragment::from_bytes(&bytes),
+        Err(WireError::Damaged(_))
+    ));
 }

@@ -1,9 +1,9 @@
 //! CAST with the rules of the SQL layer above: an error where a value does not fit.
 
+use arrow_arith::aggregate::{max, min};
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef};
-use arrow_arith::aggregate::{max, min};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
 

@@ -75,10 +75,16 @@ impl Expression {
         frame: &Frame,
         needed: Option<&BooleanBuffer>,
     ) -> Result<ArrayRef, FragmentError> {
-        let Some(needed) = needed.filter(|needed| !self.infallible && needed.count_set_bits() < frame.rows) else {
+        let Some(needed) =
+            needed.filter(|needed| !self.infallible && needed.count_set_bits() < frame.rows)
+        else {
             return self.evaluate(frame);
         };
-        let kept: UInt32Array = needed.set_indices().map(|row| row as u32).collect::<Vec<_>>().into();
+        let kept: UInt32Array = needed
+            .set_indices()
+            .map(|row| row as u32)
+            .collect::<Vec<_>>()
+            .into();
         if kept.is_empty() {
             return Ok(new_null_array(&self.data_type, frame.rows));
         }
@@ -178,7 +184,10 @@ impl Node {
                 right,
                 guarded,
             } => {
-                let left = left.evaluate(frame)?.into_rows(frame.rows).map_err(unexpected)?;
+                let left = left
+                    .evaluate(frame)?
+                    .into_rows(frame.rows)
+                    .map_err(unexpected)?;
                 Evaluated::Rows(logic(*and, left.as_boolean(), right, *guarded, frame)?)
             }
             Node::Not(operand) => operand

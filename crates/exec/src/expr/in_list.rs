@@ -82,7 +82,13 @@ fn numbers(array: &dyn Array) -> Box<dyn Iterator<Item = i128> + '_> {
 fn integers(array: &dyn Array) -> Box<dyn Iterator<Item = i128> + '_> {
     macro_rules! of {
         ($kind:ty) => {
-            Box::new(array.as_primitive::<$kind>().values().iter().map(|&value| value as i128))
+            Box::new(
+                array
+                    .as_primitive::<$kind>()
+                    .values()
+                    .iter()
+                    .map(|&value| value as i128),
+            )
         };
     }
     use arrow_schema::TimeUnit::*;

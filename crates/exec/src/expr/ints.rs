@@ -35,7 +35,9 @@ impl Integers {
                 (columns.domains[*column] == Domain::Integer).then_some(Integers::Column(*column))
             }
             Expr::Literal(scalar) => match scalar.value {
-                Value::Integer(value) => Some(Integers::Constant(value.try_into().ok()?)),
+                Value::Integer(value) if scalar.data_type != Type::UInt64 => {
+                    Some(Integers::Constant(value.try_into().ok()?))
+                }
                 _ => None,
             },
             Expr::Negate(operand) => {
@@ -123,24 +125,28 @@ impl Integers {
     }
 
     /// The values, given those of the columns. Only valid after [`Integers::range`] gave a range.
-    pub(crate) fn evaluate<'a>(&self, rows: usize, of: &impl Fn(usize) -> &'a [i64]) -> Cow<'a, [i64]> {
-        match self.operand(rows, of) {
+    pub(crate) fn evaluate<'a>(
+        &self,
+        rows: usize,
+        of: &impl Fn(usize) -> &'a [i64],
+    ) -> Cow<'a, [i64]> {
+        match self.operand(of) {
             Operand::Rows(values) => values,
             Operand::Constant(value) => Cow::Owned(vec![value; rows]),
         }
     }
 
-    fn operand<'a>(&self, rows: usize, of: &impl Fn(usize) -> &'a [i64]) -> Operand<'a> {
+    fn operand<'a>(&self, of: &impl Fn(usize) -> &'a [i64]) -> Operand<'a> {
         match self {
             Integers::Column(column) => Operand::Rows(Cow::Borrowed(of(*column))),
             Integers::Constant(value) => Operand::Constant(*value),
             Integers::Negate(operand, _) => {
-                apply(Operand::Constant(0), operand.operand(rows, of), i64::wrapping_sub)
+                apply(Operand::Constant(0), operand.operand(of), i64::wrapping_sub)
             }
             Integers::Binary {
                 op, left, right, ..
             } => {
-                let (left, right) = (left.operand(rows, of), right.operand(rows, of));
+                let (left, right) = (left.operand(of), right.operand(of));
                 match op {
                     BinaryOp::Add => apply(left, right, i64::wrapping_add),
                     BinaryOp::Subtract => apply(left, right, i64::wrapping_sub),

@@ -180,12 +180,17 @@ impl Sorter<'_> {
                 } else {
                     let first = if unsigned { first ^ i64::MIN } else { *first };
                     let words = words.clone().into();
-                    self.test(column, ColumnPredicate::IntegerBitmap { first, words }, false);
+                    self.test(
+                        column,
+                        ColumnPredicate::IntegerBitmap { first, words },
+                        false,
+                    );
                 }
             }
             // No predicate of chunks covers 128-bit decimals.
             (Domain::Wide, KeySet::Range { low, high }) => {
-                self.residual.push(self.range_condition(column, *low, *high));
+                self.residual
+                    .push(self.range_condition(column, *low, *high));
             }
             (Domain::Wide, KeySet::Integers(keys)) => {
                 self.residual.push(self.list_condition(column, keys));
@@ -249,9 +254,8 @@ impl Sorter<'_> {
 
     fn text_keys(&mut self, column: usize, keys: &[String]) {
         let set: HashSet<String> = keys.iter().cloned().collect();
-        let test: TextTest = Arc::new(move |texts| {
-            BooleanArray::from_unary(texts, |text| set.contains(text))
-        });
+        let test: TextTest =
+            Arc::new(move |texts| BooleanArray::from_unary(texts, |text| set.contains(text)));
         let plain = ColumnPredicate::Text(test);
         let predicate = match &self.columns.dictionaries[column] {
             Some(dictionary) => {
@@ -295,7 +299,9 @@ impl Sorter<'_> {
         };
         let test: TextTest = Arc::new(move |texts: &StringViewArray| {
             let frame = frame_of(Arc::new(texts.clone()));
-            let result = condition.evaluate(&frame).expect("it was compiled as infallible");
+            let result = condition
+                .evaluate(&frame)
+                .expect("it was compiled as infallible");
             result.as_boolean().clone()
         });
         let plain = ColumnPredicate::Text(test);

@@ -119,15 +119,19 @@ mod tests {
 
     fn set() -> impl Strategy<Value = (IntervalSet, Vec<(i64, i64)>)> {
         proptest::collection::vec((end(), end()), 0..5).prop_map(|ranges| {
-            let set = ranges.iter().fold(IntervalSet::empty(), |set, &(low, high)| {
-                set.union(&IntervalSet::range(low, high))
-            });
+            let set = ranges
+                .iter()
+                .fold(IntervalSet::empty(), |set, &(low, high)| {
+                    set.union(&IntervalSet::range(low, high))
+                });
             (set, ranges)
         })
     }
 
     fn contains(set: &IntervalSet, value: i64) -> bool {
-        set.ranges().iter().any(|&(low, high)| low <= value && value <= high)
+        set.ranges()
+            .iter()
+            .any(|&(low, high)| low <= value && value <= high)
     }
 
     proptest! {

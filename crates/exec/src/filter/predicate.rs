@@ -68,7 +68,9 @@ fn integers(set: &IntervalSet, bounds: (i64, i64)) -> Option<Values> {
     if set.ranges().len() == 1 {
         return Some(Values::Some(vec![ColumnPredicate::Integers { low, high }]));
     }
-    let gaps = set.complement().intersection(&IntervalSet::range(low, high));
+    let gaps = set
+        .complement()
+        .intersection(&IntervalSet::range(low, high));
     let not = |&(low, high): &(i64, i64)| ColumnPredicate::NotIntegers { low, high };
     if gaps.ranges().len() == 1 && (low, high) == bounds {
         return Some(Values::Some(gaps.ranges().iter().map(not).collect()));

@@ -2,8 +2,8 @@
 
 use super::classify::{Filter, Test};
 use crate::columns::Columns;
-use crate::window::Windows;
 use crate::expr::Frame;
+use crate::window::Windows;
 use crate::work::Work;
 use arrow_buffer::BooleanBuffer;
 use eris_column::{ColumnChunk, ColumnPredicate, Selection};
@@ -70,7 +70,13 @@ impl Test {
         self.predicate(chunk).covers(chunk.zone(), chunk.rows())
     }
 
-    fn filter(&self, chunk: &ColumnChunk, isa: Isa, selection: &mut Selection, scratch: &mut Selection) {
+    fn filter(
+        &self,
+        chunk: &ColumnChunk,
+        isa: Isa,
+        selection: &mut Selection,
+        scratch: &mut Selection,
+    ) {
         if !(self.or_null && chunk.nulls() > 0) {
             return chunk.filter(isa, self.predicate(chunk), selection);
         }
@@ -104,14 +110,23 @@ impl Filter {
     pub(crate) fn start(&self) -> FilterState {
         FilterState {
             // One row in two, until something better is known.
-            rates: vec![Rate { met: 2.0, passed: 1.0 }; self.tests.len()],
+            rates: vec![
+                Rate {
+                    met: 2.0,
+                    passed: 1.0
+                };
+                self.tests.len()
+            ],
             order: Vec::with_capacity(self.tests.len()),
             scratch: Selection::default(),
         }
     }
 
     /// Finds the rows of a chunk that are visible and pass. With `only_count` it may report their number alone.
-    #[expect(clippy::too_many_arguments, reason = "the chunk, the worker's state, and where results go")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the chunk, the worker's state, and where results go"
+    )]
     pub(crate) fn run(
         &self,
         view: &ChunkView,
@@ -159,9 +174,8 @@ impl Filter {
         }
         // The classic order of independent filters: by cost per row that is got rid of.
         let rates = &state.rates;
-        let rank = |number: &usize| {
-            self.tests[*number].cost() / (1.0 - rates[*number].pass()).max(1e-3)
-        };
+        let rank =
+            |number: &usize| self.tests[*number].cost() / (1.0 - rates[*number].pass()).max(1e-3);
         state.order.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
         for &number in &state.order {
             if left == 0 {
@@ -238,7 +252,10 @@ mod tests {
     #[test]
     fn bits_are_kept_by_their_number() {
         let mut words = [0b1011_0000, 0, 1 << 63 | 1];
-        retain(&mut words, &[true, false, true, false, true].into_iter().collect());
+        retain(
+            &mut words,
+            &[true, false, true, false, true].into_iter().collect(),
+        );
         assert_eq!(words, [0b1001_0000, 0, 1 << 63]);
     }
 }

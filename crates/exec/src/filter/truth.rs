@@ -70,7 +70,7 @@ impl Truth {
     }
 
     /// `IS NULL` of the condition itself.
-    fn is_unknown(self) -> Self {
+    fn unknown(self) -> Self {
         let known = self.yes.union(&self.no);
         Truth {
             yes: known.complement(),
@@ -161,7 +161,7 @@ impl Solver<'_> {
                 null: Some(true),
             });
         }
-        Some(self.solve(operand)?.is_unknown())
+        Some(self.solve(operand)?.unknown())
     }
 
     /// Whether the operand is the column, NULL exactly where the column is.
@@ -336,7 +336,10 @@ pub(crate) fn value_bounds(data_type: &Type) -> Option<(i128, i128)> {
 pub(crate) fn stored_bounds(data_type: &Type) -> Option<(i64, i64)> {
     let (low, high) = value_bounds(data_type)?;
     let offset = domain_offset(data_type);
-    Some(((low - offset).try_into().ok()?, (high - offset).try_into().ok()?))
+    Some((
+        (low - offset).try_into().ok()?,
+        (high - offset).try_into().ok()?,
+    ))
 }
 
 /// By how much a cast multiplies every value, if it never fails and loses nothing.

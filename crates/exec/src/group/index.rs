@@ -100,15 +100,17 @@ impl Index {
         match &mut self.form {
             Form::Dense(dense) => {
                 dense.slots(keys, lanes, nulls, &mut self.slots);
-                for (row, &slot) in self.slots.iter().enumerate() {
-                    let number = &mut dense.table[slot as usize];
+                let Dense { table, .. } = dense;
+                let (groups, packed) = (&mut self.groups, &mut self.packed);
+                numbers.extend(self.slots.iter().enumerate().map(|(row, &slot)| {
+                    let number = &mut table[slot as usize];
                     if *number == NONE {
-                        *number = self.groups as u32;
-                        self.groups += 1;
-                        push_packed(keys, lanes, nulls, row, &mut self.packed);
+                        *number = *groups as u32;
+                        *groups += 1;
+                        push_packed(keys, lanes, nulls, row, packed);
                     }
-                    numbers.push(*number);
-                }
+                    *number
+                }));
             }
             Form::Hash(table) => {
                 pack(keys, lanes, nulls, &mut self.rows);
@@ -174,7 +176,11 @@ impl Dense {
             };
             wider[lane] = (
                 if below { low.saturating_sub(more) } else { low },
-                if above { high.saturating_add(more) } else { high },
+                if above {
+                    high.saturating_add(more)
+                } else {
+                    high
+                },
             );
             if slots_of(&wider).is_some_and(|slots| slots <= DENSE_SLOTS) {
                 ranges = wider;
@@ -249,9 +255,9 @@ fn slots_of(ranges: &[(i64, i64)]) -> Option<u64> {
     if ranges.is_empty() {
         return None;
     }
-    ranges
-        .iter()
-        .try_fold(1u64, |slots, range| slots.checked_mul(size_of_range(range)?))
+    ranges.iter().try_fold(1u64, |slots, range| {
+        slots.checked_mul(size_of_range(range)?)
+    })
 }
 
 /// Appends the packed key of one row.

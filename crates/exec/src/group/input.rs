@@ -80,7 +80,8 @@ impl<'a> Window<'a> {
     pub(crate) fn load_integers(&mut self, column: usize) {
         if self.integers[column].is_none() {
             let mut values = Vec::with_capacity(self.rows);
-            self.column(column).gather_integers(self.isa, self.selection, &mut values);
+            self.column(column)
+                .gather_integers(self.isa, self.selection, &mut values);
             self.integers[column] = Some(values);
         }
     }
@@ -92,7 +93,8 @@ impl<'a> Window<'a> {
 
     pub(crate) fn floats(&self, column: usize) -> Vec<f64> {
         let mut values = Vec::with_capacity(self.rows);
-        self.column(column).gather_floats(self.isa, self.selection, &mut values);
+        self.column(column)
+            .gather_floats(self.isa, self.selection, &mut values);
         values
     }
 
@@ -128,7 +130,14 @@ impl<'a> Window<'a> {
 pub(crate) fn values(array: &ArrayRef) -> Values<'static> {
     macro_rules! integers {
         ($kind:ty, $convert:expr) => {
-            Values::Integers(array.as_primitive::<$kind>().values().iter().map($convert).collect())
+            Values::Integers(
+                array
+                    .as_primitive::<$kind>()
+                    .values()
+                    .iter()
+                    .map($convert)
+                    .collect(),
+            )
         };
     }
     match array.data_type() {

@@ -108,7 +108,11 @@ impl Keys {
             let lane = lanes.len();
             for _ in 0..if domain == Domain::Wide { 2 } else { 1 } {
                 let place = packer.place(bits);
-                lanes.push(Lane { place, bits, signed });
+                lanes.push(Lane {
+                    place,
+                    bits,
+                    signed,
+                });
             }
             let null = Place { word: 0, shift: 0 };
             keys.push(Key {
@@ -181,14 +185,22 @@ impl Keys {
                 }
                 Values::Codes(..) => unreachable!("an array holds no codes"),
             }
-            nulls.push(array.nulls().filter(|nulls| nulls.null_count() > 0).cloned());
+            nulls.push(
+                array
+                    .nulls()
+                    .filter(|nulls| nulls.null_count() > 0)
+                    .cloned(),
+            );
         }
         Ok((lanes, nulls))
     }
 }
 
 /// The dictionary in whose codes a key is expressed, if there is one.
-pub(super) fn dictionary<'a>(key: &Key, columns: &'a Columns) -> Option<&'a eris_column::Dictionary> {
+pub(super) fn dictionary<'a>(
+    key: &Key,
+    columns: &'a Columns,
+) -> Option<&'a eris_column::Dictionary> {
     columns.dictionaries[key.expression.as_column()?].as_ref()
 }
 
@@ -209,7 +221,10 @@ impl LaneValues {
 
 /// The bits of floats, both zeros alike.
 fn bits_of(floats: &[f64]) -> Vec<i64> {
-    floats.iter().map(|&value| (value + 0.0).to_bits() as i64).collect()
+    floats
+        .iter()
+        .map(|&value| (value + 0.0).to_bits() as i64)
+        .collect()
 }
 
 /// Bits of a lane, and whether its values are signed.

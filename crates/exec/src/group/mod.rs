@@ -17,6 +17,7 @@ mod interner;
 mod keys;
 mod output;
 mod plan;
+mod seen;
 mod state;
 
 pub(crate) use plan::{GroupPlan, GroupState};

@@ -43,7 +43,10 @@ pub(super) fn key_array(
             let values: Vec<f32> = floats().map(|value| value as f32).collect();
             Arc::new(Float32Array::new(values.into(), nulls))
         }
-        Domain::Float64 => Arc::new(Float64Array::new(floats().collect::<Vec<_>>().into(), nulls)),
+        Domain::Float64 => Arc::new(Float64Array::new(
+            floats().collect::<Vec<_>>().into(),
+            nulls,
+        )),
         Domain::Wide => {
             let halves = lane(key.lane).zip(lane(key.lane + 1));
             let values = halves.map(|(low, high)| (high as i128) << 64 | low as u64 as i128);

@@ -5,6 +5,7 @@ use super::input::{Values, Window, values};
 use super::interner::Interner;
 use super::keys::Keys;
 use super::output;
+use super::seen::Seen;
 use super::state::{Numbers, State, overflow};
 use crate::columns::Columns;
 use crate::expr::Expression;
@@ -161,7 +162,9 @@ impl GroupPlan {
             if grouped {
                 let (lanes, nulls) = self.keys.load(&mut window, &mut state.interners)?;
                 let lanes: Vec<&[i64]> = lanes.iter().map(|lane| lane.of(&window)).collect();
-                state.index.assign(isa, &self.keys, &lanes, &nulls, &mut state.numbers);
+                state
+                    .index
+                    .assign(isa, &self.keys, &lanes, &nulls, &mut state.numbers);
             }
             let numbers = match grouped {
                 true => Numbers::Each(&state.numbers),
@@ -182,10 +185,20 @@ impl GroupPlan {
         state: GroupState,
         columns: &Columns,
     ) -> Result<Vec<RecordBatch>, FragmentError> {
-        let groups = if self.keys.keys.is_empty() { 1 } else { state.index.groups() };
+        let groups = if self.keys.keys.is_empty() {
+            1
+        } else {
+            state.index.groups()
+        };
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
         for (key, interner) in self.keys.keys.iter().zip(&state.interners) {
-            arrays.push(output::key_array(key, &self.keys, &state.index, interner, columns));
+            arrays.push(output::key_array(
+                key,
+                &self.keys,
+                &state.index,
+                interner,
+                columns,
+            ));
         }
         for (plan, entries) in self.aggregates.iter().zip(state.states) {
             let array = entries.finish(&plan.state);
@@ -230,10 +243,9 @@ impl AggregatePlan {
             }
             (AggregateFunction::Count, _) => {}
             (_, None) => return malformed("an aggregate without an argument"),
-            (AggregateFunction::Sum, Some(argument)) => {
-                if !sums_to(argument, state) {
-                    return malformed("a SUM whose state is not of the argument's kind");
-                }
+            (AggregateFunction::Sum, Some(argument)) if sums_to(argument, state) => {}
+            (AggregateFunction::Sum, _) => {
+                return malformed("a SUM whose state is not of the argument's kind");
             }
             (_, Some(argument)) if argument != state => {
                 return malformed("a MIN or MAX whose state is not of the argument's type");
@@ -244,7 +256,9 @@ impl AggregatePlan {
             Some(expr) => format!("{function}({})", expr.named(&name)),
             None => format!("{function}(*)"),
         };
-        let filter = filter.as_ref().map(|filter| Expression::condition(filter, columns));
+        let filter = filter
+            .as_ref()
+            .map(|filter| Expression::condition(filter, columns));
         Ok(AggregatePlan {
             input: match input {
                 None => Input::Rows,
@@ -259,7 +273,7 @@ impl AggregatePlan {
     }
 
     fn start(&self) -> State {
-        let seen = Vec::new();
+        let seen = Seen::default();
         let max = self.function == AggregateFunction::Max;
         let domain = self
             .argument
@@ -273,6 +287,7 @@ impl AggregatePlan {
             }
             (AggregateFunction::Sum, _) => State::SumIntegers {
                 sums: Vec::new(),
+                rest: Vec::new(),
                 seen,
                 // Stored with the top bit flipped.
                 offset: match self.argument {
@@ -334,7 +349,9 @@ impl AggregatePlan {
                 if let State::ExtremeText { dictionary, .. } = state {
                     let of_column = &window.columns.dictionaries[*column];
                     dictionary.get_or_insert_with(|| {
-                        of_column.clone().expect("a chunk of codes comes with its dictionary")
+                        of_column
+                            .clone()
+                            .expect("a chunk of codes comes with its dictionary")
                     });
                 }
                 window.load_integers(*column);
@@ -342,18 +359,25 @@ impl AggregatePlan {
                 (Some(Values::Codes(codes)), window.validity(*column))
             }
             Input::Text(column) => array_values(window.array(*column)),
-            Input::Computed(integers, general) => match integers.range(&|column| window.range(column)) {
+            Input::Computed(integers, general) => match integers
+                .range(&|column| window.range(column))
+            {
                 Some(_) => {
                     let columns = &general.columns;
-                    columns.iter().for_each(|&column| window.load_integers(column));
-                    let nulls = columns.iter().fold(None, |nulls: Option<NullBuffer>, &column| {
-                        NullBuffer::union(nulls.as_ref(), window.validity(column).as_ref())
-                    });
-                    let values =
-                        integers.evaluate(window.rows, &|column| window.integers(column));
+                    columns
+                        .iter()
+                        .for_each(|&column| window.load_integers(column));
+                    let nulls = columns
+                        .iter()
+                        .fold(None, |nulls: Option<NullBuffer>, &column| {
+                            NullBuffer::union(nulls.as_ref(), window.validity(column).as_ref())
+                        });
+                    let values = integers.evaluate(window.rows, &|column| window.integers(column));
                     (Some(Values::Integers(values)), nulls)
                 }
-                None => array_values(&general.evaluate_where(&window.frame(general), filter.as_ref())?),
+                None => {
+                    array_values(&general.evaluate_where(&window.frame(general), filter.as_ref())?)
+                }
             },
             Input::General(expression) => {
                 let frame = window.frame(expression);

@@ -1,11 +1,12 @@
 //! States of aggregates: one column of numbers per aggregate, one entry per group, one loop per window.
 
 use super::input::Values;
+use super::seen::Seen;
+use crate::expr::integers_to_array;
+use crate::filter::value_bounds;
 use arrow_array::*;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType;
-use crate::expr::integers_to_array;
-use crate::filter::value_bounds;
 use eris_column::Dictionary;
 use eris_fragment::{FragmentError, Type};
 use eris_kernels::Isa;
@@ -17,26 +18,28 @@ use std::sync::Arc;
 pub(crate) enum State {
     /// COUNT
     Count(Vec<i64>),
-    /// SUM of integers and decimals. Sums of stored integers cannot overflow 128 bits; whether they fit their type is
-    /// decided at the end, whatever the order of the rows was.
+    /// SUM of integers and decimals: `sums + rest`. Sums of stored integers cannot overflow 128 bits; whether they fit
+    /// their type is decided at the end, whatever the order of the rows was.
     SumIntegers {
-        sums: Vec<i128>,
-        seen: Vec<bool>,
+        sums: Vec<i64>,
+        /// What left the 64 bits of `sums`, and all that was never in them.
+        rest: Vec<i128>,
+        seen: Seen,
         /// What has to be added to each stored integer.
         offset: i128,
     },
     /// SUM of floats
-    SumFloats { sums: Vec<f64>, seen: Vec<bool> },
+    SumFloats { sums: Vec<f64>, seen: Seen },
     /// MIN and MAX of stored integers, and of floats by their place in the total order.
     Extreme {
         best: Vec<i64>,
-        seen: Vec<bool>,
+        seen: Seen,
         max: bool,
     },
     /// MIN and MAX of decimals of more than 18 digits
     ExtremeWide {
         best: Vec<i128>,
-        seen: Vec<bool>,
+        seen: Seen,
         max: bool,
     },
     /// MIN and MAX of text
@@ -65,7 +68,7 @@ pub(crate) enum Numbers<'a> {
 impl Numbers<'_> {
     /// Calls `f` with each row that counts and its group.
     #[inline(always)]
-    fn for_each(self, counts: Option<&BooleanBuffer>, mut f: impl FnMut(usize, usize)) {
+    pub(super) fn for_each(self, counts: Option<&BooleanBuffer>, mut f: impl FnMut(usize, usize)) {
         match (self, counts) {
             (Numbers::One(rows), None) => (0..rows).for_each(|row| f(row, 0)),
             (Numbers::One(_), Some(counts)) => counts.set_indices().for_each(|row| f(row, 0)),
@@ -106,21 +109,24 @@ impl State {
     pub(crate) fn grow(&mut self, groups: usize) {
         match self {
             State::Count(counts) => counts.resize(groups, 0),
-            State::SumIntegers { sums, seen, .. } => {
+            State::SumIntegers {
+                sums, rest, seen, ..
+            } => {
                 sums.resize(groups, 0);
-                seen.resize(groups, false);
+                rest.resize(groups, 0);
+                seen.grow(groups);
             }
             State::SumFloats { sums, seen } => {
                 sums.resize(groups, 0.0);
-                seen.resize(groups, false);
+                seen.grow(groups);
             }
             State::Extreme { best, seen, max } => {
                 best.resize(groups, if *max { i64::MIN } else { i64::MAX });
-                seen.resize(groups, false);
+                seen.grow(groups);
             }
             State::ExtremeWide { best, seen, max } => {
                 best.resize(groups, if *max { i128::MIN } else { i128::MAX });
-                seen.resize(groups, false);
+                seen.grow(groups);
             }
             State::ExtremeText { ranks, texts, .. } => {
                 ranks.resize(groups, NONE);
@@ -132,10 +138,12 @@ impl State {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             State::Count(counts) => counts.capacity() * 8,
-            State::SumIntegers { sums, seen, .. } => sums.capacity() * 16 + seen.capacity(),
-            State::SumFloats { sums, seen } => sums.capacity() * 8 + seen.capacity(),
-            State::Extreme { best, seen, .. } => best.capacity() * 8 + seen.capacity(),
-            State::ExtremeWide { best, seen, .. } => best.capacity() * 16 + seen.capacity(),
+            State::SumIntegers {
+                sums, rest, seen, ..
+            } => sums.capacity() * 8 + rest.capacity() * 16 + seen.bytes(),
+            State::SumFloats { sums, seen } => sums.capacity() * 8 + seen.bytes(),
+            State::Extreme { best, seen, .. } => best.capacity() * 8 + seen.bytes(),
+            State::ExtremeWide { best, seen, .. } => best.capacity() * 16 + seen.bytes(),
             State::ExtremeText { ranks, texts, .. } => {
                 let strings: usize = texts.iter().flatten().map(|text| text.len()).sum();
                 ranks.capacity() * 4 + texts.capacity() * size_of::<Option<Box<str>>>() + strings
@@ -155,6 +163,16 @@ impl State {
         }
     }
 
+    fn seen(&mut self) -> Option<&mut Seen> {
+        match self {
+            State::SumIntegers { seen, .. }
+            | State::SumFloats { seen, .. }
+            | State::Extreme { seen, .. }
+            | State::ExtremeWide { seen, .. } => Some(seen),
+            State::Count(_) | State::ExtremeText { .. } => None,
+        }
+    }
+
     /// Takes in the values of the rows that count. `None`: a sum left 128 bits.
     pub(crate) fn update(
         &mut self,
@@ -163,64 +181,67 @@ impl State {
         values: &Values<'_>,
         counts: Option<&BooleanBuffer>,
     ) -> Option<()> {
+        if let Some(seen) = self.seen() {
+            seen.mark(numbers, counts);
+        }
         match (self, values) {
-            (State::SumIntegers { sums, seen, offset }, Values::Integers(values)) => {
-                if let (Numbers::One(rows @ 1..), None) = (numbers, counts) {
-                    sums[0] += isa.sum_i64(values) + *offset * rows as i128;
-                    seen[0] = true;
-                } else if *offset == 0 {
-                    numbers.zip(values, counts, |number, value| {
-                        sums[number] += value as i128;
-                        seen[number] = true;
-                    });
-                } else {
-                    numbers.zip(values, counts, |number, value| {
-                        sums[number] += value as i128 + *offset;
-                        seen[number] = true;
-                    });
-                }
+            (State::SumIntegers { rest, offset, .. }, Values::Integers(values))
+                if matches!((numbers, counts), (Numbers::One(_), None)) =>
+            {
+                rest[0] += isa.sum_i64(values) + *offset * values.len() as i128;
             }
-            (State::SumIntegers { sums, seen, .. }, Values::Wide(values)) => {
+            (State::SumIntegers { rest, offset, .. }, Values::Integers(values)) if *offset != 0 => {
+                numbers.zip(values, counts, |number, value| {
+                    rest[number] += value as i128 + *offset;
+                });
+            }
+            (State::SumIntegers { sums, rest, .. }, Values::Integers(values)) => {
+                numbers.zip(values, counts, |number, value| {
+                    let (sum, left) = sums[number].overflowing_add(value);
+                    sums[number] = sum;
+                    if left {
+                        rest[number] += (value.signum() as i128) << 64;
+                    }
+                });
+            }
+            (State::SumIntegers { rest, .. }, Values::Wide(values)) => {
                 let mut overflow = false;
                 numbers.zip(values, counts, |number, value| {
-                    let (sum, over) = sums[number].overflowing_add(value);
-                    sums[number] = sum;
-                    seen[number] = true;
+                    let (sum, over) = rest[number].overflowing_add(value);
+                    rest[number] = sum;
                     overflow |= over;
                 });
                 if overflow {
                     return None;
                 }
             }
-            (State::SumFloats { sums, seen }, Values::Floats(values)) => {
-                if let (Numbers::One(1..), None) = (numbers, counts) {
+            (State::SumFloats { sums, .. }, Values::Floats(values)) => {
+                if let (Numbers::One(_), None) = (numbers, counts) {
                     sums[0] += isa.sum_f64(values);
-                    seen[0] = true;
                 } else {
                     numbers.zip(values, counts, |number, value| {
                         sums[number] += value;
-                        seen[number] = true;
                     });
                 }
             }
-            (State::Extreme { best, seen, max }, Values::Integers(values)) => {
-                extreme(isa, numbers, values, counts, best, seen, *max);
+            (State::Extreme { best, max, .. }, Values::Integers(values)) => {
+                extreme(isa, numbers, values, counts, best, *max);
             }
-            (State::Extreme { best, seen, max }, Values::Floats(values)) => {
+            (State::Extreme { best, max, .. }, Values::Floats(values)) => {
                 let values: Vec<i64> = values.iter().map(|&value| total_order(value)).collect();
-                extreme(isa, numbers, &values, counts, best, seen, *max);
+                extreme(isa, numbers, &values, counts, best, *max);
             }
             // Computed decimals of up to 18 digits.
-            (State::Extreme { best, seen, max }, Values::Wide(values)) => {
+            (State::Extreme { best, max, .. }, Values::Wide(values)) => {
                 let values: Vec<i64> = values.iter().map(|&value| value as i64).collect();
-                extreme(isa, numbers, &values, counts, best, seen, *max);
+                extreme(isa, numbers, &values, counts, best, *max);
             }
-            (State::ExtremeWide { best, seen, max }, Values::Wide(values)) => {
-                extreme_wide(numbers, values, counts, best, seen, *max);
+            (State::ExtremeWide { best, max, .. }, Values::Wide(values)) => {
+                extreme_wide(numbers, values, counts, best, *max);
             }
-            (State::ExtremeWide { best, seen, max }, Values::Integers(values)) => {
+            (State::ExtremeWide { best, max, .. }, Values::Integers(values)) => {
                 let values: Vec<i128> = values.iter().map(|&value| value as i128).collect();
-                extreme_wide(numbers, &values, counts, best, seen, *max);
+                extreme_wide(numbers, &values, counts, best, *max);
             }
             (
                 State::ExtremeText {
@@ -263,12 +284,17 @@ impl State {
         let data_type = DataType::from(state);
         Some(match self {
             State::Count(counts) => Arc::new(Int64Array::from(counts)),
-            State::SumIntegers { sums, seen, .. } => {
+            State::SumIntegers {
+                sums, rest, seen, ..
+            } => {
+                let sums = sums.into_iter().zip(rest);
+                let sums = sums.map(|(sum, rest)| rest.checked_add(sum as i128));
+                let sums: Vec<i128> = sums.collect::<Option<_>>()?;
                 let (low, high) = value_bounds(state).expect("the plan checked it");
                 if sums.iter().any(|sum| *sum < low || *sum > high) {
                     return None;
                 }
-                let nulls = nulls(seen);
+                let nulls = seen.into_nulls();
                 match data_type {
                     DataType::Decimal128(..) => {
                         let array = Decimal128Array::new(sums.into(), nulls);
@@ -284,16 +310,16 @@ impl State {
                     }
                 }
             }
-            State::SumFloats { sums, seen } => floats(&data_type, sums, nulls(seen)),
+            State::SumFloats { sums, seen } => floats(&data_type, sums, seen.into_nulls()),
             State::Extreme { best, seen, .. } => match data_type {
                 DataType::Float32 | DataType::Float64 => {
                     let best = best.into_iter().map(from_total_order).collect();
-                    floats(&data_type, best, nulls(seen))
+                    floats(&data_type, best, seen.into_nulls())
                 }
-                _ => integers_to_array(&data_type, best, nulls(seen)),
+                _ => integers_to_array(&data_type, best, seen.into_nulls()),
             },
             State::ExtremeWide { best, seen, .. } => {
-                let array = Decimal128Array::new(best.into(), nulls(seen));
+                let array = Decimal128Array::new(best.into(), seen.into_nulls());
                 Arc::new(array.with_data_type(data_type))
             }
             State::ExtremeText {
@@ -318,11 +344,6 @@ impl State {
             }
         })
     }
-}
-
-/// Of groups, those without a value are NULL.
-fn nulls(seen: Vec<bool>) -> Option<NullBuffer> {
-    Some(NullBuffer::from(seen)).filter(|nulls| nulls.null_count() > 0)
 }
 
 fn floats(data_type: &DataType, values: Vec<f64>, nulls: Option<NullBuffer>) -> ArrayRef {
@@ -351,23 +372,23 @@ fn extreme(
     values: &[i64],
     counts: Option<&BooleanBuffer>,
     best: &mut [i64],
-    seen: &mut [bool],
     max: bool,
 ) {
     if let (Numbers::One(_), None) = (numbers, counts) {
         if let Some((low, high)) = isa.min_max_i64(values) {
-            best[0] = if max { best[0].max(high) } else { best[0].min(low) };
-            seen[0] = true;
+            best[0] = if max {
+                best[0].max(high)
+            } else {
+                best[0].min(low)
+            };
         }
     } else if max {
         numbers.zip(values, counts, |number, value| {
             best[number] = best[number].max(value);
-            seen[number] = true;
         });
     } else {
         numbers.zip(values, counts, |number, value| {
             best[number] = best[number].min(value);
-            seen[number] = true;
         });
     }
 }
@@ -377,13 +398,15 @@ fn extreme_wide(
     values: &[i128],
     counts: Option<&BooleanBuffer>,
     best: &mut [i128],
-    seen: &mut [bool],
     max: bool,
 ) {
     numbers.zip(values, counts, |number, value| {
         let best = &mut best[number];
-        *best = if max { value.max(*best) } else { value.min(*best) };
-        seen[number] = true;
+        *best = if max {
+            value.max(*best)
+        } else {
+            value.min(*best)
+        };
     });
 }
 

@@ -190,7 +190,11 @@ pub fn in_range(value: i128, data_type: &Type) -> Result<i128> {
         Type::UInt64 => (0, u64::MAX as i128),
         _ => return Ok(value),
     };
-    if value < low || value > high { Err(Failed) } else { Ok(value) }
+    if value < low || value > high {
+        Err(Failed)
+    } else {
+        Ok(value)
+    }
 }
 
 fn power(digits: i32) -> i128 {
@@ -217,7 +221,10 @@ fn arithmetic(
         BinaryOp::Add => aligned()?.0.checked_add(aligned()?.1),
         BinaryOp::Subtract => aligned()?.0.checked_sub(aligned()?.1),
         BinaryOp::Multiply => left.checked_mul(right),
-        BinaryOp::Divide => left.checked_mul(power(s - s1 + s2)).ok_or(Failed)?.checked_div(right),
+        BinaryOp::Divide => left
+            .checked_mul(power(s - s1 + s2))
+            .ok_or(Failed)?
+            .checked_div(right),
         _ => aligned()?.0.checked_rem(aligned()?.1),
     };
     in_range(value.ok_or(Failed)?, result)
@@ -262,7 +269,11 @@ fn cast(value: Value, from: &Type, to: &Type) -> Result<Value> {
 }
 
 /// What aggregating comes to.
-pub fn aggregate(aggregate: &Aggregate, argument_type: Option<&Type>, values: &[Value]) -> Result<Value> {
+pub fn aggregate(
+    aggregate: &Aggregate,
+    argument_type: Option<&Type>,
+    values: &[Value],
+) -> Result<Value> {
     let values = values.iter().filter(|value| **value != Value::Null);
     let order = |left: &&Value, right: &&Value| match (left, right) {
         (Value::Float(left), Value::Float(right)) => left.total_cmp(right),

@@ -76,7 +76,11 @@ impl Generator<'_> {
     }
 
     pub fn condition(&mut self, depth: usize) -> Expr {
-        let kind = if depth == 0 { self.rng.below(8) } else { self.rng.below(13) };
+        let kind = if depth == 0 {
+            self.rng.below(8)
+        } else {
+            self.rng.below(13)
+        };
         match kind {
             0..4 => {
                 let data_type = self.any_type();
@@ -101,7 +105,17 @@ impl Generator<'_> {
                 }
             }
             5 => {
-                let patterns = ["a%", "%b%", "_b_", "b\\%", "%", "A%c", "", "%long%in line", "12"];
+                let patterns = [
+                    "a%",
+                    "%b%",
+                    "_b_",
+                    "b\\%",
+                    "%",
+                    "A%c",
+                    "",
+                    "%long%in line",
+                    "12",
+                ];
                 Expr::Like {
                     operand: boxed(self.value(&Type::Text, depth.saturating_sub(1))),
                     pattern: self.rng.pick(&patterns).to_string(),
@@ -183,10 +197,19 @@ impl Generator<'_> {
     }
 
     fn cast_to(&mut self, data_type: &Type, depth: usize) -> Expr {
-        let integers = [Type::Int8, Type::Int16, Type::Int32, Type::Int64, Type::UInt8, Type::UInt32];
+        let integers = [
+            Type::Int8,
+            Type::Int16,
+            Type::Int32,
+            Type::Int64,
+            Type::UInt8,
+            Type::UInt32,
+        ];
         let from = match data_type {
             Type::Int64 if self.rng.one_in(4) => Type::Text,
-            Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64 => self.rng.pick(&integers).clone(),
+            Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64 => {
+                self.rng.pick(&integers).clone()
+            }
             Type::UInt8 | Type::UInt16 | Type::UInt32 | Type::UInt64 => {
                 self.rng.pick(&integers).clone()
             }
@@ -307,7 +330,10 @@ impl Generator<'_> {
             ids.swap(place, rng.below(place + 1));
         }
         ids.truncate(1 + rng.below(all.len()));
-        let types: Vec<Type> = ids.iter().map(|&id| (&all[id].1).try_into().unwrap()).collect();
+        let types: Vec<Type> = ids
+            .iter()
+            .map(|&id| (&all[id].1).try_into().unwrap())
+            .collect();
         let only = |fitting: fn(&Type) -> bool| types.iter().any(fitting);
         // Something to sum.
         let types = match only(|data_type| matches!(data_type, Type::Int32)) {
@@ -341,7 +367,9 @@ impl Generator<'_> {
                         generator.value(&data_type, 1)
                     })
                     .collect(),
-                aggregates: (0..generator.rng.below(4)).map(|_| generator.aggregate()).collect(),
+                aggregates: (0..generator.rng.below(4))
+                    .map(|_| generator.aggregate())
+                    .collect(),
             },
         };
         Fragment {

@@ -53,7 +53,17 @@ pub fn columns() -> Vec<(&'static str, DataType)> {
 }
 
 pub const TEXTS: [&str; 12] = [
-    "", "a", "ab", "abc", "Abc", "b%", "b_x", "12", "-7", "Zürich", "a rather long text that no view holds inline",
+    "",
+    "a",
+    "ab",
+    "abc",
+    "Abc",
+    "b%",
+    "b_x",
+    "12",
+    "-7",
+    "Zürich",
+    "a rather long text that no view holds inline",
     "a rather long text that no view holds in line",
 ];
 
@@ -142,7 +152,11 @@ pub fn array_of(data_type: &DataType, values: &[Value]) -> ArrayRef {
     }
     macro_rules! of {
         ($array:ty, $native:ty) => {
-            Arc::new(integers(values).map(|v| v.map(|v| v as $native)).collect::<$array>())
+            Arc::new(
+                integers(values)
+                    .map(|v| v.map(|v| v as $native))
+                    .collect::<$array>(),
+            )
         };
     }
     match data_type {
@@ -169,7 +183,11 @@ pub fn array_of(data_type: &DataType, values: &[Value]) -> ArrayRef {
             let array: Decimal128Array = integers(values).collect();
             Arc::new(array.with_data_type(data_type.clone()))
         }
-        Float32 => Arc::new(floats(values).map(|v| v.map(|v| v as f32)).collect::<Float32Array>()),
+        Float32 => Arc::new(
+            floats(values)
+                .map(|v| v.map(|v| v as f32))
+                .collect::<Float32Array>(),
+        ),
         Float64 => Arc::new(floats(values).collect::<Float64Array>()),
         Utf8View => Arc::new(
             values
@@ -226,10 +244,15 @@ impl Table {
             .collect();
         let full = Dictionary::new().extend(TEXTS.into_iter());
         let dictionary = |name: &str| (name == "city" || name == "mixed").then(|| full.clone());
-        let chunks = (0..1 + rng.below(4)).map(|_| random_chunk(&columns, &full, rng)).collect();
+        let chunks = (0..1 + rng.below(4))
+            .map(|_| random_chunk(&columns, &full, rng))
+            .collect();
         Table {
             schema: Arc::new(Schema::new(fields)),
-            types: columns.iter().map(|(_, data_type)| data_type.try_into().unwrap()).collect(),
+            types: columns
+                .iter()
+                .map(|(_, data_type)| data_type.try_into().unwrap())
+                .collect(),
             dictionaries: columns.iter().map(|(name, _)| dictionary(name)).collect(),
             chunks,
         }

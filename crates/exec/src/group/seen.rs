@@ -1,0 +1,44 @@
+//! Which groups have met a value, so that the others' states are NULL.
+
+use super::state::Numbers;
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+
+/// One flag per group. As long as every row counts, no row is looked at: a group exists only because of a row.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    flags: Vec<bool>,
+    /// All groups up to this number have met a value.
+    complete: usize,
+    /// Groups that there were when rows were last marked.
+    marked: usize,
+}
+
+impl Seen {
+    /// Makes entries for new groups.
+    pub(super) fn grow(&mut self, groups: usize) {
+        self.flags.resize(groups, false);
+    }
+
+    /// Marks the groups of the rows that count. Rows that made new groups are among them.
+    pub(super) fn mark(&mut self, numbers: Numbers<'_>, counts: Option<&BooleanBuffer>) {
+        let groups = self.flags.len();
+        match (numbers, counts) {
+            (Numbers::One(_), None) => self.flags[0] = true,
+            (Numbers::Each(_), None) if self.complete == self.marked => {
+                self.flags[self.complete..].fill(true);
+                self.complete = groups;
+            }
+            _ => numbers.for_each(counts, |_, number| self.flags[number] = true),
+        }
+        self.marked = groups;
+    }
+
+    /// Those without a value are NULL.
+    pub(super) fn into_nulls(self) -> Option<NullBuffer> {
+        Some(NullBuffer::from(self.flags)).filter(|nulls| nulls.null_count() > 0)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.flags.capacity()
+    }
+}
