@@ -137,11 +137,13 @@ impl<H: Handler> Aeu<H> {
                 parcel: parcel.take(),
             });
         }
-        for command in received.into_iter().flatten() {
-            if command.header.rank >= lowest {
-                grouped.push(command);
-            } else {
-                deferred.push(command.into_owned());
+        if let Some(received) = received {
+            for command in received {
+                if command.header.rank >= lowest {
+                    grouped.push(command);
+                } else {
+                    deferred.push(command.into_owned());
+                }
             }
         }
         let worked = grouped.len() > 0;

@@ -4,6 +4,7 @@ use crate::aeu::sweep;
 use crate::spin::{self, Spin};
 use crate::token::Token;
 use crate::{Aeu, Handler, Session, Step};
+use crossbeam_utils::CachePadded;
 use eris_numa::{AeuPlace, PinError, Topology, pin_current_thread};
 use eris_route::{Bell, BufferSizes, RouteError, Router};
 use eris_telemetry::Telemetry;
@@ -45,7 +46,7 @@ pub struct Runtime<H: Handler> {
 }
 
 struct Shared<H: Handler> {
-    cells: Box<[AeuCell<H>]>,
+    cells: Box<[CachePadded<AeuCell<H>>]>,
     /// Written once by whoever ends the runtime, before it rings; read by every thread between steps. Relaxed: the ring's
     /// and the token's fences order it.
     stop: AtomicBool,
@@ -71,9 +72,9 @@ impl<H: Handler> Runtime<H> {
     ) -> Result<Self, StartError> {
         let topology = Arc::new(topology.clone());
         let places = topology.aeus();
-        let cell = |_: &AeuPlace| AeuCell {
-            token: Arc::new(Token::new()),
-            aeu: UnsafeCell::new(None),
+        let cell = |_: &AeuPlace| {
+            let (token, aeu) = (Arc::new(Token::new()), UnsafeCell::new(None));
+            CachePadded::new(AeuCell { token, aeu })
         };
         let cells = places.iter().map(cell).collect();
         let shared = Arc::new(Shared {
@@ -161,7 +162,7 @@ impl<H: Handler> Runtime<H> {
     pub fn shutdown(mut self) {
         self.join();
         // SAFETY: all threads are joined, and a client in place would borrow the runtime.
-        let own = |cell: &AeuCell<H>| unsafe { (*cell.aeu.get()).take() };
+        let own = |cell: &CachePadded<AeuCell<H>>| unsafe { (*cell.aeu.get()).take() };
         let mut aeus: Vec<Aeu<H>> = self.shared.cells.iter().filter_map(own).collect();
         while sweep(&mut aeus) {}
     }

@@ -138,7 +138,7 @@ impl Received<'_> {
 impl<'a> Iterator for Received<'a> {
     type Item = Command<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Command<'a>> {
         while !self.rest.is_empty() {
             // SAFETY: `rest` begins with a command, whose pointers nobody took yet. The spills are cleared by the

@@ -105,7 +105,7 @@ unsafe fn take_spill(words: [u64; 2]) -> Spill {
 /// # Safety
 /// `words` begins with a command that was written by this module, and its pointers are owned by the caller, who gives
 /// them up. Data that was spilled is pushed to `spills`, which must live, without being touched, for `'a`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn take<'a>(
     words: &'a [u64],
     spills: &mut Vec<Spill>,

@@ -130,6 +130,7 @@ impl Handler for Numbers {
                             to,
                             Header {
                                 kind: IGNORED,
+                                sender: cx.endpoint(),
                                 rank: Rank::Reply,
                                 ..asked
                             },

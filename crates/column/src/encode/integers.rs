@@ -8,8 +8,9 @@ use crate::runs::{Runs, runs_bytes};
 use eris_kernels::{Isa, VECTOR};
 use eris_numa::OutOfMemory;
 
-/// Runs have to save at least this factor, for they are slower to filter and to gather than packed values.
-const RUNS_GAIN: usize = 2;
+/// Runs must be so long on average. A run costs a filter or a gather about as much as this many packed rows, which go
+/// through SIMD: with shorter runs, fewer bytes would take longer.
+const RUN_ROWS: usize = 32;
 
 /// What the first pass finds out.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +61,7 @@ pub(super) fn encode<S: Source>(
     let width = width_of(min, max);
     let integers = if min == max {
         Integers::Constant(min)
-    } else if RUNS_GAIN * runs_bytes(runs, width) <= packed_bytes(rows, width) {
+    } else if RUN_ROWS * runs <= rows && runs_bytes(runs, width) < packed_bytes(rows, width) {
         Integers::Runs(Runs::encode(rows, runs, min, max, home, |out| {
             values.next(out)
         })?)

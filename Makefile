@@ -1,0 +1,137 @@
+# The whole interface of the project. `make` lists it.
+#
+# Everything that is built or downloaded lies outside the checkout, under ERIS_CACHE, and is built once: every recipe uses
+# the release profile, the whole workspace and the same features, so that no recipe rebuilds another's dependencies.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+ERIS_CACHE ?= $(HOME)/.cache/eris
+CARGO_TARGET_DIR ?= $(ERIS_CACHE)/target
+export CARGO_TARGET_DIR
+
+# `CI=true`: nothing may be skipped.
+CI ?= false
+SCALE ?= 1
+DEMO ?= --breakdown
+ERIS := $(CARGO_TARGET_DIR)/release/eris
+VENV := $(ERIS_CACHE)/venv
+RESULTS := bench/results/$(shell date +%F)-$(shell uname -n)
+
+# Crates whose protocols are model-checked, and crates that Miri can run.
+LOOM_CRATES := route aeu
+MIRI_CRATES := kernels route
+
+.PHONY: help
+help: ## list the recipes
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+	@echo
+	@echo "Variables: SCALE=$(SCALE) ERIS_CACHE=$(ERIS_CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR) CI=$(CI)"
+
+# ---- use ---------------------------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: build ## build, then generate, load and run the Star Schema Benchmark (SCALE=1)
+	$(ERIS) ssb run --scale $(SCALE) $(DEMO)
+
+.PHONY: build
+build: cargo ## build target/release/eris and everything that the tests share
+	cargo build --release --workspace
+
+.PHONY: install
+install: build ## copy the binary to ~/.local/bin (or PREFIX/bin)
+	install -Dm755 $(ERIS) $(or $(PREFIX),$(HOME)/.local)/bin/eris
+
+# ---- proof -------------------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: check test-rust test-shell test-loom test-oracle ## everything that must hold: checks, tests, model checking, comparison with an oracle
+
+.PHONY: check
+check: cargo ## formatting and layers (seconds)
+	cargo fmt --all --check
+	tools/check-layers
+
+.PHONY: lint
+lint: cargo ## clippy over all targets, warnings denied
+	cargo clippy --release --workspace --all-targets -- -D warnings
+
+.PHONY: test-rust
+test-rust: cargo ## unit, property, simulation, SQL logic and command line tests
+	cargo test --release --workspace
+
+.PHONY: test-shell
+test-shell: build ## the interactive prompt, on a pseudo-terminal
+	ERIS=$(ERIS) python3 tests/shell/prompt.py
+
+.PHONY: test-loom
+test-loom: cargo ## every interleaving of the latch-free protocols, within loom's bounds
+	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-loom RUSTFLAGS="--cfg loom" \
+	  cargo test --release $(LOOM_CRATES:%=-p eris-%) --lib -- loom
+
+.PHONY: test-oracle
+test-oracle: build ## the same data and queries in DuckDB, results compared
+	@if $(MAKE) venv; then \
+	  for script in tests/oracle/*.py; do echo "$$script"; ERIS=$(ERIS) $(VENV)/bin/python $$script; done; \
+	elif [ "$(CI)" = true ]; then \
+	  echo "test-oracle: Python packages could not be installed"; exit 1; \
+	else \
+	  echo "SKIPPED: comparison with DuckDB, because its Python package could not be installed (see above)"; \
+	fi
+
+.PHONY: nightly
+nightly: cargo ## the long version: 10,000 seeds, Miri, scale 1 against the oracle
+	PROPTEST_CASES=10000 ERIS_SEEDS=10000 cargo test --release --workspace
+	rustup toolchain install nightly --profile minimal --component miri --component rust-src
+	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-miri PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation \
+	  cargo +nightly miri test $(MIRI_CRATES:%=-p eris-%) --lib
+	$(MAKE) test-loom
+	ERIS_ORACLE_SCALE=1 $(MAKE) test-oracle
+
+# ---- measurement -------------------------------------------------------------------------------------------------------
+
+.PHONY: bench-machine bench-route bench-scan bench-chunk bench-ssb bench-record
+bench-machine: build ## bandwidths and latencies of this machine
+	$(ERIS) machine
+
+bench-route: build ## the routing layer
+	$(ERIS) bench route
+
+bench-scan: build ## column scans beside the memory's bandwidth
+	$(ERIS) bench scan
+
+bench-chunk: build ## scan time against the size of a chunk
+	$(ERIS) bench scan --chunk
+
+bench-ssb: build ## Star Schema Benchmark, all thirteen queries (SCALE=1)
+	$(ERIS) ssb run --scale $(SCALE) --breakdown
+
+bench-record: build ## run all of them and keep the raw numbers in bench/results/<date>-<machine>/
+	mkdir -p $(RESULTS)
+	$(ERIS) machine --json > $(RESULTS)/machine.json
+	$(ERIS) bench route --json > $(RESULTS)/route.json
+	$(ERIS) bench scan --json > $(RESULTS)/scan.json
+	$(ERIS) bench scan --chunk --json > $(RESULTS)/chunk.json
+	$(ERIS) ssb run --scale $(SCALE) --json > $(RESULTS)/ssb-$(SCALE).json
+
+# ---- set-up ------------------------------------------------------------------------------------------------------------
+
+.PHONY: cargo
+cargo:
+	@command -v cargo > /dev/null || { echo "Rust is missing: https://rustup.rs installs it"; exit 1; }
+	@mkdir -p $(ERIS_CACHE)
+
+.PHONY: venv
+venv: $(VENV)/.ready
+
+$(VENV)/.ready: tests/oracle/requirements.txt
+	@mkdir -p $(ERIS_CACHE)
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+.PHONY: clean
+clean: ## remove what was built and downloaded
+	rm -rf $(ERIS_CACHE)

@@ -1,0 +1,16 @@
+//! Benchmarks of the engine's parts, and the form in which all of them report.
+//!
+//! ```text
+//! doors ─ [bench] ─ sql ─ engine ─ route·aeu ─ exec ─ store ─ column·kernels
+//! ```
+//!
+//! A number comes beside the machine it was measured on, the runs it was chosen from, and the limit that the machine sets.
+//! See [`report::Report`] for the form and [`machine`] for those limits.
+
+#![forbid(unsafe_code)]
+
+pub mod machine;
+pub mod report;
+pub mod route;
+pub mod scan;
+pub mod ssb;

@@ -1,0 +1,146 @@
+//! The scan as a user sees it: one table with a column per width, and a count in SQL.
+//!
+//! Value `i` of the column of width `w` is the upper `w` bits of `i × m`, with an odd `m` near 2⁶³ × the golden ratio: equally
+//! distributed over the width, the same on every run, and computed alike by the statement that fills the table and by
+//! the check of what it counts.
+
+use super::{Predicate, ScanError, ScanOptions};
+use crate::report::Report;
+use arrow_array::{Array, Int64Array};
+use eris_engine::Settings;
+use eris_sql::{Database, Outcome, Session, SqlError};
+use serde_json::json;
+use std::time::Instant;
+
+/// Widths of the table's columns; their values are BIGINT and never negative.
+const WIDTHS: [u8; 6] = [4, 8, 12, 16, 32, 48];
+
+/// Numbers from 0 that four hexadecimal digits make; as many blocks of as many rows are the largest table.
+const NUMBERS: u64 = 65_536;
+
+const MULTIPLIER: i64 = 0x4f1b_bcdc_bfa5_3e0b;
+
+/// The value of row `i`, counted from 1.
+fn value(i: i64, width: u8) -> i64 {
+    i.wrapping_mul(MULTIPLIER) >> (64 - width) & mask(width)
+}
+
+fn mask(width: u8) -> i64 {
+    (1 << width) - 1
+}
+
+/// Adds one row per width and predicate; `limit` in bytes per second.
+pub async fn run(
+    settings: Settings,
+    options: ScanOptions,
+    limit: f64,
+    report: &mut Report,
+) -> Result<(), ScanError> {
+    let database = Database::open(settings)?;
+    let session = database.session();
+    load(&session, options.rows).await?;
+    let rows = options.rows as i64;
+    for width in WIDTHS {
+        for predicate in Predicate::of_width(width) {
+            let Predicate { name, lo, hi } = predicate;
+            let statement =
+                format!("SELECT count(*) FROM scan WHERE c{width} BETWEEN {lo} AND {hi}");
+            let expected = (1..=rows)
+                .filter(|i| predicate.holds(value(*i, width) as u64))
+                .count() as u64;
+            let mut rates = Vec::new();
+            // The first run is not timed.
+            for run in 0..=options.runs {
+                let begun = Instant::now();
+                let counted = count(&session, &statement).await?;
+                let seconds = begun.elapsed().as_secs_f64();
+                if counted != expected as i64 {
+                    return Err(ScanError::WrongAnswer {
+                        statement,
+                        counted,
+                        expected,
+                    });
+                }
+                if run > 0 {
+                    rates.push(options.rows as f64 / seconds / 1e6);
+                }
+            }
+            let params = [
+                ("width", json!(width)),
+                ("predicate", json!(name)),
+                ("rows", json!(rows)),
+            ];
+            report.row(
+                "sql",
+                params,
+                "million rows/s",
+                rates,
+                Some(limit * 8.0 / f64::from(width) / 1e6),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Makes the table, in SQL: numbers from digits, rows from numbers.
+async fn load(session: &Session, rows: u64) -> Result<(), SqlError> {
+    let digits = (0..16)
+        .map(|digit| format!("(CAST({digit} AS BIGINT))"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let numbers = format!(
+        "CREATE TABLE numbers AS WITH d(n) AS (VALUES {digits}) \
+         SELECT ((a.n * 16 + b.n) * 16 + c.n) * 16 + d.n AS n FROM d AS a, d AS b, d AS c, d"
+    );
+    session.execute(&numbers).await?;
+    let columns = WIDTHS
+        .map(|w| format!("((i * {MULTIPLIER}) >> {}) & {} AS c{w}", 64 - w, mask(w)))
+        .join(", ");
+    let blocks = rows.div_ceil(NUMBERS);
+    let create = format!(
+        "CREATE TABLE scan AS SELECT {columns} FROM (SELECT a.n * {NUMBERS} + b.n + 1 AS i \
+         FROM (SELECT n FROM numbers WHERE n < {blocks}) AS a, numbers AS b) AS rows WHERE i <= {rows}"
+    );
+    session.execute(&create).await?;
+    Ok(())
+}
+
+/// The single number that a statement answers with.
+async fn count(session: &Session, statement: &str) -> Result<i64, SqlError> {
+    let Outcome::Rows(stream) = session.execute(statement).await? else {
+        unreachable!("a SELECT yields rows");
+    };
+    let batches = stream.collect().await?;
+    let counts = batches.iter().map(|batch| {
+        let counts = batch
+            .column(0)
+            .as_any()
+            .downcast_ref::<Int64Array>()
+            .expect("count(*) is BIGINT");
+        counts.iter().flatten().sum::<i64>()
+    });
+    Ok(counts.sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_equally_distributed() {
+        for width in WIDTHS {
+            let rows = 100_000;
+            for predicate in Predicate::of_width(width) {
+                let (lo, hi) = (predicate.lo as f64, predicate.hi as f64);
+                let expected = (hi - lo + 1.0) / (mask(width) as f64 + 1.0) * rows as f64;
+                let counted = (1..=rows)
+                    .filter(|i| predicate.holds(value(*i, width) as u64))
+                    .count() as f64;
+                assert!(
+                    (counted - expected).abs() < 100.0,
+                    "{width} {predicate:?}: {counted}, {expected}"
+                );
+            }
+        }
+    }
+}

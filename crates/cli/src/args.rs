@@ -1,0 +1,277 @@
+//! The command line.
+
+use crate::format::Format;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  eris                                          interactive prompt, statements end in ';'
+  eris -c 'SELECT 1 + 1'                        run a statement and exit
+  eris -f schema.sql -c 'SELECT count(*) FROM t' --format json
+  eris --format csv < report.sql > report.csv   run a script from standard input
+  eris ssb run --scale 1                        generate, load and run the Star Schema Benchmark
+  ERIS_TOPOLOGY=4x2 eris                        pretend to have 4 NUMA nodes with 2 cores each
+
+Exit status:
+  0    every statement succeeded, or the reader of the output has gone
+  1    a statement failed; those after it were not run
+  2    the command line is wrong
+  130  interrupted by Ctrl-C";
+
+/// In-memory analytical SQL database that knows where its memory lies.
+///
+/// Without a command, runs the statements given by -c and -f in their order; without these, reads standard input, or
+/// opens a prompt when that is a terminal. Data lives as long as the process.
+#[derive(Debug, Parser)]
+#[command(name = "eris", version, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    #[command(flatten)]
+    pub statements: Statements,
+
+    /// Number of AEUs (workers), dealt over the NUMA nodes [default: one per core]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub aeus: Option<u16>,
+}
+
+/// What to run without a command.
+#[derive(Debug, Args)]
+pub struct Statements {
+    /// Run these statements and exit; may be repeated
+    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    pub commands: Vec<String>,
+
+    /// Run the statements of this file and exit ("-" is standard input); may be repeated
+    #[arg(short, long = "file", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show nodes, cores, distances, caches and page sizes, and measure the memory
+    #[command(after_help = "Examples:\n  eris machine\n  eris machine --json | jq .nodes")]
+    Machine(JsonFlag),
+
+    /// Generate and run the Star Schema Benchmark
+    #[command(subcommand)]
+    Ssb(SsbCommand),
+
+    /// Measure a part of the engine beside its baseline and the machine's limit
+    #[command(subcommand)]
+    Bench(BenchCommand),
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub struct JsonFlag {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SsbCommand {
+    /// Write the five tables as files
+    #[command(
+        after_help = "Examples:\n  eris ssb generate --scale 1 --out data/ssb\n  \
+                            eris ssb generate --scale 0.1 --out data/tbl --format tbl"
+    )]
+    Generate(SsbGenerate),
+
+    /// Load the five tables and run the thirteen queries warm
+    #[command(after_help = "Examples:\n  eris ssb run --scale 1\n  \
+                            eris ssb run --scale 10 --data data/ssb10 --runs 10\n  \
+                            eris ssb run --query 1.1 --query 4.1 --breakdown\n  \
+                            eris ssb run --scale 1 --json > result.json")]
+    Run(SsbRun),
+}
+
+#[derive(Debug, Args)]
+pub struct SsbGenerate {
+    /// Scale factor: 1 is six million fact rows
+    #[arg(long, default_value_t = 1.0, value_parser = scale)]
+    pub scale: f64,
+
+    /// Directory that receives the files; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+
+    /// The files' format
+    #[arg(long, value_enum, default_value_t)]
+    pub format: FileFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FileFormat {
+    /// Apache Parquet
+    #[default]
+    Parquet,
+    /// The benchmark's own text form: fields end in '|'
+    Tbl,
+}
+
+#[derive(Debug, Args)]
+pub struct SsbRun {
+    /// Scale factor to generate; with --data, the factor that the files were made with
+    #[arg(long, default_value_t = 1.0, value_parser = scale)]
+    pub scale: f64,
+
+    /// Read the tables' .parquet or .tbl files from here [default: generate them, and keep them in the cache directory]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+
+    /// Run only this query, such as 1.1; may be repeated [default: all thirteen]
+    #[arg(long = "query", value_name = "ID")]
+    pub queries: Vec<String>,
+
+    /// Timed runs of each query, after one that is not timed
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+
+    /// Show where each query's time, rows and bytes went
+    #[arg(long)]
+    pub breakdown: bool,
+
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Data commands through the routing layer
+    Route(JsonFlag),
+
+    /// Column scans by bit width, predicate and selectivity
+    #[command(
+        after_help = "Examples:\n  eris bench scan\n  eris bench scan --rows 10000000 --json\n  \
+                            eris bench scan --chunk"
+    )]
+    Scan(BenchScan),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchScan {
+    /// Rows of the scanned column
+    #[arg(long, default_value_t = 60_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub rows: u64,
+
+    /// Measure every instruction set that this machine supports, not only the best
+    #[arg(long)]
+    pub every_isa: bool,
+
+    /// Instead: scan time against the number of consecutive values per block
+    #[arg(long, conflicts_with_all = ["rows", "every_isa"])]
+    pub chunk: bool,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(scale) if scale.is_finite() && scale > 0.0 => Ok(scale),
+        _ => Err("must be a number above 0".into()),
+    }
+}
+
+/// Where statements come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The value of a -c.
+    Command(String),
+    /// The file of a -f.
+    File(PathBuf),
+}
+
+/// Reads the command line; the sources are in the order in which they were given, whichever flag gave them.
+pub fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<(Cli, Vec<Source>), clap::Error> {
+    let matches = Cli::command().try_get_matches_from(arguments)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    let sources = sources(&cli.statements, &matches);
+    if cli.command.is_some() && (!sources.is_empty() || given(&matches, "format")) {
+        return Err(Cli::command().error(
+            clap::error::ErrorKind::ArgumentConflict,
+            "-c, -f and --format before a command have no meaning",
+        ));
+    }
+    Ok((cli, sources))
+}
+
+fn given(matches: &ArgMatches, id: &str) -> bool {
+    matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine)
+}
+
+fn sources(statements: &Statements, matches: &ArgMatches) -> Vec<Source> {
+    let places = |id| matches.indices_of(id).into_iter().flatten();
+    let commands = statements.commands.iter().cloned().map(Source::Command);
+    let files = statements.files.iter().cloned().map(Source::File);
+    let mut sources: Vec<(usize, Source)> = places("commands")
+        .zip(commands)
+        .chain(places("files").zip(files))
+        .collect();
+    sources.sort_by_key(|(place, _)| *place);
+    sources.into_iter().map(|(_, source)| source).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<(Cli, Vec<Source>), clap::Error> {
+        parse(line.split(' ').map(OsString::from))
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sources_keep_their_order_over_both_flags() {
+        let (_, sources) = parsed("eris -c a -f b.sql -c c").expect("valid");
+        let command = |text: &str| Source::Command(text.into());
+        assert_eq!(
+            sources,
+            [command("a"), Source::File("b.sql".into()), command("c")]
+        );
+    }
+
+    #[test]
+    fn the_number_of_aeus_may_follow_a_command() {
+        let (cli, _) = parsed("eris ssb run --aeus 4 --query 1.1 --query 4.3").expect("valid");
+        assert_eq!(cli.aeus, Some(4));
+        let Some(Command::Ssb(SsbCommand::Run(run))) = cli.command else {
+            panic!("{cli:?}")
+        };
+        assert_eq!((run.queries.len(), run.runs, run.scale), (2, 5, 1.0));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_a_usage_error() {
+        for line in [
+            "eris --aeus 0",
+            "eris --format yaml",
+            "eris -c x machine",
+            "eris --format csv machine",
+            "eris ssb run --scale 0",
+            "eris ssb run --scale nan",
+            "eris ssb run --runs 0",
+            "eris ssb generate",
+            "eris bench",
+            "eris bench scan --chunk --rows 5",
+        ] {
+            let error = parsed(line).expect_err(line);
+            assert_eq!(error.exit_code(), 2, "{line}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! `eris machine` and `eris bench`: arguments to the benchmarks, their reports to standard output.
+
+use crate::args::{BenchCommand, BenchScan};
+use eris_bench::machine::{self, MachineError};
+use eris_bench::route::{self, RouteBenchError, RouteOptions};
+use eris_bench::scan::{self, ScanError, ScanOptions};
+use eris_engine::Settings;
+use eris_numa::{HugePages, Topology};
+use std::io;
+use tokio::runtime::Runtime;
+
+/// Timed runs of each case of a scan.
+const RUNS: usize = 5;
+
+/// Why a benchmark gave no report.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The machine could not be measured.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// Routing could not be measured.
+    #[error(transparent)]
+    Route(#[from] RouteBenchError),
+    /// Scans could not be measured.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+    /// The report could not be printed.
+    #[error("cannot write the report: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl BenchError {
+    /// As [`crate::format::FormatError::is_closed_pipe`].
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, BenchError::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// `eris machine`.
+pub fn machine(topology: &Topology, json: bool) -> Result<(), BenchError> {
+    let report = machine::run(topology, HugePages::Auto, &Default::default())?;
+    Ok(report.print(json)?)
+}
+
+/// `eris bench`.
+pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Result<(), BenchError> {
+    let (report, output) = match bench {
+        BenchCommand::Route(output) => (
+            route::run(&settings.topology, RouteOptions::default())?,
+            output,
+        ),
+        BenchCommand::Scan(BenchScan {
+            chunk: true,
+            output,
+            ..
+        }) => (scan::chunks(&settings, RUNS)?, output),
+        BenchCommand::Scan(BenchScan {
+            rows,
+            every_isa,
+            output,
+            ..
+        }) => {
+            let options = ScanOptions {
+                rows: *rows,
+                every_isa: *every_isa,
+                runs: RUNS,
+            };
+            (runtime.block_on(scan::run(settings, options))?, output)
+        }
+    };
+    Ok(report.print(output.json)?)
+}

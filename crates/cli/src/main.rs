@@ -1,0 +1,209 @@
+//! `eris`: the shell and the command, a door to the engine.
+//!
+//! ```text
+//! [shell · command] ─ sql ─ engine ─ route·aeu ─ exec ─ store ─ column·kernels
+//! ```
+//!
+//! A door translates and decides nothing: arguments and input become calls of the crates below, their answers become text
+//! and an exit status. It must not know how a statement is planned or executed, nor hold any logic that another door
+//! would have to repeat.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod arriving;
+mod benches;
+mod format;
+mod places;
+mod script;
+mod shell;
+mod ssb;
+
+use args::{Cli, Command, Source};
+use eris_engine::Settings;
+use eris_numa::{HugePages, Topology, TopologyError};
+use eris_sql::{Database, SqlError};
+use script::{Runner, ScriptError};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tokio::sync::mpsc;
+
+/// Results pass through many small allocations on the way to text, and DataFusion's operators through more.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Why the command did not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    #[error("cannot open the database: {0}")]
+    Open(SqlError),
+    #[error("{script}: {source}")]
+    Script { script: String, source: ScriptError },
+    #[error(transparent)]
+    Shell(#[from] shell::ShellError),
+    #[error(transparent)]
+    Ssb(#[from] ssb::SsbError),
+    #[error(transparent)]
+    Bench(#[from] benches::BenchError),
+    #[error("cannot start: {0}")]
+    Runtime(io::Error),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl CliError {
+    /// Whether all that happened is that the reader of our output has gone, as in `eris … | head`.
+    fn is_closed_pipe(&self) -> bool {
+        match self {
+            CliError::Script {
+                source: ScriptError::Format(error),
+                ..
+            } => error.is_closed_pipe(),
+            CliError::Shell(shell::ShellError::Format(error)) => error.is_closed_pipe(),
+            CliError::Ssb(error) => error.is_closed_pipe(),
+            CliError::Bench(error) => error.is_closed_pipe(),
+            _ => false,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            error if error.is_closed_pipe() => 0,
+            CliError::Interrupted => 130,
+            _ => 1,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let (cli, sources) = match args::parse(std::env::args_os()) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            // Nothing can be done about a terminal that takes no message.
+            let _ = error.print();
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    match run(cli, sources) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if !error.is_closed_pipe() {
+                eprintln!("error: {error}");
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
+    let topology = topology(cli.aeus)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(CliError::Runtime)?;
+    match cli.command {
+        Some(Command::Machine(output)) => Ok(benches::machine(&topology, output.json)?),
+        Some(Command::Bench(bench)) => Ok(benches::run(settings(topology), &bench, &runtime)?),
+        Some(Command::Ssb(args::SsbCommand::Generate(generate))) => Ok(ssb::generate(&generate)?),
+        Some(Command::Ssb(args::SsbCommand::Run(run))) => {
+            Ok(ssb::run(settings(topology), &run, &runtime)?)
+        }
+        None => statements(topology, sources, cli.statements.format, &runtime),
+    }
+}
+
+/// The machine, with the wished number of AEUs.
+fn topology(aeus: Option<u16>) -> Result<Topology, TopologyError> {
+    let topology = Topology::detect()?;
+    match aeus {
+        Some(aeus) => topology.with_aeus(aeus.into()),
+        None => Ok(topology),
+    }
+}
+
+fn settings(topology: Topology) -> Settings {
+    Settings {
+        topology,
+        huge_pages: HugePages::Auto,
+        memory_limit: None,
+    }
+}
+
+/// Runs what -c and -f give, else standard input, else the prompt.
+fn statements(
+    topology: Topology,
+    sources: Vec<Source>,
+    format: format::Format,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<(), CliError> {
+    let interactive = sources.is_empty() && io::stdin().is_terminal();
+    let sources = if sources.is_empty() {
+        vec![Source::File(PathBuf::from("-"))]
+    } else {
+        sources
+    };
+    let database = Database::open(settings(topology)).map_err(CliError::Open)?;
+    let stdout = io::stdout();
+    let footer = format == format::Format::Table && stdout.is_terminal();
+    let mut runner = Runner::new(database.session(), format, footer, BufWriter::new(stdout));
+    if interactive {
+        return Ok(shell::run(&mut runner, runtime)?);
+    }
+    runtime.block_on(async {
+        tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => Err(CliError::Interrupted),
+            outcome = run_sources(&mut runner, sources) => outcome,
+        }
+    })
+}
+
+async fn run_sources<W: Write>(
+    runner: &mut Runner<W>,
+    sources: Vec<Source>,
+) -> Result<(), CliError> {
+    for source in sources {
+        let (script, outcome) = match source {
+            Source::Command(text) => ("-c".into(), runner.run(&text).await),
+            Source::File(path) if path == Path::new("-") => (
+                "standard input".into(),
+                runner.run_arriving(standard_input()).await,
+            ),
+            Source::File(path) => {
+                let text = std::fs::read_to_string(&path);
+                let outcome = match text {
+                    Ok(text) => runner.run(&text).await,
+                    Err(error) => Err(ScriptError::Read(error)),
+                };
+                (path.display().to_string(), outcome)
+            }
+        };
+        outcome.map_err(|source| CliError::Script { script, source })?;
+    }
+    Ok(())
+}
+
+/// Pieces of standard input as they arrive. A thread of its own reads, for reading can be cancelled by nothing but its end.
+fn standard_input() -> mpsc::Receiver<io::Result<Vec<u8>>> {
+    const PIECE: usize = 1 << 20;
+    let (sender, pieces) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; PIECE];
+        loop {
+            let piece = match io::stdin().read(&mut buffer) {
+                Ok(0) => return,
+                Ok(length) => Ok(buffer[..length].to_vec()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+            let failed = piece.is_err();
+            if sender.blocking_send(piece).is_err() || failed {
+                return;
+            }
+        }
+    });
+    pieces
+}

@@ -1,0 +1,315 @@
+//! The command as its users meet it: output, errors, exit status, signals, closed pipes.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+/// `eris` on two small logical nodes, so that placement does not depend on the machine.
+fn eris(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_eris"));
+    command
+        .args(arguments)
+        .env("ERIS_TOPOLOGY", "2x1")
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    eris(arguments).output().expect("eris starts")
+}
+
+/// Runs with a script on standard input.
+fn run_with_input(arguments: &[&str], input: &str) -> Output {
+    let mut command = eris(arguments);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("eris starts");
+    // A failing script may end before it has read everything.
+    let _ = child
+        .stdin
+        .take()
+        .expect("piped")
+        .write_all(input.as_bytes());
+    child.wait_with_output().expect("eris ends")
+}
+
+fn stdout(output: &Output) -> &str {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {errors}", output.status);
+    std::str::from_utf8(&output.stdout).expect("UTF-8")
+}
+
+/// The message of a run that must have failed with this status.
+fn failure(output: &Output, status: i32) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(status), "{errors}");
+    errors
+}
+
+#[test]
+fn a_statement_becomes_a_result() {
+    let output = run(&[
+        "--format",
+        "csv",
+        "-c",
+        "SELECT 1 + 1 AS two, 'a,b' AS text, NULL AS nothing",
+    ]);
+    assert_eq!(stdout(&output), "two,text,nothing\n2,\"a,b\",\n");
+}
+
+#[test]
+fn sources_run_in_their_order_and_share_a_database() {
+    let directory = tempfile::tempdir().expect("a place for files");
+    let file = directory.path().join("fill.sql");
+    std::fs::write(
+        &file,
+        "INSERT INTO t VALUES (1), (2);\n-- the rest\nINSERT INTO t VALUES (3)",
+    )
+    .expect("written");
+    let file = file.to_str().expect("UTF-8");
+    let output = run(&[
+        "-c",
+        "CREATE TABLE t (n INTEGER)",
+        "-f",
+        file,
+        "-c",
+        "SELECT sum(n) AS s FROM t",
+        "--format",
+        "jsonl",
+    ]);
+    assert_eq!(stdout(&output), "{\"s\":6}\n");
+}
+
+#[test]
+fn numbers_survive_every_format_exactly() {
+    let sql = "SELECT 9223372036854775807 AS big, CAST(1.10 AS DECIMAL(10,2)) AS price";
+    for (format, expected) in [
+        ("csv", "big,price\n9223372036854775807,1.10\n"),
+        (
+            "json",
+            "[\n{\"big\":9223372036854775807,\"price\":1.10}\n]\n",
+        ),
+        ("jsonl", "{\"big\":9223372036854775807,\"price\":1.10}\n"),
+        (
+            "markdown",
+            "| big | price |\n| ---: | ---: |\n| 9223372036854775807 | 1.10 |\n",
+        ),
+    ] {
+        assert_eq!(stdout(&run(&["--format", format, "-c", sql])), expected);
+    }
+    let table = run(&["-c", sql]);
+    assert!(
+        stdout(&table).contains("│ 9223372036854775807 │  1.10 │"),
+        "{}",
+        stdout(&table)
+    );
+    assert!(
+        !stdout(&table).contains("row"),
+        "no footer where nobody reads along"
+    );
+}
+
+#[test]
+fn the_first_failing_statement_ends_the_script() {
+    let script = "SELECT 1 AS a;\n\nSELECT nothing\nFROM nowhere;\nSELECT 2 AS b;\n";
+    let output = run_with_input(&["--format", "csv"], script);
+    let errors = failure(&output, 1);
+    assert!(
+        errors.contains("standard input") && errors.contains("4:6") && errors.contains("nowhere"),
+        "{errors}"
+    );
+    assert!(errors.contains('^'), "{errors}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "a\n1\n");
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let errors = failure(&run(&["-f", "/nowhere/script.sql"]), 1);
+    assert!(errors.contains("/nowhere/script.sql"), "{errors}");
+}
+
+#[test]
+fn a_wrong_command_line_is_a_usage_error() {
+    for arguments in [
+        &["--format", "yaml"][..],
+        &["--aeus", "0"],
+        &["ssb", "run", "--scale", "x"],
+        &["nonsense"],
+    ] {
+        let errors = failure(&run(arguments), 2);
+        assert!(errors.starts_with("error: "), "{errors}");
+    }
+    let errors = failure(&run(&["ssb", "run", "--query", "5.1"]), 1);
+    assert!(
+        errors.contains("there is no query 5.1") && errors.contains("4.3"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn help_has_examples_and_the_exit_status() {
+    let output = run(&["--help"]);
+    let help = stdout(&output);
+    assert!(
+        help.contains("Examples:") && help.contains("Exit status:") && help.contains("ssb"),
+        "{help}"
+    );
+}
+
+#[test]
+fn statements_run_as_they_arrive() {
+    let mut command = eris(&["--format", "csv"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("eris starts");
+    let mut input = child.stdin.take().expect("piped");
+    let mut output = BufReader::new(child.stdout.take().expect("piped"));
+    for round in 0..3 {
+        writeln!(input, "SELECT {round}\nAS n;").expect("it is listening");
+        for expected in ["n\n", &format!("{round}\n")] {
+            let mut line = String::new();
+            output
+                .read_line(&mut line)
+                .expect("it answers before its input ends");
+            assert_eq!(line, expected);
+        }
+    }
+    drop(input);
+    assert!(child.wait().expect("it ends").success());
+}
+
+/// Many rows, more than any pipe or buffer holds.
+const ENDLESS: &str = "\
+    WITH d(n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)) \
+    SELECT a.n, 'some text to fill the pipe' AS t FROM d AS a, d AS b, d AS c, d AS e, d AS f, d AS g, d AS h, d AS i, d";
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    for format in ["csv", "jsonl", "json", "markdown", "table"] {
+        let mut command = eris(&["--format", format, "-c", ENDLESS]);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("eris starts");
+        let mut begin = [0; 100];
+        child
+            .stdout
+            .take()
+            .expect("piped")
+            .read_exact(&mut begin)
+            .expect("it begins to print at once");
+        let output = child.wait_with_output().expect("eris ends");
+        assert_eq!(failure(&output, 0), "", "{format}");
+    }
+}
+
+#[test]
+fn an_interrupt_cancels_and_is_told_apart() {
+    let mut command = eris(&["--format", "csv", "-c", ENDLESS]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("eris starts");
+    let mut output = child.stdout.take().expect("piped");
+    // It runs once it prints.
+    output
+        .read_exact(&mut [0; 100])
+        .expect("it begins to print at once");
+    let reader = std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.expect("kill runs").success());
+    let begun = std::time::Instant::now();
+    let output = child.wait_with_output().expect("eris ends");
+    assert!(failure(&output, 130).contains("interrupted"));
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+    reader.join().expect("it reads").expect("it reads");
+}
+
+#[test]
+fn the_benchmark_reads_what_it_generates_in_every_form() {
+    let cache = tempfile::tempdir().expect("a place for files");
+    let directory = |name: &str| cache.path().join(name).to_str().expect("UTF-8").to_owned();
+    for format in ["parquet", "tbl"] {
+        let out = directory(format);
+        let output = run(&[
+            "ssb", "generate", "--scale", "0.01", "--out", &out, "--format", format,
+        ]);
+        assert_eq!(stdout(&output).lines().count(), 5);
+    }
+    let mut answers = Vec::new();
+    for data in [None, Some(directory("parquet")), Some(directory("tbl"))] {
+        let mut command = eris(&["ssb", "run", "--scale", "0.01", "--runs", "2", "--json"]);
+        command.env("XDG_CACHE_HOME", cache.path());
+        if let Some(data) = &data {
+            command.args(["--data", data]);
+        }
+        let output = command.output().expect("eris starts");
+        let result: serde_json::Value =
+            serde_json::from_str(stdout(&output)).expect("one JSON object");
+        let keys = |value: &serde_json::Value| {
+            value
+                .as_object()
+                .expect("an object")
+                .keys()
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(keys(&result), ["bytes", "load_s", "queries", "scale"]);
+        let queries = result["queries"].as_array().expect("an array");
+        assert_eq!(queries.len(), 13);
+        for query in queries {
+            assert_eq!(keys(query), ["id", "ms", "rows"]);
+            assert_eq!(query["ms"].as_array().map(Vec::len), Some(2));
+        }
+        answers.push(
+            queries
+                .iter()
+                .map(|query| query["rows"].clone())
+                .collect::<Vec<_>>(),
+        );
+    }
+    assert!(
+        answers.windows(2).all(|pair| pair[0] == pair[1]),
+        "{answers:?}"
+    );
+}
+
+#[test]
+fn the_benchmark_s_summary_shows_result_times_and_places() {
+    let cache = tempfile::tempdir().expect("a place for files");
+    let mut command = eris(&[
+        "ssb",
+        "run",
+        "--scale",
+        "0.05",
+        "--runs",
+        "1",
+        "--query",
+        "1.1",
+        "--breakdown",
+    ]);
+    let output = command
+        .env("XDG_CACHE_HOME", cache.path())
+        .output()
+        .expect("eris starts");
+    let text = stdout(&output);
+    for part in [
+        "Result of query 1.1:",
+        "revenue",
+        "planned in",
+        "AEU 1 on node 1",
+        "geometric mean",
+        "node 1  ",
+    ] {
+        assert!(text.contains(part), "{part} is missing: {text}");
+    }
+}

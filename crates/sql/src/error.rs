@@ -1,0 +1,205 @@
+//! What a statement can fail with, told in the user's terms: what, where in the text, and what to do about it.
+
+use crate::position::{Excerpt, Position};
+use datafusion::error::DataFusionError;
+use eris_engine::EngineError;
+use eris_fragment::FragmentError;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+/// A statement that failed. Cheap to clone.
+///
+/// `Display` gives the message, then, where the place is known, the line with a caret, then the hint:
+///
+/// ```text
+/// line 2:6: table "lineordr" does not exist
+///   FROM lineordr
+///        ^
+/// hint: did you mean "lineorder"?
+/// ```
+#[derive(Clone, Debug)]
+pub struct SqlError {
+    kind: SqlErrorKind,
+    place: Option<Box<Excerpt>>,
+    hint: Option<Box<str>>,
+}
+
+/// The kinds of failure.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SqlErrorKind {
+    /// The text is no SQL.
+    #[error("syntax error: {0}")]
+    Syntax(String),
+    /// SQL that Eris does not do (yet).
+    #[error("not supported yet: {0}")]
+    NotSupported(String),
+    /// The statement contradicts the catalogue, its own types or itself.
+    #[error("{0}")]
+    Invalid(String),
+    /// A row breaks a rule of its table; the statement left no trace.
+    #[error("{0}")]
+    Constraint(String),
+    /// A file that the statement names cannot be read.
+    #[error("file '{path}': {reason}")]
+    File {
+        /// As the statement names it.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// A fragment failed while it ran.
+    #[error("{0}")]
+    Fragment(FragmentError),
+    /// The engine refused.
+    #[error("{0}")]
+    Engine(Arc<EngineError>),
+    /// An operator above the fragments failed while it ran.
+    #[error("{}", innermost(.0))]
+    Execution(Arc<DataFusionError>),
+    /// A bug in Eris; only this statement is affected.
+    #[error("internal error: {0}; this is a bug in Eris, only this statement is affected")]
+    Internal(String),
+}
+
+impl SqlError {
+    /// An error of this kind, place unknown.
+    pub(crate) fn new(kind: SqlErrorKind) -> Self {
+        SqlError {
+            kind,
+            place: None,
+            hint: None,
+        }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(SqlErrorKind::Invalid(message.into()))
+    }
+
+    pub(crate) fn not_supported(what: impl Into<String>) -> Self {
+        Self::new(SqlErrorKind::NotSupported(what.into()))
+    }
+
+    pub(crate) fn constraint(message: impl Into<String>) -> Self {
+        Self::new(SqlErrorKind::Constraint(message.into()))
+    }
+
+    pub(crate) fn at(mut self, place: Option<Excerpt>) -> Self {
+        if self.place.is_none() {
+            self.place = place.map(Box::new);
+        }
+        self
+    }
+
+    pub(crate) fn with_hint(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.hint = hint.map(|hint| hint.into().into_boxed_str());
+        self
+    }
+
+    /// What failed.
+    pub fn kind(&self) -> &SqlErrorKind {
+        &self.kind
+    }
+
+    /// Where in the text that was given to the session, if known.
+    pub fn position(&self) -> Option<Position> {
+        self.place.as_ref().map(|place| place.position)
+    }
+
+    /// What the user might do about it, if known.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Whether the statement was cancelled, as opposed to failed.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.kind, SqlErrorKind::Fragment(FragmentError::Cancelled))
+    }
+
+    /// An error that came out of planning or running, with our own errors inside of it recovered whole.
+    pub(crate) fn from_datafusion(error: DataFusionError) -> Self {
+        if let Some(own) = recover(&error) {
+            return own;
+        }
+        match error.find_root() {
+            DataFusionError::NotImplemented(what) => {
+                Self::not_supported(what.trim_end_matches('.'))
+            }
+            DataFusionError::Plan(_)
+            | DataFusionError::SchemaError(..)
+            | DataFusionError::Configuration(_) => Self::invalid(innermost(&error)),
+            DataFusionError::SQL(parser, _) => Self::new(SqlErrorKind::Syntax(parser.to_string())),
+            DataFusionError::ResourcesExhausted(_) => {
+                FragmentError::OutOfMemory(innermost(&error)).into()
+            }
+            DataFusionError::Internal(_) => Self::new(SqlErrorKind::Internal(innermost(&error))),
+            _ => Self::new(SqlErrorKind::Execution(Arc::new(error))),
+        }
+    }
+
+    /// The error as something that can travel through DataFusion and be recovered whole behind it.
+    pub(crate) fn into_datafusion(self) -> DataFusionError {
+        DataFusionError::External(Box::new(self))
+    }
+}
+
+/// Our own error inside of another crate's error: found by type along the chain of sources.
+fn recover(error: &DataFusionError) -> Option<SqlError> {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<SqlError>() {
+            return Some(error.clone());
+        }
+        if let Some(error) = error.downcast_ref::<FragmentError>() {
+            return Some(error.clone().into());
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// The innermost message, without the prefixes of the layers it came through.
+fn innermost(error: &DataFusionError) -> String {
+    let root = error.find_root();
+    let text = match root {
+        DataFusionError::ArrowError(arrow, _) => arrow.to_string(),
+        DataFusionError::External(inner) => inner.to_string(),
+        DataFusionError::SchemaError(schema, _) => schema.to_string(),
+        other => other.message().into_owned(),
+    };
+    let text = text
+        .split(DataFusionError::BACK_TRACE_SEP)
+        .next()
+        .unwrap_or_default();
+    text.trim().trim_end_matches('.').to_owned()
+}
+
+impl From<FragmentError> for SqlError {
+    fn from(error: FragmentError) -> Self {
+        Self::new(SqlErrorKind::Fragment(error))
+    }
+}
+
+impl From<EngineError> for SqlError {
+    fn from(error: EngineError) -> Self {
+        Self::new(SqlErrorKind::Engine(Arc::new(error)))
+    }
+}
+
+impl Error for SqlError {}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            None => write!(f, "{}", self.kind)?,
+            Some(place) => {
+                write!(f, "line {}: {}\n{place}", place.position, self.kind)?;
+            }
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! EXPLAIN and EXPLAIN ANALYZE: one row per line of the plan.
+
+use crate::core::{Begun, Core, Plan};
+use crate::error::SqlError;
+use crate::fragment_exec::FragmentExec;
+use crate::show::{rows_of, text};
+use crate::statement::Statement;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::display::ProjectSchemaDisplay;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
+use datafusion::sql::sqlparser::ast;
+use eris_fragment::{FragmentReport, WorkerReport};
+use futures::StreamExt;
+use std::fmt::{self, Display};
+use std::time::{Duration, Instant};
+
+/// EXPLAIN [ANALYZE] [VERBOSE] query.
+pub(crate) async fn explain(
+    core: &Core,
+    tree: ast::Statement,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let ast::Statement::Explain {
+        analyze,
+        verbose,
+        statement: explained,
+        format,
+        options,
+        query_plan,
+        estimate,
+        ..
+    } = tree
+    else {
+        unreachable!("called for EXPLAIN only");
+    };
+    if format.is_some() || options.is_some() || query_plan || estimate {
+        return Err(SqlError::not_supported("EXPLAIN with options"));
+    }
+    let ast::Statement::Query(query) = *explained else {
+        return Err(SqlError::not_supported("EXPLAIN of anything but a query"));
+    };
+    let began = Instant::now();
+    let plan = core.plan(*query, statement).await?;
+    let planned = began.elapsed();
+    let mut lines = Vec::new();
+    if analyze {
+        let (rows, ran) = exhaust(&plan).await?;
+        lines.push(format!(
+            "planned in {}, ran in {}, {rows} rows",
+            Time(planned),
+            Time(ran)
+        ));
+    }
+    if verbose {
+        lines.push("logical plan:".to_owned());
+        lines.extend(
+            plan.logical
+                .display_indent()
+                .to_string()
+                .lines()
+                .map(|line| format!("  {line}")),
+        );
+        lines.push("physical plan:".to_owned());
+    }
+    draw(plan.physical.as_ref(), 0, analyze, verbose, &mut lines);
+    rows_of([("plan", text(lines.into_iter().map(Some)))])
+}
+
+/// Runs a plan to its end; its rows and its time.
+async fn exhaust(plan: &Plan) -> Result<(usize, Duration), SqlError> {
+    let began = Instant::now();
+    let mut stream = plan.run()?;
+    let mut rows = 0;
+    while let Some(batch) = stream.next().await {
+        rows += batch.map_err(SqlError::from_datafusion)?.num_rows();
+    }
+    Ok((rows, began.elapsed()))
+}
+
+/// The plan as an indented tree; with what each node did, if it ran.
+fn draw(
+    node: &dyn ExecutionPlan,
+    depth: usize,
+    analyze: bool,
+    verbose: bool,
+    lines: &mut Vec<String>,
+) {
+    if let Some(yielding) = node.downcast_ref::<CooperativeExec>() {
+        // Only counts batches.
+        return draw(yielding.input().as_ref(), depth, analyze, verbose, lines);
+    }
+    let indent = "  ".repeat(depth);
+    let mut line = format!("{indent}{}", Line(node));
+    if analyze && let Some(metrics) = node.metrics() {
+        let rows = metrics.output_rows().unwrap_or(0);
+        let time = Duration::from_nanos(metrics.elapsed_compute().unwrap_or(0) as u64);
+        line.push_str(&format!(", rows={rows}, time={}", Time(time)));
+    }
+    if verbose {
+        line.push_str(&format!(
+            ", schema={}",
+            ProjectSchemaDisplay(&node.schema())
+        ));
+    }
+    lines.push(line);
+    if analyze
+        && let Some(report) = node
+            .downcast_ref::<FragmentExec>()
+            .and_then(FragmentExec::report)
+    {
+        draw_workers(&report, &indent, lines);
+    }
+    for child in node.children() {
+        draw(child.as_ref(), depth + 1, analyze, verbose, lines);
+    }
+}
+
+/// One line per AEU that took part.
+fn draw_workers(report: &FragmentReport, indent: &str, lines: &mut Vec<String>) {
+    for worker in &report.workers {
+        let WorkerReport {
+            worker,
+            node,
+            chunks,
+            chunks_skipped,
+            chunks_helped,
+            rows_scanned,
+            rows_passed,
+            rows_sent,
+            bytes,
+            busy,
+        } = worker;
+        lines.push(format!(
+            "{indent}    AEU {worker} on node {node}: rows_scanned={rows_scanned}, rows_passed={rows_passed}, \
+             rows_sent={rows_sent}, bytes={bytes}, busy={}, chunks={chunks}, skipped={chunks_skipped}, helped={chunks_helped}",
+            Time(*busy)
+        ));
+    }
+}
+
+/// A node in one line.
+struct Line<'a>(&'a dyn ExecutionPlan);
+
+impl Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_as(DisplayFormatType::Default, f)
+    }
+}
+
+/// A duration with three digits.
+struct Time(Duration);
+
+impl Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = self.0.as_secs_f64() * 1e6;
+        match micros {
+            ..1e3 => write!(f, "{micros:.0} µs"),
+            ..1e6 => write!(f, "{:.2} ms", micros / 1e3),
+            _ => write!(f, "{:.3} s", micros / 1e6),
+        }
+    }
+}

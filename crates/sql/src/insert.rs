@@ -1,0 +1,246 @@
+//! INSERT, and the writing part of CREATE TABLE AS.
+
+use crate::catalog::{Table, most_similar};
+use crate::coerce::{self, Target};
+use crate::core::{Begun, Core, normalize};
+use crate::error::SqlError;
+use crate::statement::Statement;
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::physical_plan::SendableRecordBatchStream;
+use datafusion::sql::sqlparser::ast::{
+    self, Ident, ObjectName, SetExpr, TableObject, UnaryOperator, Value, Values,
+};
+use futures::StreamExt;
+use std::sync::Arc;
+
+/// INSERT INTO table [(columns)] VALUES … or SELECT ….
+pub(crate) async fn insert(
+    core: &Core,
+    insert: ast::Insert,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    refuse_the_rest(&insert)?;
+    let TableObject::TableName(name) = &insert.table else {
+        return Err(SqlError::not_supported("INSERT INTO a function or query"));
+    };
+    let table = core.table(name, statement)?;
+    let columns = columns(&table, &insert.columns)?;
+    let Some(mut source) = insert.source else {
+        return Err(SqlError::not_supported("INSERT … DEFAULT VALUES"));
+    };
+    exact_numbers(&mut source, &table, &columns);
+    let plan = core.plan(*source, statement).await?;
+    let given = plan.physical.schema().fields().len();
+    if given != columns.len() {
+        return Err(SqlError::invalid(format!(
+            "INSERT INTO \"{}\": {} columns, but {given} values",
+            table.name,
+            columns.len()
+        )));
+    }
+    let mut targets = Vec::with_capacity(table.types.len());
+    for (position, field) in table.schema.fields().iter().enumerate() {
+        targets.push(
+            match columns.iter().position(|column| *column == position) {
+                Some(source) => Target::Source(source),
+                None => {
+                    let null = || {
+                        ScalarValue::try_from(field.data_type()).map_err(SqlError::from_datafusion)
+                    };
+                    let default = table.rules[position].default.clone();
+                    Target::Constant(default.map_or_else(null, Ok)?)
+                }
+            },
+        );
+    }
+    let rows = write(core, &table, plan.run()?, targets).await?;
+    Ok(Begun::Count {
+        rows,
+        tag: "INSERT",
+    })
+}
+
+/// Writes all rows of a stream: all of them become visible, or none.
+pub(crate) async fn write(
+    core: &Core,
+    table: &Arc<Table>,
+    mut source: SendableRecordBatchStream,
+    targets: Vec<Target>,
+) -> Result<u64, SqlError> {
+    let mut writer = core.engine.writer(table.object)?;
+    let mut first_row = 1;
+    while let Some(batch) = source.next().await {
+        let batch = batch.map_err(SqlError::from_datafusion)?;
+        let rows = coerce::rows(&batch, table, &targets, first_row)?;
+        first_row += batch.num_rows() as u64;
+        writer.append(rows).await?;
+    }
+    Ok(writer.commit().await?)
+}
+
+/// The value of an expression without columns, as an array of one row, and the name of its type.
+pub(crate) async fn collect_one(
+    core: &Core,
+    expr: &ast::Expr,
+    statement: &Statement,
+) -> Result<(ArrayRef, DataType), SqlError> {
+    let rows = vec![ast::Parens::with_empty_span(vec![expr.clone()])];
+    let values = Values {
+        explicit_row: false,
+        value_keyword: false,
+        rows,
+    };
+    let plan = core.plan(query(SetExpr::Values(values)), statement).await?;
+    let mut stream = plan.run()?;
+    while let Some(batch) = stream.next().await {
+        let batch = batch.map_err(SqlError::from_datafusion)?;
+        if batch.num_rows() == 1 {
+            let array = Arc::clone(batch.column(0));
+            let data_type = array.data_type().clone();
+            return Ok((array, data_type));
+        }
+    }
+    Err(SqlError::invalid("a value is missing"))
+}
+
+fn query(body: SetExpr) -> ast::Query {
+    ast::Query {
+        with: None,
+        body: Box::new(body),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}
+
+fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
+    let refused = [
+        (insert.on.is_some(), "INSERT … ON CONFLICT"),
+        (
+            insert.returning.is_some() || insert.output.is_some(),
+            "INSERT … RETURNING",
+        ),
+        (
+            insert.or.is_some() || insert.ignore || insert.replace_into,
+            "INSERT OR …",
+        ),
+        (insert.overwrite, "INSERT OVERWRITE"),
+        (
+            insert.partitioned.is_some() || !insert.after_columns.is_empty(),
+            "INSERT … PARTITION",
+        ),
+        (!insert.assignments.is_empty(), "INSERT … SET"),
+        (
+            insert.table_alias.is_some() || insert.insert_alias.is_some(),
+            "INSERT with an alias",
+        ),
+        (
+            insert.multi_table_insert_type.is_some(),
+            "INSERT into several tables",
+        ),
+        (
+            insert.settings.is_some() || insert.format_clause.is_some(),
+            "INSERT with a format",
+        ),
+    ];
+    match refused.iter().find(|(present, _)| *present) {
+        Some((_, what)) => Err(SqlError::not_supported(*what)),
+        None => Ok(()),
+    }
+}
+
+/// Positions in the table of the columns that an INSERT names; all of them if it names none.
+fn columns(table: &Table, names: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
+    if names.is_empty() {
+        return Ok((0..table.types.len()).collect());
+    }
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        let plain: Option<&Ident> = match &name.0[..] {
+            [part] => part.as_ident(),
+            _ => None,
+        };
+        let plain = plain.map_or_else(|| name.to_string(), normalize);
+        let position = table.schema.index_of(&plain).map_err(|_| {
+            let all = table
+                .schema
+                .fields()
+                .iter()
+                .map(|field| field.name().as_str());
+            SqlError::invalid(format!(
+                "table \"{}\" has no column \"{plain}\"",
+                table.name
+            ))
+            .with_hint(most_similar(&plain, all).map(|name| format!("did you mean \"{name}\"?")))
+        })?;
+        if columns.contains(&position) {
+            return Err(SqlError::invalid(format!(
+                "column \"{plain}\" occurs twice"
+            )));
+        }
+        columns.push(position);
+    }
+    Ok(columns)
+}
+
+/// The numbers of one column of VALUES have to get one type, which may cost digits. Where all of them are written out, and
+/// go into a DECIMAL or DOUBLE, their digits are handed on as text instead.
+fn exact_numbers(source: &mut ast::Query, table: &Table, columns: &[usize]) {
+    let SetExpr::Values(values) = source.body.as_mut() else {
+        return;
+    };
+    for (position, column) in columns.iter().enumerate() {
+        let fractional = matches!(
+            table.schema.field(*column).data_type(),
+            DataType::Decimal128(..) | DataType::Float64 | DataType::Float32
+        );
+        let cells = || {
+            values
+                .rows
+                .iter()
+                .filter_map(|row| row.content.get(position))
+        };
+        let numbers = cells().all(|cell| digits(cell).is_some() || is_null(cell));
+        let pointed =
+            cells().any(|cell| digits(cell).is_some_and(|digits| digits.contains(['.', 'e', 'E'])));
+        if !(fractional && numbers && pointed) {
+            continue;
+        }
+        for row in &mut values.rows {
+            if let Some(cell) = row.content.get_mut(position)
+                && let Some(digits) = digits(cell)
+            {
+                *cell = ast::Expr::value(Value::SingleQuotedString(digits));
+            }
+        }
+    }
+}
+
+/// The digits of a number that is written out, with its sign.
+fn digits(expr: &ast::Expr) -> Option<String> {
+    match expr {
+        ast::Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => Some(digits.clone()),
+            _ => None,
+        },
+        ast::Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => {
+            let digits = digits(expr)?;
+            (!digits.starts_with('-')).then(|| format!("-{digits}"))
+        }
+        _ => None,
+    }
+}
+
+fn is_null(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Value(value) if value.value == Value::Null)
+}

@@ -1,0 +1,112 @@
+//! What one statement reads of one table: always the same snapshot, however often the statement names the table.
+
+use crate::catalog::Table;
+use crate::fragment_exec::FragmentExec;
+use crate::statistics::TableStatistics;
+use crate::translate::Scope;
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::error::Result;
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::expr_rewriter::unnormalize_col;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{Expr as LogicalExpr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::create_physical_expr;
+use datafusion::physical_plan::ExecutionPlan;
+use eris_fragment::{Executor, Expr, Output};
+use eris_types::Timestamp;
+use std::sync::Arc;
+
+/// A table at a snapshot, and who executes fragments on it.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub table: Arc<Table>,
+    pub snapshot: Timestamp,
+    pub statistics: TableStatistics,
+    pub executor: Arc<dyn Executor>,
+    /// Streams over which its rows arrive.
+    pub lanes: usize,
+}
+
+impl Scan {
+    /// The filter over the table's columns; `None` if a fragment cannot evaluate it.
+    fn translate(&self, filter: &LogicalExpr) -> Option<Vec<Expr>> {
+        let inputs: Vec<_> = (0..self.table.types.len())
+            .map(|column| Some(Expr::Column(column)))
+            .collect();
+        let scope = Scope {
+            schema: &self.table.schema,
+            inputs: &inputs,
+            types: &self.table.types,
+        };
+        let properties = ExecutionProps::new();
+        let context = PhysicalPlanningContext::default();
+        let conjuncts = split_conjunction(filter).into_iter().map(|conjunct| {
+            let plain = unnormalize_col(conjunct.clone());
+            let physical =
+                create_physical_expr(&plain, &self.table.names, &properties, &context).ok()?;
+            scope.translate(&physical)
+        });
+        conjuncts.collect()
+    }
+}
+
+/// A [`Scan`] as DataFusion's planner sees it.
+#[derive(Debug)]
+pub(crate) struct ScannedTable(pub Arc<Scan>);
+
+#[async_trait]
+impl TableProvider for ScannedTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.0.table.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&LogicalExpr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let supported = |filter: &&LogicalExpr| match self.0.translate(filter) {
+            Some(_) => TableProviderFilterPushDown::Exact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(supported).collect())
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[LogicalExpr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let filter = filters.iter().map(|filter| {
+            self.0
+                .translate(filter)
+                .expect("only filters that were accepted come back")
+        });
+        let (schema, columns) = match projection {
+            Some(projection) => (
+                Arc::new(self.0.table.schema.project(projection)?),
+                projection.clone(),
+            ),
+            None => (self.schema(), (0..self.0.table.types.len()).collect()),
+        };
+        let output = Output::Rows {
+            columns: columns.into_iter().map(Expr::Column).collect(),
+            limit: limit.map(|limit| limit as u64),
+        };
+        let filter = filter.flatten().collect();
+        Ok(Arc::new(FragmentExec::new(
+            Arc::clone(&self.0),
+            filter,
+            output,
+            schema,
+        )))
+    }
+}

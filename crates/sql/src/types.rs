@@ -1,0 +1,258 @@
+//! SQL's names of types, for columns and for casts.
+//!
+//! ```text
+//! TINYINT, SMALLINT, INTEGER, BIGINT       Int8 … Int64      also INT2, INT4, INT8
+//! UTINYINT … UBIGINT, … UNSIGNED           UInt8 … UInt64
+//! REAL, FLOAT(1…24)                        Float32
+//! DOUBLE [PRECISION], FLOAT, FLOAT(25…53)  Float64
+//! DECIMAL(p, s), NUMERIC(p, s)             Decimal128(p, s)  p up to 38; DECIMAL is DECIMAL(18, 3)
+//! VARCHAR[(n)], CHAR(n), TEXT              Utf8View          n characters at most; CHAR is not padded
+//! DATE                                     Date32
+//! TIMESTAMP[(p)] [WITH TIME ZONE]          Timestamp         microseconds, unless p says otherwise; zone UTC
+//! ```
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::sql::sqlparser::ast::{self, CharacterLength, ExactNumberInfo, TimezoneInfo};
+use std::sync::Arc;
+
+/// The zone of TIMESTAMP WITH TIME ZONE; values are shown and read in it.
+pub(crate) const ZONE: &str = "UTC";
+
+/// A column's type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnType {
+    pub data_type: DataType,
+    /// Most characters of a text.
+    pub max_characters: Option<u64>,
+}
+
+/// The type with this name, or why there is none.
+pub(crate) fn column_type(name: &ast::DataType) -> Result<ColumnType, String> {
+    use ast::DataType as Sql;
+    let mut max_characters = None;
+    let data_type = match name {
+        Sql::Boolean | Sql::Bool => DataType::Boolean,
+        Sql::TinyInt(_) => DataType::Int8,
+        Sql::SmallInt(_) | Sql::Int2(_) | Sql::Int16 => DataType::Int16,
+        Sql::Int(_) | Sql::Integer(_) | Sql::Int4(_) | Sql::Int32 => DataType::Int32,
+        Sql::BigInt(_) | Sql::Int8(_) | Sql::Int64 => DataType::Int64,
+        Sql::UTinyInt | Sql::TinyIntUnsigned(_) | Sql::UInt8 => DataType::UInt8,
+        Sql::USmallInt | Sql::SmallIntUnsigned(_) | Sql::Int2Unsigned(_) | Sql::UInt16 => {
+            DataType::UInt16
+        }
+        Sql::IntUnsigned(_) | Sql::IntegerUnsigned(_) | Sql::Int4Unsigned(_) | Sql::UInt32 => {
+            DataType::UInt32
+        }
+        Sql::UBigInt | Sql::BigIntUnsigned(_) | Sql::Int8Unsigned(_) | Sql::UInt64 => {
+            DataType::UInt64
+        }
+        Sql::Real | Sql::Float4 | Sql::Float32 => DataType::Float32,
+        Sql::Float(ExactNumberInfo::Precision(1..=24)) => DataType::Float32,
+        Sql::Float(_) | Sql::Double(_) | Sql::DoublePrecision | Sql::Float8 | Sql::Float64 => {
+            DataType::Float64
+        }
+        Sql::Decimal(digits) | Sql::Numeric(digits) | Sql::Dec(digits) => decimal(digits)?,
+        Sql::Varchar(length)
+        | Sql::CharacterVarying(length)
+        | Sql::CharVarying(length)
+        | Sql::Nvarchar(length) => {
+            max_characters = characters(length);
+            DataType::Utf8View
+        }
+        Sql::Char(length) | Sql::Character(length) => {
+            max_characters = Some(characters(length).unwrap_or(1));
+            DataType::Utf8View
+        }
+        Sql::Text | Sql::String(None) => DataType::Utf8View,
+        Sql::Date | Sql::Date32 => DataType::Date32,
+        Sql::Timestamp(precision, zone) => timestamp(*precision, *zone)?,
+        Sql::Datetime(precision) => timestamp(*precision, TimezoneInfo::None)?,
+        Sql::Custom(name, arguments) => match (
+            name.to_string().to_ascii_lowercase().as_str(),
+            arguments.as_slice(),
+        ) {
+            ("utinyint", []) => DataType::UInt8,
+            ("usmallint", []) => DataType::UInt16,
+            ("uinteger" | "uint", []) => DataType::UInt32,
+            ("ubigint", []) => DataType::UInt64,
+            _ => return Err(format!("type {name}")),
+        },
+        other => return Err(format!("type {other}")),
+    };
+    Ok(ColumnType {
+        data_type,
+        max_characters,
+    })
+}
+
+fn decimal(digits: &ExactNumberInfo) -> Result<DataType, String> {
+    let (precision, scale) = match *digits {
+        ExactNumberInfo::None => (18, 3),
+        ExactNumberInfo::Precision(precision) => (precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
+    };
+    match (u8::try_from(precision), i8::try_from(scale)) {
+        (Ok(p @ 1..=38), Ok(s)) if s >= 0 && s as u8 <= p => Ok(DataType::Decimal128(p, s)),
+        _ => Err(format!(
+            "type DECIMAL({precision}, {scale}): at most 38 digits, of them 0 to all after the point"
+        )),
+    }
+}
+
+fn characters(length: &Option<CharacterLength>) -> Option<u64> {
+    match length {
+        Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
+        Some(CharacterLength::Max) | None => None,
+    }
+}
+
+fn timestamp(precision: Option<u64>, zone: TimezoneInfo) -> Result<DataType, String> {
+    let unit = match precision {
+        Some(0) => TimeUnit::Second,
+        Some(1..=3) => TimeUnit::Millisecond,
+        None | Some(4..=6) => TimeUnit::Microsecond,
+        Some(7..=9) => TimeUnit::Nanosecond,
+        Some(more) => {
+            return Err(format!(
+                "type TIMESTAMP({more}): at most 9 digits of a second"
+            ));
+        }
+    };
+    let zone = matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz).then(|| ZONE.into());
+    Ok(DataType::Timestamp(unit, zone))
+}
+
+/// SQL's name of a column type.
+pub(crate) fn sql_name(data_type: &DataType, max_characters: Option<u64>) -> String {
+    let name = match data_type {
+        DataType::Boolean => "BOOLEAN",
+        DataType::Int8 => "TINYINT",
+        DataType::Int16 => "SMALLINT",
+        DataType::Int32 => "INTEGER",
+        DataType::Int64 => "BIGINT",
+        DataType::UInt8 => "UTINYINT",
+        DataType::UInt16 => "USMALLINT",
+        DataType::UInt32 => "UINTEGER",
+        DataType::UInt64 => "UBIGINT",
+        DataType::Float32 => "REAL",
+        DataType::Float64 => "DOUBLE",
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => match max_characters {
+            Some(most) => return format!("VARCHAR({most})"),
+            None => "VARCHAR",
+        },
+        DataType::Date32 => "DATE",
+        DataType::Decimal128(precision, scale) => return format!("DECIMAL({precision},{scale})"),
+        DataType::Timestamp(unit, zone) => {
+            let digits = match unit {
+                TimeUnit::Second => "(0)",
+                TimeUnit::Millisecond => "(3)",
+                TimeUnit::Microsecond => "",
+                TimeUnit::Nanosecond => "(9)",
+            };
+            let zone = if zone.is_some() {
+                " WITH TIME ZONE"
+            } else {
+                ""
+            };
+            return format!("TIMESTAMP{digits}{zone}");
+        }
+        DataType::Null => "NULL",
+        other => return other.to_string(),
+    };
+    name.to_owned()
+}
+
+/// Makes casts understand the same names as columns.
+#[derive(Debug)]
+pub(crate) struct Types;
+
+impl TypePlanner for Types {
+    fn plan_type_field(&self, name: &ast::DataType) -> Result<Option<FieldRef>> {
+        let known = column_type(name).ok();
+        Ok(known.map(|known| Arc::new(Field::new("", known.data_type, true))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    fn parse(name: &str) -> Result<ColumnType, String> {
+        let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(name);
+        column_type(&parser.unwrap().parse_data_type().unwrap())
+    }
+
+    #[test]
+    fn every_name_that_is_shown_is_read_again() {
+        let names = [
+            "BOOLEAN",
+            "TINYINT",
+            "SMALLINT",
+            "INTEGER",
+            "BIGINT",
+            "UTINYINT",
+            "USMALLINT",
+            "UINTEGER",
+            "UBIGINT",
+            "REAL",
+            "DOUBLE",
+            "VARCHAR",
+            "VARCHAR(7)",
+            "DATE",
+            "DECIMAL(12,2)",
+            "TIMESTAMP",
+            "TIMESTAMP(0)",
+            "TIMESTAMP(9)",
+            "TIMESTAMP WITH TIME ZONE",
+            "TIMESTAMP(3) WITH TIME ZONE",
+        ];
+        for name in names {
+            let parsed = parse(name).unwrap();
+            assert_eq!(sql_name(&parsed.data_type, parsed.max_characters), name);
+        }
+    }
+
+    #[test]
+    fn other_spellings() {
+        for (name, same) in [
+            ("INT UNSIGNED", "UINTEGER"),
+            ("BIGINT UNSIGNED", "UBIGINT"),
+            ("TINYINT UNSIGNED", "UTINYINT"),
+            ("SMALLINT UNSIGNED", "USMALLINT"),
+            ("DOUBLE PRECISION", "DOUBLE"),
+            ("FLOAT", "DOUBLE"),
+            ("FLOAT(24)", "REAL"),
+            ("NUMERIC(5)", "DECIMAL(5,0)"),
+            ("CHARACTER VARYING(3)", "VARCHAR(3)"),
+            ("CHAR", "VARCHAR(1)"),
+            ("TEXT", "VARCHAR"),
+            ("INT8", "BIGINT"),
+        ] {
+            let parsed = parse(name).unwrap();
+            assert_eq!(
+                sql_name(&parsed.data_type, parsed.max_characters),
+                same,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_stored_is_refused() {
+        for name in [
+            "DECIMAL(39,2)",
+            "DECIMAL(3,4)",
+            "UUID",
+            "BYTEA",
+            "INTERVAL",
+            "TIMESTAMP(10)",
+            "INTEGER[]",
+        ] {
+            assert!(parse(name).is_err(), "{name}");
+        }
+    }
+}

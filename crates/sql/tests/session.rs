@@ -1,0 +1,379 @@
+//! Sessions from the outside: plans, files, cancelling, errors that keep their type.
+
+use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::parquet::arrow::ArrowWriter;
+use eris_engine::Settings;
+use eris_numa::{HugePages, Topology};
+use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
+use futures::StreamExt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn database() -> Database {
+    let settings = Settings {
+        topology: Topology::fake(1, 2),
+        huge_pages: HugePages::Never,
+        memory_limit: Some(1 << 30),
+    };
+    Database::open(settings).unwrap()
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+async fn run(session: &Session, sql: &str) -> Result<Vec<RecordBatch>, SqlError> {
+    match session.execute(sql).await? {
+        Outcome::Rows(rows) => rows.collect().await,
+        Outcome::Count { .. } | Outcome::Done { .. } => Ok(Vec::new()),
+    }
+}
+
+/// All rows of a query, their values separated by blanks.
+async fn lines(session: &Session, sql: &str) -> Vec<String> {
+    let batches = run(session, sql)
+        .await
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let mut lines = Vec::new();
+    for batch in &batches {
+        for row in 0..batch.num_rows() {
+            let values = batch
+                .columns()
+                .iter()
+                .map(|column| array_value_to_string(column, row).unwrap());
+            lines.push(values.collect::<Vec<_>>().join(" "));
+        }
+    }
+    lines
+}
+
+async fn star(session: &Session) {
+    for sql in [
+        "CREATE TABLE fact (k INTEGER NOT NULL, v INTEGER, t VARCHAR)",
+        "CREATE TABLE dim (k INTEGER NOT NULL, color VARCHAR)",
+        "INSERT INTO fact SELECT i % 1000, i, 't' || (i % 10) FROM generate_series(1, 200000) AS g(i)",
+        "INSERT INTO dim SELECT i, 'c' || (i % 5) FROM generate_series(0, 999) AS g(i)",
+    ] {
+        run(session, sql).await.unwrap();
+    }
+}
+
+/// The lines of a plan that begin a fragment.
+fn fragments(plan: &[String]) -> Vec<&str> {
+    plan.iter()
+        .map(|line| line.trim())
+        .filter(|line| line.starts_with("FragmentExec"))
+        .collect()
+}
+
+#[test]
+fn what_fragments_can_do_is_in_the_fragments() {
+    block_on(async {
+        let session = database().session();
+        star(&session).await;
+        let plan = lines(&session, "EXPLAIN SELECT t, sum(v * 2), avg(v), count(*) FILTER (WHERE v > 5) FROM fact WHERE k BETWEEN 3 AND 9 AND t LIKE 't%' GROUP BY t").await;
+        assert_eq!(
+            fragments(&plan),
+            [
+                "FragmentExec: table=fact, filter=[k >= 3 AND k <= 9 AND t LIKE 't%'], groups=[t], \
+              aggregates=[sum((CAST(v AS BIGINT) * 2)), count(v), sum(CAST(v AS DOUBLE)), count(*) FILTER (v > 5)], push"
+            ],
+            "{plan:#?}"
+        );
+        assert!(
+            !plan
+                .iter()
+                .any(|line| line.contains("mode=Partial") || line.contains("FilterExec")),
+            "{plan:#?}"
+        );
+
+        let plan = lines(
+            &session,
+            "EXPLAIN SELECT sum(v) FROM fact JOIN dim ON fact.k = dim.k WHERE color = 'c1'",
+        )
+        .await;
+        assert_eq!(
+            fragments(&plan),
+            [
+                "FragmentExec: table=dim, columns=[k], filter=[color = 'c1'], push",
+                "FragmentExec: table=fact, columns=[k, v], probes=dynamic(k), push"
+            ],
+            "{plan:#?}"
+        );
+        assert!(
+            plan.iter().any(|line| line.contains("mode=CollectLeft")),
+            "{plan:#?}"
+        );
+        assert!(
+            !plan.iter().any(|line| line.contains("RepartitionExec")),
+            "{plan:#?}"
+        );
+
+        let plan = lines(
+            &session,
+            "EXPLAIN SELECT v + 1 AS w FROM fact WHERE length(t) > 1 LIMIT 3",
+        )
+        .await;
+        assert_eq!(
+            fragments(&plan),
+            ["FragmentExec: table=fact, columns=[v, t], push"],
+            "{plan:#?}"
+        );
+        let plan = lines(&session, "EXPLAIN SELECT v FROM fact WHERE v > 7 LIMIT 3").await;
+        assert_eq!(
+            fragments(&plan),
+            ["FragmentExec: table=fact, columns=[v], filter=[v > 7], limit=3, push"],
+            "{plan:#?}"
+        );
+        let plan = lines(&session, "EXPLAIN SELECT count(*) FROM fact").await;
+        assert_eq!(
+            fragments(&plan),
+            [""; 0],
+            "the number of rows is known: {plan:#?}"
+        );
+    });
+}
+
+#[test]
+fn the_keys_of_a_join_keep_rows_from_being_sent() {
+    block_on(async {
+        let session = database().session();
+        star(&session).await;
+        for (condition, passing) in [
+            ("color = 'c1'", 40_000),
+            ("dim.k < 10", 2_000),
+            ("color <> 'c1' AND dim.k % 2 = 0", 80_000),
+        ] {
+            let sql = format!(
+                "EXPLAIN ANALYZE SELECT sum(v) FROM fact JOIN dim ON fact.k = dim.k WHERE {condition}"
+            );
+            let plan = lines(&session, &sql).await;
+            let at = plan
+                .iter()
+                .position(|line| line.contains("table=fact"))
+                .unwrap();
+            let workers = plan[at + 1..]
+                .iter()
+                .take_while(|line| line.contains("AEU "));
+            let sent = workers.map(|line| {
+                let number = line
+                    .split("rows_sent=")
+                    .nth(1)
+                    .unwrap()
+                    .split(',')
+                    .next()
+                    .unwrap();
+                number.parse::<u64>().unwrap()
+            });
+            assert_eq!(sent.sum::<u64>(), passing, "{plan:#?}");
+        }
+    });
+}
+
+#[test]
+fn files_are_tables() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        std::fs::write(path("a.csv"), "id,name\n1,one\n2,two\n").unwrap();
+        let columns: [(&str, ArrayRef); 2] = [
+            ("id", Arc::new(Int64Array::from_iter_values(0..1000))),
+            (
+                "name",
+                Arc::new(StringArray::from_iter_values(
+                    (0..1000).map(|i| format!("n{}", i % 7)),
+                )),
+            ),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let file = std::fs::File::create(path("b.parquet")).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        std::fs::write(path("bad.parquet"), "no parquet").unwrap();
+
+        let session = database().session();
+        let csv = lines(
+            &session,
+            &format!("SELECT id, name FROM '{}' ORDER BY id DESC", path("a.csv")),
+        )
+        .await;
+        assert_eq!(csv, ["2 two", "1 one"]);
+        run(
+            &session,
+            &format!("CREATE TABLE b AS SELECT * FROM '{}'", path("b.parquet")),
+        )
+        .await
+        .unwrap();
+        assert_eq!(
+            lines(
+                &session,
+                "SELECT count(*), min(id), max(name) FROM b WHERE name > 'n2'"
+            )
+            .await,
+            ["571 3 n6"]
+        );
+        let joined = format!(
+            "SELECT count(*) FROM b JOIN '{}' a ON a.id = b.id",
+            path("a.csv")
+        );
+        assert_eq!(lines(&session, &joined).await, ["2"]);
+
+        for name in ["missing.parquet", "bad.parquet", "missing.csv"] {
+            let sql = format!("SELECT * FROM '{}'", path(name));
+            let error = run(&session, &sql).await.unwrap_err();
+            assert!(
+                matches!(error.kind(), SqlErrorKind::File { path, .. } if path.ends_with(name)),
+                "{error}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_dropped_query_ends_at_once_and_harms_nobody() {
+    block_on(async {
+        let database = database();
+        let session = database.session();
+        star(&session).await;
+        let endless = "SELECT sum(a.v) FROM fact a, fact b, fact c WHERE a.v < b.v + c.v";
+        let began = Instant::now();
+        let waited = tokio::time::timeout(Duration::from_millis(200), run(&session, endless)).await;
+        assert!(waited.is_err());
+        let Outcome::Rows(mut rows) = session
+            .execute("SELECT a.v FROM fact a, fact b")
+            .await
+            .unwrap()
+        else {
+            panic!("a query yields rows");
+        };
+        assert!(rows.next().await.unwrap().unwrap().num_rows() > 0);
+        drop(rows);
+        assert_eq!(
+            lines(&session, "SELECT count(v) FROM fact WHERE v > 100").await,
+            ["199900"]
+        );
+        assert!(began.elapsed() < Duration::from_secs(10));
+        let refused = run(
+            &session,
+            "INSERT INTO fact SELECT a.k, a.v, b.t FROM fact a, fact b",
+        );
+        assert!(
+            tokio::time::timeout(Duration::from_millis(300), refused)
+                .await
+                .is_err()
+        );
+        assert_eq!(
+            lines(&session, "SELECT count(*) FROM fact").await,
+            ["200000"]
+        );
+    });
+}
+
+#[test]
+fn errors_know_their_place_and_kind() {
+    block_on(async {
+        let session = database().session();
+        run(&session, "CREATE TABLE t (a INTEGER)").await.unwrap();
+        run(&session, "INSERT INTO t VALUES (1)").await.unwrap();
+        let script = "SELECT 1;\n  SELECT\n    b FROM t;\nSELECT 2 FROM";
+        let statements = Session::split(script).unwrap();
+        let error = session.execute(&statements[1]).await.unwrap_err();
+        let position = error.position().unwrap();
+        assert_eq!((position.line, position.column), (3, 5), "{error}");
+        assert!(
+            matches!(error.kind(), SqlErrorKind::Invalid(_)),
+            "{error:?}"
+        );
+        let error = session.execute(&statements[2]).await.unwrap_err();
+        assert!(matches!(error.kind(), SqlErrorKind::Syntax(_)), "{error:?}");
+        let error = run(&session, "SELECT sum(a * 9223372036854775807 * 2) FROM t")
+            .await
+            .unwrap_err();
+        let overflow = eris_fragment::FragmentError::Overflow {
+            what: String::new(),
+        };
+        let SqlErrorKind::Fragment(inner) = error.kind() else {
+            panic!("{error:?}")
+        };
+        assert_eq!(
+            std::mem::discriminant(inner),
+            std::mem::discriminant(&overflow),
+            "{error}"
+        );
+        let error = run(&session, "DELETE FROM t").await.unwrap_err();
+        assert!(
+            matches!(error.kind(), SqlErrorKind::NotSupported(_)),
+            "{error:?}"
+        );
+    });
+}
+
+#[test]
+fn a_statement_reads_one_snapshot() {
+    block_on(async {
+        let database = database();
+        let session = database.session();
+        run(&session, "CREATE TABLE t (a BIGINT)").await.unwrap();
+        let writer = database.session();
+        let writing = async {
+            for _ in 0..30 {
+                run(
+                    &writer,
+                    "INSERT INTO t SELECT i FROM generate_series(1, 1000) AS g(i)",
+                )
+                .await
+                .unwrap();
+            }
+        };
+        let reading = async {
+            for _ in 0..60 {
+                let sql = "SELECT (SELECT count(*) FROM t), (SELECT count(a) FROM t WHERE a > 0), (SELECT count(*) FROM t x JOIN (SELECT DISTINCT a FROM t) y ON x.a = y.a)";
+                let line = lines(&session, sql).await.remove(0);
+                let counts: Vec<u64> = line
+                    .split(' ')
+                    .map(|count| count.parse().unwrap())
+                    .collect();
+                assert!(
+                    counts
+                        .iter()
+                        .all(|count| *count == counts[0] && count % 1000 == 0),
+                    "{line}"
+                );
+            }
+        };
+        tokio::join!(writing, reading);
+        assert_eq!(lines(&session, "SELECT count(*) FROM t").await, ["30000"]);
+    });
+}
+
+/// Prints what a short query costs, and what planning alone does.
+#[test]
+#[ignore = "a measurement"]
+fn planning_cost() {
+    block_on(async {
+        let session = database().session();
+        star(&session).await;
+        for sql in [
+            "SELECT count(*) FROM fact WHERE k BETWEEN 1 AND 2",
+            "EXPLAIN SELECT count(*) FROM fact WHERE k BETWEEN 1 AND 2",
+            "EXPLAIN SELECT sum(v), color FROM fact, dim WHERE fact.k = dim.k AND color = 'c1' GROUP BY color",
+            "SELECT 1",
+        ] {
+            let mut times = Vec::new();
+            for _ in 0..300 {
+                let began = Instant::now();
+                lines(&session, sql).await;
+                times.push(began.elapsed());
+            }
+            times.sort();
+            println!("{:?} median, {:?} best: {sql}", times[150], times[0]);
+        }
+    });
+}
