@@ -68,8 +68,11 @@ test-shell: build ## the interactive prompt, on a pseudo-terminal
 
 .PHONY: test-loom
 test-loom: cargo ## every interleaving of the latch-free protocols, within loom's bounds
-	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-loom RUSTFLAGS="--cfg loom" \
-	  cargo test --release $(LOOM_CRATES:%=-p eris-%) --lib -- loom
+	@for crate in $(LOOM_CRATES); do \
+	  CARGO_TARGET_DIR=$(ERIS_CACHE)/target-loom RUSTFLAGS="--cfg loom" \
+	    cargo test --release -p eris-$$crate --lib model | tee $(ERIS_CACHE)/loom.log; \
+	  grep -qE ' [1-9][0-9]* passed' $(ERIS_CACHE)/loom.log || { echo "eris-$$crate has no model"; exit 1; }; \
+	done
 
 .PHONY: test-oracle
 test-oracle: build ## the same data and queries in DuckDB, results compared

@@ -30,7 +30,7 @@ pub fn run(
     limit: f64,
     report: &mut Report,
 ) -> Result<(), ScanError> {
-    let place = topology.aeus()[0].clone();
+    let place = topology.aeus()[0];
     let node = memory.node(place.node);
     let measure = || {
         if let Some(cpu) = place.cpu {

@@ -88,7 +88,7 @@ fn measure_width(
     let threads = std::thread::scope(|scope| {
         let threads: Vec<_> = aeus
             .iter()
-            .map(|place| scope.spawn(|| scan(place.clone())))
+            .map(|place| scope.spawn(|| scan(*place)))
             .collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
             thread
@@ -172,10 +172,10 @@ mod tests {
         let memory = Memory::new(&topology, HugePages::Never, Some(64 << 20)).unwrap();
         let place = AeuPlace {
             cpu: None,
-            ..topology.aeus()[0].clone()
+            ..topology.aeus()[0]
         };
         for width in WIDTHS {
-            let buffer = prepare(&memory, place.clone(), width, 2).unwrap();
+            let buffer = prepare(&memory, place, width, 2).unwrap();
             let mut random = Random(u64::from(width));
             let values: Vec<u64> = (0..VECTORS * VECTOR)
                 .map(|_| random.of_width(width))
