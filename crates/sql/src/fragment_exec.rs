@@ -1,17 +1,18 @@
 //! The leaf of a physical plan that is not executed here but by the engine: one fragment over one table.
 
+mod display;
+mod lane;
+
 use crate::dynamic_filter;
 use crate::run::Run;
 use crate::scan::Scan;
-use crate::translate::{Named, Scope};
-use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use crate::translate::Scope;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::config::ConfigOptions;
-use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion::physical_expr::{
     EquivalenceProperties, Partitioning, PhysicalExpr, split_conjunction,
@@ -22,22 +23,14 @@ use datafusion::physical_plan::execution_plan::{
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
-use datafusion::physical_plan::metrics::{
-    BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, RecordOutput,
-};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use eris_fragment::{
-    Aggregate, AggregateFunction, Execution, Expr, Fragment, FragmentError, FragmentReport,
-    FragmentStream, Output, Probe,
-};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
+use eris_fragment::{Execution, Expr, Fragment, FragmentError, FragmentReport, Output, Probe};
 use eris_types::ColumnId;
-use futures::{Stream, StreamExt};
-use std::fmt;
-use std::pin::Pin;
+use lane::Lane;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 
 /// A fragment as a leaf. Its expressions name columns by their position in the table; the fragment itself, which reads
 /// only the columns it needs, is made when the first partition is polled, with the filters that are known by then.
@@ -440,175 +433,4 @@ impl ExecutionPlan for FragmentExec {
 /// Whether any part of a filter may still change.
 fn is_dynamic(filter: &Arc<dyn PhysicalExpr>) -> bool {
     filter.is::<DynamicFilterPhysicalExpr>() || filter.children().into_iter().any(is_dynamic)
-}
-
-/// One partition.
-struct Lane {
-    run: Arc<Run>,
-    lane: usize,
-    stream: Option<FragmentStream>,
-    /// Rows that may still pass, of a limit. The engine only promises to stop soon after it.
-    rest: Option<u64>,
-    metrics: BaselineMetrics,
-    plan: FragmentExec,
-}
-
-impl Stream for Lane {
-    type Item = Result<RecordBatch>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        let timer = this.metrics.elapsed_compute().clone();
-        let _timer = timer.timer();
-        let stream = match &mut this.stream {
-            Some(stream) => stream,
-            None => match this.run.take(this.lane, || this.plan.start()) {
-                Ok(stream) => this.stream.insert(stream),
-                Err(error) => {
-                    this.stream = Some(Box::pin(futures::stream::empty()));
-                    return Poll::Ready(Some(Err(external(error))));
-                }
-            },
-        };
-        let polled = match std::task::ready!(stream.poll_next_unpin(cx)) {
-            Some(Ok(batch)) => Some(restore(&this.plan.schema, cut(batch, &mut this.rest))),
-            Some(Err(error)) => Some(Err(external(error))),
-            None => None,
-        };
-        if this.rest == Some(0) {
-            this.stream = Some(Box::pin(futures::stream::empty()));
-        }
-        Poll::Ready(polled.map(|batch| batch.record_output(&this.metrics)))
-    }
-}
-
-impl RecordBatchStream for Lane {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.plan.schema)
-    }
-}
-
-impl Drop for Lane {
-    fn drop(&mut self) {
-        if self.stream.is_none() {
-            self.run.abandon(self.lane);
-        }
-    }
-}
-
-/// A fragment's error, whole, on its way through DataFusion.
-fn external(error: FragmentError) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
-}
-
-/// The batch, or the part of it that a limit still lets pass.
-fn cut(batch: RecordBatch, rest: &mut Option<u64>) -> RecordBatch {
-    let Some(rest) = rest else { return batch };
-    let rows = (batch.num_rows() as u64).min(*rest);
-    *rest -= rows;
-    batch.slice(0, rows as usize)
-}
-
-/// The batch with the names and nullability that the plan has promised.
-fn restore(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let (_, mut columns, _) = batch.into_parts();
-    for (column, field) in columns.iter_mut().zip(schema.fields()) {
-        // Only counts differ: see `aggregate_rule`.
-        if column.data_type() != field.data_type() {
-            *column = cast(column, field.data_type())?;
-        }
-    }
-    Ok(RecordBatch::try_new_with_options(
-        Arc::clone(schema),
-        columns,
-        &options,
-    )?)
-}
-
-impl DisplayAs for FragmentExec {
-    fn fmt_as(&self, style: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let table = &self.scan.table;
-        let separator = if matches!(style, DisplayFormatType::TreeRender) {
-            "\n"
-        } else {
-            ", "
-        };
-        if !matches!(style, DisplayFormatType::TreeRender) {
-            f.write_str("FragmentExec: ")?;
-        }
-        write!(f, "table={}", table.name)?;
-        match &self.output {
-            Output::Rows { columns, limit } => {
-                write!(f, "{separator}columns=[{}]", list(columns, &table.schema))?;
-                self.fmt_filters(separator, f)?;
-                if let Some(limit) = limit {
-                    write!(f, "{separator}limit={limit}")?;
-                }
-            }
-            Output::Groups { keys, aggregates } => {
-                self.fmt_filters(separator, f)?;
-                write!(f, "{separator}groups=[{}]", list(keys, &table.schema))?;
-                let aggregates: Vec<_> = aggregates
-                    .iter()
-                    .map(|aggregate| describe(aggregate, &table.schema))
-                    .collect();
-                write!(f, "{separator}aggregates=[{}]", aggregates.join(", "))?;
-            }
-        }
-        write!(f, "{separator}push")
-    }
-}
-
-impl FragmentExec {
-    fn fmt_filters(&self, separator: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let schema = &self.scan.table.schema;
-        if !self.filter.is_empty() {
-            let conjuncts: Vec<_> = self
-                .filter
-                .iter()
-                .map(|expr| Named { expr, schema }.to_string())
-                .collect();
-            write!(f, "{separator}filter=[{}]", conjuncts.join(" AND "))?;
-        }
-        if !self.dynamic.is_empty() {
-            let mut columns = Vec::new();
-            for filter in &self.dynamic {
-                for column in filter.children() {
-                    let name = column.to_string();
-                    let name = name.split('@').next().unwrap_or_default().to_owned();
-                    if !columns.contains(&name) {
-                        columns.push(name);
-                    }
-                }
-            }
-            write!(f, "{separator}probes=dynamic({})", columns.join(", "))?;
-        }
-        Ok(())
-    }
-}
-
-fn list(exprs: &[Expr], schema: &Schema) -> String {
-    exprs
-        .iter()
-        .map(|expr| Named { expr, schema }.to_string())
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
-fn describe(aggregate: &Aggregate, schema: &Schema) -> String {
-    let name = match aggregate.function {
-        AggregateFunction::Sum => "sum",
-        AggregateFunction::Count => "count",
-        AggregateFunction::Min => "min",
-        AggregateFunction::Max => "max",
-    };
-    let argument = match &aggregate.input {
-        Some(expr) => Named { expr, schema }.to_string(),
-        None => "*".to_owned(),
-    };
-    match &aggregate.filter {
-        Some(expr) => format!("{name}({argument}) FILTER ({})", Named { expr, schema }),
-        None => format!("{name}({argument})"),
-    }
 }

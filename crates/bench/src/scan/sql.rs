@@ -13,7 +13,7 @@ use serde_json::json;
 use std::time::Instant;
 
 /// Widths of the table's columns; their values are BIGINT and never negative.
-const WIDTHS: [u8; 6] = [4, 8, 12, 16, 32, 48];
+const WIDTHS: [u8; 7] = [4, 8, 12, 16, 32, 48, 63];
 
 /// Numbers from 0 that four hexadecimal digits make; as many blocks of as many rows are the largest table.
 const NUMBERS: u64 = 65_536;
@@ -26,7 +26,7 @@ fn value(i: i64, width: u8) -> i64 {
 }
 
 fn mask(width: u8) -> i64 {
-    (1 << width) - 1
+    i64::MAX >> (63 - width)
 }
 
 /// Adds one row per width and predicate; `limit` in bytes per second.

@@ -17,6 +17,7 @@ use eris_ssb::{Compression, Generator, Progress, Table, write_parquet};
 use indicatif::ProgressBar;
 use parquet::arrow::ArrowWriter;
 use std::fs::File;
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -183,7 +184,13 @@ impl Converted {
                 path: text.clone(),
                 source,
             })?;
+            // The reader counts lines from 0 without a header and from 1 with one: it gets one, so that its errors name
+            // the lines as editors do.
+            let columns = FileFormat::Tbl.file_schema(table).fields().len();
+            let header = format!("{}\n", "|".repeat(columns - 1));
+            let file = Cursor::new(header).chain(file);
             let reader = ReaderBuilder::new(FileFormat::Tbl.file_schema(table))
+                .with_header(true)
                 .with_delimiter(TBL_SEPARATOR)
                 // A byte that UTF-8 does not have: nothing is quoted.
                 .with_quote(0xff)

@@ -1,0 +1,99 @@
+//! One partition of a fragment while it runs: DataFusion polls, the engine answers.
+
+use super::FragmentExec;
+use crate::run::Run;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::RecordBatchStream;
+use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
+use eris_fragment::{FragmentError, FragmentStream};
+use futures::{Stream, StreamExt};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// One partition.
+pub(super) struct Lane {
+    pub run: Arc<Run>,
+    pub lane: usize,
+    pub stream: Option<FragmentStream>,
+    /// Rows that may still pass, of a limit. The engine only promises to stop soon after it.
+    pub rest: Option<u64>,
+    pub metrics: BaselineMetrics,
+    pub plan: FragmentExec,
+}
+
+impl Stream for Lane {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        let timer = this.metrics.elapsed_compute().clone();
+        let _timer = timer.timer();
+        let stream = match &mut this.stream {
+            Some(stream) => stream,
+            None => match this.run.take(this.lane, || this.plan.start()) {
+                Ok(stream) => this.stream.insert(stream),
+                Err(error) => {
+                    this.stream = Some(Box::pin(futures::stream::empty()));
+                    return Poll::Ready(Some(Err(external(error))));
+                }
+            },
+        };
+        let polled = match std::task::ready!(stream.poll_next_unpin(cx)) {
+            Some(Ok(batch)) => Some(restore(&this.plan.schema, cut(batch, &mut this.rest))),
+            Some(Err(error)) => Some(Err(external(error))),
+            None => None,
+        };
+        if this.rest == Some(0) {
+            this.stream = Some(Box::pin(futures::stream::empty()));
+        }
+        Poll::Ready(polled.map(|batch| batch.record_output(&this.metrics)))
+    }
+}
+
+impl RecordBatchStream for Lane {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.plan.schema)
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if self.stream.is_none() {
+            self.run.abandon(self.lane);
+        }
+    }
+}
+
+/// A fragment's error, whole, on its way through DataFusion.
+fn external(error: FragmentError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// The batch, or the part of it that a limit still lets pass.
+fn cut(batch: RecordBatch, rest: &mut Option<u64>) -> RecordBatch {
+    let Some(rest) = rest else { return batch };
+    let rows = (batch.num_rows() as u64).min(*rest);
+    *rest -= rows;
+    batch.slice(0, rows as usize)
+}
+
+/// The batch with the names and nullability that the plan has promised.
+fn restore(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let (_, mut columns, _) = batch.into_parts();
+    for (column, field) in columns.iter_mut().zip(schema.fields()) {
+        // Only counts differ: see `aggregate_rule`.
+        if column.data_type() != field.data_type() {
+            *column = cast(column, field.data_type())?;
+        }
+    }
+    Ok(RecordBatch::try_new_with_options(
+        Arc::clone(schema),
+        columns,
+        &options,
+    )?)
+}
