@@ -20,7 +20,7 @@ const SLICES: usize = 16;
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Something was executed: step again.
+    /// Something was executed, or can be now: step again. An AEU that sleeps instead is not woken for it.
     Worked,
     /// Nothing to do.
     Idle,
@@ -82,11 +82,26 @@ impl<H: Handler> Aeu<H> {
         worked |= self.run_tasks(lowest, slices);
         worked |= !worked && self.run_idle_hook();
         let flushed = self.port.split().0.flush_some(targets);
+        worked |= self.has_become_ready(lowest);
         match (worked, flushed) {
             (true, _) => Step::Worked,
             (false, FlushState::Empty) => Step::Idle,
             (false, FlushState::Held) => Step::Held,
         }
+    }
+
+    /// Whether this step, in which work below `lowest` was put off, leaves work that the next one would do. The target whose
+    /// room the flush found has rung already, perhaps before this AEU announced its sleep, and will not ring again.
+    fn has_become_ready(&mut self, lowest: Rank) -> bool {
+        let next = self.port.split().0.congested().unwrap_or(Rank::Client);
+        // Commands were put off, and senders told to wait at the door, exactly below `lowest`. Tasks may also be left over
+        // from the bound on slices, or come from the idle hook.
+        next < lowest || self.own.tasks.has_queued(next)
+    }
+
+    /// Whether another step is due after this one, instead of sleep: it worked, or something arrives.
+    pub(crate) fn is_restless(&self, step: Step) -> bool {
+        step == Step::Worked || !self.port.is_empty()
     }
 
     /// Executes one command as if it had just arrived, and flushes what it caused: for a client that holds the AEU in

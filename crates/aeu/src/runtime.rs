@@ -195,10 +195,11 @@ impl<H: Handler> Drop for Visit<'_, H> {
         token.doze_held();
         // SAFETY: this thread owns the token, and the AEU is borrowed by nobody else.
         let aeu = unsafe { &mut *self.0.aeu.get() };
-        let quiet = aeu
-            .as_mut()
-            .is_none_or(|aeu| aeu.step() != Step::Worked && aeu.port().is_empty());
-        if !(quiet && token.settle()) {
+        let restless = aeu.as_mut().is_some_and(|aeu| {
+            let step = aeu.step();
+            aeu.is_restless(step)
+        });
+        if restless || !token.settle() {
             token.hand_over();
         }
     }
@@ -251,8 +252,8 @@ impl<H: Handler> Worker<H> {
             let aeu = unsafe { &mut *cell.aeu.get() }
                 .as_mut()
                 .expect("made before, taken after the join");
-            let worked = aeu.step() == Step::Worked;
-            if worked {
+            let step = aeu.step();
+            if step == Step::Worked {
                 counters.steps_busy.increment();
                 counters
                     .busy_nanoseconds
@@ -260,7 +261,7 @@ impl<H: Handler> Worker<H> {
             } else {
                 counters.steps_idle.increment();
             }
-            worked || !aeu.port().is_empty()
+            aeu.is_restless(step)
         };
         while !stopping() {
             if step() {

@@ -64,8 +64,10 @@ impl Session {
         self.port.receive()
     }
 
-    /// Ready when [`Session::try_receive`] has something; otherwise the task is woken when that may have changed. What is
-    /// held by a flush is tried again on the way.
+    /// Ready when [`Session::try_receive`] has something; nothing is flushed then. Otherwise everything held is flushed as
+    /// far as there is room, and the task is woken when something has come, *or when there may be room for what is still
+    /// held*: the next poll flushes it. So a caller that polls whenever it is woken need not look after
+    /// [`FlushState::Held`] itself. It may be woken for nothing.
     pub fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.port.ready() {
             return Poll::Ready(());

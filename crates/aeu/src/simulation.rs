@@ -1,6 +1,6 @@
 //! Many AEUs and scripted sessions in one thread, under a seeded schedule.
 
-use crate::aeu::sweep;
+use crate::token::Token;
 use crate::{Aeu, AeuContext, Group, Handler, Panicked, Random, Slice};
 use eris_numa::Topology;
 use eris_route::{BufferSizes, Port, RouteError, Router};
@@ -44,14 +44,18 @@ pub struct Faults {
     pub few_slices: usize,
 }
 
-/// A deterministic run of AEUs and sessions. Equal seeds, handlers and scripts give equal runs; [`Simulation::trace`] tells
+/// A deterministic run of AEUs and sessions. Each AEU has a run token and goes to sleep by the protocol of [`crate::Runtime`]:
+/// once parked it is not stepped until it is rung. A lost wake-up therefore shows, either as a run that never ends or as an
+/// AEU that has work in the end and sleeps.
+///
+/// Equal seeds, handlers and scripts give equal runs; [`Simulation::trace`] tells
 /// whether two runs were equal. When a test panics inside a run, the seed is printed.
 pub struct Simulation<H: Handler> {
     seed: u64,
     random: Random,
     faults: Faults,
     router: Arc<Router>,
-    aeus: Vec<Aeu<Faulty<H>>>,
+    aeus: Vec<Sleeper<H>>,
     sessions: Vec<(Port, Box<dyn Script>)>,
     trace: u64,
 }
@@ -75,8 +79,13 @@ impl<H: Handler> Simulation<H> {
                 faults,
                 random: Random::new(random.bits()),
             };
-            let port = router.aeu_port(place.aeu);
-            Aeu::new(place, topology.clone(), telemetry.clone(), port, handler)
+            let (port, token) = (router.aeu_port(place.aeu), Arc::new(Token::new()));
+            port.set_bell(token.clone());
+            Sleeper {
+                aeu: Aeu::new(place, topology.clone(), telemetry.clone(), port, handler),
+                token,
+                phase: Phase::Busy,
+            }
         });
         let aeus = aeus.collect();
         Simulation {
@@ -97,43 +106,48 @@ impl<H: Handler> Simulation<H> {
         Ok(())
     }
 
-    /// Runs until every script is done and no AEU has anything left to do but to wait.
+    /// Runs until every script is done and every AEU sleeps.
     ///
     /// # Panics
-    /// After `limit` turns: something is stuck.
+    /// After `limit` turns: something is stuck. And if an AEU sleeps in the end although it has work to do.
     pub fn run(&mut self, limit: usize) {
         let _seed = PrintSeed(self.seed);
         for _ in 0..limit {
-            if !self.sessions.is_empty() || self.random.one_in(2) {
-                self.turn();
-            } else if !self.sweep() {
-                return;
+            if self.sessions.is_empty() && self.asleep() == self.aeus.len() {
+                return self.check_sleep();
             }
+            self.turn();
         }
         panic!(
-            "still busy after {limit} turns, with {} sessions",
-            self.sessions.len()
+            "still busy after {limit} turns, with {} sessions; {} of {} AEUs sleep",
+            self.sessions.len(),
+            self.asleep(),
+            self.aeus.len()
         );
     }
 
-    /// One choice of the schedule: an AEU that steps, or a session that has its turn.
+    /// How many AEUs wait to be rung.
+    fn asleep(&self) -> usize {
+        self.aeus.iter().filter(|aeu| aeu.sleeps()).count()
+    }
+
+    /// No AEU that sleeps would do anything if it were stepped.
+    fn check_sleep(&mut self) {
+        for Sleeper { aeu, .. } in &mut self.aeus {
+            let step = aeu.step();
+            assert!(
+                !aeu.is_restless(step),
+                "{} sleeps with work to do",
+                aeu.place().aeu
+            );
+        }
+    }
+
+    /// One choice of the schedule: an AEU whose thread goes on, or a session that has its turn.
     fn turn(&mut self) {
         let chosen = self.random.below(self.aeus.len() + self.sessions.len());
         let outcome = match chosen.checked_sub(self.aeus.len()) {
-            None => {
-                let slices = if self.random.one_in(self.faults.few_slices) {
-                    self.random.below(3)
-                } else {
-                    4
-                };
-                let partial = self.random.one_in(self.faults.partial_flushes);
-                let targets = if partial {
-                    self.random.below(3)
-                } else {
-                    usize::MAX
-                };
-                self.aeus[chosen].step_within(slices, targets) as u64
-            }
+            None => self.aeus[chosen].turn(self.faults, &mut self.random) as u64,
             Some(at) => {
                 let (port, script) = &mut self.sessions[at];
                 let turn = script.turn(port, &mut self.random);
@@ -146,11 +160,6 @@ impl<H: Handler> Simulation<H> {
         self.trace = (self.trace ^ (chosen as u64) << 8 ^ outcome).wrapping_mul(0x100_0000_01b3);
     }
 
-    /// Steps every AEU once; whether there is more to do.
-    fn sweep(&mut self) -> bool {
-        sweep(&mut self.aeus)
-    }
-
     /// The inboxes, for clients that open sessions of their own.
     pub fn router(&self) -> &Arc<Router> {
         &self.router
@@ -161,19 +170,96 @@ impl<H: Handler> Simulation<H> {
         self.trace
     }
 
-    /// The handlers, by AEU.
+    /// The handlers, by AEU. An AEU that sleeps looks at what was changed when it is next rung.
     pub fn handlers(&mut self) -> impl Iterator<Item = &mut H> {
-        self.aeus.iter_mut().map(|aeu| &mut aeu.handler_mut().inner)
+        (self.aeus.iter_mut()).map(|aeu| &mut aeu.aeu.handler_mut().inner)
     }
 
     /// The tasks of all AEUs, suspended ones included.
     pub fn tasks(&self) -> usize {
-        self.aeus.iter().map(|aeu| aeu.tasks()).sum()
+        self.aeus.iter().map(|aeu| aeu.aeu.tasks()).sum()
     }
 
     /// The counters of all AEUs.
     pub fn telemetry(&self) -> Option<&Telemetry> {
-        self.aeus.first().map(|aeu| aeu.telemetry())
+        self.aeus.first().map(|aeu| aeu.aeu.telemetry())
+    }
+}
+
+/// An AEU with its token, and how far its thread would be in the loop of the runtime. One turn is what happens between two
+/// looks at the token, so that a ring may come at each of them.
+struct Sleeper<H: Handler> {
+    aeu: Aeu<Faulty<H>>,
+    token: Arc<Token>,
+    phase: Phase,
+}
+
+/// ```text
+///  Busy ─► Spinning ─► Dozing ─► Looked ─► Parked
+///   ▲ ◄─────── work ──────┘         │        │
+///   └──────────────── ring ─────────┴────────┘
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The last step found work.
+    Busy,
+    /// It found none.
+    Spinning,
+    /// The sleep is announced.
+    Dozing,
+    /// The last step before it found nothing either.
+    Looked,
+    /// Not stepped until it is rung.
+    Parked,
+}
+
+impl<H: Handler> Sleeper<H> {
+    fn sleeps(&self) -> bool {
+        self.phase == Phase::Parked && !self.token.is_running()
+    }
+
+    fn turn(&mut self, faults: Faults, random: &mut Random) -> Phase {
+        self.phase = match self.phase {
+            Phase::Parked if !self.token.is_running() => Phase::Parked,
+            Phase::Spinning if random.one_in(2) => {
+                self.token.doze();
+                Phase::Dozing
+            }
+            Phase::Busy | Phase::Spinning | Phase::Parked => {
+                if self.step(faults, random) {
+                    Phase::Busy
+                } else {
+                    Phase::Spinning
+                }
+            }
+            // Whole, for a thread sleeps only after a step that has tried everything.
+            Phase::Dozing => {
+                if self.step(Faults::default(), random) {
+                    self.token.wake();
+                    Phase::Busy
+                } else {
+                    Phase::Looked
+                }
+            }
+            Phase::Looked => {
+                if self.token.lie_down() {
+                    Phase::Parked
+                } else {
+                    Phase::Busy
+                }
+            }
+        };
+        self.phase
+    }
+
+    /// Whether another step is due.
+    fn step(&mut self, faults: Faults, random: &mut Random) -> bool {
+        let few = random.one_in(faults.few_slices);
+        let slices = if few { random.below(3) } else { 4 };
+        let partial = random.one_in(faults.partial_flushes);
+        let targets = if partial { random.below(3) } else { usize::MAX };
+        let step = self.aeu.step_within(slices, targets);
+        self.aeu.is_restless(step)
     }
 }
 

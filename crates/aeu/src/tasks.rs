@@ -141,10 +141,20 @@ impl<T> Tasks<T> {
         }
     }
 
+    /// Whether a task of at least this rank is queued.
+    pub(crate) fn has_queued(&self, lowest: Rank) -> bool {
+        self.position(lowest).is_some()
+    }
+
+    /// Where in the queue the next task of at least this rank is.
+    fn position(&self, lowest: Rank) -> Option<usize> {
+        let runnable = |id: &TaskId| self.slots[id.slot as usize].rank >= lowest;
+        self.queue.iter().position(runnable)
+    }
+
     /// Takes the next queued task of at least this rank to run a slice of it.
     pub(crate) fn start(&mut self, lowest: Rank) -> Option<(TaskId, Rank, T)> {
-        let runnable = |&id: &TaskId| self.slots[id.slot as usize].rank >= lowest;
-        let at = self.queue.iter().position(runnable)?;
+        let at = self.position(lowest)?;
         let id = self.queue.remove(at)?;
         let slot = self.slot(id)?;
         slot.state = State::Running {

@@ -83,13 +83,23 @@ impl Token {
 
     /// Sleeps until the thread owns the token again. False if a ring came since [`Token::doze`], and there was no sleep.
     pub(crate) fn park(&self) -> bool {
-        if !self.replace(DOZING, PARKED) {
+        if !self.lie_down() {
             return false;
         }
-        while self.state.load(Ordering::Acquire) != RUNNING {
+        while !self.is_running() {
             park();
         }
         true
+    }
+
+    /// The first half of [`Token::park`]: from here on the thread does not own the token. False as there.
+    pub(crate) fn lie_down(&self) -> bool {
+        self.replace(DOZING, PARKED)
+    }
+
+    /// Whether the thread owns the token (again): the second half of [`Token::park`] waits for it.
+    pub(crate) fn is_running(&self) -> bool {
+        self.state.load(Ordering::Acquire) == RUNNING
     }
 
     // ---- a client ----

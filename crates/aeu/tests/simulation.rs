@@ -4,12 +4,15 @@
 mod common;
 
 use common::*;
-use eris_aeu::{Faults, Random, Simulation, Turn};
+use eris_aeu::{Faults, Random, Session, Simulation, Turn};
 use eris_numa::Topology;
 use eris_route::{BufferSizes, FlushState, Port};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
 
 const SIZES: BufferSizes = BufferSizes {
     outgoing: 24,
@@ -23,71 +26,106 @@ type Log = Rc<RefCell<Vec<(usize, u16, u64)>>>;
 
 /// A client that asks for `left` things, never with more than 8 open, and leaves when all are answered; or, if it is
 /// impatient, at any time.
-fn client(
+struct Client {
     number: usize,
-    mut left: u64,
+    left: u64,
     impatient: bool,
+    open: BTreeSet<u64>,
     log: Log,
-) -> impl FnMut(&mut Port, &mut Random) -> Turn {
-    let mut open = BTreeSet::new();
-    move |port, random| {
+}
+
+impl Client {
+    fn turn(&mut self, port: &mut Port, random: &mut Random) -> Turn {
         for (kind, callback, words) in answers(port) {
-            log.borrow_mut().push((number, kind, callback));
+            self.log.borrow_mut().push((self.number, kind, callback));
             assert!(words.len() <= 5);
             assert!(
-                open.remove(&callback),
-                "client {number}: {kind} {callback} is not open"
+                self.open.remove(&callback),
+                "client {}: {kind} {callback} is not open",
+                self.number
             );
         }
-        while left > 0 && open.len() < 8 && random.one_in(2) {
-            left -= 1;
-            let (to, callback) = ((left % AEUS as u64) as u16, left);
-            match random.below(6) {
-                0 => ask(port, to, 1, COUNT, callback, &[random.below(9) as u64]),
-                1 => ask(
-                    port,
-                    to,
-                    1,
-                    FORWARD,
-                    callback,
-                    &[random.below(AEUS as usize) as u64, 1, 2, 3],
-                ),
-                2 => ask(
-                    port,
-                    to,
-                    2,
-                    FLOOD,
-                    callback,
-                    &[random.below(AEUS as usize) as u64, 20, 0],
-                ),
-                3 => ask(port, to, 2, PANIC, callback, &[]),
-                _ => ask(port, to, random.below(3) as u32, NOTE, callback, &[0; 5]),
-            }
-            open.insert(callback);
+        while !self.must_wait() && random.one_in(2) {
+            self.left -= 1;
+            self.ask((self.left % AEUS as u64) as u16, self.left, port, random);
+            self.open.insert(self.left);
         }
         let flushed = if random.one_in(3) {
             port.split().0.flush_some(random.below(3))
         } else {
             port.flush()
         };
-        let finished = left == 0 && flushed == FlushState::Empty && open.is_empty();
-        if finished || impatient && random.one_in(200) {
+        let finished = self.left == 0 && flushed == FlushState::Empty && self.open.is_empty();
+        if finished || self.impatient && random.one_in(200) {
             Turn::Done
         } else {
             Turn::More
         }
     }
+
+    fn ask(&self, to: u16, callback: u64, port: &mut Port, random: &mut Random) {
+        let aeu = random.below(AEUS as usize) as u64;
+        match random.below(6) {
+            0 => ask(port, to, 1, COUNT, callback, &[random.below(9) as u64]),
+            1 => ask(port, to, 1, FORWARD, callback, &[aeu, 1, 2, 3]),
+            2 => ask(port, to, 2, FLOOD, callback, &[aeu, 20, 0]),
+            3 => ask(port, to, 2, PANIC, callback, &[]),
+            _ => ask(port, to, random.below(3) as u32, NOTE, callback, &[0; 5]),
+        }
+    }
+
+    /// Whether it can go on only after an answer.
+    fn must_wait(&self) -> bool {
+        self.left == 0 || self.open.len() == 8
+    }
 }
 
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A client that does nothing from the poll that found nothing until it is woken, whatever is still to be flushed.
+fn sleepy(mut client: Client, mut session: Session) -> impl FnMut(&mut Port, &mut Random) -> Turn {
+    let woken = Arc::new(Woken(AtomicBool::new(true)));
+    let waker = Waker::from(woken.clone());
+    move |_, random| {
+        if !woken.0.swap(false, Ordering::Relaxed) {
+            return Turn::More;
+        }
+        let turn = client.turn(session.port(), random);
+        let mut cx = Context::from_waker(&waker);
+        if !client.must_wait() || session.poll_ready(&mut cx).is_ready() {
+            waker.wake_by_ref();
+        }
+        turn
+    }
+}
+
+/// Every second client sleeps while it waits.
 fn run(seed: u64, faults: Faults) -> (u64, Vec<(usize, u16, u64)>) {
     let mut simulation = Simulation::new(seed, &Topology::fake(2, AEUS / 2), SIZES, faults, |_| {
         Numbers::default()
     });
     let log = Log::default();
     for number in 0..5 {
-        simulation
-            .session(client(number, 60, number >= 3, log.clone()))
-            .unwrap();
+        let mut client = Client {
+            number,
+            left: 60,
+            impatient: number >= 3,
+            open: BTreeSet::new(),
+            log: log.clone(),
+        };
+        if number % 2 == 0 {
+            let session = Session::new(simulation.router().session().unwrap());
+            simulation.session(sleepy(client, session)).unwrap();
+        } else {
+            let polling = move |port: &mut Port, random: &mut Random| client.turn(port, random);
+            simulation.session(polling).unwrap();
+        }
     }
     simulation.run(200_000);
     assert_eq!(simulation.tasks(), 0, "seed {seed}: a task was left behind");

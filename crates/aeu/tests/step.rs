@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use eris_aeu::{Aeu, Parcel, Step};
 use eris_numa::Topology;
-use eris_route::{BufferSizes, Port, Rank, Router};
+use eris_route::{BufferSizes, FlushState, Port, Rank, Router};
 use eris_telemetry::Telemetry;
 use std::sync::Arc;
 
@@ -221,6 +221,53 @@ fn low_ranks_are_put_off_while_replies_find_no_room() {
     done.retain(|&callback| callback != 99);
     assert_eq!(done, (1..40).collect::<Vec<_>>(), "all of them, in order");
     assert_eq!(aeus[0].step(), Step::Idle);
+}
+
+/// An AEU sleeps after a step that says nothing was done, and the target whose room ended the pressure rings but once.
+#[test]
+fn a_step_that_ends_the_pressure_asks_for_another() {
+    let (mut aeus, mut session) = aeus(2);
+    let zero = eris_route::Endpoint::aeu(aeus[0].place().aeu);
+    ask(&mut session, 0, 1, FLOOD, 0, &[1, 30]);
+    ask(&mut session, 0, 1, COUNT, 1, &[100]);
+    session.flush();
+    assert_eq!(aeus[0].step(), Step::Worked);
+    ask(&mut session, 0, 1, NOTE, 2, &[]);
+    session.flush();
+    assert_eq!(aeus[0].step(), Step::Held, "a task and a command put off");
+    ask(&mut session, 0, 1, NOTE, 3, &[]);
+    assert_eq!(session.flush(), FlushState::Held, "the door is closed");
+    assert_eq!(aeus[1].step(), Step::Worked);
+    assert_eq!(aeus[0].step(), Step::Worked, "room, and work for it");
+    while aeus[0].step() == Step::Worked {}
+    let done: Vec<_> = answers(&mut session)
+        .into_iter()
+        .map(|(_, callback, _)| callback)
+        .collect();
+    assert_eq!(done, [2, 1]);
+    assert_eq!(session.flush(), FlushState::Empty, "the door is open");
+    assert_eq!(session.pending(zero), 0);
+    aeus[0].step();
+    assert_eq!(answers(&mut session), [(DONE, 3, vec![])]);
+}
+
+#[test]
+fn a_task_queued_by_the_idle_hook_is_run() {
+    let (mut aeus, mut session) = aeus(1);
+    let asked = eris_aeu::Header {
+        kind: COUNT,
+        rank: Rank::Client,
+        object: eris_types::ObjectId(1),
+        sender: session.endpoint(),
+        callback: 7,
+    };
+    aeus[0].handler_mut().idle_spawns = Some(Task {
+        asked,
+        slices: 3,
+        panics: false,
+    });
+    while aeus[0].step() == Step::Worked {}
+    assert_eq!(answers(&mut session), [(DONE, 7, vec![])]);
 }
 
 #[test]

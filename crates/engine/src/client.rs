@@ -82,9 +82,8 @@ impl Client {
     /// Passes every command that has arrived to `take`. Without any it says so, and `cx` is woken when there is one.
     pub fn poll(&mut self, cx: &mut Context<'_>, mut take: impl FnMut(Command<'_>)) -> bool {
         let session = self.session();
-        if session.flush() == FlushState::Held {
-            cx.waker().wake_by_ref();
-        }
+        // What is held goes on when there is room: a pending session is woken then, too.
+        let _ = session.flush();
         if session.poll_ready(cx).is_pending() {
             return false;
         }

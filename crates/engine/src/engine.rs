@@ -115,15 +115,17 @@ impl Engine {
 
     /// Drops a data object. When this returns, its memory has been given back, but for chunks that running fragments hold.
     pub async fn drop(&self, id: ObjectId) -> Result<(), EngineError> {
-        let object = self.shared.object(id)?;
-        self.shared.objects.write().expect(UNPOISONED).remove(&id);
-        object.set_dropped();
+        // The session comes first: without one, nothing has happened.
         let mut client = self.shared.client()?;
+        let removed = self.shared.objects.write().expect(UNPOISONED).remove(&id);
+        removed.ok_or(EngineError::NoSuchObject(id))?.set_dropped();
         let aeus: Vec<AeuId> = self.shared.aeus().collect();
         let callback = self.shared.next_statement().0;
         for &aeu in &aeus {
             client.tell(aeu, DROP, id, callback, &[]);
         }
+        // From here on it takes effect, whether or not somebody waits for it.
+        client.flush_all();
         let mut open = aeus.len();
         poll_fn(|cx| {
             while open > 0 {

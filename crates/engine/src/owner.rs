@@ -1,6 +1,7 @@
 //! What an AEU does with the engine's commands: the handler. It alone reaches the partitions of its AEU.
 
 use crate::dictionaries::Numbering;
+use crate::error::EngineError;
 use crate::object::DataObject;
 use crate::partition::Partition;
 use crate::protocol::*;
@@ -41,6 +42,7 @@ pub(crate) struct Riding {
 pub(crate) struct Waiting {
     pub task: TaskId,
     pub answers_due: usize,
+    pub failure: Option<EngineError>,
 }
 
 /// Work that takes more than one slice.
@@ -90,8 +92,12 @@ impl Owner {
         let sender = command.header.sender;
         let stage: Stage = *owned(command);
         let task = cx.spawn(Task::Stage(Box::new(StageTask::new(stage, number, sender))));
-        let answers_due = 0;
-        self.stages.insert(number, Waiting { task, answers_due });
+        let waiting = Waiting {
+            task,
+            answers_due: 0,
+            failure: None,
+        };
+        self.stages.insert(number, waiting);
     }
 
     fn scan(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
@@ -104,6 +110,7 @@ impl Owner {
     }
 
     fn commit(&mut self, commit: &Commit, object: ObjectId) {
+        let _share = commit.share();
         if let Some(partition) = self.partitions.get_mut(&object) {
             let home = Home {
                 memory: &self.memory,
@@ -111,7 +118,6 @@ impl Owner {
             };
             partition.commit(commit.statement, commit.at, home);
         }
-        commit.done();
     }
 
     fn abort(&mut self, object: ObjectId, statement: StatementId) {
@@ -137,8 +143,13 @@ impl Owner {
         } = command.header;
         let request: Intern = *owned(command);
         let column = request.column;
-        let numbering = self.numberings.entry((object, column)).or_default();
-        let dictionary = numbering.intern(&request);
+        // A request that comes after DROP must not bring the numbering back; who asks will find the object dropped.
+        let dictionary = if request.object.is_dropped() {
+            Ok(None)
+        } else {
+            let numbering = self.numberings.entry((object, column)).or_default();
+            numbering.intern(&request, &self.budget)
+        };
         let reply = header(INTERNED, object, cx.endpoint(), callback);
         let answer = Parcel::owned(Interned { column, dictionary });
         cx.send(sender, reply, &[], Some(answer));
@@ -149,10 +160,27 @@ impl Owner {
             object, callback, ..
         } = command.header;
         let answer: Interned = *owned(command);
-        if let Some(partition) = self.partitions.get_mut(&object) {
-            partition.set_dictionary(answer.column, answer.dictionary);
+        match answer.dictionary {
+            Ok(dictionary) => {
+                if let Some(partition) = self.partitions.get_mut(&object) {
+                    partition.set_dictionary(answer.column, dictionary);
+                }
+            }
+            Err(error) => self.fail_stage(callback, error),
         }
-        if let Some(waiting) = self.stages.get_mut(&callback) {
+        self.answer_stage(callback, cx);
+    }
+
+    /// The rows that wait for codes will get none.
+    fn fail_stage(&mut self, number: u64, error: EngineError) {
+        if let Some(waiting) = self.stages.get_mut(&number) {
+            waiting.failure = Some(error);
+        }
+    }
+
+    /// One of the answers that rows wait for has come.
+    fn answer_stage(&mut self, number: u64, cx: &mut Context<'_>) {
+        if let Some(waiting) = self.stages.get_mut(&number) {
             waiting.answers_due -= 1;
             if waiting.answers_due == 0 {
                 cx.resume(waiting.task);
@@ -194,6 +222,19 @@ impl Handler for Owner {
                         cx.resume(riding.task);
                     }
                 }
+                PANICKED => {
+                    // Only a dictionary's owner sends this to an AEU.
+                    let message: String = *owned(command);
+                    let worker = "the owner of a dictionary".to_owned();
+                    let table = object.to_string();
+                    let error = EngineError::Panicked {
+                        worker,
+                        table,
+                        message,
+                    };
+                    self.fail_stage(run, error);
+                    self.answer_stage(run, cx);
+                }
                 other => unreachable!("no session and no AEU sends kind {other} to an AEU"),
             }
         }
@@ -223,8 +264,9 @@ impl Handler for Owner {
                 }
                 Task::Stage(mut stage) => stage.panicked(message, self, cx),
             },
-            Panicked::Group { headers, .. } => {
-                for header in headers {
+            Panicked::Group { kind, headers, .. } => {
+                let awaited = matches!(kind, STAGE | SCAN | DROP | INTERN);
+                for header in headers.filter(|_| awaited) {
                     let callback = header.callback;
                     let reply = self::header(PANICKED, header.object, cx.endpoint(), callback);
                     let message = Parcel::owned(message.to_owned());

@@ -3,17 +3,14 @@
 use crate::object::DataObject;
 use crate::statistics::Tally;
 use eris_column::{Dictionary, Home};
-use eris_store::{ChunkView, Encoder, Segment, StoreError};
+use eris_store::{ChunkView, Encoder, Segment};
 use eris_types::{AeuId, SegmentId, StatementId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A segment takes no more rows once it has so many sealed chunks (four million rows): what is moved or re-coded in one
-/// piece should take milliseconds.
+/// A segment takes no more rows once it has so many chunks (four million rows): what is moved or re-coded in one piece
+/// should take milliseconds.
 const SEGMENT_CHUNKS: usize = 64;
-
-/// A commit of at least so many rows to the append buffer is encoded at once; fewer are left for the next reader.
-const SETTLE_ROWS: u64 = 1024;
 
 /// Segment numbers, unique in the process. Only ever incremented.
 static NEXT_SEGMENT: AtomicU64 = AtomicU64::new(1);
@@ -53,7 +50,7 @@ impl Partition {
     }
 
     pub fn stage(&mut self, statement: StatementId, rows: Encoder) {
-        if (self.segments.last()).is_none_or(|last| last.sealed_chunks() >= SEGMENT_CHUNKS) {
+        if (self.segments.last()).is_none_or(|last| last.chunks() >= SEGMENT_CHUNKS) {
             let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
             self.segments.push(Segment::new(id));
         }
@@ -61,12 +58,13 @@ impl Partition {
         open.stage(statement, rows);
     }
 
+    /// Cannot fail: all that can was done when the rows were staged.
     pub fn commit(&mut self, statement: StatementId, at: Timestamp, home: Home<'_>) {
-        let segments = self.segments.iter_mut();
-        let rows: u64 = segments.map(|segment| segment.commit(statement, at)).sum();
-        if rows >= SETTLE_ROWS {
-            // Short of memory, the rows wait in the append buffer; a reader that needs them encoded will be told.
-            let _ = self.settle(home);
+        for segment in &mut self.segments {
+            if segment.commit(statement, at) > 0 && segment.is_unsettled() {
+                // Short of memory, the append buffer stays as it is; the next reader or writer tries again.
+                let _ = segment.settle(&self.dictionaries, home);
+            }
         }
         self.tell_planners();
     }
@@ -77,26 +75,20 @@ impl Partition {
         }
     }
 
-    fn settle(&mut self, home: Home<'_>) -> Result<(), StoreError> {
-        for segment in &mut self.segments {
-            segment.settle(&self.dictionaries, home)?;
-        }
-        Ok(())
-    }
-
     fn tell_planners(&mut self) {
         let columns = self.object.schema.fields().len();
         let statistics = self.tally.of(&self.segments, columns);
         self.object.set_partition_statistics(self.owner, statistics);
     }
 
-    /// All committed rows, frozen.
-    pub fn view(&mut self, home: Home<'_>) -> Result<Vec<ChunkView>, StoreError> {
+    /// All committed rows, frozen. Readers like few chunks, so the append buffer is settled first, if memory allows.
+    pub fn view(&mut self, home: Home<'_>) -> Vec<ChunkView> {
         let mut views = Vec::new();
         for segment in &mut self.segments {
-            views.extend(segment.view(&self.dictionaries, home)?);
+            let _ = segment.settle(&self.dictionaries, home);
+            views.extend(segment.view());
         }
-        Ok(views)
+        views
     }
 
     /// A fragment joins the pass; returns the chunk to begin with. Alone it begins at the front.

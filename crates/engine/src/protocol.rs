@@ -12,6 +12,7 @@
 //! Ranks only ascend on the way from a request to what it causes: STAGE is client work, SCAN, DROP and INTERN are scan
 //! work, answers are replies, everything that must never wait is control.
 
+use crate::error::EngineError;
 use crate::object::DataObject;
 use crate::sequencer::Sequencer;
 use arrow_array::RecordBatch;
@@ -37,7 +38,7 @@ pub(crate) const REFUSED: u16 = 33;
 pub(crate) const DROPPED: u16 = 34;
 pub(crate) const BATCH: u16 = 35;
 pub(crate) const END: u16 = 36;
-/// The owner panicked over a group of commands; each of them is answered with this.
+/// The owner panicked over a group of commands; those of them that await an answer get this.
 pub(crate) const PANICKED: u16 = 37;
 
 /// A header of the rank that belongs to its kind.
@@ -84,10 +85,19 @@ pub(crate) struct Commit {
 }
 
 impl Commit {
-    /// One owner is done.
-    pub fn done(&self) {
-        if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.sequencer.finish(self.at);
+    /// One owner's share: done when it is dropped, come what may, for a timestamp that is never finished stops all others.
+    pub fn share(&self) -> CommitShare<'_> {
+        CommitShare(self)
+    }
+}
+
+/// See [`Commit::share`].
+pub(crate) struct CommitShare<'a>(&'a Commit);
+
+impl Drop for CommitShare<'_> {
+    fn drop(&mut self) {
+        if self.0.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.sequencer.finish(self.0.at);
         }
     }
 }
@@ -101,8 +111,8 @@ pub(crate) struct Intern {
     pub rows: usize,
 }
 
-/// INTERNED: the newest dictionary, or `None` if the column's text is stored as it is from now on.
+/// INTERNED: the newest dictionary, or `None` if the column's text is stored as it is from now on; or why there are no codes.
 pub(crate) struct Interned {
     pub column: usize,
-    pub dictionary: Option<Dictionary>,
+    pub dictionary: Result<Option<Dictionary>, EngineError>,
 }

@@ -115,9 +115,7 @@ impl ScanTask {
             return Err(FragmentError::NoSuchObject(object.id));
         }
         let (partition, home) = owner.partition(&object);
-        let views = (partition.view(home))
-            .map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
-        let ticket = Ticket::new(views, partition.board());
+        let ticket = Ticket::new(partition.view(home), partition.board());
         let willing = self.run.publish(self.share, ticket).collect();
         owner.call_for_help(&self.run, willing, cx);
         self.state = State::Claiming;
@@ -183,11 +181,10 @@ impl ScanTask {
 
     fn finish(&mut self, owner: &mut Owner) -> Result<Slice, FragmentError> {
         if let Some(partial) = self.partial.take() {
+            self.alight(owner);
             for batch in self.run.program.finish(partial)? {
                 self.emit(batch);
             }
-            self.reserved.clear();
-            self.alight(owner);
         }
         self.state = State::Draining;
         Ok(Slice::Again)

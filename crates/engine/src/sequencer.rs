@@ -50,7 +50,9 @@ impl Sequencer {
     /// Draws a timestamp, which must be finished by all means; `None` while too many are open.
     pub fn draw(&self) -> Option<Timestamp> {
         let drawn = self.next.fetch_update(SeqCst, SeqCst, |next| {
-            (next - self.visible.load(SeqCst) <= OPEN).then_some(next + 1)
+            // If others have drawn and finished since `next` was read, `visible` is beyond it, and the exchange fails.
+            let open = next.saturating_sub(self.visible.load(SeqCst));
+            (open <= OPEN).then_some(next + 1)
         });
         drawn.ok().map(Timestamp)
     }
@@ -80,13 +82,16 @@ impl Sequencer {
         });
     }
 
-    /// Whether `timestamp` is visible; if not, `waker` is woken once it is.
+    /// Whether `timestamp` is visible; if not, `waker` is woken once it is. One waits for a timestamp: who has drawn it.
     pub fn poll_visible(&self, timestamp: Timestamp, waker: &Waker) -> bool {
         if timestamp <= self.visible() {
             return true;
         }
         let mut waiting = self.waiting.lock().expect("nothing panics under this lock");
-        waiting.push((timestamp, waker.clone()));
+        match waiting.iter_mut().find(|(waited, _)| *waited == timestamp) {
+            Some((_, known)) => known.clone_from(waker),
+            None => waiting.push((timestamp, waker.clone())),
+        }
         // It may have become visible before the waker was in the list.
         timestamp <= self.visible()
     }

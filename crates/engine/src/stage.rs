@@ -55,6 +55,13 @@ impl StageTask {
             let error = EngineError::NoSuchObject(self.object.id);
             return self.refuse(error, owner, cx);
         }
+        let failure = owner
+            .stages
+            .get_mut(&self.number)
+            .and_then(|waiting| waiting.failure.take());
+        if let Some(error) = failure {
+            return self.refuse(error, owner, cx);
+        }
         match self.advance(owner, cx) {
             Ok(slice) => slice,
             Err(error) => self.refuse(error, owner, cx),

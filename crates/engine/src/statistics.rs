@@ -22,8 +22,8 @@ pub struct ObjectStatistics {
 /// A column's values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnStatistics {
-    /// NULLs; `None` while part of the rows is not encoded yet.
-    pub nulls: Option<u64>,
+    /// NULLs.
+    pub nulls: u64,
     /// The least value, unless unknown, of text, or without any.
     pub min: Option<Scalar>,
     /// The greatest value, likewise.
@@ -40,8 +40,6 @@ pub(crate) struct PartitionStatistics {
     pub newest: Timestamp,
     /// Per column; empty while there are no rows.
     pub columns: Vec<ColumnSummary>,
-    /// Whether `columns` accounts for every row.
-    pub complete: bool,
 }
 
 /// NULLs and extremes of some column chunks.
@@ -93,7 +91,6 @@ impl Tally {
         }
         let mut all = PartitionStatistics {
             columns: self.sealed.clone(),
-            complete: true,
             ..PartitionStatistics::default()
         };
         for segment in segments {
@@ -101,9 +98,7 @@ impl Tally {
             all.rows += statistics.rows;
             all.bytes += statistics.bytes;
             all.newest = all.newest.max(statistics.newest);
-            let (chunks, complete) = segment.tail_chunks();
-            all.complete &= complete;
-            for chunk in chunks {
+            for chunk in segment.tail_chunks() {
                 for (summary, column) in all.columns.iter_mut().zip(chunk.columns()) {
                     summary.add(column);
                 }
@@ -121,12 +116,10 @@ pub(crate) fn merge(
 ) -> ObjectStatistics {
     let mut all = ObjectStatistics::default();
     let mut columns = vec![ColumnSummary::default(); schema.fields().len()];
-    let mut complete = true;
     for partition in partitions {
         all.rows += partition.rows;
         all.bytes += partition.bytes;
         all.newest = all.newest.max(partition.newest);
-        complete &= partition.complete || partition.rows == 0;
         for (summary, other) in columns.iter_mut().zip(&partition.columns) {
             summary.nulls += other.nulls;
             if let Some(range) = &other.range {
@@ -138,13 +131,13 @@ pub(crate) fn merge(
     all.columns = fields
         .zip(columns)
         .map(|((index, field), summary)| {
-            let range = summary.range.filter(|_| complete);
-            let (min, max) = match range.and_then(|range| extremes(field.data_type(), &range)) {
+            let extremes = (summary.range).and_then(|range| extremes(field.data_type(), &range));
+            let (min, max) = match extremes {
                 Some((min, max)) => (Some(min), Some(max)),
                 None => (None, None),
             };
             ColumnStatistics {
-                nulls: complete.then_some(summary.nulls),
+                nulls: summary.nulls,
                 min,
                 max,
                 distinct: distinct(index),

@@ -92,6 +92,9 @@ impl Writer {
         self.object
             .check(&batch, self.rows + 1)
             .inspect_err(|error| self.failure = Some(error.clone()))?;
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
         self.rows += batch.num_rows() as u64;
         for (target, part) in self.scatter.split(batch) {
             self.collect(target, part).await?;
@@ -111,6 +114,9 @@ impl Writer {
         }
         self.wait_until(|writer| writer.load.iter().all(|load| load.under_way == 0))
             .await?;
+        if self.object.is_dropped() {
+            return Err(EngineError::NoSuchObject(self.object.id));
+        }
         let owners: Vec<AeuId> = self.owners().collect();
         if !owners.is_empty() {
             self.commit_at(&owners).await;
@@ -194,6 +200,7 @@ impl Writer {
         };
         let callback = self.statement.id.0;
         (self.client).send(AeuId(aeu as u16), STAGE, self.object.id, callback, stage);
+        self.client.flush();
         Ok(())
     }
 
@@ -240,7 +247,8 @@ impl Writer {
                 return;
             }
             if let Some(aeu) = command.header.sender.as_aeu() {
-                load[aeu.index()].under_way -= 1;
+                let load = &mut load[aeu.index()];
+                load.under_way = load.under_way.saturating_sub(1);
             }
             let parcel = command.parcel;
             let error = match command.header.kind {

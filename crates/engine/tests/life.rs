@@ -230,3 +230,71 @@ fn an_overflow_fails_the_statement() {
         "{overflow:?}"
     );
 }
+
+#[test]
+fn no_rows_are_no_rows() {
+    on_all_topologies(|engine| {
+        for partitioning in [Partitioning::Size, Partitioning::Range(ColumnId(0))] {
+            let object = create(engine, partitioning);
+            assert_eq!(insert(engine, object, rows(0, 0)).unwrap(), 0);
+            assert_eq!(insert(engine, object, rows(0, 3)).unwrap(), 3);
+            assert_eq!(count_sum(engine, object).unwrap(), (3, 3));
+        }
+    });
+}
+
+/// What cannot be encoded is refused before it is committed, however few rows it is: nothing committed is unreadable.
+#[test]
+fn a_value_beyond_its_type_fails_its_statement_only() {
+    use arrow_array::{Decimal128Array, RecordBatch};
+    use arrow_schema::{DataType, Field, Schema};
+    let engine = engine(1, 2);
+    let schema = Schema::new(vec![Field::new("d", DataType::Decimal128(10, 2), true)]);
+    let schema = Arc::new(schema);
+    let object = engine
+        .create("t", schema.clone(), Partitioning::Size)
+        .unwrap();
+    let row = |value: i128| {
+        let array = Decimal128Array::from(vec![value]).with_precision_and_scale(10, 2);
+        RecordBatch::try_new(schema.clone(), vec![Arc::new(array.unwrap())]).unwrap()
+    };
+    insert(&engine, object, row(125)).unwrap();
+    let refused = insert(&engine, object, row(i128::MAX));
+    assert!(
+        matches!(refused, Err(EngineError::Store { .. })),
+        "{refused:?}"
+    );
+    let output = Output::Rows {
+        columns: vec![Expr::Column(0)],
+        limit: None,
+    };
+    let mut all = fragment(&engine, object, output);
+    all.columns.truncate(1);
+    let read = collect(&engine, all, 1).unwrap();
+    assert_eq!(read.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+}
+
+#[test]
+fn dropping_goes_on_when_nobody_waits_for_it() {
+    use std::future::Future;
+    use std::task::{Context, Waker};
+    let engine = engine(4, 2);
+    let object = create(&engine, Partitioning::Size);
+    insert(&engine, object, rows(0, 200_000)).unwrap();
+    {
+        let mut dropping = std::pin::pin!(engine.drop(object));
+        let _ = dropping
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+    }
+    let gone = || {
+        engine
+            .memory()
+            .usage()
+            .iter()
+            .all(|usage| usage.object != object)
+    };
+    while !gone() {
+        std::thread::yield_now();
+    }
+}

@@ -74,11 +74,18 @@ impl Catalog {
         Ok(tables.insert(table.name.clone(), table))
     }
 
-    pub fn remove(&self, name: &str) -> Option<Arc<Table>> {
-        self.tables
-            .write()
-            .expect("nothing panics under this lock")
-            .remove(name)
+    /// Removes the tables of these names, all of them or, if one does not exist, none. What is given back is what the
+    /// names led to at that moment; no other statement gets hold of it.
+    ///
+    /// # Errors
+    /// The position of the first name without a table, unless `if_exists`.
+    pub fn remove(&self, names: &[String], if_exists: bool) -> Result<Vec<Arc<Table>>, usize> {
+        let mut tables = self.tables.write().expect("nothing panics under this lock");
+        let missing = names.iter().position(|name| !tables.contains_key(name));
+        match missing.filter(|_| !if_exists) {
+            Some(missing) => Err(missing),
+            None => Ok(names.iter().filter_map(|name| tables.remove(name)).collect()),
+        }
     }
 
     /// The name of a table that looks like this one.
@@ -134,6 +141,41 @@ fn distance(a: &[char], b: &[char]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datafusion::arrow::datatypes::Schema;
+
+    fn table(name: &str, object: u64) -> Arc<Table> {
+        Arc::new(Table {
+            name: name.into(),
+            object: ObjectId(object),
+            schema: Arc::new(Schema::empty()),
+            names: DFSchema::empty(),
+            types: Vec::new(),
+            rules: Vec::new(),
+            partitioning: Partitioning::Size,
+        })
+    }
+
+    #[test]
+    fn removing_gives_back_what_the_name_led_to_at_that_moment() {
+        let catalog = Catalog::default();
+        catalog.insert(table("a", 1), false).unwrap();
+        let old = catalog.insert(table("a", 2), true).unwrap().unwrap();
+        assert_eq!(old.object, ObjectId(1));
+        let removed = catalog.remove(&["a".into(), "a".into()], false).unwrap();
+        let objects: Vec<_> = removed.iter().map(|table| table.object).collect();
+        assert_eq!(objects, [ObjectId(2)]);
+    }
+
+    #[test]
+    fn removing_removes_all_or_nothing() {
+        let catalog = Catalog::default();
+        catalog.insert(table("a", 1), false).unwrap();
+        let names = ["a".to_owned(), "b".to_owned()];
+        assert_eq!(catalog.remove(&names, false).unwrap_err(), 1);
+        assert!(catalog.get("a").is_some());
+        assert_eq!(catalog.remove(&names, true).unwrap().len(), 1);
+        assert!(catalog.get("a").is_none());
+    }
 
     #[test]
     fn a_slip_of_the_pen_is_recognised() {

@@ -163,7 +163,13 @@ impl Core {
     pub fn table(&self, name: &ObjectName, statement: &Statement) -> Result<Arc<Table>, SqlError> {
         let plain = table_name(name)?;
         let found = self.catalog.get(&plain);
-        found.ok_or_else(|| self.no_table(&plain, &plain, Some(name), statement))
+        found.ok_or_else(|| self.missing(name, statement))
+    }
+
+    /// The error of a name without a table.
+    pub fn missing(&self, name: &ObjectName, statement: &Statement) -> SqlError {
+        let plain = last_name(name).unwrap_or_default();
+        self.no_table(&plain, &plain, Some(name), statement)
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) async fn create(
             let rows = match write(core, &new.table, plan.run()?, targets).await {
                 Ok(rows) => rows,
                 Err(error) => {
-                    new.discard(core).await;
+                    new.discard().await;
                     return Err(error);
                 }
             };
@@ -83,16 +83,36 @@ pub(crate) async fn create(
     }
 }
 
-/// A data object that no name leads to yet. Dropped unpublished, for instance by a cancelled CREATE TABLE AS, it is
-/// removed from the engine.
+/// A table whose data object no name leads to yet. Dropped unpublished, for instance by a cancelled CREATE TABLE AS, it
+/// is removed from the engine.
 struct NewTable {
     table: Arc<Table>,
-    guard: Unpublished,
+    guard: Nameless,
 }
 
-struct Unpublished(Option<(eris_engine::Engine, ObjectId)>);
+/// A data object that no name leads to, not yet or no longer: removed from the engine when this is dropped.
+struct Nameless(Option<(eris_engine::Engine, ObjectId)>);
 
-impl Drop for Unpublished {
+impl Nameless {
+    fn new(core: &Core, object: ObjectId) -> Self {
+        Nameless(Some((core.engine.clone(), object)))
+    }
+
+    /// A name leads to it now.
+    fn keep(&mut self) {
+        self.0 = None;
+    }
+
+    /// Removes it, and waits until it is gone.
+    async fn remove(&mut self) -> Result<(), SqlError> {
+        match self.0.take() {
+            Some((engine, object)) => Ok(engine.drop(object).await?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Nameless {
     fn drop(&mut self) {
         // Dropping an object takes answers from all AEUs, so it is left to a task of its own.
         if let (Some((engine, object)), Ok(runtime)) =
@@ -122,7 +142,7 @@ impl NewTable {
         let object = core
             .engine
             .create(name, Arc::clone(&schema), partitioning)?;
-        let guard = Unpublished(Some((core.engine.clone(), object)));
+        let guard = Nameless::new(core, object);
         let table = Table {
             name: name.to_owned(),
             object,
@@ -142,11 +162,11 @@ impl NewTable {
     async fn publish(mut self, core: &Core, if_not_exists: bool) -> Result<(), SqlError> {
         match core.catalog.insert(Arc::clone(&self.table), false) {
             Ok(_) => {
-                self.guard.0 = None;
+                self.guard.keep();
                 Ok(())
             }
             Err(error) => {
-                self.discard(core).await;
+                self.discard().await;
                 if if_not_exists { Ok(()) } else { Err(error) }
             }
         }
@@ -156,24 +176,22 @@ impl NewTable {
     async fn replace(mut self, core: &Core, replace: bool) -> Result<(), SqlError> {
         match core.catalog.insert(Arc::clone(&self.table), replace) {
             Ok(old) => {
-                self.guard.0 = None;
+                self.guard.keep();
                 if let Some(old) = old {
-                    core.engine.drop(old.object).await?;
+                    Nameless::new(core, old.object).remove().await?;
                 }
                 Ok(())
             }
             Err(error) => {
-                self.discard(core).await;
+                self.discard().await;
                 Err(error)
             }
         }
     }
 
-    async fn discard(mut self, core: &Core) {
-        if let Some((_, object)) = self.guard.0.take() {
-            // It exists, for nobody else knows it.
-            let _ = core.engine.drop(object).await;
-        }
+    async fn discard(mut self) {
+        // It exists, for nobody else knows it.
+        let _ = self.guard.remove().await;
     }
 }
 
@@ -351,19 +369,17 @@ pub(crate) async fn drop(
     if *cascade {
         return Err(SqlError::not_supported("DROP TABLE … CASCADE"));
     }
-    // All or nothing: look first.
-    let mut tables = Vec::new();
-    for name in names {
-        match core.table(name, statement) {
-            Ok(table) => tables.push(table),
-            Err(_) if *if_exists => {}
-            Err(error) => return Err(error),
-        }
-    }
-    for table in tables {
-        if core.catalog.remove(&table.name).is_some() {
-            core.engine.drop(table.object).await?;
-        }
+    let plain = names.iter().map(table_name);
+    let plain = plain.collect::<Result<Vec<_>, _>>()?;
+    let removed = core.catalog.remove(&plain, *if_exists);
+    let removed = removed.map_err(|missing| core.missing(&names[missing], statement))?;
+    // Nobody else can drop them any more, so that has to happen even if this statement is cancelled in between.
+    let mut nameless: Vec<_> = removed
+        .iter()
+        .map(|table| Nameless::new(core, table.object))
+        .collect();
+    for object in &mut nameless {
+        object.remove().await?;
     }
     Ok(Begun::Done { tag: "DROP TABLE" })
 }

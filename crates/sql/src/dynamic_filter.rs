@@ -27,9 +27,11 @@ use eris_fragment::{Expr, KeySet, Probe, Type, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Keys that are asked for one by one, at most; a bitmap of 2 MiB.
-const ASKED: u64 = 16 << 20;
-/// Keys asked for at once.
+/// Keys that are asked for one by one, at most; a bitmap of 512 KiB.
+const ASKED: u64 = 4 << 20;
+/// Rows of the table that make it worth asking for one key.
+const ROWS_PER_KEY: u64 = 4;
+/// Keys asked for at once, within a millisecond or so; and so many are worth it for every table.
 const BATCH: i64 = 1 << 16;
 
 /// What a fragment can do of some filters. Columns are those of the table.
@@ -39,8 +41,8 @@ pub(crate) struct Harvest {
     pub probes: Vec<Probe>,
 }
 
-/// Reads filters as they are now.
-pub(crate) fn harvest(
+/// Reads filters as they are now. Gives way to other tasks between batches of keys.
+pub(crate) async fn harvest(
     filters: &[Arc<dyn PhysicalExpr>],
     scope: &Scope<'_>,
     statistics: &TableStatistics,
@@ -69,8 +71,10 @@ pub(crate) fn harvest(
         let known = statistics.range(column).unwrap_or((i64::MIN, i64::MAX));
         let range = ranges.get(&column).copied().unwrap_or((i64::MIN, i64::MAX));
         let range = (range.0.max(known.0), range.1.min(known.1));
-        let most = ASKED.min(statistics.rows().max(BATCH as u64));
-        if let Some(keys) = ask(&conjunct, scope.schema.field(position), range, most)? {
+        let worth = (statistics.rows() / ROWS_PER_KEY).max(BATCH as u64);
+        let most = ASKED.min(worth);
+        let field = scope.schema.field(position);
+        if let Some(keys) = ask(&conjunct, field, range, most).await? {
             harvest.probes.push(Probe { column, keys });
         }
     }
@@ -184,7 +188,7 @@ fn only_key(predicate: &Arc<dyn PhysicalExpr>, scope: &Scope<'_>) -> Option<(usi
 
 /// The keys of a range for which a predicate over one column is true; `None` if there are more than `most` to ask for,
 /// or if NULL passes as well.
-fn ask(
+async fn ask(
     predicate: &Arc<dyn PhysicalExpr>,
     field: &Field,
     (low, high): (i64, i64),
@@ -233,6 +237,8 @@ fn ask(
             return Ok(Some(KeySet::Bitmap { first: low, words }));
         }
         from = to + 1;
+        // A statement that has been cancelled ends here.
+        tokio::task::yield_now().await;
     }
 }
 
@@ -288,7 +294,8 @@ mod tests {
         let children = vec![key(), column_of("t", 1), column_of("d", 2)];
         let dynamic = DynamicFilterPhysicalExpr::new(children, lit(true));
         dynamic.update(filter).unwrap();
-        harvest(&[Arc::new(dynamic)], &scope, &statistics).unwrap()
+        let filters: [Arc<dyn PhysicalExpr>; 1] = [Arc::new(dynamic)];
+        futures::executor::block_on(harvest(&filters, &scope, &statistics)).unwrap()
     }
 
     fn column_of(name: &str, index: usize) -> Arc<dyn PhysicalExpr> {

@@ -140,14 +140,14 @@ impl FragmentExec {
     }
 
     /// The fragment, with the dynamic filters as they are now.
-    fn fragment(&self) -> Result<Fragment> {
+    async fn fragment(&self) -> Result<Fragment> {
         let inputs = self.inputs();
         let scope = Scope {
             schema: &self.schema,
             inputs: &inputs,
             types: &self.scan.table.types,
         };
-        let known = dynamic_filter::harvest(&self.dynamic, &scope, &self.scan.statistics)?;
+        let known = dynamic_filter::harvest(&self.dynamic, &scope, &self.scan.statistics).await?;
         let filter = self.filter.iter().cloned().chain(known.filter).collect();
         Ok(self.compact(filter, known.probes))
     }
@@ -190,12 +190,20 @@ impl FragmentExec {
         }
     }
 
-    fn start(&self) -> Result<Execution, FragmentError> {
-        let fragment = self
-            .fragment()
-            .map_err(|error| FragmentError::Evaluation(Arc::new(error)))?;
-        let lanes = self.properties.partitioning.partition_count();
-        self.scan.executor.execute(Arc::new(fragment), lanes)
+    /// Starts a run, which owns what this gives back.
+    fn start(
+        &self,
+    ) -> impl Future<Output = Result<Execution, FragmentError>> + Send + 'static + use<> {
+        let mut plan = self.clone();
+        // Or else the run would own itself.
+        plan.runs = Arc::default();
+        async move {
+            let fragment = plan.fragment().await;
+            let fragment =
+                fragment.map_err(|error| FragmentError::Evaluation(Arc::new(error)))?;
+            let lanes = plan.properties.partitioning.partition_count();
+            plan.scan.executor.execute(Arc::new(fragment), lanes)
+        }
     }
 
     /// The run to which this opening of a partition belongs.
@@ -306,6 +314,7 @@ impl ExecutionPlan for FragmentExec {
         Ok(Box::pin(Lane {
             run: self.open(partition),
             lane: partition,
+            starting: None,
             stream: None,
             rest: self.limit(),
             metrics: BaselineMetrics::new(&self.metrics, partition),

@@ -48,6 +48,7 @@ mod session;
 mod show;
 mod statement;
 mod statistics;
+mod sum;
 mod translate;
 mod types;
 mod yield_rule;

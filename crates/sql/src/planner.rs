@@ -4,11 +4,14 @@ use crate::aggregate_rule::PushAggregates;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::comparison_rule::CompareAsDouble;
 use crate::memory_pool::BudgetPool;
+use crate::sum::ExactSum;
 use crate::types::{Types, ZONE};
 use crate::yield_rule::YieldAfterJoins;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::AggregateUDF;
+use datafusion::logical_expr::registry::FunctionRegistry;
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -32,7 +35,7 @@ pub(crate) fn state(engine: &Engine) -> Result<SessionState, crate::SqlError> {
         .with_memory_pool(Arc::new(pool))
         .build_arc()
         .map_err(crate::SqlError::from_datafusion)?;
-    let state = SessionStateBuilder::new()
+    let mut state = SessionStateBuilder::new()
         .with_config(config(engine.topology().aeus().len().max(1)))
         .with_runtime_env(runtime)
         .with_default_features()
@@ -40,6 +43,9 @@ pub(crate) fn state(engine: &Engine) -> Result<SessionState, crate::SqlError> {
         .with_analyzer_rules(analyzer_rules())
         .with_physical_optimizer_rules(physical_rules())
         .build();
+    state
+        .register_udaf(Arc::new(AggregateUDF::from(ExactSum::default())))
+        .map_err(crate::SqlError::from_datafusion)?;
     Ok(state)
 }
 

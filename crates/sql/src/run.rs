@@ -1,20 +1,29 @@
 //! One run of a fragment whose lanes DataFusion reads as partitions.
 //!
 //! ```text
-//! waiting ── first poll of any lane ──► running: each lane takes its stream at its own first poll
-//!    │                            └───► failed:  each lane yields the error
-//!    └ a lane that is dropped before its first poll is abandoned: its stream is dropped as soon as there is one
+//! waiting ── first poll of any lane ──► starting ──┬──► running: each lane takes its stream
+//!    │                                     │       └──► failed:  each lane yields the error
+//!    └─────────────────────────────────────┴ a lane that is dropped here is abandoned: its stream is dropped as soon as
+//!                                            there is one
 //! ```
 //!
 //! Partitions are opened long before they are polled, and a hash join completes its filter in between: hence the
-//! first poll, not the opening, starts the work.
+//! first poll, not the opening, starts the work. Starting may take a while, for filters are evaluated; it is a future that
+//! all lanes which wait for it drive together, so it goes no further once they are dropped.
 
+use datafusion::error::DataFusionError;
 use eris_fragment::{Execution, FragmentError, FragmentReport, FragmentStream};
-use std::sync::{Arc, Mutex, MutexGuard};
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Report = Arc<dyn Fn() -> FragmentReport + Send + Sync>;
 
-/// The lanes of one execution. Shared by their streams; the mutex is taken once per lane.
+/// Completes when the run has been started or has failed.
+pub(crate) type Starting = Shared<BoxFuture<'static, ()>>;
+
+/// The lanes of one execution. Shared by their streams; the mutex is never held while anything else is called.
 pub(crate) struct Run {
     state: Mutex<State>,
 }
@@ -22,6 +31,10 @@ pub(crate) struct Run {
 enum State {
     Waiting {
         abandoned: Vec<bool>,
+    },
+    Starting {
+        abandoned: Vec<bool>,
+        starting: Starting,
     },
     Running {
         lanes: Vec<Option<FragmentStream>>,
@@ -39,50 +52,95 @@ impl Run {
         }
     }
 
+    /// The state, also behind a panic: it is replaced as a whole.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics under this lock")
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream of a lane, which `start` brings to life if no other lane has done so.
+    /// What to wait for before a lane is taken. `start` brings the lanes to life if no other lane has begun with it; it
+    /// must not hold on to this run. A panic in it is an error of the run.
+    pub fn start<F>(self: &Arc<Self>, start: impl FnOnce() -> F) -> Starting
+    where
+        F: Future<Output = Result<Execution, FragmentError>> + Send + 'static,
+    {
+        let mut state = self.state();
+        match &mut *state {
+            State::Waiting { abandoned } => {
+                let abandoned = std::mem::take(abandoned);
+                // The run owns the future, not the other way round.
+                let run = Arc::downgrade(self);
+                let start = AssertUnwindSafe(start()).catch_unwind();
+                let starting = async move {
+                    let result = start.await.unwrap_or_else(|panic| Err(panicked(&*panic)));
+                    if let Some(run) = run.upgrade() {
+                        run.started(result);
+                    }
+                };
+                let starting = starting.boxed().shared();
+                *state = State::Starting {
+                    abandoned,
+                    starting: starting.clone(),
+                };
+                starting
+            }
+            State::Starting { starting, .. } => starting.clone(),
+            State::Running { .. } | State::Failed(_) => async {}.boxed().shared(),
+        }
+    }
+
+    fn started(&self, result: Result<Execution, FragmentError>) {
+        let (mut lanes, next) = match result {
+            Ok(Execution { lanes, report }) => {
+                let lanes: Vec<_> = lanes.into_iter().map(Some).collect();
+                (lanes, Ok(report))
+            }
+            Err(error) => (Vec::new(), Err(error)),
+        };
+        let mut dropped = Vec::new();
+        let mut state = self.state();
+        if let State::Starting { abandoned, .. } = &*state {
+            for (lane, gone) in lanes.iter_mut().zip(abandoned) {
+                dropped.extend(lane.take_if(|_| *gone));
+            }
+        }
+        let before = std::mem::replace(
+            &mut *state,
+            match next {
+                Ok(report) => State::Running { lanes, report },
+                Err(error) => State::Failed(error),
+            },
+        );
+        // Dropping a stream may send a message: not under the lock.
+        std::mem::drop(state);
+        std::mem::drop((before, dropped));
+    }
+
+    /// The stream of a lane, behind the end of [`start`](Self::start).
     ///
     /// # Errors
-    /// What `start` failed with, for every lane.
-    pub fn take(
-        &self,
-        lane: usize,
-        start: impl FnOnce() -> Result<Execution, FragmentError>,
-    ) -> Result<FragmentStream, FragmentError> {
-        let mut state = self.state();
-        if let State::Waiting { abandoned } = &*state {
-            *state = match start() {
-                Ok(Execution { lanes, report }) => {
-                    let kept = lanes.into_iter().zip(abandoned);
-                    let lanes = kept
-                        .map(|(stream, gone)| (!gone).then_some(stream))
-                        .collect();
-                    State::Running { lanes, report }
-                }
-                Err(error) => State::Failed(error),
-            };
-        }
-        match &mut *state {
-            State::Running { lanes, .. } => Ok(lanes[lane].take().expect("a lane is taken once")),
-            State::Failed(error) => Err(error.clone()),
-            State::Waiting { .. } => unreachable!("started above"),
-        }
+    /// What starting failed with, for every lane.
+    pub fn take(&self, lane: usize) -> Result<FragmentStream, FragmentError> {
+        let taken = match &mut *self.state() {
+            State::Running { lanes, .. } => lanes.get_mut(lane).and_then(Option::take),
+            State::Failed(error) => return Err(error.clone()),
+            State::Waiting { .. } | State::Starting { .. } => None,
+        };
+        taken.ok_or(FragmentError::Malformed {
+            reason: "a lane was not there to be taken",
+        })
     }
 
     /// The lane will not be read.
     pub fn abandon(&self, lane: usize) {
         let dropped = match &mut *self.state() {
-            State::Waiting { abandoned } => {
+            State::Waiting { abandoned } | State::Starting { abandoned, .. } => {
                 abandoned[lane] = true;
                 None
             }
-            State::Running { lanes, .. } => lanes[lane].take(),
+            State::Running { lanes, .. } => lanes.get_mut(lane).and_then(Option::take),
             State::Failed(_) => None,
         };
-        // Dropping a stream may send a message: not under the lock.
+        // As above.
         drop(dropped);
     }
 
@@ -96,10 +154,19 @@ impl Run {
     }
 }
 
+/// The error of a panic while a fragment was being started.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> FragmentError {
+    let message = (panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    let message = message.unwrap_or_else(|| "a panic without message".into());
+    FragmentError::Evaluation(Arc::new(DataFusionError::Internal(message)))
+}
+
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match &*self.state() {
             State::Waiting { .. } => "Run(waiting)",
+            State::Starting { .. } => "Run(starting)",
             State::Running { .. } => "Run(running)",
             State::Failed(_) => "Run(failed)",
         })
@@ -109,6 +176,9 @@ impl std::fmt::Debug for Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::channel::oneshot;
+    use futures::executor::block_on;
+    use futures::future::Ready;
     use futures::stream;
 
     fn execution(lanes: usize) -> Execution {
@@ -119,20 +189,82 @@ mod tests {
         }
     }
 
+    fn begin(run: &Arc<Run>, result: Result<Execution, FragmentError>) {
+        block_on(run.start(|| async { result }));
+    }
+
+    fn begin_again(run: &Arc<Run>) {
+        block_on(run.start(|| -> Ready<_> { panic!("started twice") }));
+    }
+
     #[test]
     fn the_first_lane_starts_it_and_the_others_find_it_running() {
-        let run = Run::new(3);
+        let run = Arc::new(Run::new(3));
         assert!(run.report().is_none());
         run.abandon(2);
-        assert!(run.take(1, || Ok(execution(3))).is_ok());
-        assert!(run.take(0, || panic!("started twice")).is_ok());
+        begin(&run, Ok(execution(3)));
+        assert!(run.take(1).is_ok());
+        begin_again(&run);
+        assert!(run.take(0).is_ok());
+        assert!(run.take(2).is_err(), "abandoned");
         assert!(run.report().is_some());
     }
 
     #[test]
     fn a_failed_start_fails_every_lane() {
-        let run = Run::new(2);
-        assert!(run.take(0, || Err(FragmentError::ShuttingDown)).is_err());
-        assert!(run.take(1, || panic!("started twice")).is_err());
+        let run = Arc::new(Run::new(2));
+        begin(&run, Err(FragmentError::ShuttingDown));
+        assert!(run.take(0).is_err());
+        begin_again(&run);
+        assert!(run.take(1).is_err());
+    }
+
+    #[test]
+    fn a_panic_while_it_starts_fails_every_lane_and_no_more() {
+        let run = Arc::new(Run::new(2));
+        let other = run.start(|| async { panic!("on purpose") });
+        begin_again(&run);
+        block_on(other);
+        for lane in 0..2 {
+            let error = run.take(lane).err().expect("has failed");
+            assert!(error.to_string().contains("on purpose"), "{error}");
+            run.abandon(lane);
+        }
+    }
+
+    #[test]
+    fn lanes_wait_for_each_other_without_a_lock() {
+        let run = Arc::new(Run::new(3));
+        let (go, gone) = oneshot::channel();
+        let first = run.start(|| async {
+            gone.await.unwrap();
+            Ok(execution(3))
+        });
+        assert!(first.clone().now_or_never().is_none());
+        let mut second = run.start(|| -> Ready<_> { panic!("started twice") });
+        assert!((&mut second).now_or_never().is_none());
+        // A lane that is dropped while it starts does not stop it for the others.
+        drop(first);
+        run.abandon(0);
+        go.send(()).unwrap();
+        block_on(second);
+        assert!(run.take(1).is_ok());
+        assert!(run.take(0).is_err());
+    }
+
+    #[test]
+    fn a_start_that_nobody_waits_for_goes_no_further() {
+        let run = Arc::new(Run::new(1));
+        let (witness, ended) = oneshot::channel::<()>();
+        let starting = run.start(|| async move {
+            std::future::pending::<()>().await;
+            drop(witness);
+            Ok(execution(1))
+        });
+        assert!(starting.clone().now_or_never().is_none());
+        drop(starting);
+        run.abandon(0);
+        drop(run);
+        assert!(block_on(ended).is_err(), "the future is gone with the run");
     }
 }

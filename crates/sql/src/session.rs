@@ -55,7 +55,9 @@ impl Session {
     }
 
     /// Runs one statement, given as text or as part of a script. Returns when it is done or, with rows, has begun.
-    /// Dropping the future or the rows cancels it: what it has written is undone, its AEUs stop within a chunk.
+    /// Dropping the future or the rows cancels it: its AEUs stop within a chunk, and what it has written is undone, unless
+    /// its commit is under way already. Whoever drops the future of a statement that writes therefore does not know
+    /// whether all of it took effect or nothing; it is never a part.
     ///
     /// # Errors
     /// Whatever is wrong with it. A failed statement has left no trace.

@@ -84,9 +84,7 @@ impl TableStatistics {
         };
         statistics.min_value = extreme(&column.min);
         statistics.max_value = extreme(&column.max);
-        if let Some(nulls) = column.nulls {
-            statistics.null_count = precision(nulls.min(rows) as usize, exact);
-        }
+        statistics.null_count = precision(column.nulls.min(rows) as usize, exact);
         if let Some(distinct) = self.distinct(*position) {
             statistics.distinct_count = Precision::Inexact(distinct.min(rows as f64) as usize);
         }
@@ -174,13 +172,8 @@ impl TableStatistics {
         let Expr::Column(column) = operand.as_ref() else {
             return UNKNOWN;
         };
-        let nulls = self
-            .object
-            .columns
-            .get(*column)
-            .and_then(|column| column.nulls);
-        nulls.map_or(UNKNOWN, |nulls| {
-            nulls as f64 / (self.object.rows as f64).max(1.0)
+        self.object.columns.get(*column).map_or(UNKNOWN, |column| {
+            column.nulls as f64 / (self.object.rows as f64).max(1.0)
         })
     }
 
@@ -255,7 +248,7 @@ mod tests {
 
     fn table() -> TableStatistics {
         let column = Column {
-            nulls: Some(10),
+            nulls: 10,
             min: Some(scalar(1)),
             max: Some(scalar(100)),
             distinct: None,

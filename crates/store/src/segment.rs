@@ -15,17 +15,27 @@ pub struct Segment {
     chunks: Vec<ChunkView>,
     tail: Tail,
     staged: HashMap<StatementId, Staged>,
+    /// The statistics of `chunks`, kept up to date.
+    sealed: SegmentStatistics,
 }
 
 /// What a segment holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentStatistics {
-    /// Committed rows.
+    /// Committed rows. Deleted ones count until their chunk is rewritten.
     pub rows: u64,
     /// Their bytes, append buffer included.
     pub bytes: u64,
     /// The newest commit among them.
     pub newest: Timestamp,
+}
+
+impl SegmentStatistics {
+    fn add(&mut self, chunk: &Chunk) {
+        self.rows += chunk.rows() as u64;
+        self.bytes += chunk.bytes() as u64;
+        self.newest = self.newest.max(chunk.newest());
+    }
 }
 
 impl Segment {
@@ -36,6 +46,7 @@ impl Segment {
             chunks: Vec::new(),
             tail: Tail::default(),
             staged: HashMap::new(),
+            sealed: SegmentStatistics::default(),
         }
     }
 
@@ -44,9 +55,10 @@ impl Segment {
         self.id
     }
 
-    /// The number of sealed chunks.
-    pub fn sealed_chunks(&self) -> usize {
-        self.chunks.len()
+    /// The number of chunks, those included that have not committed; the append buffer is none.
+    pub fn chunks(&self) -> usize {
+        let staged = self.staged.values().map(|staged| staged.chunks.len());
+        self.chunks.len() + staged.sum::<usize>()
     }
 
     /// Keeps the encoded rows for `statement`, invisible until its commit.
@@ -55,14 +67,8 @@ impl Segment {
     /// If the encoder is not done.
     pub fn stage(&mut self, statement: StatementId, rows: Encoder) {
         assert!(rows.is_done());
-        let (batch, columns) = rows.into_parts();
         let staged = self.staged.entry(statement).or_default();
-        if columns.is_empty() {
-            staged.rest.push(batch);
-        } else {
-            let rows = batch.num_rows();
-            staged.chunks.push(StagedChunk { columns, rows });
-        }
+        staged.chunks.push(rows.finish());
     }
 
     /// Makes the statement's rows visible to snapshots from `at` on. Cannot fail; returns the number of rows.
@@ -71,19 +77,25 @@ impl Segment {
             return 0;
         };
         let mut committed = 0;
-        for StagedChunk { columns, rows } in staged.chunks {
+        for StagedChunk { columns, rows, few } in staged.chunks {
             committed += rows as u64;
-            let begins = vec![Begin { at, end: rows }];
-            self.chunks.push(ChunkView {
-                chunk: Arc::new(Chunk::new(columns, rows, begins)),
-                deletes: None,
-            });
-        }
-        for batch in staged.rest {
-            committed += batch.num_rows() as u64;
-            self.tail.push(at, batch);
+            match few {
+                Some(batch) => self.tail.push(at, batch, columns),
+                None => {
+                    let begins = vec![Begin { at, end: rows }];
+                    self.push(Arc::new(Chunk::new(columns, rows, begins)));
+                }
+            }
         }
         committed
+    }
+
+    fn push(&mut self, chunk: Arc<Chunk>) {
+        self.sealed.add(&chunk);
+        self.chunks.push(ChunkView {
+            chunk,
+            deletes: None,
+        });
     }
 
     /// Forgets what the statement has staged.
@@ -102,35 +114,31 @@ impl Segment {
         view.deletes = Some(DeleteVector::after(older, chunk_rows, rows, at));
     }
 
-    /// Encodes the append buffer as far as it is not: fills chunks, then the tail's levels. Readers need it, and
-    /// writers of many rows call it after their commit. On error no row is lost and readers before are unaffected.
+    /// Whether the append buffer has become so long or so ragged that its owner should settle it.
+    pub fn is_unsettled(&self) -> bool {
+        self.tail.is_ragged() || self.tail.rows() >= eris_column::CHUNK_ROWS
+    }
+
+    /// Makes the append buffer into full chunks and few levels. On error, which is a want of memory, all rows stay where
+    /// they are and can be read.
     pub fn settle(
         &mut self,
         dictionaries: &[Option<Dictionary>],
         home: Home<'_>,
     ) -> Result<(), StoreError> {
         while let Some(chunk) = self.tail.seal(dictionaries, home)? {
-            self.chunks.push(ChunkView {
-                chunk,
-                deletes: None,
-            });
+            self.push(chunk);
         }
-        self.tail.settle(dictionaries, home)
+        self.tail.join(dictionaries, home)
     }
 
     /// Every chunk with committed rows, the append buffer's included, frozen as of now.
-    pub fn view(
-        &mut self,
-        dictionaries: &[Option<Dictionary>],
-        home: Home<'_>,
-    ) -> Result<Vec<ChunkView>, StoreError> {
-        self.settle(dictionaries, home)?;
-        let mut views = self.chunks.clone();
-        views.extend(self.tail.chunks().0.map(|chunk| ChunkView {
+    pub fn view(&self) -> impl Iterator<Item = ChunkView> + '_ {
+        let tail = self.tail.chunks().map(|chunk| ChunkView {
             chunk: chunk.clone(),
             deletes: None,
-        }));
-        Ok(views)
+        });
+        self.chunks.iter().cloned().chain(tail)
     }
 
     /// The sealed chunks from the `first` on, for statistics that are kept up to date step by step.
@@ -138,24 +146,18 @@ impl Segment {
         self.chunks[first..].iter().map(|view| view.chunk.as_ref())
     }
 
-    /// The chunks of the append buffer that are encoded, and whether these are all of it.
-    pub fn tail_chunks(&self) -> (impl Iterator<Item = &Chunk>, bool) {
-        let (chunks, complete) = self.tail.chunks();
-        (chunks.map(Arc::as_ref), complete)
+    /// The chunks of the append buffer.
+    pub fn tail_chunks(&self) -> impl Iterator<Item = &Chunk> {
+        self.tail.chunks().map(Arc::as_ref)
     }
 
-    /// What it holds. Deleted rows count until their chunk is rewritten.
+    /// What it holds.
     pub fn statistics(&self) -> SegmentStatistics {
-        let mut statistics = SegmentStatistics {
-            rows: self.tail.rows() as u64,
-            bytes: self.tail.bytes() as u64,
-            newest: self.tail.newest(),
-        };
-        for ChunkView { chunk, .. } in &self.chunks {
-            statistics.rows += chunk.rows() as u64;
-            statistics.bytes += chunk.bytes() as u64;
-            statistics.newest = statistics.newest.max(chunk.newest());
+        let mut statistics = self.sealed;
+        for chunk in self.tail_chunks() {
+            statistics.add(chunk);
         }
+        statistics.bytes += self.tail.buffered_bytes() as u64;
         statistics
     }
 }

@@ -1,8 +1,12 @@
 //! Rows of statements that have not committed: encoded, accounted, invisible.
+//!
+//! All that can fail is done here, so that a commit cannot: values are checked, memory is allocated.
 
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::DataType;
 use eris_column::{CHUNK_ROWS, ColumnChunk, Dictionary, EncodeError, Home};
-
-use arrow_array::RecordBatch;
+use std::sync::Arc;
 
 /// From this size on, a batch becomes a chunk of its own; smaller ones go to the tail, where they are joined.
 pub(crate) const SEAL_ROWS: usize = CHUNK_ROWS / 2;
@@ -28,7 +32,6 @@ pub enum StoreError {
 #[derive(Debug, Default)]
 pub(crate) struct Staged {
     pub chunks: Vec<StagedChunk>,
-    pub rest: Vec<RecordBatch>,
 }
 
 /// A chunk but for its begin, which commit decides.
@@ -36,6 +39,8 @@ pub(crate) struct Staged {
 pub(crate) struct StagedChunk {
     pub columns: Vec<ColumnChunk>,
     pub rows: usize,
+    /// The rows as they came, if they are so few that they will be joined with others.
+    pub few: Option<RecordBatch>,
 }
 
 /// Turns a batch into a chunk column by column, so that its owner can do other work in between.
@@ -46,7 +51,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Nothing encoded yet. Batches of fewer than half a chunk's rows stay as they are: the append buffer joins them.
+    /// Nothing encoded yet.
     ///
     /// # Panics
     /// If the batch has more than [`CHUNK_ROWS`] rows.
@@ -58,14 +63,9 @@ impl Encoder {
         }
     }
 
-    /// The rows.
-    pub fn batch(&self) -> &RecordBatch {
-        &self.batch
-    }
-
     /// Whether nothing is left to encode.
     pub fn is_done(&self) -> bool {
-        self.batch.num_rows() < SEAL_ROWS || self.columns.len() == self.batch.num_columns()
+        self.columns.len() == self.batch.num_columns()
     }
 
     /// Encodes the next column; text with a dictionary as its codes, which must have every value.
@@ -80,8 +80,13 @@ impl Encoder {
         Ok(())
     }
 
-    pub(crate) fn into_parts(self) -> (RecordBatch, Vec<ColumnChunk>) {
-        (self.batch, self.columns)
+    pub(crate) fn finish(self) -> StagedChunk {
+        let rows = self.batch.num_rows();
+        StagedChunk {
+            columns: self.columns,
+            rows,
+            few: (rows < SEAL_ROWS).then(|| compact(&self.batch)),
+        }
     }
 }
 
@@ -109,4 +114,16 @@ fn encode_column(
             source,
         }
     })
+}
+
+/// The same rows with strings of their own: views would keep whatever buffers they point into, such as a file's page or
+/// another table's dictionary, for as long as the rows are buffered.
+pub(crate) fn compact(batch: &RecordBatch) -> RecordBatch {
+    let columns = batch.columns().iter().map(|array| -> ArrayRef {
+        match array.data_type() {
+            DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+            _ => array.clone(),
+        }
+    });
+    RecordBatch::try_new(batch.schema(), columns.collect()).expect("the same types and lengths")
 }

@@ -1,85 +1,106 @@
 //! The append buffer: committed rows that do not fill a chunk yet.
 //!
 //! ```text
-//! levels   ┌──────────── 40,000 ────────────┐┌── 9,000 ──┐┌ 700 ┐┌ 3 ┐   fresh rows go to the last level
-//! encoded           chunk                        chunk      chunk    –      until the next reader comes
+//! levels   ┌──────────── 40,000 ────────────┐┌── 9,000 ──┐┌ 700 ┐┌ 3 ┐┌ 1 ┐
+//! each              chunk                        chunk      chunk  chunk …     encoded when it was staged or joined
 //! ```
 //!
-//! A reader needs encoded rows, a writer of single rows must not encode the buffer again and again. So rows are encoded
-//! when a reader first wants them, and a level is joined with its right neighbour when that one has grown to at least half its
-//! size: every row is encoded about log₂ n times, and a reader sees about log₂ n small chunks.
+//! A reader sees a chunk per level, so there must be few; a writer of single rows must not encode the buffer again and again.
+//! So levels are joined now and then, by a reader or by the writer of every thirty-second level: a level with its right
+//! neighbour, when that one has grown to at least half its size. Every row is encoded about log₂ n times, and about log₂ n
+//! levels are left. Joining needs memory; without it, levels stay as they are and nothing is lost.
 
-use crate::staged::encode;
+use crate::staged::{compact, encode};
 use crate::{Begin, Chunk, StoreError};
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
-use eris_column::{CHUNK_ROWS, Dictionary, Home};
+use eris_column::{CHUNK_ROWS, ColumnChunk, Dictionary, Home};
 use eris_types::Timestamp;
 use std::sync::Arc;
+
+/// So many levels without a reader are joined by the writer.
+const LEVELS: usize = 32;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     levels: Vec<Level>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Level {
+    rows: Rows,
+    chunk: Arc<Chunk>,
+}
+
+/// Rows as they came, with their commits.
+#[derive(Clone, Debug, Default)]
+struct Rows {
     batches: Vec<(Timestamp, RecordBatch)>,
-    rows: usize,
-    chunk: Option<Arc<Chunk>>,
+    count: usize,
 }
 
 impl Tail {
-    pub fn push(&mut self, at: Timestamp, batch: RecordBatch) {
-        if self.levels.last().is_none_or(|last| last.chunk.is_some()) {
-            self.levels.push(Level::default());
-        }
-        let fresh = self.levels.last_mut().expect("pushed above");
-        fresh.rows += batch.num_rows();
-        fresh.batches.push((at, batch));
+    /// Adds rows of one commit, as they came and encoded.
+    pub fn push(&mut self, at: Timestamp, batch: RecordBatch, columns: Vec<ColumnChunk>) {
+        let count = batch.num_rows();
+        let begins = vec![Begin { at, end: count }];
+        self.levels.push(Level {
+            chunk: Arc::new(Chunk::new(columns, count, begins)),
+            rows: Rows {
+                batches: vec![(at, batch)],
+                count,
+            },
+        });
     }
 
     pub fn rows(&self) -> usize {
-        self.levels.iter().map(|level| level.rows).sum()
+        self.levels.iter().map(|level| level.rows.count).sum()
     }
 
-    /// Bytes of the buffered rows, encoded and not.
-    pub fn bytes(&self) -> usize {
-        self.levels.iter().map(Level::bytes).sum()
+    /// Bytes of the rows as they came, which are kept beside the chunks.
+    pub fn buffered_bytes(&self) -> usize {
+        self.levels.iter().map(|level| level.rows.bytes()).sum()
     }
 
-    /// The newest commit among the rows.
-    pub fn newest(&self) -> Timestamp {
-        let batches = self.levels.iter().flat_map(|level| &level.batches);
-        batches.map(|(at, _)| *at).max().unwrap_or_default()
+    /// A chunk per level.
+    pub fn chunks(&self) -> impl Iterator<Item = &Arc<Chunk>> {
+        self.levels.iter().map(|level| &level.chunk)
     }
 
-    /// The chunks of the levels that are encoded, and whether these are all.
-    pub fn chunks(&self) -> (impl Iterator<Item = &Arc<Chunk>>, bool) {
-        let complete = self.levels.iter().all(|level| level.chunk.is_some());
-        let chunks = self.levels.iter().filter_map(|level| level.chunk.as_ref());
-        (chunks, complete)
+    /// Whether so many levels have come up that it is time to join them.
+    pub fn is_ragged(&self) -> bool {
+        self.levels.len() >= LEVELS
     }
 
-    /// Encodes what is not encoded yet. On error the rows stay as they are.
-    pub fn settle(
+    /// Joins levels. On error they stay as they are.
+    pub fn join(
         &mut self,
         dictionaries: &[Option<Dictionary>],
         home: Home<'_>,
     ) -> Result<(), StoreError> {
-        if self.levels.last().is_none_or(|last| last.chunk.is_some()) {
+        let Some(last) = self.levels.last() else {
+            return Ok(());
+        };
+        let mut first = self.levels.len() - 1;
+        let mut count = last.rows.count;
+        while first > 0 && count * 2 >= self.levels[first - 1].rows.count {
+            first -= 1;
+            count += self.levels[first].rows.count;
+        }
+        if first + 1 == self.levels.len() {
             return Ok(());
         }
-        while let [.., left, right] = self.levels.as_mut_slice()
-            && right.rows * 2 >= left.rows
-        {
-            left.rows += right.rows;
-            left.batches.append(&mut right.batches);
-            left.chunk = None;
-            self.levels.pop();
+        let mut joined = Rows::default();
+        for level in &self.levels[first..] {
+            joined.count += level.rows.count;
+            joined.batches.extend_from_slice(&level.rows.batches);
         }
-        let fresh = self.levels.last_mut().expect("checked above");
-        fresh.chunk = Some(fresh.encode(dictionaries, home)?);
+        let chunk = joined.encode(dictionaries, home)?;
+        self.levels.truncate(first);
+        self.levels.push(Level {
+            rows: joined,
+            chunk,
+        });
         Ok(())
     }
 
@@ -92,31 +113,40 @@ impl Tail {
         if self.rows() < CHUNK_ROWS {
             return Ok(None);
         }
-        let mut full = Level::default();
-        let mut rest = Tail::default();
-        for (at, batch) in self.levels.iter().flat_map(|level| &level.batches) {
-            let room = (CHUNK_ROWS - full.rows).min(batch.num_rows());
+        let mut full = Rows::default();
+        let mut rest = Rows::default();
+        for (at, batch) in self.levels.iter().flat_map(|level| &level.rows.batches) {
+            let room = (CHUNK_ROWS - full.count).min(batch.num_rows());
             if room > 0 {
-                full.batches.push((*at, batch.slice(0, room)));
-                full.rows += room;
+                full.push(*at, batch.slice(0, room));
             }
             if room < batch.num_rows() {
-                rest.push(*at, batch.slice(room, batch.num_rows() - room));
+                let beyond = batch.slice(room, batch.num_rows() - room);
+                rest.push(*at, compact(&beyond));
             }
         }
         let chunk = full.encode(dictionaries, home)?;
-        *self = rest;
+        let mut levels = Vec::new();
+        if rest.count > 0 {
+            let chunk = rest.encode(dictionaries, home)?;
+            levels.push(Level { rows: rest, chunk });
+        }
+        self.levels = levels;
         Ok(Some(chunk))
     }
 }
 
-impl Level {
+impl Rows {
+    fn push(&mut self, at: Timestamp, batch: RecordBatch) {
+        self.count += batch.num_rows();
+        self.batches.push((at, batch));
+    }
+
     fn bytes(&self) -> usize {
         let batches = self.batches.iter();
-        let plain: usize = batches
+        batches
             .map(|(_, batch)| batch.get_array_memory_size())
-            .sum();
-        plain + self.chunk.as_ref().map_or(0, |chunk| chunk.bytes())
+            .sum()
     }
 
     fn encode(

@@ -43,6 +43,8 @@ pub struct Numbers {
     pub groups: Vec<(u32, u16, Vec<u64>)>,
     pub messages: Vec<String>,
     pub idle: usize,
+    /// What the idle hook queues, once.
+    pub idle_spawns: Option<Task>,
 }
 
 pub fn answer(cx: &mut AeuContext<'_, Task>, asked: &Header, kind: u16, words: &[u64]) {
@@ -162,8 +164,11 @@ impl Handler for Numbers {
         Slice::Done
     }
 
-    fn idle(&mut self, _: &mut AeuContext<'_, Task>) -> bool {
+    fn idle(&mut self, cx: &mut AeuContext<'_, Task>) -> bool {
         self.idle += 1;
+        if let Some(task) = self.idle_spawns.take() {
+            cx.spawn(task);
+        }
         false
     }
 

@@ -1,23 +1,27 @@
 //! One partition of a fragment while it runs: DataFusion polls, the engine answers.
 
 use super::FragmentExec;
-use crate::run::Run;
-use datafusion::arrow::compute::cast;
+use crate::run::{Run, Starting};
+use datafusion::arrow::array::UInt64Array;
+use datafusion::arrow::compute::kernels::cmp::eq;
+use datafusion::arrow::compute::{cast, nullif};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::RecordBatchStream;
 use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
 use eris_fragment::{FragmentError, FragmentStream};
-use futures::{Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 /// One partition.
 pub(super) struct Lane {
     pub run: Arc<Run>,
     pub lane: usize,
+    /// What it waits for before it has its stream.
+    pub starting: Option<Starting>,
     pub stream: Option<FragmentStream>,
     /// Rows that may still pass, of a limit. The engine only promises to stop soon after it.
     pub rest: Option<u64>,
@@ -34,15 +38,23 @@ impl Stream for Lane {
         let _timer = timer.timer();
         let stream = match &mut this.stream {
             Some(stream) => stream,
-            None => match this.run.take(this.lane, || this.plan.start()) {
-                Ok(stream) => this.stream.insert(stream),
-                Err(error) => {
-                    this.stream = Some(Box::pin(futures::stream::empty()));
-                    return Poll::Ready(Some(Err(external(error))));
+            None => {
+                let (run, plan) = (&this.run, &this.plan);
+                let starting = this
+                    .starting
+                    .get_or_insert_with(|| run.start(|| plan.start()));
+                ready!(starting.poll_unpin(cx));
+                this.starting = None;
+                match this.run.take(this.lane) {
+                    Ok(stream) => this.stream.insert(stream),
+                    Err(error) => {
+                        this.stream = Some(Box::pin(futures::stream::empty()));
+                        return Poll::Ready(Some(Err(external(error))));
+                    }
                 }
-            },
+            }
         };
-        let polled = match std::task::ready!(stream.poll_next_unpin(cx)) {
+        let polled = match ready!(stream.poll_next_unpin(cx)) {
             Some(Ok(batch)) => Some(restore(&this.plan.schema, cut(batch, &mut this.rest))),
             Some(Err(error)) => Some(Err(external(error))),
             None => None,
@@ -86,9 +98,12 @@ fn restore(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let (_, mut columns, _) = batch.into_parts();
     for (column, field) in columns.iter_mut().zip(schema.fields()) {
-        // Only counts differ: see `aggregate_rule`.
+        // Only the counts of averages differ: see `aggregate_rule`. DataFusion takes a group whose count is 0 for one
+        // that has an average, NaN; of a group without values it expects NULL.
         if column.data_type() != field.data_type() {
-            *column = cast(column, field.data_type())?;
+            let counts = cast(column, field.data_type())?;
+            let none = eq(&counts, &UInt64Array::new_scalar(0))?;
+            *column = nullif(&counts, &none)?;
         }
     }
     Ok(RecordBatch::try_new_with_options(

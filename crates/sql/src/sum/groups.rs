@@ -1,0 +1,119 @@
+//! SUM of many groups at once.
+
+use super::total::{Summand, Target, add};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::error::Result;
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumulate::NullState;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A sum per group. That a sum leaves its type is rare, so it is noted apart.
+#[derive(Debug)]
+pub(super) struct GroupSums<T: Summand> {
+    target: Target<T>,
+    sums: Vec<T::Native>,
+    /// How often the sums of some groups wrapped; never 0.
+    wraps: BTreeMap<usize, i64>,
+    /// Which groups have had a value.
+    seen: NullState,
+}
+
+impl<T: Summand> GroupSums<T> {
+    pub fn new(target: Target<T>) -> Self {
+        GroupSums {
+            target,
+            sums: Vec::new(),
+            wraps: BTreeMap::new(),
+            seen: NullState::new(),
+        }
+    }
+
+    /// Takes the first groups' notes; whether there were any. The other groups move to the front.
+    fn take_wraps(&mut self, emit: EmitTo) -> bool {
+        let rest = match emit {
+            EmitTo::All => BTreeMap::new(),
+            EmitTo::First(groups) => {
+                let rest = self.wraps.split_off(&groups);
+                rest.into_iter()
+                    .map(|(group, wraps)| (group - groups, wraps))
+                    .collect()
+            }
+        };
+        !std::mem::replace(&mut self.wraps, rest).is_empty()
+    }
+}
+
+#[cold]
+fn note(wraps: &mut BTreeMap<usize, i64>, group: usize, by: i64) {
+    let all = wraps.entry(group).or_insert(0);
+    *all += by;
+    if *all == 0 {
+        wraps.remove(&group);
+    }
+}
+
+impl<T: Summand> GroupsAccumulator for GroupSums<T> {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        all: usize,
+    ) -> Result<()> {
+        let values = values[0].as_primitive::<T>();
+        self.sums.resize(all, T::default_value());
+        let (sums, wraps) = (&mut self.sums[..], &mut self.wraps);
+        self.seen
+            .accumulate(groups, values, filter, all, |group, value| {
+                let by = add(&mut sums[group], value);
+                if by != 0 {
+                    note(wraps, group, by);
+                }
+            });
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], all: usize) -> Result<()> {
+        self.update_batch(states, groups, None, all)
+    }
+
+    fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
+        let sums = emit.take_needed(&mut self.sums);
+        let nulls = self.seen.build(emit);
+        if self.take_wraps(emit) || !sums.iter().all(|&sum| self.target.holds(sum)) {
+            return Err(self.target.overflow());
+        }
+        let sums = PrimitiveArray::<T>::new(sums.into(), nulls);
+        Ok(Arc::new(sums.with_data_type(self.target.data_type.clone())))
+    }
+
+    fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.evaluate(emit)?])
+    }
+
+    /// Each row as the sum of a group of its own.
+    fn convert_to_state(
+        &self,
+        values: &[ArrayRef],
+        filter: Option<&BooleanArray>,
+    ) -> Result<Vec<ArrayRef>> {
+        let (_, values, nulls) = values[0].as_primitive::<T>().clone().into_parts();
+        let passed = filter.map(|filter| {
+            let passed = NullBuffer::new(filter.values().clone());
+            NullBuffer::union(Some(&passed), filter.nulls()).unwrap_or(passed)
+        });
+        let nulls = NullBuffer::union(nulls.as_ref(), passed.as_ref());
+        let states = PrimitiveArray::<T>::new(values, nulls);
+        Ok(vec![Arc::new(
+            states.with_data_type(self.target.data_type.clone()),
+        )])
+    }
+
+    fn size(&self) -> usize {
+        self.sums.capacity() * size_of::<T::Native>()
+            + self.wraps.len() * size_of::<(usize, i64)>()
+            + self.seen.size()
+    }
+}

@@ -1,0 +1,172 @@
+//! One exact sum, and the accumulator that keeps it.
+
+use datafusion::arrow::array::{Array, ArrayRef, ArrowNativeTypeOp, AsArray, PrimitiveArray};
+use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::Accumulator;
+use datafusion::logical_expr::function::AccumulatorArgs;
+use eris_fragment::FragmentError;
+use std::fmt;
+use std::hash::Hash;
+
+/// A type of numbers whose sums can overflow.
+pub(super) trait Summand:
+    ArrowPrimitiveType<Native: ArrowNativeTypeOp + Eq + Hash> + fmt::Debug + Send
+{
+}
+
+impl<T> Summand for T where
+    T: ArrowPrimitiveType<Native: ArrowNativeTypeOp + Eq + Hash> + fmt::Debug + Send
+{
+}
+
+/// The type that a sum has to fit.
+pub(super) struct Target<T: Summand> {
+    pub data_type: DataType,
+    /// The largest number of a decimal's digits; `None` if every number of the native type is one.
+    most: Option<T::Native>,
+    /// The aggregate, for messages.
+    what: String,
+}
+
+impl<T: Summand> Target<T> {
+    pub fn new(args: &AccumulatorArgs<'_>, most: Option<T::Native>) -> Self {
+        Target {
+            data_type: args.return_field.data_type().clone(),
+            most,
+            what: args.name.to_owned(),
+        }
+    }
+
+    /// Whether a number that did not wrap is one of the type.
+    pub fn holds(&self, value: T::Native) -> bool {
+        self.most
+            .is_none_or(|most| value.is_le(most) && value.is_ge(most.neg_wrapping()))
+    }
+
+    pub fn overflow(&self) -> DataFusionError {
+        let what = self.what.clone();
+        DataFusionError::External(Box::new(FragmentError::Overflow { what }))
+    }
+
+    /// The sum as a value; NULL where nothing was added.
+    pub fn value(&self, total: Option<Total<T::Native>>) -> Result<ScalarValue> {
+        if total.is_some_and(|total| total.wraps != 0 || !self.holds(total.low)) {
+            return Err(self.overflow());
+        }
+        ScalarValue::new_primitive::<T>(total.map(|total| total.low), &self.data_type)
+    }
+}
+
+impl<T: Summand> fmt::Debug for Target<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} as {}", self.what, self.data_type)
+    }
+}
+
+/// A sum of any size: `wraps · 2^bits + low`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Total<N> {
+    low: N,
+    wraps: i64,
+}
+
+impl<N: ArrowNativeTypeOp> Total<N> {
+    #[inline]
+    pub fn add(&mut self, value: N) {
+        self.wraps += add(&mut self.low, value);
+    }
+
+    #[inline]
+    pub fn subtract(&mut self, value: N) {
+        let difference = self.low.sub_wrapping(value);
+        let negative = value.is_lt(N::ZERO);
+        if negative != difference.is_gt(self.low) {
+            self.wraps += if negative { 1 } else { -1 };
+        }
+        self.low = difference;
+    }
+}
+
+/// Adds, and says by how many times the range of the type the sum has become too small: -1, 0 or 1.
+#[inline]
+pub(super) fn add<N: ArrowNativeTypeOp>(low: &mut N, value: N) -> i64 {
+    let sum = low.add_wrapping(value);
+    let negative = value.is_lt(N::ZERO);
+    // A sum is below what it began with just if something negative was added, unless it has wrapped.
+    let wrapped = negative != sum.is_lt(*low);
+    *low = sum;
+    match (wrapped, negative) {
+        (false, _) => 0,
+        (true, false) => 1,
+        (true, true) => -1,
+    }
+}
+
+/// The values of an array that are not NULL.
+pub(super) fn for_each<T: Summand>(values: &PrimitiveArray<T>, mut visit: impl FnMut(T::Native)) {
+    match values.nulls().filter(|nulls| nulls.null_count() > 0) {
+        None => values.values().iter().copied().for_each(visit),
+        Some(nulls) => nulls
+            .valid_indices()
+            .for_each(|index| visit(values.values()[index])),
+    }
+}
+
+/// SUM without groups.
+#[derive(Debug)]
+pub(super) struct PlainSum<T: Summand> {
+    target: Target<T>,
+    total: Total<T::Native>,
+    values: u64,
+}
+
+impl<T: Summand> PlainSum<T> {
+    pub fn new(target: Target<T>) -> Self {
+        PlainSum {
+            target,
+            total: Total::default(),
+            values: 0,
+        }
+    }
+}
+
+impl<T: Summand> Accumulator for PlainSum<T> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let values = values[0].as_primitive::<T>();
+        let mut total = self.total;
+        for_each(values, |value| total.add(value));
+        self.total = total;
+        self.values += (values.len() - values.null_count()) as u64;
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let values = values[0].as_primitive::<T>();
+        for_each(values, |value| self.total.subtract(value));
+        self.values -= (values.len() - values.null_count()) as u64;
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        self.target
+            .value((self.values > 0).then_some(self.total))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}
