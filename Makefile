@@ -91,11 +91,11 @@ nightly: cargo ## the long version: 10,000 seeds, Miri, scale 1 against the orac
 	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-miri PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation \
 	  cargo +nightly miri test $(MIRI_CRATES:%=-p eris-%) --lib
 	$(MAKE) test-loom
-	ERIS_ORACLE_SCALE=1 $(MAKE) test-oracle
+	ERIS_ORACLE_SCALE=1 ERIS_ORACLE_SEED=clock $(MAKE) test-oracle
 
 # ---- measurement -------------------------------------------------------------------------------------------------------
 
-.PHONY: bench-machine bench-route bench-scan bench-chunk bench-ssb bench-record
+.PHONY: bench-machine bench-route bench-scan bench-chunk bench-ssb bench-peers bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -110,6 +110,11 @@ bench-chunk: build ## scan time against the size of a chunk
 
 bench-ssb: build ## Star Schema Benchmark, all thirteen queries (SCALE=1)
 	$(ERIS) ssb run --scale $(SCALE) --breakdown
+
+bench-peers: build venv ## the same beside DataFusion and DuckDB in memory, interleaved (SCALE=1)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	test -e $(ERIS_CACHE)/ssb-$(SCALE)/lineorder.parquet || $(ERIS) ssb generate --scale $(SCALE) --out $(ERIS_CACHE)/ssb-$(SCALE)
+	$(VENV)/bin/python bench/ssb.py --data $(ERIS_CACHE)/ssb-$(SCALE) --eris $(ERIS)
 
 bench-record: build ## run all of them and keep the raw numbers in bench/results/<date>-<machine>/
 	mkdir -p $(RESULTS)

@@ -82,7 +82,7 @@ impl<H: Handler> Aeu<H> {
         worked |= self.run_tasks(lowest, slices);
         worked |= !worked && self.run_idle_hook();
         let flushed = self.port.split().0.flush_some(targets);
-        worked |= self.has_become_ready(lowest);
+        worked = worked || self.has_become_ready(lowest);
         match (worked, flushed) {
             (true, _) => Step::Worked,
             (false, FlushState::Empty) => Step::Idle,

@@ -53,8 +53,8 @@ impl Session {
         self.port.multicast(targets, header, words, parcel);
     }
 
-    /// See [`eris_route::Outgoing::flush`]. What is held because the engine is busy waits for the next flush, or for
-    /// [`Session::flushed`].
+    /// See [`eris_route::Outgoing::flush`]. What is held because the engine is busy waits for the next flush,
+    /// [`Session::flushed`], or whatever waits for replies.
     pub fn flush(&mut self) -> FlushState {
         self.port.flush()
     }

@@ -48,8 +48,8 @@ pub struct Faults {
 /// once parked it is not stepped until it is rung. A lost wake-up therefore shows, either as a run that never ends or as an
 /// AEU that has work in the end and sleeps.
 ///
-/// Equal seeds, handlers and scripts give equal runs; [`Simulation::trace`] tells
-/// whether two runs were equal. When a test panics inside a run, the seed is printed.
+/// Equal seeds, handlers and scripts give equal runs; [`Simulation::trace`] tells whether two runs were equal. When a test
+/// panics inside a run, the seed is printed.
 pub struct Simulation<H: Handler> {
     seed: u64,
     random: Random,
@@ -232,7 +232,7 @@ impl<H: Handler> Sleeper<H> {
                     Phase::Spinning
                 }
             }
-            // Whole, for a thread sleeps only after a step that has tried everything.
+            // Never cut short: a thread sleeps only after a step that has tried everything.
             Phase::Dozing => {
                 if self.step(Faults::default(), random) {
                     self.token.wake();

@@ -42,7 +42,12 @@ pub struct Cli {
 #[derive(Debug, Args)]
 pub struct Statements {
     /// Run these statements and exit; may be repeated
-    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    #[arg(
+        short = 'c',
+        long = "command",
+        value_name = "SQL",
+        allow_hyphen_values = true
+    )]
     pub commands: Vec<String>,
 
     /// Run the statements of this file and exit ("-" is standard input); may be repeated

@@ -8,8 +8,10 @@
 //! and an exit status. It must not know how a statement is planned or executed, nor hold any logic that another door
 //! would have to repeat.
 
-#![forbid(unsafe_code)]
+// The allocator's setting is foreign code; nothing else may be.
+#![deny(unsafe_code)]
 
+mod allocator;
 mod args;
 mod arriving;
 mod benches;
@@ -28,10 +30,6 @@ use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::sync::mpsc;
-
-/// Results pass through many small allocations on the way to text, and DataFusion's operators through more.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Why the command did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +77,7 @@ impl CliError {
 }
 
 fn main() -> ExitCode {
+    allocator::give_back_at_once();
     let (cli, sources) = match args::parse(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(error) => {

@@ -8,6 +8,9 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
+/// So many rows are printed between two looks for Ctrl-C.
+const PRINTED_ROWS: usize = 1024;
+
 /// Why a script ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
@@ -90,7 +93,12 @@ impl<W: Write> Runner<W> {
                 while let Some(batch) = stream.next().await {
                     let batch = batch?;
                     rows += batch.num_rows() as u64;
-                    writer.batch(&batch)?;
+                    for first in (0..batch.num_rows()).step_by(PRINTED_ROWS) {
+                        let count = (batch.num_rows() - first).min(PRINTED_ROWS);
+                        writer.batch(&batch.slice(first, count))?;
+                        // Batches may always be ready; Ctrl-C must be seen between them.
+                        tokio::task::yield_now().await;
+                    }
                 }
                 writer.end()?;
                 drop(writer);

@@ -31,6 +31,9 @@ pub struct Incoming {
 impl Incoming {
     pub(crate) fn open(router: Arc<Router>, inbox: Arc<Inbox>, endpoint: Endpoint) -> Self {
         inbox.open(endpoint);
+        if inbox.take_starving() {
+            router.ring_all();
+        }
         let (writable, phase, admitted) = (0, Phase::Empty, Rank::Client);
         Incoming {
             inbox,

@@ -5,7 +5,8 @@ use eris_types::{AeuId, ObjectId};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Wake;
 use std::thread;
 
 const SMALL: BufferSizes = BufferSizes {
@@ -57,6 +58,31 @@ impl Drop for Counted {
         let before = self.0.0.fetch_sub(1, Ordering::Relaxed);
         assert!(before > 0, "dropped twice");
     }
+}
+
+/// Remembers that it was woken.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_sender_hears_of_an_aeu_that_opens() {
+    let router = Router::new(1, SMALL);
+    let mut session = router.session().unwrap();
+    let woken = Arc::new(Woken::default());
+    session.send(aeu(0), header(&session, Rank::Client, 8), &[], None);
+    session.wake_by(&woken.clone().into());
+    assert_eq!(session.flush(), FlushState::Held, "nobody is there yet");
+    assert!(!woken.0.load(Ordering::Relaxed));
+    let mut one = router.aeu_port(AeuId(0));
+    assert!(woken.0.load(Ordering::Relaxed));
+    assert_eq!(session.flush(), FlushState::Empty);
+    assert_eq!(callbacks(&mut one), [8]);
 }
 
 #[test]
