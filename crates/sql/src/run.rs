@@ -23,7 +23,8 @@ type Report = Arc<dyn Fn() -> FragmentReport + Send + Sync>;
 /// Completes when the run has been started or has failed.
 pub(crate) type Starting = Shared<BoxFuture<'static, ()>>;
 
-/// The lanes of one execution. Shared by their streams; the mutex is never held while anything else is called.
+/// The lanes of one execution. Shared by their streams; the mutex is held neither while a fragment starts
+/// nor while a stream is dropped.
 pub(crate) struct Run {
     state: Mutex<State>,
 }
@@ -66,10 +67,10 @@ impl Run {
         let mut state = self.state();
         match &mut *state {
             State::Waiting { abandoned } => {
+                let start = AssertUnwindSafe(start()).catch_unwind();
                 let abandoned = std::mem::take(abandoned);
                 // The run owns the future, not the other way round.
                 let run = Arc::downgrade(self);
-                let start = AssertUnwindSafe(start()).catch_unwind();
                 let starting = async move {
                     let result = start.await.unwrap_or_else(|panic| Err(panicked(&*panic)));
                     if let Some(run) = run.upgrade() {

@@ -353,6 +353,62 @@ fn a_statement_reads_one_snapshot() {
     });
 }
 
+#[test]
+fn dropping_and_replacing_at_once_hits_the_table_that_the_name_leads_to() {
+    block_on(async {
+        let database = database();
+        let (replacer, dropper) = (database.session(), database.session());
+        let replacing = async {
+            for _ in 0..300 {
+                let sql = "CREATE OR REPLACE TABLE t AS SELECT 1 AS a";
+                run(&replacer, sql).await.unwrap();
+            }
+        };
+        let dropping = async {
+            for _ in 0..1000 {
+                run(&dropper, "DROP TABLE IF EXISTS t").await.unwrap();
+            }
+        };
+        tokio::join!(replacing, dropping);
+        // What a name leads to exists.
+        run(&replacer, "CREATE OR REPLACE TABLE t AS SELECT 7 AS a")
+            .await
+            .unwrap();
+        assert_eq!(lines(&replacer, "SELECT a FROM t").await, ["7"]);
+        let error = run(&dropper, "DROP TABLE t, missing").await.unwrap_err();
+        assert!(error.to_string().contains("\"missing\" does not exist"), "{error}");
+        run(&dropper, "DROP TABLE t, t").await.unwrap();
+    });
+}
+
+#[test]
+fn a_sum_that_overflows_says_so_wherever_it_is_computed() {
+    block_on(async {
+        let session = database().session();
+        for sql in [
+            "CREATE TABLE t (k INTEGER, b BIGINT)",
+            "INSERT INTO t VALUES (1, 9223372036854775807)",
+            "INSERT INTO t VALUES (1, 1)",
+        ] {
+            run(&session, sql).await.unwrap();
+        }
+        for sql in [
+            "SELECT sum(b) FROM t",
+            "SELECT k, sum(b) FROM t GROUP BY k",
+            "SELECT sum(x.b) FROM t x JOIN (SELECT DISTINCT k FROM t) y ON x.k = y.k",
+            "SELECT sum(b) OVER (ORDER BY k) FROM t",
+        ] {
+            let error = run(&session, sql).await.unwrap_err();
+            let SqlErrorKind::Fragment(eris_fragment::FragmentError::Overflow { what }) =
+                error.kind()
+            else {
+                panic!("{sql}: {error:?}")
+            };
+            assert!(what.contains("sum"), "{sql}: {what}");
+        }
+    });
+}
+
 /// Prints what a short query costs, and what planning alone does.
 #[test]
 #[ignore = "a measurement"]

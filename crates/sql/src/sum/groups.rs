@@ -117,3 +117,76 @@ impl<T: Summand> GroupsAccumulator for GroupSums<T> {
             + self.seen.size()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sum::ExactSum;
+    use datafusion::arrow::array::{Decimal128Array, Int64Array};
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::logical_expr::AggregateUDFImpl;
+    use datafusion::logical_expr::function::AccumulatorArgs;
+    use datafusion::physical_expr::PhysicalExpr;
+    use datafusion::physical_expr::expressions::Column;
+
+    fn sums(data_type: DataType) -> Box<dyn GroupsAccumulator> {
+        let field = Arc::new(Field::new("x", data_type, true));
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new("x", 0));
+        let args = AccumulatorArgs {
+            return_field: Arc::clone(&field),
+            schema: &Schema::new(vec![Arc::clone(&field)]),
+            ignore_nulls: false,
+            order_bys: &[],
+            is_reversed: false,
+            name: "sum(x)",
+            is_distinct: false,
+            exprs: &[column],
+            expr_fields: &[field],
+        };
+        ExactSum::default().create_groups_accumulator(args).unwrap()
+    }
+
+    fn integers(values: &[Option<i64>]) -> Vec<ArrayRef> {
+        vec![Arc::new(Int64Array::from(values.to_vec()))]
+    }
+
+    #[test]
+    fn a_sum_may_leave_its_type_in_between() {
+        let mut sums = sums(DataType::Int64);
+        let values = integers(&[Some(i64::MAX), Some(2), Some(1), Some(-1), None]);
+        sums.update_batch(&values, &[1, 0, 1, 1, 2], None, 3).unwrap();
+        let result = sums.evaluate(EmitTo::All).unwrap();
+        let expected = Int64Array::from(vec![Some(2), Some(i64::MAX), None]);
+        assert_eq!(result.as_primitive(), &expected);
+    }
+
+    #[test]
+    fn an_overflow_is_that_of_its_group_also_when_groups_move_up() {
+        let mut sums = sums(DataType::Int64);
+        let values = integers(&[Some(1), Some(i64::MIN), Some(-1), Some(i64::MAX)]);
+        sums.update_batch(&values, &[0, 2, 2, 1], None, 3).unwrap();
+        let first = sums.evaluate(EmitTo::First(2)).unwrap();
+        assert_eq!(first.as_primitive(), &Int64Array::from(vec![1, i64::MAX]));
+        let error = sums.evaluate(EmitTo::All).unwrap_err().to_string();
+        assert!(error.contains("overflow in sum(x)"), "{error}");
+    }
+
+    #[test]
+    fn decimals_end_with_their_digits() {
+        let mut sums = sums(DataType::Decimal128(3, 0));
+        let values = Decimal128Array::from(vec![999, 1]).with_precision_and_scale(3, 0);
+        let values: Vec<ArrayRef> = vec![Arc::new(values.unwrap())];
+        sums.merge_batch(&values, &[0, 1], 2).unwrap();
+        sums.merge_batch(&values, &[1, 0], 2).unwrap();
+        assert!(sums.state(EmitTo::All).is_err());
+    }
+
+    #[test]
+    fn rows_become_states_where_the_filter_lets_them() {
+        let filter = BooleanArray::from(vec![Some(true), Some(false), None, Some(true)]);
+        let values = integers(&[Some(5), Some(6), Some(7), None]);
+        let states = sums(DataType::Int64).convert_to_state(&values, Some(&filter));
+        let expected = Int64Array::from(vec![Some(5), None, None, None]);
+        assert_eq!(states.unwrap()[0].as_primitive(), &expected);
+    }
+}

@@ -170,3 +170,30 @@ impl<T: Summand> Accumulator for PlainSum<T> {
         size_of_val(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_total_is_exact(added in prop::collection::vec((any::<i64>(), any::<bool>()), 0..50)) {
+            let (mut signed, mut unsigned) = (Total::<i64>::default(), Total::<u64>::default());
+            let (mut a, mut b) = (0i128, 0i128);
+            for (value, forget) in added {
+                if forget {
+                    signed.subtract(value);
+                    unsigned.subtract(value as u64);
+                    (a, b) = (a - i128::from(value), b - i128::from(value as u64));
+                } else {
+                    signed.add(value);
+                    unsigned.add(value as u64);
+                    (a, b) = (a + i128::from(value), b + i128::from(value as u64));
+                }
+                prop_assert_eq!((i128::from(signed.wraps) << 64) + i128::from(signed.low), a);
+                prop_assert_eq!((i128::from(unsigned.wraps) << 64) + i128::from(unsigned.low), b);
+            }
+        }
+    }
+}
