@@ -84,7 +84,10 @@ impl Catalog {
         let missing = names.iter().position(|name| !tables.contains_key(name));
         match missing.filter(|_| !if_exists) {
             Some(missing) => Err(missing),
-            None => Ok(names.iter().filter_map(|name| tables.remove(name)).collect()),
+            None => Ok(names
+                .iter()
+                .filter_map(|name| tables.remove(name))
+                .collect()),
         }
     }
 
@@ -143,7 +146,7 @@ mod tests {
     use super::*;
     use datafusion::arrow::datatypes::Schema;
 
-    fn table(name: &str, object: u64) -> Arc<Table> {
+    fn table(name: &str, object: u32) -> Arc<Table> {
         Arc::new(Table {
             name: name.into(),
             object: ObjectId(object),

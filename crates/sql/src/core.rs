@@ -1,5 +1,6 @@
 //! The way of a statement: parse, look at what it is, plan, begin.
 
+use crate::cancel;
 use crate::catalog::{CATALOG, Catalog, SCHEMA, Table};
 use crate::error::SqlError;
 use crate::parse::{parse, place_of, planning_error};
@@ -96,6 +97,7 @@ impl Core {
             .query_planner()
             .create_physical_plan(&logical, &state)
             .await
+            .and_then(cancel::heed)
             .map_err(failed)?;
         Ok(Plan {
             logical,

@@ -199,8 +199,7 @@ impl FragmentExec {
         plan.runs = Arc::default();
         async move {
             let fragment = plan.fragment().await;
-            let fragment =
-                fragment.map_err(|error| FragmentError::Evaluation(Arc::new(error)))?;
+            let fragment = fragment.map_err(|error| FragmentError::Evaluation(Arc::new(error)))?;
             let lanes = plan.properties.partitioning.partition_count();
             plan.scan.executor.execute(Arc::new(fragment), lanes)
         }

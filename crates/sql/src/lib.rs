@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate_rule;
+mod cancel;
 mod catalog;
 mod coerce;
 mod comparison_rule;

@@ -1,5 +1,6 @@
 //! The rows of a running statement.
 
+use crate::cancel::CancelToken;
 use crate::error::{SqlError, SqlErrorKind};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -68,11 +69,18 @@ impl fmt::Debug for QueryStream {
 }
 
 /// A statement's task: ends with its holder.
-pub(crate) struct Task(Option<JoinHandle<()>>);
+pub(crate) struct Task {
+    /// `None` once it has ended.
+    handle: Option<JoinHandle<()>>,
+    token: CancelToken,
+}
 
 impl Task {
-    pub fn new(handle: JoinHandle<()>) -> Self {
-        Task(Some(handle))
+    pub fn new(handle: JoinHandle<()>, token: CancelToken) -> Self {
+        Task {
+            handle: Some(handle),
+            token,
+        }
     }
 
     /// Waits for its end; the panic that ended it, if one did.
@@ -81,18 +89,19 @@ impl Task {
     }
 
     fn poll_failure(&mut self, cx: &mut Context<'_>) -> Poll<Option<SqlError>> {
-        let Some(handle) = &mut self.0 else {
+        let Some(handle) = &mut self.handle else {
             return Poll::Ready(None);
         };
         let ended = ready!(Pin::new(handle).poll(cx));
-        self.0 = None;
+        self.handle = None;
         Poll::Ready(ended.err().map(panicked))
     }
 }
 
 impl Drop for Task {
     fn drop(&mut self) {
-        if let Some(handle) = &self.0 {
+        if let Some(handle) = &self.handle {
+            self.token.cancel();
             handle.abort();
         }
     }

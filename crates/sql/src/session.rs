@@ -1,5 +1,6 @@
 //! A session: takes statements, gives outcomes.
 
+use crate::cancel::{CancelToken, STATEMENT};
 use crate::core::Begun;
 use crate::database::Database;
 use crate::error::{SqlError, SqlErrorKind};
@@ -76,7 +77,8 @@ impl Session {
     async fn serve(&self, statement: Statement) -> Result<Outcome, SqlError> {
         let core = self.database.core().clone();
         let (reply, begun) = oneshot::channel();
-        let mut task = Task::new(self.database.runtime().spawn(async move {
+        let token = CancelToken::default();
+        let served = STATEMENT.scope(token.clone(), async move {
             match core.begin(&statement).await {
                 Ok(Begun::Rows(stream)) => {
                     let (sender, receiver) = mpsc::channel(WAITING);
@@ -96,7 +98,8 @@ impl Session {
                     let _ = reply.send(Err(error));
                 }
             }
-        }));
+        });
+        let mut task = Task::new(self.database.runtime().spawn(served), token);
         match begun.await {
             Ok(Ok(Started::Rows(schema, receiver))) => {
                 Ok(Outcome::Rows(QueryStream::new(schema, receiver, task)))

@@ -60,7 +60,10 @@ macro_rules! exact {
 /// The same for one type of decimals, with the largest number of these digits.
 macro_rules! decimal {
     ($args:expr, $make:ident, $type:ty, $digits:expr) => {
-        $make::<$type>($args, Some(<$type>::MAX_FOR_EACH_PRECISION[usize::from($digits)]))
+        $make::<$type>(
+            $args,
+            Some(<$type>::MAX_FOR_EACH_PRECISION[usize::from($digits)]),
+        )
     };
 }
 
@@ -116,7 +119,10 @@ impl AggregateUDFImpl for ExactSum {
         self.other.groups_accumulator_supported(args)
     }
 
-    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+    fn create_groups_accumulator(
+        &self,
+        args: AccumulatorArgs,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
         let exact = exact!(&args, groups);
         exact.map_or_else(|| self.other.create_groups_accumulator(args), Ok)
     }

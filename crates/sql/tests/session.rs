@@ -376,7 +376,10 @@ fn dropping_and_replacing_at_once_hits_the_table_that_the_name_leads_to() {
             .unwrap();
         assert_eq!(lines(&replacer, "SELECT a FROM t").await, ["7"]);
         let error = run(&dropper, "DROP TABLE t, missing").await.unwrap_err();
-        assert!(error.to_string().contains("\"missing\" does not exist"), "{error}");
+        assert!(
+            error.to_string().contains("\"missing\" does not exist"),
+            "{error}"
+        );
         run(&dropper, "DROP TABLE t, t").await.unwrap();
     });
 }

@@ -1,6 +1,7 @@
 //! SUM of many groups at once.
 
-use super::total::{Summand, Target, add};
+use super::total::{Reach, Summand, Target, add};
+use datafusion::arrow::array::ArrowNativeTypeOp;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::error::Result;
@@ -16,6 +17,8 @@ pub(super) struct GroupSums<T: Summand> {
     sums: Vec<T::Native>,
     /// How often the sums of some groups wrapped; never 0.
     wraps: BTreeMap<usize, i64>,
+    /// Of all values so far.
+    reach: Reach,
     /// Which groups have had a value.
     seen: NullState,
 }
@@ -26,6 +29,7 @@ impl<T: Summand> GroupSums<T> {
             target,
             sums: Vec::new(),
             wraps: BTreeMap::new(),
+            reach: Reach::default(),
             seen: NullState::new(),
         }
     }
@@ -65,13 +69,20 @@ impl<T: Summand> GroupsAccumulator for GroupSums<T> {
         let values = values[0].as_primitive::<T>();
         self.sums.resize(all, T::default_value());
         let (sums, wraps) = (&mut self.sums[..], &mut self.wraps);
-        self.seen
-            .accumulate(groups, values, filter, all, |group, value| {
-                let by = add(&mut sums[group], value);
-                if by != 0 {
-                    note(wraps, group, by);
-                }
-            });
+        if self.reach.stays_within(values.values()) {
+            self.seen
+                .accumulate(groups, values, filter, all, |group, value| {
+                    sums[group] = sums[group].add_wrapping(value);
+                });
+        } else {
+            self.seen
+                .accumulate(groups, values, filter, all, |group, value| {
+                    let by = add(&mut sums[group], value);
+                    if by != 0 {
+                        note(wraps, group, by);
+                    }
+                });
+        }
         Ok(())
     }
 
@@ -154,7 +165,8 @@ mod tests {
     fn a_sum_may_leave_its_type_in_between() {
         let mut sums = sums(DataType::Int64);
         let values = integers(&[Some(i64::MAX), Some(2), Some(1), Some(-1), None]);
-        sums.update_batch(&values, &[1, 0, 1, 1, 2], None, 3).unwrap();
+        sums.update_batch(&values, &[1, 0, 1, 1, 2], None, 3)
+            .unwrap();
         let result = sums.evaluate(EmitTo::All).unwrap();
         let expected = Int64Array::from(vec![Some(2), Some(i64::MAX), None]);
         assert_eq!(result.as_primitive(), &expected);

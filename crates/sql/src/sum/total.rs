@@ -1,7 +1,8 @@
 //! One exact sum, and the accumulator that keeps it.
 
 use datafusion::arrow::array::{Array, ArrayRef, ArrowNativeTypeOp, AsArray, PrimitiveArray};
-use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType};
+use datafusion::arrow::compute::sum;
+use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, i256};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Accumulator;
@@ -11,14 +12,66 @@ use std::fmt;
 use std::hash::Hash;
 
 /// A type of numbers whose sums can overflow.
-pub(super) trait Summand:
-    ArrowPrimitiveType<Native: ArrowNativeTypeOp + Eq + Hash> + fmt::Debug + Send
-{
+pub(super) trait Summand: ArrowPrimitiveType<Native: Number> + fmt::Debug + Send {}
+
+impl<T: ArrowPrimitiveType<Native: Number> + fmt::Debug + Send> Summand for T {}
+
+/// A native number.
+pub(super) trait Number: ArrowNativeTypeOp + Eq + Hash {
+    /// Every number of a smaller magnitude than 2^`ROOM` is one of the type.
+    const ROOM: u32;
+
+    /// The magnitude of none of these numbers is more than 2 to this power.
+    fn bits(values: &[Self]) -> u32;
 }
 
-impl<T> Summand for T where
-    T: ArrowPrimitiveType<Native: ArrowNativeTypeOp + Eq + Hash> + fmt::Debug + Send
-{
+macro_rules! signed {
+    ($($type:ty)*) => {$(
+        impl Number for $type {
+            const ROOM: u32 = <$type>::BITS - 1;
+
+            fn bits(values: &[Self]) -> u32 {
+                // The highest bit that differs from the one below it; cheap, and the compiler makes vectors of it.
+                let all = values.iter().fold(0, |all, value| all | (value ^ (value << 1)));
+                (<$type>::BITS - all.leading_zeros()).saturating_sub(1)
+            }
+        }
+    )*};
+}
+
+signed!(i32 i64 i128);
+
+impl Number for u64 {
+    const ROOM: u32 = u64::BITS;
+
+    fn bits(values: &[Self]) -> u32 {
+        let all = values.iter().fold(0, |all, value| all | value);
+        u64::BITS - all.leading_zeros()
+    }
+}
+
+impl Number for i256 {
+    const ROOM: u32 = 255;
+
+    fn bits(_: &[Self]) -> u32 {
+        Self::ROOM
+    }
+}
+
+/// How far sums of some values can reach, whichever of the values they are made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reach {
+    bits: u32,
+    values: u64,
+}
+
+impl Reach {
+    /// Extends it by some values; whether no sum can leave the type.
+    pub fn stays_within<N: Number>(&mut self, values: &[N]) -> bool {
+        self.bits = self.bits.max(N::bits(values));
+        self.values += values.len() as u64;
+        self.bits + (u64::BITS - self.values.leading_zeros()) <= N::ROOM
+    }
 }
 
 /// The type that a sum has to fit.
@@ -135,9 +188,11 @@ impl<T: Summand> PlainSum<T> {
 impl<T: Summand> Accumulator for PlainSum<T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let values = values[0].as_primitive::<T>();
-        let mut total = self.total;
-        for_each(values, |value| total.add(value));
-        self.total = total;
+        if Reach::default().stays_within(values.values()) {
+            self.total.add(sum(values).unwrap_or_default());
+        } else {
+            for_each(values, |value| self.total.add(value));
+        }
         self.values += (values.len() - values.null_count()) as u64;
         Ok(())
     }
@@ -162,8 +217,7 @@ impl<T: Summand> Accumulator for PlainSum<T> {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.target
-            .value((self.values > 0).then_some(self.total))
+        self.target.value((self.values > 0).then_some(self.total))
     }
 
     fn size(&self) -> usize {
@@ -194,6 +248,29 @@ mod tests {
                 prop_assert_eq!((i128::from(signed.wraps) << 64) + i128::from(signed.low), a);
                 prop_assert_eq!((i128::from(unsigned.wraps) << 64) + i128::from(unsigned.low), b);
             }
+        }
+
+        #[test]
+        fn what_stays_within_reach_does_not_wrap(
+            batches in prop::collection::vec(prop::collection::vec((any::<i64>(), 0..64u32), 1..9), 1..5)
+        ) {
+            let (mut signed, mut unsigned) = (Reach::default(), Reach::default());
+            let (mut least, mut most, mut all) = (0i128, 0i128, 0u128);
+            for batch in batches {
+                let values: Vec<i64> = batch.iter().map(|(value, by)| value >> by).collect();
+                let positive: Vec<u64> = batch.iter().map(|(value, by)| (*value as u64) >> by).collect();
+                least += values.iter().map(|&value| i128::from(value.min(0))).sum::<i128>();
+                most += values.iter().map(|&value| i128::from(value.max(0))).sum::<i128>();
+                all += positive.iter().map(|&value| u128::from(value)).sum::<u128>();
+                let fits = i64::try_from(least).is_ok() && i64::try_from(most).is_ok();
+                prop_assert!(!signed.stays_within(&values) || fits);
+                prop_assert!(!unsigned.stays_within(&positive) || u64::try_from(all).is_ok());
+            }
+        }
+
+        #[test]
+        fn small_values_are_within_reach(values in prop::collection::vec(-(1i64 << 40)..1 << 40, 0..1000)) {
+            prop_assert!(Reach::default().stays_within(&values));
         }
     }
 }
