@@ -276,6 +276,26 @@ fn a_dropped_query_ends_at_once_and_harms_nobody() {
     });
 }
 
+/// A join that finds no pair yields nothing for hours. Given up, it must leave its thread: there are two.
+#[test]
+fn joins_that_find_nothing_leave_their_threads_when_given_up() {
+    block_on(async {
+        let session = database().session();
+        star(&session).await;
+        let endless = "SELECT count(*) FROM fact a, fact b WHERE a.v + b.v = -7";
+        for _ in 0..4 {
+            let waited = tokio::time::timeout(Duration::from_millis(100), run(&session, endless));
+            assert!(waited.await.is_err());
+        }
+        let next = lines(
+            &session,
+            "SELECT k % 2, count(*) FROM fact GROUP BY 1 ORDER BY 1",
+        );
+        let next = tokio::time::timeout(Duration::from_secs(20), next).await;
+        assert_eq!(next.expect("a thread is free").len(), 2);
+    });
+}
+
 #[test]
 fn errors_know_their_place_and_kind() {
     block_on(async {
