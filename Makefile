@@ -85,13 +85,13 @@ test-oracle: build ## the same data and queries in DuckDB, results compared
 	fi
 
 .PHONY: nightly
-nightly: cargo ## the long version: 10,000 seeds, Miri, scale 1 against the oracle
+nightly: cargo ## the long version: 10,000 seeds, Miri, scale 3 against the oracle
 	PROPTEST_CASES=10000 ERIS_SEEDS=10000 cargo test --release --workspace
 	rustup toolchain install nightly --profile minimal --component miri --component rust-src
 	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-miri PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation \
 	  cargo +nightly miri test $(MIRI_CRATES:%=-p eris-%) --lib
 	$(MAKE) test-loom
-	ERIS_ORACLE_SCALE=1 ERIS_ORACLE_SEED=clock $(MAKE) test-oracle
+	ERIS_ORACLE_SCALE=3 ERIS_ORACLE_SEED=clock $(MAKE) test-oracle
 
 # ---- measurement -------------------------------------------------------------------------------------------------------
 
