@@ -27,8 +27,8 @@ pub struct Options {
     pub time: Duration,
     /// Runs per number, at least 1.
     pub runs: usize,
-    /// Size of the buffer in bytes, a power of two; `None`: four times the last-level caches of a node, from 64 MiB to
-    /// 512 MiB.
+    /// Size of the buffer in bytes, a power of two; `None`: sixteen times the last-level caches of a node, from 512 MiB
+    /// to 1 GiB: a virtual machine may have more of a cache than it is told, and what lies in it is not memory.
     pub buffer_bytes: Option<usize>,
 }
 
@@ -199,7 +199,7 @@ fn default_bytes(topology: &Topology) -> usize {
     } else {
         topology.nodes().len() as u64
     };
-    let wanted = (4 * total / nodes).clamp(64 << 20, 512 << 20);
+    let wanted = (16 * total / nodes).clamp(512 << 20, 1 << 30);
     (wanted as usize).next_power_of_two()
 }
 
