@@ -7,20 +7,22 @@
 //! ```
 //!
 //! Values are uniformly random over all that the width can hold, so that no zone map and no other encoding helps. The limit
-//! of a row is the read bandwidth of the same cores, measured in the same run, divided by the bytes of a value.
+//! of a row is the read bandwidth of the same cores, measured between its runs (on a shared machine it changes from second
+//! to second), divided by the bytes of a value.
 
 mod chunk;
 mod kernel;
 mod sql;
 
-use crate::report::Report;
+use crate::report::{Report, median};
 use eris_engine::Settings;
 use eris_kernels::Isa;
-use eris_numa::measure::{MeasureError, Options, measure};
-use eris_numa::{Memory, MemoryError, OutOfMemory, PinError, Topology};
+use eris_numa::measure::{LocalReads, MeasureError};
+use eris_numa::{Memory, MemoryError, OutOfMemory, PinError};
 use eris_sql::SqlError;
 use eris_types::ObjectId;
 use serde_json::json;
+use std::time::Duration;
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
@@ -131,29 +133,12 @@ impl Random {
     }
 }
 
-/// Bytes per second that all AEUs of a topology read together, each from its own node.
-fn read_bandwidth(topology: &Topology, memory: &Memory) -> Result<f64, MeasureError> {
-    let measured = measure(topology, memory, &Options::default())?;
-    let nodes = topology
-        .nodes()
-        .iter()
-        .filter(|node| topology.aeus().iter().any(|aeu| aeu.node == node.id));
-    let local: Vec<f64> = nodes
-        .map(|node| measured.bandwidth(topology, node.id, node.id))
-        .collect();
-    // Logical nodes share one memory: what one of them reads is no measure of what all read together.
-    let cores_of_one = topology
-        .aeus()
-        .iter()
-        .filter(|aeu| aeu.node == topology.aeus()[0].node)
-        .count();
-    if topology.is_fake() && cores_of_one < topology.aeus().len() {
-        let cores = u16::try_from(topology.aeus().len()).expect("AEU numbers have 16 bits");
-        let one_node = Topology::fake(1, cores);
-        let measured = measure(&one_node, memory, &Options::default())?;
-        return Ok(measured.pairs[0].bandwidth.median);
-    }
-    Ok(local.iter().sum())
+/// How long the memory is read between two measurements: long enough for 256 MiB and more.
+const READING: Duration = Duration::from_millis(20);
+
+/// Bytes per second that all AEUs read together, each from its own node.
+fn read_bandwidth(reads: &LocalReads, runs: usize) -> Result<Vec<f64>, MeasureError> {
+    (0..runs).map(|_| reads.measure(READING)).collect()
 }
 
 /// Scans by bit width, predicate and level.
@@ -167,12 +152,14 @@ pub async fn run(settings: Settings, options: ScanOptions) -> Result<Report, Sca
         settings.huge_pages,
         settings.memory_limit,
     )?;
-    let limit = read_bandwidth(&settings.topology, &memory)?;
+    let reads = LocalReads::new(&settings.topology, &memory)?;
+    let measured = read_bandwidth(&reads, options.runs)?;
+    let threads = json!(settings.topology.aeus().len());
     report.row(
         "read bandwidth",
-        [("threads", json!(settings.topology.aeus().len()))],
+        [("threads", threads)],
         "GB/s",
-        vec![limit / 1e9],
+        measured.iter().map(|rate| rate / 1e9).collect(),
         None,
     );
     let isas: Vec<Isa> = if options.every_isa {
@@ -186,12 +173,11 @@ pub async fn run(settings: Settings, options: ScanOptions) -> Result<Report, Sca
             &memory,
             isa,
             options.runs,
-            limit,
+            &reads,
             &mut report,
         )?;
     }
-    drop(memory);
-    sql::run(settings, options, limit, &mut report).await?;
+    sql::run(settings, options, &reads, &mut report).await?;
     Ok(report)
 }
 
@@ -207,15 +193,15 @@ pub fn chunks(settings: &Settings, runs: usize) -> Result<Report, ScanError> {
         .expect("one AEU is always possible");
     let mut report = Report::new("chunk", &one);
     let memory = Memory::new(&one, settings.huge_pages, settings.memory_limit)?;
-    let limit = read_bandwidth(&one, &memory)?;
+    let measured = read_bandwidth(&LocalReads::new(&one, &memory)?, runs)?;
     report.row(
         "read bandwidth",
         [("threads", json!(1))],
         "GB/s",
-        vec![limit / 1e9],
+        measured.iter().map(|rate| rate / 1e9).collect(),
         None,
     );
-    chunk::run(&one, &memory, runs, limit, &mut report)?;
+    chunk::run(&one, &memory, runs, median(&measured), &mut report)?;
     Ok(report)
 }
 

@@ -36,6 +36,8 @@ mod scatter;
 mod sequencer;
 mod settings;
 #[cfg(test)]
+mod sharing;
+#[cfg(test)]
 mod simulation;
 mod stage;
 mod statistics;

@@ -9,15 +9,20 @@
 //! The buffer is several times as large as the last-level caches of a node. Results are medians of several runs, beside
 //! the least and the greatest; a shared machine scatters. On a fake topology all pairs show the same memory.
 
+mod local;
+mod sequential;
+
+pub use local::LocalReads;
+
 use crate::affinity::{PinError, pin_current_thread};
 use crate::budget::OutOfMemory;
 use crate::buffer::Buffer;
 use crate::memory::Memory;
 use crate::topology::Topology;
 use eris_types::{NodeId, ObjectId};
+use sequential::sequential;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
-use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 /// How to measure.
@@ -279,50 +284,10 @@ fn bandwidth(
     window: Duration,
     runs: usize,
 ) -> Result<Spread, MeasureError> {
-    const BLOCK: usize = 256 << 10;
     let words = buffer.as_slice::<u64>();
-    let barrier = &Barrier::new(cpus.len());
-    let part = words.len() / cpus.len();
-    // Start, end and bytes of each run of one thread.
-    let read = |words: &[u64], cpu: Option<u32>| {
-        let pinned = pin(cpu);
-        let mut results = Vec::with_capacity(runs);
-        let mut blocks = words.chunks(BLOCK / size_of::<u64>()).cycle();
-        for _ in 0..runs {
-            // Also when binding failed, or the others would wait forever.
-            barrier.wait();
-            let start = Instant::now();
-            let mut bytes = 0;
-            while start.elapsed() < window {
-                let Some(block) = blocks.next() else { break };
-                black_box(
-                    block
-                        .iter()
-                        .fold(0, |sum, &word| u64::wrapping_add(sum, word)),
-                );
-                bytes += size_of_val(block);
-            }
-            results.push((start, Instant::now(), bytes));
-        }
-        pinned.map(|()| results)
-    };
-    let threads = std::thread::scope(|scope| {
-        let parts = words.chunks_exact(part).zip(cpus);
-        let threads: Vec<_> = parts
-            .map(|(words, &cpu)| scope.spawn(move || read(words, cpu)))
-            .collect();
-        threads.into_iter().map(join).collect::<Result<Vec<_>, _>>()
-    })?;
-    let together = |run: usize| {
-        let start = threads.iter().map(|thread| thread[run].0).min();
-        let end = threads.iter().map(|thread| thread[run].1).max();
-        let bytes: usize = threads.iter().map(|thread| thread[run].2).sum();
-        let elapsed = start
-            .zip(end)
-            .map_or(Duration::ZERO, |(start, end)| end - start);
-        bytes as f64 / elapsed.as_secs_f64()
-    };
-    Ok(Spread::of((0..runs).map(together).collect()))
+    let parts = words.chunks_exact(words.len() / cpus.len()).zip(cpus);
+    let parts: Vec<_> = parts.map(|(words, &cpu)| (words, cpu)).collect();
+    Ok(Spread::of(sequential(&parts, window, runs)?))
 }
 
 fn pin(cpu: Option<u32>) -> Result<(), MeasureError> {

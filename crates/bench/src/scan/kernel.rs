@@ -1,8 +1,9 @@
 //! The kernels alone: one thread per AEU over packed words of its own node.
 
-use super::{Predicate, Random, SCANNED, ScanError};
-use crate::report::Report;
+use super::{Predicate, Random, SCANNED, ScanError, read_bandwidth};
+use crate::report::{Report, median};
 use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack, popcount};
+use eris_numa::measure::LocalReads;
 use eris_numa::{AeuPlace, Buffer, Memory, Topology, pin_current_thread};
 use serde_json::json;
 use std::hint::black_box;
@@ -17,17 +18,21 @@ const BYTES: usize = 512 << 20;
 /// Vectors that one call of the kernel covers: those of a chunk.
 const VECTORS: usize = 64;
 
-/// Adds the rows of one instruction set; `limit` in bytes per second.
+/// Adds the rows of one instruction set.
 pub fn run(
     topology: &Topology,
     memory: &Memory,
     isa: Isa,
     runs: usize,
-    limit: f64,
+    reads: &LocalReads,
     report: &mut Report,
 ) -> Result<(), ScanError> {
     for width in WIDTHS {
-        for (predicate, seconds, values) in measure_width(topology, memory, isa, width, runs)? {
+        let before = read_bandwidth(reads, runs)?;
+        let measured = measure_width(topology, memory, isa, width, runs)?;
+        let around = [before, read_bandwidth(reads, runs)?].concat();
+        let limit = median(&around);
+        for (predicate, seconds, values) in measured {
             let bytes_per_value = f64::from(width) / 8.0;
             let per_second: Vec<f64> = seconds
                 .iter()

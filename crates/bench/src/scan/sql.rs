@@ -4,11 +4,13 @@
 //! distributed over the width, the same on every run, and computed alike by the statement that fills the table and by
 //! the check of what it counts.
 
-use super::{Predicate, ScanError, ScanOptions};
-use crate::report::Report;
+use super::{Predicate, READING, ScanError, ScanOptions};
+use crate::report::{Report, median};
 use arrow_array::{Array, Int64Array};
 use eris_engine::Settings;
+use eris_numa::measure::LocalReads;
 use eris_sql::{Database, Outcome, Session, SqlError};
+use futures::future::try_join_all;
 use serde_json::json;
 use std::time::Instant;
 
@@ -29,11 +31,11 @@ fn mask(width: u8) -> i64 {
     i64::MAX >> (63 - width)
 }
 
-/// Adds one row per width and predicate; `limit` in bytes per second.
+/// Adds one row per width and predicate.
 pub async fn run(
     settings: Settings,
     options: ScanOptions,
-    limit: f64,
+    reads: &LocalReads,
     report: &mut Report,
 ) -> Result<(), ScanError> {
     let database = Database::open(settings)?;
@@ -49,8 +51,10 @@ pub async fn run(
                 .filter(|i| predicate.holds(value(*i, width) as u64))
                 .count() as u64;
             let mut rates = Vec::new();
+            let mut limits = Vec::new();
             // The first run is not timed.
             for run in 0..=options.runs {
+                limits.push(reads.measure(READING)?);
                 let begun = Instant::now();
                 let counted = count(&session, &statement).await?;
                 let seconds = begun.elapsed().as_secs_f64();
@@ -75,9 +79,47 @@ pub async fn run(
                 params,
                 "million rows/s",
                 rates,
-                Some(limit * 8.0 / f64::from(width) / 1e6),
+                Some(median(&limits) * 8.0 / f64::from(width) / 1e6),
             );
         }
+    }
+    side_by_side(&session, options, reads, report).await
+}
+
+/// Statements on the widest column at the same time: more than the limit of one, where they share their passes over it.
+async fn side_by_side(
+    session: &Session,
+    options: ScanOptions,
+    reads: &LocalReads,
+    report: &mut Report,
+) -> Result<(), ScanError> {
+    let width = WIDTHS[WIDTHS.len() - 1];
+    let hi = mask(width) / 2;
+    for count_of in [1, 2, 4, 8] {
+        let statements: Vec<String> = (0..count_of)
+            .map(|lo| format!("SELECT count(*) FROM scan WHERE c{width} BETWEEN {lo} AND {hi}"))
+            .collect();
+        let mut rates = Vec::new();
+        let mut limits = Vec::new();
+        for _ in 0..options.runs {
+            limits.push(reads.measure(READING)?);
+            let begun = Instant::now();
+            try_join_all(statements.iter().map(|one| count(session, one))).await?;
+            let seconds = begun.elapsed().as_secs_f64();
+            rates.push(f64::from(count_of) * options.rows as f64 / seconds / 1e6);
+        }
+        let params = [
+            ("width", json!(width)),
+            ("statements", json!(count_of)),
+            ("rows", json!(options.rows)),
+        ];
+        report.row(
+            "sql side by side",
+            params,
+            "million rows/s",
+            rates,
+            Some(median(&limits) * 8.0 / f64::from(width) / 1e6),
+        );
     }
     Ok(())
 }
