@@ -47,7 +47,7 @@ install: build ## copy the binary to ~/.local/bin (or PREFIX/bin)
 # ---- proof -------------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: check test-rust test-shell test-loom test-oracle ## everything that must hold: checks, tests, model checking, comparison with an oracle
+test: check test-rust test-shell test-walk test-loom test-oracle ## everything that must hold: checks, tests, model checking, comparison with an oracle
 
 .PHONY: check
 check: cargo ## formatting and layers (seconds)
@@ -65,6 +65,10 @@ test-rust: cargo ## unit, property, simulation, SQL logic and command line tests
 .PHONY: test-shell
 test-shell: build ## the interactive prompt, on a pseudo-terminal
 	ERIS=$(ERIS) python3 tests/shell/prompt.py
+
+.PHONY: test-walk
+test-walk: build ## the README's walk on real data, outputs compared
+	ERIS=$(ERIS) ERIS_CACHE=$(ERIS_CACHE) CI=$(CI) python3 tests/walk/walk.py
 
 .PHONY: test-loom
 test-loom: cargo ## every interleaving of the latch-free protocols, within loom's bounds
