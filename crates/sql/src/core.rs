@@ -5,6 +5,7 @@ use crate::catalog::{CATALOG, Catalog, SCHEMA, Table};
 use crate::error::SqlError;
 use crate::parse::{parse, place_of, planning_error};
 use crate::resolve::Names;
+use crate::spill::Spill;
 use crate::statement::Statement;
 use crate::{ddl, explain, files, insert, planner, show};
 use datafusion::execution::TaskContext;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 pub(crate) struct Core {
     pub engine: Engine,
     pub catalog: Arc<Catalog>,
+    pub spill: Spill,
     /// The state without tables; statements run on copies of it.
     state: Arc<SessionState>,
 }
@@ -49,10 +51,12 @@ impl Plan {
 
 impl Core {
     pub fn new(engine: Engine) -> Result<Self, SqlError> {
-        let state = Arc::new(planner::state(&engine)?);
+        let spill = Spill::new();
+        let state = Arc::new(planner::state(&engine, &spill)?);
         Ok(Core {
             engine,
             catalog: Arc::default(),
+            spill,
             state,
         })
     }

@@ -3,6 +3,7 @@
 use crate::core::Core;
 use crate::error::{SqlError, SqlErrorKind};
 use crate::session::Session;
+use crate::spill::Spill;
 use eris_engine::{Engine, Settings};
 use std::fmt;
 use std::sync::Arc;
@@ -51,6 +52,11 @@ impl Database {
         &self.0.core.engine
     }
 
+    /// Where operators put what does not fit into memory.
+    pub fn spill(&self) -> &Spill {
+        &self.0.core.spill
+    }
+
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.0.core
     }
@@ -70,6 +76,8 @@ impl Drop for Inner {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+        // Statements that are still ending may hold files; the process may not wait for them.
+        self.core.spill.close();
     }
 }
 

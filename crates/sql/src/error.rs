@@ -49,6 +49,14 @@ pub enum SqlErrorKind {
         /// Why.
         reason: String,
     },
+    /// What does not fit into memory could not be put on the disk either.
+    #[error("temporary directory '{directory}': {reason}")]
+    Spill {
+        /// Where.
+        directory: String,
+        /// Why.
+        reason: String,
+    },
     /// A fragment failed while it ran.
     #[error("{0}")]
     Fragment(FragmentError),
@@ -154,6 +162,13 @@ fn recover(error: &DataFusionError) -> Option<SqlError> {
         if let Some(error) = error.downcast_ref::<FragmentError>() {
             return Some(error.clone().into());
         }
+        // What an error of input and output wraps is not its source, but part of it.
+        let inner = error.downcast_ref::<std::io::Error>();
+        if let Some(inner) = inner.and_then(std::io::Error::get_ref)
+            && let Some(own) = inner.downcast_ref::<SqlError>()
+        {
+            return Some(own.clone());
+        }
         next = error.source();
     }
     None
@@ -175,9 +190,14 @@ fn innermost(error: &DataFusionError) -> String {
     text.trim().trim_end_matches('.').to_owned()
 }
 
+/// What to do when the budget is used up.
+const MORE_MEMORY: &str =
+    "raise memory_limit (or start with --memory), or drop tables that are not needed";
+
 impl From<FragmentError> for SqlError {
     fn from(error: FragmentError) -> Self {
-        Self::new(SqlErrorKind::Fragment(error))
+        let hint = matches!(error, FragmentError::OutOfMemory(_)).then_some(MORE_MEMORY);
+        Self::new(SqlErrorKind::Fragment(error)).with_hint(hint)
     }
 }
 

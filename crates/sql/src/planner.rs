@@ -4,11 +4,13 @@ use crate::aggregate_rule::PushAggregates;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::comparison_rule::CompareAsDouble;
 use crate::memory_pool::BudgetPool;
+use crate::spill::Spill;
 use crate::sum::ExactSum;
 use crate::types::{Types, ZONE};
 use crate::yield_rule::YieldAfterJoins;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
+use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::AggregateUDF;
 use datafusion::logical_expr::registry::FunctionRegistry;
@@ -28,11 +30,13 @@ const BUILD_ROWS: usize = 4 << 20;
 const BUILD_BYTES: usize = 512 << 20;
 
 /// The state that every statement's state is a copy of.
-pub(crate) fn state(engine: &Engine) -> Result<SessionState, crate::SqlError> {
-    let pool = BudgetPool::new(engine.memory().budget())
-        .map_err(|refused| eris_fragment::FragmentError::OutOfMemory(refused.to_string()))?;
+pub(crate) fn state(engine: &Engine, spill: &Spill) -> Result<SessionState, crate::SqlError> {
+    let pool = BudgetPool::new(engine.memory().budget());
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(pool))
+        .with_disk_manager_builder(
+            DiskManagerBuilder::default().with_temp_file_factory(Arc::new(spill.clone())),
+        )
         .build_arc()
         .map_err(crate::SqlError::from_datafusion)?;
     let mut state = SessionStateBuilder::new()
