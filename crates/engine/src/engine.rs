@@ -168,6 +168,23 @@ impl Engine {
         ))
     }
 
+    pub(crate) fn object(&self, id: ObjectId) -> Result<Arc<DataObject>, EngineError> {
+        self.shared.object(id)
+    }
+
+    pub(crate) fn client(&self) -> Result<Client, EngineError> {
+        self.shared.client()
+    }
+
+    pub(crate) fn give_back(&self, client: &mut Client) {
+        self.shared.give_back(client);
+    }
+
+    /// A number by which answers find who asked.
+    pub(crate) fn next_callback(&self) -> u64 {
+        self.shared.next_statement().0
+    }
+
     /// Makes the next slice of a scan of this object panic, to see what a defect in an operator does to everybody else.
     pub fn poison(&self, id: ObjectId) -> Result<(), EngineError> {
         self.shared.object(id)?.poison();

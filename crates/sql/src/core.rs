@@ -1,28 +1,49 @@
 //! The way of a statement: parse, look at what it is, plan, begin.
 
 use crate::cancel;
-use crate::catalog::{CATALOG, Catalog, SCHEMA, Table};
+use crate::catalog::{CATALOG, Catalog, SCHEMA, Table, most_similar};
 use crate::error::SqlError;
+use crate::functions::FunctionRow;
 use crate::parse::{parse, place_of, planning_error};
+use crate::queries::{MeteredPool, Queries, Query};
 use crate::resolve::Names;
+use crate::session::SessionData;
+use crate::settings::Variables;
 use crate::spill::Spill;
 use crate::statement::Statement;
-use crate::{ddl, explain, files, insert, planner, show};
+use crate::system::{self, described};
+use crate::{ddl, explain, files, functions, insert, planner, prepare, settings, show};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, visit_relations};
 use eris_engine::Engine;
+use eris_numa::HugePages;
+use futures::future::BoxFuture;
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What all sessions share.
+/// What a statement works with: what all sessions share, and what its own session has set. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Core {
     pub engine: Engine,
     pub catalog: Arc<Catalog>,
     pub spill: Spill,
+    pub queries: Arc<Queries>,
+    pub huge_pages: HugePages,
+    /// The memory limit at the start.
+    pub first_memory_limit: u64,
+    pub session: Arc<SessionData>,
+    /// The session's variables as they were when the statement began.
+    variables: Arc<Variables>,
+    /// The statement itself, unless it is being prepared.
+    query: Option<Arc<Query>>,
+    sessions: Arc<AtomicU64>,
     /// The state without tables; statements run on copies of it.
     state: Arc<SessionState>,
 }
@@ -50,20 +71,104 @@ impl Plan {
 }
 
 impl Core {
-    pub fn new(engine: Engine) -> Result<Self, SqlError> {
+    pub fn new(engine: Engine, huge_pages: HugePages) -> Result<Self, SqlError> {
         let spill = Spill::new();
         let state = Arc::new(planner::state(&engine, &spill)?);
+        let variables = Arc::new(Variables::new(engine.topology().aeus().len()));
         Ok(Core {
+            first_memory_limit: engine.memory().budget().limit(),
             engine,
             catalog: Arc::default(),
             spill,
+            queries: Arc::default(),
+            huge_pages,
+            session: Arc::new(SessionData::new(0, Variables::clone(&variables))),
+            variables,
+            query: None,
+            sessions: Arc::default(),
             state,
         })
     }
 
+    /// A new session's memory.
+    pub fn new_session(&self) -> SessionData {
+        let id = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
+        SessionData::new(id, self.default_variables())
+    }
+
+    /// For a statement of this session that begins now.
+    pub fn of_session(&self, session: &Arc<SessionData>) -> Core {
+        Core {
+            session: Arc::clone(session),
+            variables: session.variables(),
+            ..self.clone()
+        }
+    }
+
+    /// For this statement.
+    pub fn of_query(self, query: &Arc<Query>) -> Core {
+        Core {
+            query: Some(Arc::clone(query)),
+            ..self
+        }
+    }
+
+    /// The session's variables as they were when the statement began.
+    pub fn variables(&self) -> &Variables {
+        &self.variables
+    }
+
+    /// What a new session begins with.
+    pub fn default_variables(&self) -> Variables {
+        Variables::new(self.engine.topology().aeus().len())
+    }
+
+    /// Refuses names of schemas that do not exist.
+    pub fn check_schema(&self, name: &str) -> Result<(), SqlError> {
+        let schemas = described::schemas(self);
+        if schemas.iter().any(|schema| schema == name) {
+            return Ok(());
+        }
+        let similar = most_similar(name, schemas.iter().map(String::as_str));
+        let hint = similar.map_or_else(
+            || "SHOW SCHEMAS lists all schemas".to_owned(),
+            |similar| format!("did you mean \"{similar}\"?"),
+        );
+        Err(SqlError::invalid(format!("schema \"{name}\" does not exist")).with_hint(Some(hint)))
+    }
+
     /// Begins a statement.
     pub async fn begin(&self, statement: &Statement) -> Result<Begun, SqlError> {
+        if let Some(summary) = show::summarize(self, statement).await? {
+            return Ok(summary);
+        }
         let tree = parse(statement)?;
+        self.begin_tree(tree, statement).await
+    }
+
+    /// Begins a statement that has been parsed.
+    pub fn begin_tree<'a>(
+        &'a self,
+        tree: ast::Statement,
+        statement: &'a Statement,
+    ) -> BoxFuture<'a, Result<Begun, SqlError>> {
+        Box::pin(self.dispatch(tree, statement))
+    }
+
+    async fn dispatch(
+        &self,
+        mut tree: ast::Statement,
+        statement: &Statement,
+    ) -> Result<Begun, SqlError> {
+        if let ast::Statement::Prepare {
+            name,
+            data_types,
+            statement: prepared,
+        } = tree
+        {
+            return prepare::prepare(self, &name, &data_types, *prepared, statement).await;
+        }
+        prepare::refuse_parameters(&tree)?;
         match tree {
             ast::Statement::Query(query) => {
                 Ok(Begun::Rows(self.plan(*query, statement).await?.run()?))
@@ -71,31 +176,67 @@ impl Core {
             ast::Statement::Insert(insert) => insert::insert(self, insert, statement).await,
             ast::Statement::CreateTable(create) => ddl::create(self, create, statement).await,
             ast::Statement::Drop { .. } => ddl::drop(self, &tree, statement).await,
-            ast::Statement::Explain { .. } => explain::explain(self, tree, statement).await,
-            ast::Statement::ExplainTable { table_name, .. } => {
-                show::describe(&*self.table(&table_name, statement)?)
+            ast::Statement::Explain {
+                statement: ref mut explained,
+                ..
+            } => {
+                if let ast::Statement::Execute { .. } = **explained {
+                    **explained = prepare::executed(self, explained, statement).await?.0;
+                }
+                match show::described_query(&tree)? {
+                    Some(query) => show::describe_query(self, query, statement).await,
+                    None => explain::explain(self, tree, statement).await,
+                }
             }
-            ast::Statement::ShowTables { .. } => show::tables(self),
-            _ => Err(SqlError::not_supported(keywords(statement.text()))),
+            ast::Statement::ExplainTable { table_name, .. } => {
+                show::describe(self, &table_name, statement).await
+            }
+            ast::Statement::Execute { .. } => {
+                let (tree, prepared) = prepare::executed(self, &tree, statement).await?;
+                self.begin_tree(tree, &prepared).await
+            }
+            ast::Statement::Deallocate { name, .. } => prepare::deallocate(self, &name),
+            ast::Statement::Set(set) => settings::set(self, &set),
+            ast::Statement::Reset(which) => settings::reset(self, &which.reset),
+            ast::Statement::Use(which) => settings::use_schema(self, &which),
+            ast::Statement::ShowVariable { variable } => settings::show(self, &variable),
+            ast::Statement::Kill { id, .. } => show::kill(self, id),
+            ast::Statement::Call(call) => show::call(self, &call),
+            _ => match show::list(self, &tree, statement).await? {
+                Some(shown) => Ok(shown),
+                None => Err(SqlError::not_supported(keywords(statement.text()))),
+            },
         }
     }
 
-    /// Plans a query at the newest snapshot.
-    pub async fn plan(&self, query: ast::Query, statement: &Statement) -> Result<Plan, SqlError> {
+    /// Looks up the names of a query, at the newest snapshot, and finds the types of its expressions.
+    pub async fn logical(
+        &self,
+        query: ast::Query,
+        statement: &Statement,
+    ) -> Result<(SessionState, LogicalPlan), SqlError> {
         if !query.locks.is_empty() {
             return Err(SqlError::not_supported("SELECT … FOR UPDATE or FOR SHARE"));
         }
         let tree = PlannedStatement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
         let mut state = SessionState::clone(&self.state);
-        state.register_catalog_list(Arc::new(Names::now(
-            &self.catalog,
-            &self.engine,
-            &self.state,
-        )));
+        let names = Names::now(&self.catalog, &self.engine, &self.state);
+        state.register_catalog_list(Arc::new(system::Names::new(names, self)));
+        functions::register_for(self, &mut state).map_err(SqlError::from_datafusion)?;
+        if *self.variables != self.default_variables() {
+            self.variables.apply(state.config_mut());
+        }
         state.mark_start_execution();
         self.check_names(&tree, &state, statement)?;
         let failed = |error| planning_error(error, statement);
         let logical = state.statement_to_plan(tree).await.map_err(failed)?;
+        Ok((state, logical))
+    }
+
+    /// Plans a query at the newest snapshot.
+    pub async fn plan(&self, query: ast::Query, statement: &Statement) -> Result<Plan, SqlError> {
+        let (state, logical) = self.logical(query, statement).await?;
+        let failed = |error| planning_error(error, statement);
         let logical = state.optimize(&logical).map_err(failed)?;
         let physical = state
             .query_planner()
@@ -106,8 +247,32 @@ impl Core {
         Ok(Plan {
             logical,
             physical,
-            context: state.task_ctx(),
+            context: self.task_context(&state),
         })
+    }
+
+    /// All functions: name, kind, and how it is called.
+    pub fn functions(&self) -> Result<Vec<FunctionRow>, SqlError> {
+        let mut state = SessionState::clone(&self.state);
+        functions::register_for(self, &mut state).map_err(SqlError::from_datafusion)?;
+        Ok(functions::list(&state))
+    }
+
+    /// What operators run in: the state's surroundings, with the statement's memory counted.
+    fn task_context(&self, state: &SessionState) -> Arc<TaskContext> {
+        let Some(query) = &self.query else {
+            return state.task_ctx();
+        };
+        let shared = state.runtime_env();
+        let pool = MeteredPool {
+            pool: Arc::clone(&shared.memory_pool),
+            query: Arc::clone(query),
+        };
+        let runtime = RuntimeEnv {
+            memory_pool: Arc::new(pool),
+            ..RuntimeEnv::clone(shared)
+        };
+        Arc::new(TaskContext::from(state).with_runtime(Arc::new(runtime)))
     }
 
     /// Refuses unknown tables, at their place and with the name that was probably meant.
@@ -123,10 +288,11 @@ impl Core {
         for reference in references {
             let name = reference.table();
             let known = reference.catalog().is_none_or(|catalog| catalog == CATALOG)
-                && reference.schema().is_none_or(|schema| schema == SCHEMA)
-                && (self.catalog.get(name).is_some()
-                    || files::is_file_name(name)
-                    || state.table_functions().contains_key(name));
+                && (reference.schema().is_none_or(|schema| schema == SCHEMA)
+                    && (self.catalog.get(name).is_some()
+                        || files::is_file_name(name)
+                        || state.table_functions().contains_key(name))
+                    || system::has(reference.schema().unwrap_or(&self.variables.schema), name));
             if known {
                 continue;
             }
@@ -179,6 +345,12 @@ impl Core {
     }
 }
 
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Core({:?})", self.catalog)
+    }
+}
+
 /// A table's name without catalogue and schema, which may be given but must be the only ones.
 pub(crate) fn table_name(name: &ObjectName) -> Result<String, SqlError> {
     let parts: Option<Vec<String>> = name
@@ -206,7 +378,7 @@ pub(crate) fn normalize(name: &Ident) -> String {
     }
 }
 
-fn last_name(name: &ObjectName) -> Option<String> {
+pub(crate) fn last_name(name: &ObjectName) -> Option<String> {
     name.0
         .last()
         .and_then(|part| part.as_ident())

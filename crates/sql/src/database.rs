@@ -26,7 +26,8 @@ impl Database {
     /// # Errors
     /// The engine or the threads could not be started.
     pub fn open(settings: Settings) -> Result<Database, SqlError> {
-        let core = Core::new(Engine::start(settings)?)?;
+        let huge_pages = settings.huge_pages;
+        let core = Core::new(Engine::start(settings)?, huge_pages)?;
         let threads = core.engine.topology().aeus().len().max(1);
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)

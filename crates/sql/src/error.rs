@@ -66,6 +66,12 @@ pub enum SqlErrorKind {
     /// An operator above the fragments failed while it ran.
     #[error("{}", innermost(.0))]
     Execution(Arc<DataFusionError>),
+    /// It took longer than `statement_timeout` allows.
+    #[error("stopped after {}: longer than statement_timeout allows", crate::settings::Milliseconds(*.0))]
+    Timeout(std::time::Duration),
+    /// Another session ended it.
+    #[error("stopped by KILL from session {0}")]
+    Killed(u64),
     /// A bug in Eris; only this statement is affected.
     #[error("internal error: {0}; this is a bug in Eris, only this statement is affected")]
     Internal(String),

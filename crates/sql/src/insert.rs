@@ -80,6 +80,7 @@ pub(crate) async fn write(
         writer.append(rows).await?;
         progress.wrote(batch.num_rows() as u64);
     }
+    crate::cancel::begin_commit()?;
     Ok(writer.commit().await?)
 }
 
@@ -160,7 +161,7 @@ fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
 }
 
 /// Positions in the table of the columns that an INSERT names; all of them if it names none.
-fn columns(table: &Table, names: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
+pub(crate) fn columns(table: &Table, names: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
     if names.is_empty() {
         return Ok((0..table.types.len()).collect());
     }

@@ -4,6 +4,7 @@ use crate::aggregate_rule::PushAggregates;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::comparison_rule::CompareAsDouble;
 use crate::memory_pool::BudgetPool;
+use crate::settings::Variables;
 use crate::spill::Spill;
 use crate::sum::ExactSum;
 use crate::types::{Types, ZONE};
@@ -21,14 +22,6 @@ use datafusion::prelude::SessionConfig;
 use eris_engine::Engine;
 use std::sync::Arc;
 
-/// Rows of a batch above the fragments.
-const BATCH_ROWS: usize = 8192;
-/// A build side up to this size is read as a whole, so that the probe side, mostly the fact table, needs no exchange of
-/// its rows and gets one filter for all of the build side.
-const BUILD_ROWS: usize = 4 << 20;
-/// The same in bytes.
-const BUILD_BYTES: usize = 512 << 20;
-
 /// The state that every statement's state is a copy of.
 pub(crate) fn state(engine: &Engine, spill: &Spill) -> Result<SessionState, crate::SqlError> {
     let pool = BudgetPool::new(engine.memory().budget());
@@ -40,7 +33,7 @@ pub(crate) fn state(engine: &Engine, spill: &Spill) -> Result<SessionState, crat
         .build_arc()
         .map_err(crate::SqlError::from_datafusion)?;
     let mut state = SessionStateBuilder::new()
-        .with_config(config(engine.topology().aeus().len().max(1)))
+        .with_config(config(&Variables::new(engine.topology().aeus().len())))
         .with_runtime_env(runtime)
         .with_default_features()
         .with_type_planner(Arc::new(Types))
@@ -50,13 +43,12 @@ pub(crate) fn state(engine: &Engine, spill: &Spill) -> Result<SessionState, crat
     state
         .register_udaf(Arc::new(AggregateUDF::from(ExactSum::default())))
         .map_err(crate::SqlError::from_datafusion)?;
+    crate::functions::register(&mut state).map_err(crate::SqlError::from_datafusion)?;
     Ok(state)
 }
 
-fn config(aeus: usize) -> SessionConfig {
+fn config(variables: &Variables) -> SessionConfig {
     let mut config = SessionConfig::new()
-        .with_target_partitions(aeus)
-        .with_batch_size(BATCH_ROWS)
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
         .with_create_default_catalog_and_schema(false)
         .with_information_schema(false);
@@ -64,11 +56,10 @@ fn config(aeus: usize) -> SessionConfig {
     options.execution.time_zone = Some(ZONE.into());
     options.execution.parquet.pushdown_filters = true;
     options.execution.parquet.reorder_filters = true;
-    options.optimizer.hash_join_single_partition_threshold = BUILD_BYTES;
-    options.optimizer.hash_join_single_partition_threshold_rows = BUILD_ROWS;
     options.sql_parser.collect_spans = true;
     // 10.25 means just that, and compares with a DECIMAL column without a cast of the column.
     options.sql_parser.parse_float_as_decimal = true;
+    variables.apply(&mut config);
     config
 }
 

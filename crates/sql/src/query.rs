@@ -116,7 +116,8 @@ impl Drop for Task {
     }
 }
 
-fn panicked(error: JoinError) -> SqlError {
+/// What a task's end other than by itself means for its statement.
+pub(crate) fn panicked(error: JoinError) -> SqlError {
     if error.is_cancelled() {
         return eris_fragment::FragmentError::Cancelled.into();
     }
