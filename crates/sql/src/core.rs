@@ -113,6 +113,18 @@ impl Core {
         }
     }
 
+    /// For a query whose rows are to come in their own order.
+    pub fn in_one_stream(&self) -> Core {
+        let variables = Variables {
+            parallel_streams: 1,
+            ..Variables::clone(&self.variables)
+        };
+        Core {
+            variables: Arc::new(variables),
+            ..self.clone()
+        }
+    }
+
     /// The session's variables as they were when the statement began.
     pub fn variables(&self) -> &Variables {
         &self.variables

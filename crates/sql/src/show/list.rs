@@ -68,11 +68,12 @@ pub(crate) async fn list(
     run(core, &query).await.map(Some)
 }
 
-/// Runs a query that we have written ourselves.
+/// Runs a query that we have written ourselves, in one stream: its rows come in the order in which they are computed, and no
+/// memory is needed for a sort. Who is out of memory wants to see this, too.
 async fn run(core: &Core, query: &str) -> Result<Begun, SqlError> {
     let statement = Statement::from(query);
     let tree = parse(&statement)?;
-    core.begin_tree(tree, &statement).await
+    core.in_one_stream().begin_tree(tree, &statement).await
 }
 
 /// `SELECT * FROM name`.
@@ -111,7 +112,7 @@ fn position(options: &ShowStatementOptions) -> Option<&ShowStatementFilter> {
         })
 }
 
-/// The rows of a query that a filter leaves, in the order of their names.
+/// The rows of a query that a filter leaves.
 fn filtered(base: &str, name: &str, filter: Option<&ShowStatementFilter>) -> String {
     let condition = match filter {
         None => "true".to_owned(),
@@ -121,7 +122,7 @@ fn filtered(base: &str, name: &str, filter: Option<&ShowStatementFilter>) -> Str
         Some(ShowStatementFilter::ILike(pattern)) => format!("{name} ILIKE {}", literal(pattern)),
         Some(ShowStatementFilter::Where(condition)) => condition.to_string(),
     };
-    format!("SELECT * FROM ({base}) AS shown WHERE {condition} ORDER BY {name}")
+    format!("SELECT * FROM ({base}) AS shown WHERE {condition}")
 }
 
 /// A text as SQL.

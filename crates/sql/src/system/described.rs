@@ -56,9 +56,17 @@ pub(crate) fn tables(core: &Core) -> Vec<Described> {
     tables.iter().map(|table| describe(table)).collect()
 }
 
-/// All relations: users' tables, then the system's.
+/// All relations, by schema and name.
 pub(crate) fn all(core: &Core) -> Vec<Described> {
     let mut all = tables(core);
+    all.extend(system());
+    all.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
+    all
+}
+
+/// The system tables.
+pub(crate) fn system() -> Vec<Described> {
+    let mut all = Vec::new();
     for schema in [SYSTEM, INFORMATION] {
         all.extend(relations(schema).map(|relation| {
             let types = relation.schema();

@@ -76,7 +76,7 @@ pub(super) static RELATIONS: [Relation; 6] = [
             ("is_updatable", Text),
             ("is_insertable_into", Text),
         ],
-        rows: |_| ready(Ok(Vec::new())).boxed(),
+        rows: |core| ready(Ok(views(core))).boxed(),
     },
     Relation {
         name: "table_constraints",
@@ -141,6 +141,15 @@ fn tables(core: &Core) -> Vec<Vec<Cell>> {
         ]
     });
     rows.collect()
+}
+
+/// The system tables are views, without a definition.
+fn views(core: &Core) -> Vec<Vec<Cell>> {
+    let views = described::all(core).into_iter();
+    let views = views.filter(|relation| matches!(relation.kind, RelationKind::System));
+    views
+        .map(|view| row![CATALOG, view.schema, view.name, Cell::Null, "NONE", "NO", "NO"])
+        .collect()
 }
 
 fn columns(core: &Core) -> Vec<Vec<Cell>> {
