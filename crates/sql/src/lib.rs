@@ -6,8 +6,8 @@
 //! ```
 //!
 //! ```text
-//! text ── statement: split ── parse ──┬── CREATE, DROP, SHOW: catalogue
-//!                                     ├── INSERT, CREATE TABLE AS: query ── coerce ── engine's writer
+//! text ── statement: split ── parse ──┬── CREATE, ALTER, DROP, SHOW: catalogue
+//!                                     ├── INSERT, CREATE TABLE AS: query ── coerce ── row rules ── engine's writer
 //!                                     └── query ── names at one snapshot ── DataFusion's planner
 //!                                                                               │
 //!   logical:  filters move into the scan, as far as fragments can express them  │
@@ -27,6 +27,7 @@ mod catalog;
 mod coerce;
 mod comparison_rule;
 mod core;
+mod create_statement;
 mod database;
 mod ddl;
 mod dynamic_filter;
@@ -35,6 +36,7 @@ mod explain;
 mod files;
 mod fragment_exec;
 mod insert;
+mod locks;
 mod memory_pool;
 mod names;
 mod parse;
@@ -42,6 +44,7 @@ mod planner;
 mod position;
 mod query;
 mod resolve;
+mod row_rules;
 mod run;
 mod scalar;
 mod scan;

@@ -1,19 +1,55 @@
 //! Statements that show the catalogue: `SHOW TABLES`, `DESCRIBE table`.
 
-use crate::catalog::Table;
+use crate::catalog::{Relation, Table};
 use crate::core::{Begun, Core};
+use crate::create_statement::{create_statement as statement_of, create_view_statement};
 use crate::error::SqlError;
+use crate::statement::Statement;
 use crate::types::sql_name;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, StringViewArray, UInt64Array};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::sqlparser::ast::{ObjectName, ShowCreateObject};
 use eris_engine::Partitioning;
 use futures::stream;
 use std::sync::Arc;
 
-/// `SHOW TABLES`: name, rows, bytes in memory, and how each is partitioned.
+/// `SHOW CREATE TABLE table`, `SHOW CREATE VIEW view`: the statement that makes it anew, without its rows.
+pub(crate) fn create_statement(
+    core: &Core,
+    kind: &ShowCreateObject,
+    name: &ObjectName,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let (full, text_of_it) = match kind {
+        ShowCreateObject::Table => {
+            let table = core.table(name, statement)?;
+            (table.name.to_string(), statement_of(&table))
+        }
+        ShowCreateObject::View => {
+            let full = core.resolve(name, statement)?;
+            match core.catalog.contents().get(&full) {
+                Some(Relation::View(view)) => (full.to_string(), create_view_statement(view)),
+                Some(Relation::Table(_)) => {
+                    return Err(SqlError::invalid(format!(
+                        "\"{full}\" is a table, not a view"
+                    )));
+                }
+                None => return Err(core.missing("view", &full, name, statement)),
+            }
+        }
+        other => return Err(SqlError::not_supported(format!("SHOW CREATE {other}"))),
+    };
+    rows_of([
+        ("name", text([Some(full)].into_iter())),
+        ("statement", text([Some(text_of_it)].into_iter())),
+    ])
+}
+
+/// `SHOW TABLES`: name, rows, bytes in memory, and how each is partitioned; of the current schema.
 pub(crate) fn tables(core: &Core) -> Result<Begun, SqlError> {
-    let tables = core.catalog.tables();
+    let mut tables = core.catalog.tables();
+    tables.retain(|table| *table.name.schema == *core.current_schema);
     let statistics = tables
         .iter()
         .map(|table| Ok(core.engine.statistics(table.object)?));
@@ -23,7 +59,7 @@ pub(crate) fn tables(core: &Core) -> Result<Begun, SqlError> {
     rows_of([
         (
             "table_name",
-            text(tables.iter().map(|table| Some(table.name.clone()))),
+            text(tables.iter().map(|table| Some(table.name.name.clone()))),
         ),
         ("rows", Arc::new(rows)),
         ("bytes", Arc::new(bytes)),
