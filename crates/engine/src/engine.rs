@@ -150,6 +150,19 @@ impl Engine {
         Ok(Writer::new(self.shared.clone(), client, object))
     }
 
+    /// Waits until every commit that has begun is visible, also of writers that were dropped meanwhile.
+    pub async fn settle(&self) {
+        let sequencer = &self.shared.sequencer;
+        let mine = poll_fn(|cx| sequencer.poll_draw(cx)).await;
+        // Nothing is written at this timestamp; it is only that all earlier ones are visible before.
+        sequencer.finish(mine);
+        poll_fn(|cx| match sequencer.poll_visible(mine, cx.waker()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+    }
+
     /// The newest snapshot: everything that was committed before this call, and nothing half-way.
     pub fn snapshot(&self) -> Timestamp {
         self.shared.sequencer.visible()

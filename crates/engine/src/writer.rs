@@ -126,15 +126,7 @@ impl Writer {
 
     async fn commit_at(&mut self, owners: &[AeuId]) {
         let sequencer = self.shared.sequencer.clone();
-        let at = poll_fn(|cx| match sequencer.draw() {
-            Some(at) => Poll::Ready(at),
-            None => {
-                // Thousands of statements are committing; each takes microseconds.
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }
-        })
-        .await;
+        let at = poll_fn(|cx| sequencer.poll_draw(cx)).await;
         let commit = Commit {
             statement: self.statement.id,
             at,

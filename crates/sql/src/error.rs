@@ -111,6 +111,29 @@ impl SqlError {
         self
     }
 
+    /// The error of a part of a statement that its text does not contain, such as a view's query: the message begins
+    /// with the part's name, and the place is not told.
+    pub(crate) fn within(mut self, part: &str) -> Self {
+        self.place = None;
+        match &mut self.kind {
+            SqlErrorKind::Syntax(text)
+            | SqlErrorKind::NotSupported(text)
+            | SqlErrorKind::Invalid(text)
+            | SqlErrorKind::Constraint(text)
+            | SqlErrorKind::Internal(text) => *text = format!("{part}: {text}"),
+            SqlErrorKind::File { reason, .. } => *reason = format!("{reason} (read by {part})"),
+            SqlErrorKind::Execution(error) => {
+                self.kind = SqlErrorKind::Invalid(format!("{part}: {}", innermost(error)));
+            }
+            SqlErrorKind::Fragment(_)
+            | SqlErrorKind::Engine(_)
+            | SqlErrorKind::Spill { .. }
+            | SqlErrorKind::Timeout(_)
+            | SqlErrorKind::Killed(_) => {}
+        }
+        self
+    }
+
     /// What failed.
     pub fn kind(&self) -> &SqlErrorKind {
         &self.kind

@@ -33,12 +33,13 @@ pub(crate) fn register(state: &mut SessionState) -> Result<()> {
 }
 
 /// Adds the functions that depend on the session.
-pub(crate) fn register_for(core: &Core, state: &mut SessionState) -> Result<()> {
+pub(crate) fn register_for(core: &Core, state: &mut SessionState) {
     let schema = Constant::new("current_schema", &[], &core.variables().schema);
-    state.register_udf(Arc::new(ScalarUDF::from(schema)))?;
     let setting = CurrentSetting::new(core.clone());
-    state.register_udf(Arc::new(ScalarUDF::from(setting)))?;
-    Ok(())
+    for function in [ScalarUDF::from(schema), ScalarUDF::from(setting)] {
+        let registered = state.register_udf(Arc::new(function));
+        registered.expect("what has this name already is replaced");
+    }
 }
 
 /// A function for `eris.functions`.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! ```text
-//! text ── statement: split ── parse ──┬── CREATE, DROP, SHOW: catalogue
-//!                                     ├── INSERT, CREATE TABLE AS: query ── coerce ── engine's writer
+//! text ── statement: split ── parse ──┬── CREATE, ALTER, DROP, SHOW: catalogue
+//!                                     ├── INSERT, CREATE TABLE AS: query ── coerce ── row rules ── engine's writer
 //!                                     └── query ── names at one snapshot ── DataFusion's planner
 //!                                                                               │
 //!   logical:  filters move into the scan, as far as fragments can express them  │
@@ -27,6 +27,7 @@ mod catalog;
 mod coerce;
 mod comparison_rule;
 mod core;
+mod create_statement;
 mod database;
 mod ddl;
 mod dynamic_filter;
@@ -36,6 +37,7 @@ mod files;
 mod fragment_exec;
 mod functions;
 mod insert;
+mod locks;
 mod memory_pool;
 mod names;
 mod parameter;
@@ -47,6 +49,7 @@ mod progress;
 mod queries;
 mod query;
 mod resolve;
+mod row_rules;
 mod run;
 mod scalar;
 mod scan;

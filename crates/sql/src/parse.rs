@@ -125,6 +125,29 @@ fn parse_tokens(
     repair(parsed, statement)
 }
 
+/// The text behind the first AS that is not in parentheses: the query of CREATE VIEW … AS query.
+pub(crate) fn after_as(statement: &Statement) -> Option<String> {
+    let text = statement.text();
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+    let mut depth = 0;
+    let tokens = tokens.ok()?;
+    let found = tokens.iter().find(|token| {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::Word(word) if depth == 0 => return word.keyword == Keyword::AS,
+            _ => {}
+        }
+        false
+    })?;
+    let end = found.span.end;
+    let lines = text.split_inclusive('\n');
+    let before: usize = lines.take(end.line as usize - 1).map(str::len).sum();
+    let rest = &text[before..];
+    let column = rest.char_indices().nth(end.column as usize - 1);
+    Some(rest[column?.0..].trim().to_owned())
+}
+
 /// Puts right where the parser deviates from SQL: a number with an exponent is a DOUBLE, and what follows
 /// `IS DISTINCT FROM` ends before AND and OR. The latter cannot be put right in the tree, so it is refused.
 fn repair(mut tree: ast::Statement, statement: &Statement) -> Result<ast::Statement, SqlError> {

@@ -1,12 +1,13 @@
 //! DESCRIBE of a table or query, and SHOW COLUMNS.
 
 use super::{batch_of, text};
-use crate::core::{Begun, Core, last_name, normalize};
+use crate::catalog::Relation;
+use crate::core::{Begun, Core};
 use crate::error::SqlError;
 use crate::files;
 use crate::statement::Statement;
-use crate::system::described::{Column, describe as describe_table};
-use crate::system::{self, SYSTEM};
+use crate::system;
+use crate::system::described::{Column, describe_table};
 use crate::types::sql_name;
 use datafusion::arrow::array::{Array, BooleanArray, Scalar, StringViewArray};
 use datafusion::arrow::compute::{filter_record_batch, ilike, like};
@@ -96,21 +97,18 @@ async fn of_relation(
     name: &ObjectName,
     statement: &Statement,
 ) -> Result<RecordBatch, SqlError> {
-    let parts: Vec<String> = (name.0.iter())
-        .filter_map(|part| part.as_ident().map(normalize))
-        .collect();
-    let is_system = match parts.as_slice() {
-        [.., schema, table] => system::has(schema, table),
-        [table] => core.variables().schema == SYSTEM && system::has(SYSTEM, table),
-        [] => false,
-    };
-    let is_file = last_name(name).is_some_and(|name| files::is_file_name(&name));
-    if is_system || is_file {
-        let query = super::list::everything_of(name)?;
-        return of_query(core, query, statement).await;
+    let full = core.resolve(name, statement)?;
+    let contents = core.catalog.contents();
+    match contents.get(&full) {
+        Some(Relation::Table(table)) => batch(&describe_table(table).columns),
+        Some(Relation::View(_)) => {
+            of_query(core, super::list::everything_of(name)?, statement).await
+        }
+        None if system::has(&full.schema, &full.name) || files::is_file_name(&full.name) => {
+            of_query(core, super::list::everything_of(name)?, statement).await
+        }
+        None => Err(core.missing("table", &full, name, statement)),
     }
-    let table = core.table(name, statement)?;
-    batch(&describe_table(&table).columns)
 }
 
 async fn of_query(

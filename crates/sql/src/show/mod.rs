@@ -2,10 +2,12 @@
 //!
 //! Most of them are queries over the system tables, written shorter.
 
+mod create;
 mod describe;
 mod list;
 mod summarize;
 
+pub(crate) use create::create_statement;
 pub(crate) use describe::{describe, describe_query, described_query};
 pub(crate) use list::list;
 pub(crate) use summarize::summarize;

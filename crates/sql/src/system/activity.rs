@@ -2,7 +2,6 @@
 //! `eris.functions`, `eris.prepared_statements`.
 
 use crate::core::Core;
-use crate::error::SqlError;
 use crate::settings::SETTINGS;
 use crate::system::relation::{Cell, Kind, Relation, row};
 use eris_numa::AeuPlace;
@@ -96,7 +95,7 @@ pub(super) static RELATIONS: [Relation; 7] = [
     Relation {
         name: "functions",
         columns: &[("name", Text), ("kind", Text), ("usage", Text)],
-        rows: |core| ready(functions(core)).boxed(),
+        rows: |core| ready(Ok(functions(core))).boxed(),
     },
     Relation {
         name: "prepared_statements",
@@ -221,9 +220,9 @@ fn settings(core: &Core) -> Vec<Vec<Cell>> {
     rows.collect()
 }
 
-fn functions(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
-    let all = core.functions()?.into_iter();
-    Ok(all.map(|it| row![it.name, it.kind, it.usage]).collect())
+fn functions(core: &Core) -> Vec<Vec<Cell>> {
+    let all = core.functions().into_iter();
+    all.map(|it| row![it.name, it.kind, it.usage]).collect()
 }
 
 fn prepared(core: &Core) -> Vec<Vec<Cell>> {

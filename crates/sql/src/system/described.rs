@@ -1,6 +1,6 @@
 //! The catalogue as system tables tell it.
 
-use crate::catalog::{SCHEMA, Table};
+use crate::catalog::{Relation, Table, View};
 use crate::core::Core;
 use crate::system::{INFORMATION, SYSTEM, relations};
 use crate::types::sql_name;
@@ -21,7 +21,11 @@ pub(crate) enum RelationKind {
     Table {
         object: ObjectId,
         partitioned_by: Option<String>,
+        /// CHECK constraints: name and condition.
+        checks: Vec<(String, String)>,
     },
+    /// A view, with its query.
+    View { definition: String },
     /// A system table.
     System,
 }
@@ -44,61 +48,82 @@ impl Column {
 }
 
 /// The names of all schemas, in order.
-pub(crate) fn schemas(_: &Core) -> Vec<String> {
-    let mut names = vec![SYSTEM.to_owned(), INFORMATION.to_owned(), SCHEMA.to_owned()];
+pub(crate) fn schemas(core: &Core) -> Vec<String> {
+    let contents = core.catalog.contents();
+    let users = contents.schema_names().map(str::to_owned);
+    let mut names: Vec<String> = users
+        .chain([SYSTEM, INFORMATION].map(str::to_owned))
+        .collect();
     names.sort();
     names
 }
 
 /// Users' tables, by schema and name.
 pub(crate) fn tables(core: &Core) -> Vec<Described> {
-    let tables = core.catalog.tables();
-    tables.iter().map(|table| describe(table)).collect()
+    let contents = core.catalog.contents();
+    contents
+        .tables()
+        .map(|table| describe_table(table))
+        .collect()
 }
 
 /// All relations, by schema and name.
 pub(crate) fn all(core: &Core) -> Vec<Described> {
-    let mut all = tables(core);
-    all.extend(system());
+    let contents = core.catalog.contents();
+    let users = contents.relations().map(|relation| match relation {
+        Relation::Table(table) => describe_table(table),
+        Relation::View(view) => describe_view(view),
+    });
+    let mut all: Vec<Described> = users.chain(system()).collect();
     all.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
     all
 }
 
 /// The system tables.
-pub(crate) fn system() -> Vec<Described> {
-    let mut all = Vec::new();
-    for schema in [SYSTEM, INFORMATION] {
-        all.extend(relations(schema).map(|relation| {
-            let types = relation.schema();
-            Described {
-                schema: schema.to_owned(),
-                name: relation.name.to_owned(),
-                kind: RelationKind::System,
-                columns: columns(&types, |_| (None, None)),
-            }
-        }));
-    }
-    all
+fn system() -> impl Iterator<Item = Described> {
+    let schemas = [SYSTEM, INFORMATION].into_iter();
+    schemas.flat_map(|schema| {
+        relations(schema).map(move |relation| Described {
+            schema: schema.to_owned(),
+            name: relation.name.to_owned(),
+            kind: RelationKind::System,
+            columns: columns(&relation.schema(), |_| (None, None)),
+        })
+    })
 }
 
 /// A table.
-pub(crate) fn describe(table: &Table) -> Described {
+pub(crate) fn describe_table(table: &Table) -> Described {
     let partitioned_by = match table.partitioning {
         Partitioning::Size => None,
         Partitioning::Range(column) => Some(table.schema.field(column.index()).name().clone()),
     };
+    let checks = table.checks.iter();
+    let checks = checks.map(|check| (check.name.clone(), check.expr.to_string()));
     Described {
-        schema: SCHEMA.to_owned(),
-        name: table.name.clone(),
+        schema: table.name.schema.clone(),
+        name: table.name.name.clone(),
         kind: RelationKind::Table {
             object: table.object,
             partitioned_by,
+            checks: checks.collect(),
         },
         columns: columns(&table.schema, |position| {
             let rules = &table.rules[position];
             let default = rules.default.as_ref().map(|value| value.to_string());
             (rules.max_characters, default)
         }),
+    }
+}
+
+fn describe_view(view: &View) -> Described {
+    Described {
+        schema: view.name.schema.clone(),
+        name: view.name.name.clone(),
+        kind: RelationKind::View {
+            definition: view.text.clone(),
+        },
+        columns: columns(&view.schema, |_| (None, None)),
     }
 }
 

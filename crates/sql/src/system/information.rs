@@ -123,7 +123,7 @@ fn tables(core: &Core) -> Vec<Vec<Cell>> {
     let rows = described::all(core).into_iter().map(|table| {
         let (kind, writable) = match table.kind {
             RelationKind::Table { .. } => ("BASE TABLE", true),
-            RelationKind::System => ("VIEW", false),
+            RelationKind::View { .. } | RelationKind::System => ("VIEW", false),
         };
         row![
             CATALOG,
@@ -143,13 +143,25 @@ fn tables(core: &Core) -> Vec<Vec<Cell>> {
     rows.collect()
 }
 
-/// The system tables are views, without a definition.
+/// System tables are views, too, without a definition.
 fn views(core: &Core) -> Vec<Vec<Cell>> {
-    let views = described::all(core).into_iter();
-    let views = views.filter(|relation| matches!(relation.kind, RelationKind::System));
-    views
-        .map(|view| row![CATALOG, view.schema, view.name, Cell::Null, "NONE", "NO", "NO"])
-        .collect()
+    let views = described::all(core).into_iter().filter_map(|view| {
+        let definition = match view.kind {
+            RelationKind::Table { .. } => return None,
+            RelationKind::View { definition } => Some(definition),
+            RelationKind::System => None,
+        };
+        Some(row![
+            CATALOG,
+            view.schema,
+            view.name,
+            definition,
+            "NONE",
+            "NO",
+            "NO"
+        ])
+    });
+    views.collect()
 }
 
 fn columns(core: &Core) -> Vec<Vec<Cell>> {
@@ -245,6 +257,16 @@ impl Numbers {
 fn constraints(core: &Core) -> Vec<(String, String, String, String)> {
     let mut all = Vec::new();
     for table in described::tables(core) {
+        if let RelationKind::Table { checks, .. } = &table.kind {
+            for (name, condition) in checks {
+                all.push((
+                    table.schema.clone(),
+                    table.name.clone(),
+                    name.clone(),
+                    condition.clone(),
+                ));
+            }
+        }
         for column in table.columns.iter().filter(|column| !column.nullable) {
             all.push((
                 table.schema.clone(),

@@ -123,7 +123,7 @@ async fn tables(core: &Core) -> CellRows {
         let chunks = || segments.iter().flat_map(|segment| &segment.chunks);
         let partitioned_by = match &table.kind {
             RelationKind::Table { partitioned_by, .. } => partitioned_by.clone(),
-            RelationKind::System => None,
+            RelationKind::View { .. } | RelationKind::System => None,
         };
         row![
             &table.schema,
@@ -312,7 +312,7 @@ async fn memory(core: &Core) -> CellRows {
     for usage in memory.usage() {
         let table = tables.iter().find(|table| match table.kind {
             RelationKind::Table { object, .. } => object == usage.object,
-            RelationKind::System => false,
+            RelationKind::View { .. } | RelationKind::System => false,
         });
         known += usage.bytes;
         // Without a name: dropped, and still read by a statement, or not yet visible.
