@@ -23,8 +23,8 @@ pub(crate) const VERSION: &str = concat!("Eris ", env!("CARGO_PKG_VERSION"));
 /// Adds the functions that are the same for everybody.
 pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     for function in [
-        Constant::new("version", &[], VERSION),
-        Constant::new("current_database", &["current_catalog"], CATALOG),
+        Constant::new("version", VERSION),
+        Constant::new("current_database", CATALOG),
     ] {
         state.register_udf(Arc::new(ScalarUDF::from(function)))?;
     }
@@ -34,7 +34,7 @@ pub(crate) fn register(state: &mut SessionState) -> Result<()> {
 
 /// Adds the functions that depend on the session.
 pub(crate) fn register_for(core: &Core, state: &mut SessionState) {
-    let schema = Constant::new("current_schema", &[], &core.variables().schema);
+    let schema = Constant::new("current_schema", &core.variables().schema);
     let setting = CurrentSetting::new(core.clone());
     for function in [ScalarUDF::from(schema), ScalarUDF::from(setting)] {
         let registered = state.register_udf(Arc::new(function));
@@ -82,16 +82,14 @@ fn text(text: impl Into<String>) -> ColumnarValue {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Constant {
     name: &'static str,
-    aliases: Vec<String>,
     value: String,
     signature: Signature,
 }
 
 impl Constant {
-    fn new(name: &'static str, aliases: &[&str], value: &str) -> Self {
+    fn new(name: &'static str, value: &str) -> Self {
         Constant {
             name,
-            aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
             value: value.to_owned(),
             signature: Signature::nullary(Volatility::Immutable),
         }
@@ -101,10 +99,6 @@ impl Constant {
 impl ScalarUDFImpl for Constant {
     fn name(&self) -> &str {
         self.name
-    }
-
-    fn aliases(&self) -> &[String] {
-        &self.aliases
     }
 
     fn signature(&self) -> &Signature {
