@@ -73,7 +73,7 @@ impl Core {
             ast::Statement::Insert(insert) => insert::insert(self, insert, statement).await,
             ast::Statement::Explain { .. } => explain::explain(self, tree, statement).await,
             ast::Statement::ExplainTable { table_name, .. } => {
-                show::describe(&*self.table(&table_name, statement)?)
+                show::describe(&self.relation(&table_name, statement)?)
             }
             ast::Statement::ShowTables { .. } => show::tables(self),
             ast::Statement::ShowCreate { obj_type, obj_name } => {
@@ -212,6 +212,16 @@ impl Core {
                 .and_then(place_of)
                 .map(|place| statement.excerpt(place)))
             .with_hint(hint)
+    }
+
+    /// The table or view of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn relation(&self, name: &ObjectName, statement: &Statement) -> Result<Relation, SqlError> {
+        let full = self.resolve(name, statement)?;
+        let found = self.catalog.contents().get(&full).cloned();
+        found.ok_or_else(|| self.missing("table", &full, name, statement))
     }
 
     /// The table of this name.

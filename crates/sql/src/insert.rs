@@ -11,6 +11,7 @@ use datafusion::arrow::array::{ArrayRef, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
+use datafusion::execution::context::SessionState;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
@@ -62,11 +63,12 @@ pub(crate) fn targets(
     table: &Table,
     columns: &[usize],
 ) -> Result<Vec<Target>, SqlError> {
+    let state = core.bare_state();
     let all = 0..table.types.len();
     all.map(
         |position| match columns.iter().position(|column| *column == position) {
             Some(source) => Ok(Target::Source(source)),
-            None => default_target(core, table, position),
+            None => default_target(&state, table, position),
         },
     )
     .collect()
@@ -74,7 +76,7 @@ pub(crate) fn targets(
 
 /// The default of a column, or NULL.
 pub(crate) fn default_target(
-    core: &Core,
+    state: &SessionState,
     table: &Table,
     position: usize,
 ) -> Result<Target, SqlError> {
@@ -86,7 +88,7 @@ pub(crate) fn default_target(
             constant: Some(value),
             ..
         }) => Ok(Target::Constant(value.clone())),
-        Some(default) => ComputedDefault::new(core, default).map(Target::Computed),
+        Some(default) => ComputedDefault::new(state, default).map(Target::Computed),
     };
     target.map_err(SqlError::from_datafusion)
 }

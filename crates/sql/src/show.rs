@@ -1,6 +1,6 @@
 //! Statements that show the catalogue: `SHOW TABLES`, `DESCRIBE table`.
 
-use crate::catalog::{Relation, Table};
+use crate::catalog::{ColumnRules, Relation, Table};
 use crate::core::{Begun, Core};
 use crate::create_statement::{create_statement as statement_of, create_view_statement};
 use crate::error::SqlError;
@@ -70,12 +70,21 @@ pub(crate) fn tables(core: &Core) -> Result<Begun, SqlError> {
     ])
 }
 
-/// `DESCRIBE table`: name, type, whether NULL is allowed, and the default of each column.
-pub(crate) fn describe(table: &Table) -> Result<Begun, SqlError> {
-    let columns = || table.schema.fields().iter().zip(&table.rules);
+/// `DESCRIBE`, of a table or view: name, type, whether NULL is allowed, and the default of each column.
+pub(crate) fn describe(relation: &Relation) -> Result<Begun, SqlError> {
+    let (schema, rules) = match relation {
+        Relation::Table(table) => (&table.schema, table.rules.clone()),
+        Relation::View(view) => (
+            &view.schema,
+            vec![ColumnRules::default(); view.schema.fields().len()],
+        ),
+    };
+    let columns = || schema.fields().iter().zip(&rules);
     let types =
         columns().map(|(field, rules)| Some(sql_name(field.data_type(), rules.max_characters)));
     let nullable = columns().map(|(field, _)| Some(field.is_nullable()));
+    let defaults =
+        columns().map(|(_, rules)| rules.default.as_ref().map(|value| value.to_string()));
     rows_of([
         (
             "column_name",
@@ -83,10 +92,7 @@ pub(crate) fn describe(table: &Table) -> Result<Begun, SqlError> {
         ),
         ("column_type", text(types)),
         ("nullable", Arc::new(nullable.collect::<BooleanArray>())),
-        (
-            "default",
-            text(columns().map(|(_, rules)| rules.default.as_ref().map(|value| value.to_string()))),
-        ),
+        ("default", text(defaults)),
     ])
 }
 

@@ -134,7 +134,7 @@ pub(crate) async fn default_value(
         default.constant = Some(constant.map_err(SqlError::from_datafusion)?);
     } else {
         let planning = |error| planning_error(error, statement);
-        let values = ComputedDefault::new(core, &default)
+        let values = ComputedDefault::new(&core.bare_state(), &default)
             .and_then(|default| default.values(1))
             .map_err(planning)?;
         crate::coerce::column(&values, field, rules, "DEFAULT", 1)?;
@@ -164,10 +164,11 @@ pub(crate) fn add_checks(
     schema: &SchemaRef,
     statement: &Statement,
 ) -> Result<(), SqlError> {
+    let state = core.bare_state();
     let names =
         DFSchema::try_from_qualified_schema(table, schema).map_err(SqlError::from_datafusion)?;
     for mut check in added {
-        check_condition(core, &check.expr, &names)
+        check_condition(&state, &check.expr, &names)
             .map_err(|error| planning_error(error, statement))?;
         unqualify(&mut check.expr);
         let taken = |name: &str| checks.iter().any(|other| other.name == name);
