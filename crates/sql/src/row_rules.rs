@@ -20,6 +20,7 @@ use datafusion::logical_expr::expr::Exists;
 use datafusion::logical_expr::{
     EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
 };
+use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::{self, ExprWithAlias};
 use std::sync::Arc;
@@ -132,6 +133,13 @@ fn compile(
     schema: &DFSchema,
 ) -> Result<Arc<dyn PhysicalExpr>> {
     let expr = logical(state, expr, schema)?;
+    // now() and its like have a value only behind the simplifier.
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    let expr = ExprSimplifier::new(context).simplify(expr)?;
     state.create_physical_expr(expr, schema)
 }
 

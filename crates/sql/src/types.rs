@@ -15,6 +15,8 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{self, CharacterLength, ExactNumberInfo, TimezoneInfo};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
 use std::sync::Arc;
 
 /// The zone of TIMESTAMP WITH TIME ZONE; values are shown and read in it.
@@ -174,6 +176,13 @@ pub(crate) fn sql_name(data_type: &DataType, max_characters: Option<u64>) -> Str
     name.to_owned()
 }
 
+/// A column type as the parser knows it.
+pub(crate) fn ast_type(data_type: &DataType) -> ast::DataType {
+    let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(&sql_name(data_type, None));
+    let parsed = parser.and_then(|mut parser| parser.parse_data_type());
+    parsed.expect("every name that is shown is read again")
+}
+
 /// Makes casts understand the same names as columns.
 #[derive(Debug)]
 pub(crate) struct Types;
@@ -188,8 +197,6 @@ impl TypePlanner for Types {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-    use datafusion::sql::sqlparser::parser::Parser;
 
     fn parse(name: &str) -> Result<ColumnType, String> {
         let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(name);

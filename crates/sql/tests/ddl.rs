@@ -109,7 +109,8 @@ fn rows_that_are_inserted_while_the_table_is_altered_are_there() {
         let write = || async {
             let session = database.session();
             for _ in 0..30 {
-                inserted.set(inserted.get() + count(&session, INSERT).await.unwrap());
+                let rows = count(&session, INSERT).await.unwrap();
+                inserted.set(inserted.get() + rows);
             }
             writers.set(writers.get() - 1);
         };
@@ -162,14 +163,16 @@ fn what_is_deleted_and_what_is_left_is_what_was_inserted() {
         let write = || async {
             let session = database.session();
             for _ in 0..60 {
-                inserted.set(inserted.get() + count(&session, INSERT).await.unwrap());
+                let rows = count(&session, INSERT).await.unwrap();
+                inserted.set(inserted.get() + rows);
             }
             writers.set(writers.get() - 1);
         };
         let delete = async {
             let session = database.session();
             while writers.get() > 0 {
-                deleted.set(deleted.get() + count(&session, "DELETE FROM t").await.unwrap());
+                let rows = count(&session, "DELETE FROM t").await.unwrap();
+                deleted.set(deleted.get() + rows);
             }
         };
         let read = async {

@@ -102,6 +102,9 @@ pub(crate) fn table_check(constraint: &TableConstraint) -> Result<UncheckedCheck
             column: None,
             expr: check.expr.as_ref().clone(),
         }),
+        TableConstraint::PrimaryKey(_) => Err(SqlError::not_supported(not_enforced("PRIMARY KEY"))),
+        TableConstraint::Unique(_) => Err(SqlError::not_supported(not_enforced("UNIQUE"))),
+        TableConstraint::ForeignKey(_) => Err(SqlError::not_supported(not_enforced("FOREIGN KEY"))),
         other => Err(SqlError::not_supported(not_enforced(&other.to_string()))),
     }
 }
