@@ -390,6 +390,16 @@ impl Core {
             .with_hint(hint)
     }
 
+    /// The table or view of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn relation(&self, name: &ObjectName, statement: &Statement) -> Result<Relation, SqlError> {
+        let full = self.resolve(name, statement)?;
+        let found = self.catalog.contents().get(&full).cloned();
+        found.ok_or_else(|| self.missing("table", &full, name, statement))
+    }
+
     /// The table of this name.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ mod columns;
 mod create_table;
 mod dependents;
 mod drop;
+mod qualify;
 mod schema;
 mod truncate;
 mod view;

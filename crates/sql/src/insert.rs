@@ -8,10 +8,12 @@ use crate::locks::Writable;
 use crate::progress;
 use crate::row_rules::{ComputedDefault, RowRules};
 use crate::statement::Statement;
+use crate::types::ast_type;
 use datafusion::arrow::array::{ArrayRef, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
+use datafusion::execution::context::SessionState;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
@@ -63,11 +65,12 @@ pub(crate) fn targets(
     table: &Table,
     columns: &[usize],
 ) -> Result<Vec<Target>, SqlError> {
+    let state = core.bare_state();
     let all = 0..table.types.len();
     all.map(
         |position| match columns.iter().position(|column| *column == position) {
             Some(source) => Ok(Target::Source(source)),
-            None => default_target(core, table, position),
+            None => default_target(&state, table, position),
         },
     )
     .collect()
@@ -75,7 +78,7 @@ pub(crate) fn targets(
 
 /// The default of a column, or NULL.
 pub(crate) fn default_target(
-    core: &Core,
+    state: &SessionState,
     table: &Table,
     position: usize,
 ) -> Result<Target, SqlError> {
@@ -87,7 +90,7 @@ pub(crate) fn default_target(
             constant: Some(value),
             ..
         }) => Ok(Target::Constant(value.clone())),
-        Some(default) => ComputedDefault::new(core, default).map(Target::Computed),
+        Some(default) => ComputedDefault::new(state, default).map(Target::Computed),
     };
     target.map_err(SqlError::from_datafusion)
 }
@@ -125,24 +128,41 @@ fn one_row_without_columns() -> Result<SendableRecordBatchStream, SqlError> {
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }
 
-/// Puts a column's default, or NULL, in the place of the word DEFAULT in VALUES.
+/// Puts a column's default, or NULL, in the place of the word DEFAULT in VALUES. All values of such a column are cast to its
+/// type there, for the default need not be of the type that the others have.
 fn spell_out_defaults(source: &mut ast::Query, table: &Table, columns: &[usize]) {
     let SetExpr::Values(values) = source.body.as_mut() else {
         return;
     };
-    for row in &mut values.rows {
-        for (cell, column) in row.content.iter_mut().zip(columns) {
-            let word = matches!(cell, ast::Expr::Identifier(word)
-                if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"));
-            if word {
-                let default = table.rules[*column].default.as_ref();
-                *cell = default.map_or_else(
-                    || ast::Expr::value(Value::Null),
-                    |default| default.expr.clone(),
-                );
-            }
+    for (position, column) in columns.iter().enumerate() {
+        let mut cells: Vec<_> = (values.rows.iter_mut())
+            .filter_map(|row| row.content.get_mut(position))
+            .collect();
+        if !cells.iter().any(|cell| is_word_default(cell)) {
+            continue;
+        }
+        let data_type = ast_type(table.schema.field(*column).data_type());
+        let default = table.rules[*column].default.as_ref();
+        for cell in &mut cells {
+            let value = match (is_word_default(cell), default) {
+                (false, _) => cell.clone(),
+                (true, Some(default)) => default.expr.clone(),
+                (true, None) => ast::Expr::value(Value::Null),
+            };
+            **cell = ast::Expr::Cast {
+                kind: ast::CastKind::Cast,
+                expr: Box::new(value),
+                data_type: data_type.clone(),
+                array: false,
+                format: None,
+            };
         }
     }
+}
+
+fn is_word_default(cell: &ast::Expr) -> bool {
+    matches!(cell, ast::Expr::Identifier(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"))
 }
 
 /// The value of an expression without columns, as an array of one row, and the name of its type.

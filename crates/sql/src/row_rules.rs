@@ -15,10 +15,12 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result};
 use datafusion::error::DataFusionError;
+use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::Exists;
 use datafusion::logical_expr::{
     EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
 };
+use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::{self, ExprWithAlias};
 use std::sync::Arc;
@@ -31,8 +33,9 @@ pub(crate) struct RowRules<'a> {
 
 impl<'a> RowRules<'a> {
     pub fn new(core: &Core, table: &'a Table) -> Result<Self, SqlError> {
+        let state = core.bare_state();
         let checks = table.checks.iter().map(|check| {
-            let compiled = compile(core, &check.expr, &table.names);
+            let compiled = compile(&state, &check.expr, &table.names);
             Ok((check, compiled.map_err(SqlError::from_datafusion)?))
         });
         Ok(RowRules {
@@ -110,8 +113,9 @@ fn whole_row(batch: &RecordBatch, row: usize) -> String {
 pub(crate) struct ComputedDefault(Arc<dyn PhysicalExpr>);
 
 impl ComputedDefault {
-    pub fn new(core: &Core, default: &DefaultValue) -> Result<Self> {
-        compile(core, &default.expr, &DFSchema::empty()).map(ComputedDefault)
+    /// `state` is the statement's: the same time for all columns.
+    pub fn new(state: &SessionState, default: &DefaultValue) -> Result<Self> {
+        compile(state, &default.expr, &DFSchema::empty()).map(ComputedDefault)
     }
 
     pub fn values(&self, rows: usize) -> Result<ArrayRef> {
@@ -122,23 +126,28 @@ impl ComputedDefault {
     }
 }
 
-/// An expression over the columns of `schema`, for execution. Types are found as in a query's select list.
-///
-/// # Errors
-/// What planning says; and an expression that needs more than one row: a subquery, an aggregate, a window function.
-pub(crate) fn compile(
-    core: &Core,
+/// An expression over the columns of `schema`, for execution.
+fn compile(
+    state: &SessionState,
     expr: &ast::Expr,
     schema: &DFSchema,
 ) -> Result<Arc<dyn PhysicalExpr>> {
-    let state = core.bare_state();
-    let expr = logical(core, expr, schema)?;
+    let expr = logical(state, expr, schema)?;
+    // now() and its like have a value only behind the simplifier.
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    let expr = ExprSimplifier::new(context).simplify(expr)?;
     state.create_physical_expr(expr, schema)
 }
 
-/// Like [`compile`], up to its logical form.
-pub(crate) fn logical(core: &Core, expr: &ast::Expr, schema: &DFSchema) -> Result<Expr> {
-    let state = core.bare_state();
+/// An expression over the columns of `schema`. Types are found as in a query's select list.
+///
+/// # Errors
+/// What planning says; and an expression that needs more than one row: a subquery, an aggregate, a window function.
+pub(crate) fn logical(state: &SessionState, expr: &ast::Expr, schema: &DFSchema) -> Result<Expr> {
     let planned = state.create_logical_expr_from_sql_expr(
         ExprWithAlias {
             expr: expr.clone(),
@@ -180,8 +189,12 @@ pub(crate) fn logical(core: &Core, expr: &ast::Expr, schema: &DFSchema) -> Resul
 ///
 /// # Errors
 /// What planning says; an expression that is neither true nor false.
-pub(crate) fn check_condition(core: &Core, expr: &ast::Expr, schema: &DFSchema) -> Result<()> {
-    let data_type = logical(core, expr, schema)?.get_type(schema)?;
+pub(crate) fn check_condition(
+    state: &SessionState,
+    expr: &ast::Expr,
+    schema: &DFSchema,
+) -> Result<()> {
+    let data_type = logical(state, expr, schema)?.get_type(schema)?;
     if !matches!(data_type, DataType::Boolean | DataType::Null) {
         return Err(DataFusionError::Plan(format!(
             "CHECK ({expr}): {} is not a condition",

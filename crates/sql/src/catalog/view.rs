@@ -13,7 +13,7 @@ pub(crate) struct View {
     pub schema: SchemaRef,
     /// Whether CREATE VIEW named the columns; else they are called as in the query.
     pub named: bool,
-    /// The query as it was written.
+    /// The query as it was written; names are qualified if another schema than `public` was current.
     pub text: String,
     pub query: ast::Query,
     /// Where the query's unqualified names are looked up.

@@ -102,6 +102,9 @@ pub(crate) fn table_check(constraint: &TableConstraint) -> Result<UncheckedCheck
             column: None,
             expr: check.expr.as_ref().clone(),
         }),
+        TableConstraint::PrimaryKey(_) => Err(SqlError::not_supported(not_enforced("PRIMARY KEY"))),
+        TableConstraint::Unique(_) => Err(SqlError::not_supported(not_enforced("UNIQUE"))),
+        TableConstraint::ForeignKey(_) => Err(SqlError::not_supported(not_enforced("FOREIGN KEY"))),
         other => Err(SqlError::not_supported(not_enforced(&other.to_string()))),
     }
 }
@@ -134,7 +137,7 @@ pub(crate) async fn default_value(
         default.constant = Some(constant.map_err(SqlError::from_datafusion)?);
     } else {
         let planning = |error| planning_error(error, statement);
-        let values = ComputedDefault::new(core, &default)
+        let values = ComputedDefault::new(&core.bare_state(), &default)
             .and_then(|default| default.values(1))
             .map_err(planning)?;
         crate::coerce::column(&values, field, rules, "DEFAULT", 1)?;
@@ -164,10 +167,11 @@ pub(crate) fn add_checks(
     schema: &SchemaRef,
     statement: &Statement,
 ) -> Result<(), SqlError> {
+    let state = core.bare_state();
     let names =
         DFSchema::try_from_qualified_schema(table, schema).map_err(SqlError::from_datafusion)?;
     for mut check in added {
-        check_condition(core, &check.expr, &names)
+        check_condition(&state, &check.expr, &names)
             .map_err(|error| planning_error(error, statement))?;
         unqualify(&mut check.expr);
         let taken = |name: &str| checks.iter().any(|other| other.name == name);

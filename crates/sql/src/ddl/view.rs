@@ -1,7 +1,8 @@
 //! CREATE VIEW.
 
-use crate::catalog::{Read, Relation, View};
+use crate::catalog::{Read, Relation, SCHEMA, View};
 use crate::core::{Begun, Core, normalize};
+use crate::ddl::qualify::qualified;
 use crate::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
 use crate::error::SqlError;
 use crate::parse::{after_as, planning_error};
@@ -67,6 +68,13 @@ pub(super) async fn create(
     let plan = state.statement_to_plan(tree).await;
     let plan = plan.and_then(|plan| state.optimize(&plan));
     let plan = plan.map_err(|error| planning_error(error, statement))?;
+    let text = match (&*core.current_schema, after_as(statement)) {
+        (SCHEMA, Some(text)) => text,
+        (schema, _) => {
+            let reads: Vec<_> = reads.iter().map(|read| read.name.clone()).collect();
+            qualified(&create.query, schema, &reads).to_string()
+        }
+    };
     let view = Arc::new(View {
         schema: Arc::new(columns(
             &create,
@@ -75,7 +83,7 @@ pub(super) async fn create(
             statement,
         )?),
         named: !create.columns.is_empty(),
-        text: after_as(statement).unwrap_or_else(|| create.query.to_string()),
+        text,
         query: *create.query.clone(),
         current_schema: core.current_schema.to_string(),
         reads,

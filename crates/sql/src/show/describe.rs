@@ -1,13 +1,12 @@
 //! DESCRIBE of a table or query, and SHOW COLUMNS.
 
 use super::{batch_of, text};
-use crate::catalog::Relation;
 use crate::core::{Begun, Core};
 use crate::error::SqlError;
 use crate::files;
 use crate::statement::Statement;
 use crate::system;
-use crate::system::described::{Column, describe_table};
+use crate::system::described::{Column, describe_relation};
 use crate::types::sql_name;
 use datafusion::arrow::array::{Array, BooleanArray, Scalar, StringViewArray};
 use datafusion::arrow::compute::{filter_record_batch, ilike, like};
@@ -98,17 +97,11 @@ async fn of_relation(
     statement: &Statement,
 ) -> Result<RecordBatch, SqlError> {
     let full = core.resolve(name, statement)?;
-    let contents = core.catalog.contents();
-    match contents.get(&full) {
-        Some(Relation::Table(table)) => batch(&describe_table(table).columns),
-        Some(Relation::View(_)) => {
-            of_query(core, super::list::everything_of(name)?, statement).await
-        }
-        None if system::has(&full.schema, &full.name) || files::is_file_name(&full.name) => {
-            of_query(core, super::list::everything_of(name)?, statement).await
-        }
-        None => Err(core.missing("table", &full, name, statement)),
+    let is_users = core.catalog.contents().get(&full).is_some();
+    if !is_users && (system::has(&full.schema, &full.name) || files::is_file_name(&full.name)) {
+        return of_query(core, super::list::everything_of(name)?, statement).await;
     }
+    batch(&describe_relation(&core.relation(name, statement)?).columns)
 }
 
 async fn of_query(

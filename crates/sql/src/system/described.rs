@@ -70,10 +70,7 @@ pub(crate) fn tables(core: &Core) -> Vec<Described> {
 /// All relations, by schema and name.
 pub(crate) fn all(core: &Core) -> Vec<Described> {
     let contents = core.catalog.contents();
-    let users = contents.relations().map(|relation| match relation {
-        Relation::Table(table) => describe_table(table),
-        Relation::View(view) => describe_view(view),
-    });
+    let users = contents.relations().map(describe_relation);
     let mut all: Vec<Described> = users.chain(system()).collect();
     all.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
     all
@@ -92,8 +89,15 @@ fn system() -> impl Iterator<Item = Described> {
     })
 }
 
-/// A table.
-pub(crate) fn describe_table(table: &Table) -> Described {
+/// A table or view.
+pub(crate) fn describe_relation(relation: &Relation) -> Described {
+    match relation {
+        Relation::Table(table) => describe_table(table),
+        Relation::View(view) => describe_view(view),
+    }
+}
+
+fn describe_table(table: &Table) -> Described {
     let partitioned_by = match table.partitioning {
         Partitioning::Size => None,
         Partitioning::Range(column) => Some(table.schema.field(column.index()).name().clone()),

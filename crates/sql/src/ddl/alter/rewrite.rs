@@ -36,10 +36,11 @@ pub(super) async fn run(
     let source = old_rows(core, old, &altered.sources, statement).await?;
     let new = Arc::new(old.successor(&core.engine, altered.definition)?);
     let written = async {
+        let state = core.bare_state();
         let mut given = 0..;
         let targets = altered.sources.iter().enumerate();
         let targets = targets.map(|(position, from)| match from {
-            Source::Default => default_target(core, &new, position),
+            Source::Default => default_target(&state, &new, position),
             Source::Old(_) | Source::Using(_) => {
                 Ok(Target::Source(given.next().expect("numbers do not end")))
             }
@@ -63,6 +64,9 @@ async fn old_rows(
     sources: &[Source],
     statement: &Statement,
 ) -> Result<Plan, SqlError> {
+    let names = core.names();
+    let mut state = names.state();
+    state.mark_start_execution();
     let mut columns: Vec<Expr> = Vec::new();
     for (position, source) in sources.iter().enumerate() {
         let column = match source {
@@ -71,21 +75,20 @@ async fn old_rows(
                 Expr::Column(Column::new_unqualified(name))
             }
             Source::Using(using) => {
-                let names =
+                let schema =
                     DFSchema::try_from_qualified_schema(old.name.name.as_str(), &old.schema)
                         .map_err(SqlError::from_datafusion)?;
-                logical(core, using, &names).map_err(|error| planning_error(error, statement))?
+                logical(&state, using, &schema).map_err(|error| planning_error(error, statement))?
             }
             Source::Default => continue,
         };
         columns.push(column.alias(format!("column {position}")));
     }
-    let names = core.names();
     let provider = names.table_provider(old)?;
     let plan = LogicalPlanBuilder::scan(old.name.name.as_str(), provider, None)
         .and_then(|scan| scan.project(columns)?.build())
         .map_err(SqlError::from_datafusion)?;
-    core.plan_logical(plan, &names.state(), statement).await
+    core.plan_logical(plan, &state, statement).await
 }
 
 /// Refuses rows that break the rules of the table as it is to be.
