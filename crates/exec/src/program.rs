@@ -188,6 +188,21 @@ impl Program {
         }
     }
 
+    /// The groups so far, if there are any keys; the share begins anew. More than one partial aggregate of a group may then
+    /// be on its way to whoever merges them, as there is one of each worker anyway.
+    ///
+    /// # Errors
+    /// As [`Program::finish`].
+    pub fn flush(&self, partial: &mut Partial) -> Result<Vec<RecordBatch>, FragmentError> {
+        match (&self.output, &mut partial.output) {
+            (Plan::Groups(plan), Gathered::Groups(state)) if plan.has_keys() => {
+                let state = std::mem::replace(&mut **state, plan.start());
+                plan.finish(state, &self.columns)
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// The rest of the rows, or the groups.
     ///
     /// # Errors

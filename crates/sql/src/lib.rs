@@ -48,6 +48,7 @@ mod scan;
 mod session;
 mod show;
 mod spill;
+mod spilling_join;
 mod statement;
 mod statistics;
 mod sum;

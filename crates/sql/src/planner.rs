@@ -5,6 +5,7 @@ use crate::catalog::{CATALOG, SCHEMA};
 use crate::comparison_rule::CompareAsDouble;
 use crate::memory_pool::BudgetPool;
 use crate::spill::Spill;
+use crate::spilling_join::SpillJoins;
 use crate::sum::ExactSum;
 use crate::types::{Types, ZONE};
 use crate::yield_rule::YieldAfterJoins;
@@ -28,6 +29,9 @@ const BATCH_ROWS: usize = 8192;
 const BUILD_ROWS: usize = 4 << 20;
 /// The same in bytes.
 const BUILD_BYTES: usize = 512 << 20;
+
+/// What a sort sets aside, per partition, for merging what it has spilled.
+const MERGE_BYTES: usize = 2 << 20;
 
 /// The state that every statement's state is a copy of.
 pub(crate) fn state(engine: &Engine, spill: &Spill) -> Result<SessionState, crate::SqlError> {
@@ -66,6 +70,7 @@ fn config(aeus: usize) -> SessionConfig {
     options.execution.parquet.reorder_filters = true;
     options.optimizer.hash_join_single_partition_threshold = BUILD_BYTES;
     options.optimizer.hash_join_single_partition_threshold_rows = BUILD_ROWS;
+    options.execution.sort_spill_reservation_bytes = MERGE_BYTES;
     options.sql_parser.collect_spans = true;
     // 10.25 means just that, and compares with a DECIMAL column without a cast of the column.
     options.sql_parser.parse_float_as_decimal = true;
@@ -80,7 +85,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 }
 
 /// DataFusion's rules, with ours among them: aggregates move into the scan before exchanges are added, joins get their
-/// yield points before the last rule looks for places of dynamic filters.
+/// yield points before the last rule looks for places of dynamic filters, and learn to spill when they have theirs.
 fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     let mut insert_before = |name: &str, rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| {
@@ -89,5 +94,6 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     };
     insert_before("EnsureRequirements", Arc::new(PushAggregates));
     insert_before("EnsureCooperative", Arc::new(YieldAfterJoins));
+    insert_before("SanityCheckPlan", Arc::new(SpillJoins));
     rules
 }
