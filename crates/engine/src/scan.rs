@@ -169,7 +169,7 @@ impl ScanTask {
         self.run.object.trip();
         let partial = self.partial.as_mut().expect("not finished while claiming");
         let mut work = Work::default();
-        let batch = self.run.program.run(view, partial, &mut work)?;
+        let batches = self.run.program.run(view, partial, &mut work)?;
         let bytes = partial.bytes();
         self.report(|report| {
             report.chunks += work.chunks;
@@ -185,9 +185,7 @@ impl ScanTask {
         counters.chunks_helped.add(u64::from(helping));
         counters.rows_scanned.add(work.rows_scanned);
         counters.bytes_scanned.add(work.bytes);
-        if let Some(batch) = batch {
-            self.emit(batch);
-        }
+        batches.into_iter().for_each(|batch| self.emit(batch));
         let refused = self.reserve(bytes as u64, owner);
         if bytes as u64 >= MOST_GROUPS || refused.is_err() {
             self.flush(refused)?;
@@ -195,15 +193,14 @@ impl ScanTask {
         Ok(work.bytes + CLAIM_BYTES)
     }
 
-    /// Hands the groups on. What they take stays reserved until they are sent.
+    /// Hands on the groups, or the rows that wait. What they take stays reserved until they are sent.
     fn flush(&mut self, refused: Result<(), FragmentError>) -> Result<(), FragmentError> {
         let partial = self.partial.as_mut().expect("not finished while claiming");
-        let groups = self.run.program.flush(partial)?;
-        if groups.is_empty() {
-            // Not groups, or none that could be handed on.
+        let batches = self.run.program.flush(partial)?;
+        if batches.is_empty() {
             return refused;
         }
-        groups.into_iter().for_each(|batch| self.emit(batch));
+        batches.into_iter().for_each(|batch| self.emit(batch));
         Ok(())
     }
 

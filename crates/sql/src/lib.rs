@@ -54,6 +54,7 @@ mod statistics;
 mod sum;
 mod translate;
 mod types;
+mod windows;
 mod yield_rule;
 
 pub use database::Database;

@@ -8,6 +8,7 @@ use crate::spill::Spill;
 use crate::spilling_join::SpillJoins;
 use crate::sum::ExactSum;
 use crate::types::{Types, ZONE};
+use crate::windows::AccountWindows;
 use crate::yield_rule::YieldAfterJoins;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
@@ -31,7 +32,7 @@ const BUILD_ROWS: usize = 4 << 20;
 const BUILD_BYTES: usize = 512 << 20;
 
 /// What a sort sets aside, per partition, for merging what it has spilled.
-const MERGE_BYTES: usize = 2 << 20;
+const MERGE_BYTES: usize = 1 << 20;
 
 /// The state that every statement's state is a copy of.
 pub(crate) fn state(engine: &Engine, spill: &Spill) -> Result<SessionState, crate::SqlError> {
@@ -95,5 +96,6 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     insert_before("EnsureRequirements", Arc::new(PushAggregates));
     insert_before("EnsureCooperative", Arc::new(YieldAfterJoins));
     insert_before("SanityCheckPlan", Arc::new(SpillJoins));
+    insert_before("SanityCheckPlan", Arc::new(AccountWindows));
     rules
 }
