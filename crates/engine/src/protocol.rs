@@ -18,6 +18,7 @@ use crate::object::DataObject;
 use crate::sequencer::Sequencer;
 use arrow_array::RecordBatch;
 use eris_column::Dictionary;
+use eris_numa::Reservation;
 use eris_route::{Endpoint, Header, Rank};
 use eris_types::{ObjectId, StatementId, Timestamp};
 use std::sync::Arc;
@@ -75,6 +76,8 @@ pub(crate) struct Stage {
     pub object: Arc<DataObject>,
     pub statement: Arc<Statement>,
     pub batches: Vec<RecordBatch>,
+    /// For the rows, until they are encoded.
+    pub reserved: Reservation,
 }
 
 /// COMMIT: shared by all owners; the last one finishes the timestamp, whether or not the session still waits.

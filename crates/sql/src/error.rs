@@ -232,7 +232,8 @@ impl From<FragmentError> for SqlError {
 
 impl From<EngineError> for SqlError {
     fn from(error: EngineError) -> Self {
-        Self::new(SqlErrorKind::Engine(Arc::new(error)))
+        let hint = matches!(error, EngineError::OutOfMemory { .. }).then_some(MORE_MEMORY);
+        Self::new(SqlErrorKind::Engine(Arc::new(error))).with_hint(hint)
     }
 }
 

@@ -57,12 +57,14 @@ mod session;
 mod settings;
 mod show;
 mod spill;
+mod spilling_join;
 mod statement;
 mod statistics;
 mod sum;
 mod system;
 mod translate;
 mod types;
+mod windows;
 mod yield_rule;
 
 pub use database::Database;

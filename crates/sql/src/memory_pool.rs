@@ -18,11 +18,15 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An operator that can spill is guaranteed so much, if half of what there is for all of them is enough for that. Spilling
+/// An operator that can spill is guaranteed so much, if a part of what there is for all of them is enough for that. Spilling
 /// files of this size is efficient.
-const GUARANTEED: u64 = 64 << 20;
-/// This part of what the operators could have is left free by those that can spill.
-const RESERVE: u64 = 8;
+const GUARANTEED: u64 = 32 << 20;
+/// That part.
+const GUARANTEED_PART: u64 = 4;
+/// This part of what the operators could have is left free by those that can spill,
+const RESERVE_PART: u64 = 8;
+/// and so many bytes, if there are twice as many.
+const RESERVE_LEAST: u64 = 8 << 20;
 /// How many operators an error names.
 const NAMED: usize = 3;
 
@@ -44,6 +48,13 @@ struct Consumer {
     name: String,
     can_spill: bool,
     bytes: u64,
+}
+
+impl Consumer {
+    /// Whether it needs memory to get anywhere. An exchange does not: it writes what it gets.
+    fn is_guaranteed(&self) -> bool {
+        self.can_spill && !self.name.starts_with("Repartition")
+    }
 }
 
 impl BudgetPool {
@@ -71,15 +82,19 @@ impl BudgetPool {
             .sum();
         let tables = self.budget.used().saturating_sub(state.held.bytes());
         let for_spillers = (self.budget.limit()).saturating_sub(tables + unspillable);
-        let spillers = (state.consumers.iter()).filter(|(_, consumer)| consumer.can_spill);
+        let spillers = (state.consumers.iter()).filter(|(_, consumer)| consumer.is_guaranteed());
         let count = spillers.clone().count().max(1) as u64;
-        let guaranteed = GUARANTEED.min(for_spillers / 2 / count);
+        let guaranteed = GUARANTEED.min(for_spillers / GUARANTEED_PART / count);
         let owed: u64 = spillers
             .filter(|(id, _)| **id != asking)
             .map(|(_, consumer)| guaranteed.saturating_sub(consumer.bytes))
             .sum();
         let spills = (state.consumers.get(&asking)).is_some_and(|consumer| consumer.can_spill);
-        owed + if spills { for_spillers / RESERVE } else { 0 }
+        if !spills {
+            return owed;
+        }
+        let least = RESERVE_LEAST.min(for_spillers / 2);
+        owed + least.max(for_spillers / RESERVE_PART)
     }
 
     fn refused(&self, state: &State, asking: usize, asked: u64) -> DataFusionError {
@@ -93,7 +108,7 @@ impl BudgetPool {
         let tables = self.budget.used().saturating_sub(state.held.bytes());
         let name = (state.consumers.get(&asking)).map_or("an operator", |asking| &asking.name);
         let mut message = format!(
-            "{} needs {} more; of {}, tables and scans hold {}, operators {}",
+            "out of memory: {} needs {} more; of {}, tables and scans hold {}, operators {}",
             in_words(name),
             Bytes(asked),
             Bytes(self.budget.limit()),
@@ -234,36 +249,37 @@ mod tests {
 
     #[test]
     fn one_sort_takes_much_but_not_what_the_others_need() {
-        let budget = Budget::new(1000);
+        const MB: usize = 1_000_000;
+        let budget = Budget::new(1000 * MB as u64);
         let pool = pool(&budget);
         let first = register(&pool, "ExternalSorter[0]", true);
         let second = register(&pool, "ExternalSorter[1]", true);
         let join = register(&pool, "HashJoinInput", false);
-        // Half of all is guaranteed to two; an eighth is left free.
-        first.try_grow(625).unwrap();
-        assert!(first.try_grow(1).is_err());
-        second.try_grow(250).unwrap();
-        assert!(second.try_grow(1).is_err());
-        // The reserve is for others.
-        join.try_grow(125).unwrap();
-        let error = join.try_grow(1).unwrap_err().to_string();
+        // 32 MiB are guaranteed to the second sort; an eighth is left free.
+        first.try_grow(841 * MB).unwrap();
+        assert!(first.try_grow(MB).is_err());
+        second.try_grow(33 * MB).unwrap();
+        assert!(second.try_grow(2 * MB).is_err());
+        // What is left free is for others.
+        join.try_grow(125 * MB).unwrap();
+        let error = join.try_grow(10 * MB).unwrap_err().to_string();
         assert!(
-            error.contains("a join's hash table needs 1 bytes more; of 1 KB, tables and scans hold 0 bytes, operators 1 KB (a sort 625 bytes, a sort 250 bytes, a join's hash table 125 bytes)"),
+            error.contains("out of memory: a join's hash table needs 10 MB more; of 1 GB, tables and scans hold 0 bytes, operators 999 MB (a sort 841 MB, a join's hash table 125 MB, a sort 33 MB)"),
             "{error}"
         );
         first.free();
-        second.try_grow(100).unwrap();
+        second.try_grow(100 * MB).unwrap();
     }
 
     #[test]
     fn a_lower_limit_is_heeded_at_once() {
         let budget = Budget::new(1000);
         let pool = pool(&budget);
-        let sort = register(&pool, "ExternalSorter[0]", true);
-        sort.try_grow(500).unwrap();
+        let window = register(&pool, "Window", false);
+        window.try_grow(500).unwrap();
         budget.set_limit(400);
-        assert!(sort.try_grow(1).is_err());
-        sort.shrink(300);
-        sort.try_grow(50).unwrap();
+        assert!(window.try_grow(1).is_err());
+        window.shrink(300);
+        window.try_grow(50).unwrap();
     }
 }

@@ -6,8 +6,10 @@ use crate::comparison_rule::CompareAsDouble;
 use crate::memory_pool::BudgetPool;
 use crate::settings::Variables;
 use crate::spill::Spill;
+use crate::spilling_join::SpillJoins;
 use crate::sum::ExactSum;
 use crate::types::{Types, ZONE};
+use crate::windows::AccountWindows;
 use crate::yield_rule::YieldAfterJoins;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
@@ -21,6 +23,9 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 use eris_engine::Engine;
 use std::sync::Arc;
+
+/// What a sort sets aside, per partition, for merging what it has spilled.
+const MERGE_BYTES: usize = 1 << 20;
 
 /// The state that every statement's state is a copy of.
 pub(crate) fn state(engine: &Engine, spill: &Spill) -> Result<SessionState, crate::SqlError> {
@@ -56,6 +61,7 @@ fn config(variables: &Variables) -> SessionConfig {
     options.execution.time_zone = Some(ZONE.into());
     options.execution.parquet.pushdown_filters = true;
     options.execution.parquet.reorder_filters = true;
+    options.execution.sort_spill_reservation_bytes = MERGE_BYTES;
     options.sql_parser.collect_spans = true;
     // 10.25 means just that, and compares with a DECIMAL column without a cast of the column.
     options.sql_parser.parse_float_as_decimal = true;
@@ -71,7 +77,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 }
 
 /// DataFusion's rules, with ours among them: aggregates move into the scan before exchanges are added, joins get their
-/// yield points before the last rule looks for places of dynamic filters.
+/// yield points before the last rule looks for places of dynamic filters, and learn to spill when they have theirs.
 fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     let mut insert_before = |name: &str, rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| {
@@ -80,5 +86,7 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     };
     insert_before("EnsureRequirements", Arc::new(PushAggregates));
     insert_before("EnsureCooperative", Arc::new(YieldAfterJoins));
+    insert_before("SanityCheckPlan", Arc::new(SpillJoins));
+    insert_before("SanityCheckPlan", Arc::new(AccountWindows));
     rules
 }
