@@ -223,7 +223,7 @@ impl Core {
                 show::create_statement(self, &obj_type, &obj_name, statement)
             }
             tree => match show::list(self, &tree, statement).await? {
-                Some(shown) => return Ok(shown),
+                Some(shown) => Ok(shown),
                 None => match ddl::run(self, tree, statement).await? {
                     Some(begun) => Ok(begun),
                     None => Err(SqlError::not_supported(keywords(statement.text()))),

@@ -70,7 +70,7 @@ impl Setting {
     /// Its value for the current session, as text that SET understands.
     pub fn value(&self, core: &Core) -> String {
         let value = match self.access {
-            Access::Session { get, .. } => get(&core.variables()),
+            Access::Session { get, .. } => get(core.variables()),
             Access::Database { get, .. } | Access::Start { get, .. } => get(core),
         };
         self.kind.show(&value)
