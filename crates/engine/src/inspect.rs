@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::protocol::{INSPECT, INSPECTED, PANICKED};
 use crate::statistics::extremes;
-use eris_column::{ColumnChunk, Encoding};
+use eris_column::ColumnChunk;
 use eris_fragment::Scalar;
 use eris_route::Command;
 use eris_store::{Chunk, ChunkView, Segment};
@@ -58,7 +58,7 @@ pub struct ChunkInspection {
 /// A column chunk.
 #[derive(Clone, Debug)]
 pub struct ColumnChunkInspection {
-    /// As in views: `packed`, `run-length`, …, with `dictionary` before it where the values are codes.
+    /// As in views: `packed`, `run-length`, …, with `codes` before it where the values are the column dictionary's codes.
     pub encoding: String,
     /// Bits of a value, where values are packed.
     pub width: Option<u8>,
@@ -195,16 +195,15 @@ impl Engine {
 }
 
 fn column_chunk(column: &ColumnChunk, data_type: &arrow_schema::DataType) -> ColumnChunkInspection {
-    let encoding = column.encoding();
-    let shown = encoding.to_string();
-    let name = shown.split('(').next().unwrap_or_default();
-    let width = match encoding {
-        Encoding::Packed { width } | Encoding::RunLength { width, .. } => Some(width),
-        _ => None,
+    // Displayed as `packed(12)`, or without bits.
+    let shown = column.encoding().to_string();
+    let (name, width) = match shown.split_once('(') {
+        Some((name, rest)) => (name, rest.trim_end_matches(')').parse().ok()),
+        None => (shown.as_str(), None),
     };
     ColumnChunkInspection {
         encoding: match column.is_coded() {
-            true => format!("dictionary {name}"),
+            true => format!("codes {name}"),
             false => name.to_owned(),
         },
         width,
