@@ -99,6 +99,11 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
     let topology = topology(cli.aeus)?;
+    let settings = |topology| Settings {
+        topology,
+        huge_pages: HugePages::Auto,
+        memory_limit: cli.memory.map(|memory| memory.0),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -110,7 +115,7 @@ fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
         Some(Command::Ssb(args::SsbCommand::Run(run))) => {
             Ok(ssb::run(settings(topology), &run, &runtime)?)
         }
-        None => statements(topology, sources, cli.statements.format, &runtime),
+        None => statements(settings(topology), sources, cli.statements.format, &runtime),
     }
 }
 
@@ -123,17 +128,9 @@ fn topology(aeus: Option<u16>) -> Result<Topology, TopologyError> {
     }
 }
 
-fn settings(topology: Topology) -> Settings {
-    Settings {
-        topology,
-        huge_pages: HugePages::Auto,
-        memory_limit: None,
-    }
-}
-
 /// Runs what -c and -f give, else standard input, else the prompt.
 fn statements(
-    topology: Topology,
+    settings: Settings,
     sources: Vec<Source>,
     format: format::Format,
     runtime: &tokio::runtime::Runtime,
@@ -144,7 +141,7 @@ fn statements(
     } else {
         sources
     };
-    let database = Database::open(settings(topology)).map_err(CliError::Open)?;
+    let database = Database::open(settings).map_err(CliError::Open)?;
     let stdout = io::stdout();
     let footer = format == format::Format::Table && stdout.is_terminal();
     let mut runner = Runner::new(database.session(), format, footer, BufWriter::new(stdout));

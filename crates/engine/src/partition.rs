@@ -1,5 +1,6 @@
 //! What one AEU owns of one data object.
 
+use crate::inspect::SegmentView;
 use crate::object::DataObject;
 use crate::statistics::Tally;
 use eris_column::{Dictionary, Home};
@@ -89,6 +90,14 @@ impl Partition {
             views.extend(segment.view());
         }
         views
+    }
+
+    /// The segments as they are, append buffers unsettled.
+    pub fn segment_views(&self) -> Vec<SegmentView> {
+        let segments = self.segments.iter();
+        segments
+            .map(|segment| SegmentView::new(segment, self.owner))
+            .collect()
     }
 
     /// A fragment joins the pass; returns the chunk to begin with. Alone it begins at the front.

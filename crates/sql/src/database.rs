@@ -3,6 +3,7 @@
 use crate::core::Core;
 use crate::error::{SqlError, SqlErrorKind};
 use crate::session::Session;
+use crate::spill::Spill;
 use eris_engine::{Engine, Settings};
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ impl Database {
     /// # Errors
     /// The engine or the threads could not be started.
     pub fn open(settings: Settings) -> Result<Database, SqlError> {
-        let core = Core::new(Engine::start(settings)?)?;
+        let huge_pages = settings.huge_pages;
+        let core = Core::new(Engine::start(settings)?, huge_pages)?;
         let threads = core.engine.topology().aeus().len().max(1);
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
@@ -51,6 +53,11 @@ impl Database {
         &self.0.core.engine
     }
 
+    /// Where operators put what does not fit into memory.
+    pub fn spill(&self) -> &Spill {
+        &self.0.core.spill
+    }
+
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.0.core
     }
@@ -70,6 +77,8 @@ impl Drop for Inner {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+        // Statements that are still ending may hold files; the process may not wait for them.
+        self.core.spill.close();
     }
 }
 

@@ -11,8 +11,9 @@ use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, ObjectName, Spanned, Value, visit_expressions_mut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use std::ops::ControlFlow;
 
 /// Expressions may nest this deep.
@@ -23,12 +24,80 @@ const DEPTH: usize = 100;
 /// # Errors
 /// [`SqlErrorKind::Syntax`] with the place.
 pub(crate) fn parse(statement: &Statement) -> Result<ast::Statement, SqlError> {
+    parse_tokens(tokens(statement)?, statement)
+}
+
+/// The query of `SUMMARIZE query` or `SUMMARIZE table`, which the parser does not know; `None` for other statements.
+///
+/// # Errors
+/// [`SqlErrorKind::Syntax`] with the place.
+pub(crate) fn parse_summarized(statement: &Statement) -> Result<Option<ast::Query>, SqlError> {
+    let (first, rest) = statement
+        .text()
+        .split_at_checked(SUMMARIZE.len())
+        .unwrap_or_default();
+    if !first.eq_ignore_ascii_case(SUMMARIZE)
+        || rest.starts_with(|c: char| c == '_' || c.is_alphanumeric())
+    {
+        return Ok(None);
+    }
+    let mut tokens = tokens(statement)?;
+    let word = tokens.remove(0);
+    let next = tokens
+        .iter()
+        .find(|token| !matches!(token.token, Token::Whitespace(_)));
+    let is_query = next.is_some_and(|token| match &token.token {
+        Token::LParen => true,
+        Token::Word(word) => matches!(
+            word.keyword,
+            Keyword::SELECT | Keyword::WITH | Keyword::VALUES | Keyword::TABLE
+        ),
+        _ => false,
+    });
+    if !is_query {
+        let start = [
+            Token::make_keyword("SELECT"),
+            Token::Mul,
+            Token::make_keyword("FROM"),
+        ];
+        tokens.splice(
+            0..0,
+            start.map(|token| TokenWithSpan::new(token, word.span)),
+        );
+    }
+    match parse_tokens(tokens, statement)? {
+        ast::Statement::Query(query) => Ok(Some(*query)),
+        _ => Err(SqlError::not_supported(
+            "SUMMARIZE of anything but a table or query",
+        )),
+    }
+}
+
+const SUMMARIZE: &str = "SUMMARIZE";
+
+/// The tokens of a statement. A question mark is a parameter: the first is `$1`.
+fn tokens(statement: &Statement) -> Result<Vec<TokenWithSpan>, SqlError> {
     let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, statement.text())
+    let mut tokens = Tokenizer::new(&dialect, statement.text())
         .tokenize_with_location()
         .map_err(|error| {
             syntax(error.message).at(Some(statement.excerpt(position(error.location))))
         })?;
+    let mut parameters = 0;
+    for token in &mut tokens {
+        if token.token == Token::Question {
+            parameters += 1;
+            token.token = Token::Placeholder(format!("${parameters}"));
+        }
+    }
+    Ok(tokens)
+}
+
+fn parse_tokens(
+    tokens: Vec<TokenWithSpan>,
+    statement: &Statement,
+) -> Result<ast::Statement, SqlError> {
+    let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(DEPTH)
         .with_tokens_with_locations(tokens);
@@ -54,6 +123,29 @@ pub(crate) fn parse(statement: &Statement) -> Result<ast::Statement, SqlError> {
         return Err(error.at(Some(statement.excerpt(position(next.span.start)))));
     }
     repair(parsed, statement)
+}
+
+/// The text behind the first AS that is not in parentheses: the query of CREATE VIEW … AS query.
+pub(crate) fn after_as(statement: &Statement) -> Option<String> {
+    let text = statement.text();
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+    let mut depth = 0;
+    let tokens = tokens.ok()?;
+    let found = tokens.iter().find(|token| {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::Word(word) if depth == 0 => return word.keyword == Keyword::AS,
+            _ => {}
+        }
+        false
+    })?;
+    let end = found.span.end;
+    let lines = text.split_inclusive('\n');
+    let before: usize = lines.take(end.line as usize - 1).map(str::len).sum();
+    let rest = &text[before..];
+    let column = rest.char_indices().nth(end.column as usize - 1);
+    Some(rest[column?.0..].trim().to_owned())
 }
 
 /// Puts right where the parser deviates from SQL: a number with an exponent is a DOUBLE, and what follows

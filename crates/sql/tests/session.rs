@@ -327,7 +327,9 @@ fn errors_know_their_place_and_kind() {
             std::mem::discriminant(&overflow),
             "{error}"
         );
-        let error = run(&session, "DELETE FROM t").await.unwrap_err();
+        let error = run(&session, "DELETE FROM t WHERE k = 1")
+            .await
+            .unwrap_err();
         assert!(
             matches!(error.kind(), SqlErrorKind::NotSupported(_)),
             "{error:?}"
@@ -454,5 +456,43 @@ fn planning_cost() {
             times.sort();
             println!("{:?} median, {:?} best: {sql}", times[150], times[0]);
         }
+    });
+}
+
+#[test]
+fn a_statement_tells_how_far_it_is() {
+    block_on(async {
+        let session = database().session();
+        star(&session).await;
+        // Before its first poll nothing has happened, and the same handle shows what happens then.
+        let running = session.execute(
+            "CREATE TABLE copy AS SELECT f.v FROM fact f JOIN dim d ON f.k = d.k WHERE f.v > 100",
+        );
+        let progress = running.progress().clone();
+        assert_eq!(progress.rows().total, 0);
+        running.await.unwrap();
+        assert_eq!(progress.rows().total, 201_000, "both tables");
+        assert_eq!(progress.rows().fraction(), Some(1.0));
+        assert_eq!(progress.written(), 199_900);
+        // A row that has come was read before.
+        let Outcome::Rows(mut rows) = session.execute("SELECT v FROM fact").await.unwrap() else {
+            panic!("rows");
+        };
+        let progress = rows.progress().clone();
+        while let Some(batch) = rows.next().await {
+            assert!(batch.unwrap().num_rows() as u64 <= progress.rows().done);
+        }
+        assert_eq!(progress.rows().fraction(), Some(1.0));
+        // What zones exclude is done, too.
+        let Outcome::Rows(rows) = session
+            .execute("SELECT v FROM fact WHERE v > 10000000")
+            .await
+            .unwrap()
+        else {
+            panic!("rows");
+        };
+        let progress = rows.progress().clone();
+        rows.collect().await.unwrap();
+        assert_eq!(progress.rows().fraction(), Some(1.0));
     });
 }

@@ -109,7 +109,7 @@ fn drop_all(database: &Database, runtime: &tokio::runtime::Runtime) {
         for batch in tables.collect().await.unwrap() {
             for row in rows(&batch) {
                 session
-                    .execute(format!("DROP TABLE \"{}\"", row[0]))
+                    .execute(format!("DROP TABLE \"{}\" CASCADE", row[0]))
                     .await
                     .unwrap();
             }
