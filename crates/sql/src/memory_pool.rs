@@ -49,6 +49,8 @@ struct Consumer {
     name: String,
     can_spill: bool,
     bytes: u64,
+    /// Whether the last that it asked for was refused, although there was some.
+    refused: bool,
 }
 
 impl Consumer {
@@ -102,6 +104,8 @@ impl BudgetPool {
         match state.consumers.get(&asking) {
             // Its own, also if it came late: that is what the reserve is for.
             Some(consumer) if consumer.is_guaranteed() && consumer.bytes + asked <= guaranteed => 0,
+            // It has put its groups on the disk or handed them on, and asks for what its empty tables take.
+            Some(consumer) if consumer.refused && consumer.for_spilling(1) > 0 => 0,
             Some(consumer) if consumer.can_spill => {
                 let least = RESERVE_LEAST.min(for_spillers / 2);
                 let reserve = least.max(for_spillers / RESERVE_PART);
@@ -148,6 +152,7 @@ impl MemoryPool for BudgetPool {
             // DataFusion's hash join does not, but ours does.
             can_spill: consumer.can_spill() || consumer.name().starts_with("HashJoin"),
             bytes: 0,
+            refused: false,
         };
         self.state().consumers.insert(consumer.id(), known);
     }
@@ -169,6 +174,7 @@ impl MemoryPool for BudgetPool {
         state.held.shrink(less as u64);
         if let Some(consumer) = state.consumers.get_mut(&reservation.consumer().id()) {
             consumer.bytes -= less as u64;
+            consumer.refused = false;
         }
     }
 
@@ -178,11 +184,13 @@ impl MemoryPool for BudgetPool {
         let mut state = self.state();
         let untouchable = self.untouchable(&state, id, asked);
         let fits = (asked.checked_add(untouchable)).is_some_and(|sum| sum <= self.budget.free());
-        if asked > 0 && !(fits && state.held.try_grow(asked).is_ok()) {
-            return Err(self.refused(&state, id, asked));
-        }
+        let granted = asked == 0 || (fits && state.held.try_grow(asked).is_ok());
         if let Some(consumer) = state.consumers.get_mut(&id) {
-            consumer.bytes += asked;
+            consumer.refused = !granted;
+            consumer.bytes += if granted { asked } else { 0 };
+        }
+        if !granted {
+            return Err(self.refused(&state, id, asked));
         }
         Ok(())
     }
@@ -301,6 +309,11 @@ mod tests {
         let aggregate = register(&pool, "FinalHashAggregateStream[0]", true);
         aggregate.try_grow(500 * MB).unwrap();
         assert!(aggregate.try_grow(MB).is_err());
+        // Refused once, it has emptied its tables; their capacity may be more than it had before.
+        aggregate.try_grow(2 * MB).unwrap();
+        assert!(aggregate.try_grow(MB).is_err());
+        aggregate.shrink(400 * MB);
+        aggregate.try_grow(100 * MB).unwrap();
     }
 
     #[test]
