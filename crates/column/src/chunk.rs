@@ -3,8 +3,10 @@
 use crate::dictionary::Dictionary;
 use crate::domain::Domain;
 use crate::floats::TotalOrder;
+use crate::framed::Framed;
 use crate::packed::Packed;
 use crate::runs::Runs;
+use crate::short_runs::ShortRuns;
 use crate::validity::Validity;
 use crate::value::ColumnValue;
 use crate::zone::Zone;
@@ -58,6 +60,8 @@ pub(crate) enum Integers {
     Constant(i64),
     Packed(Packed),
     Runs(Runs),
+    ShortRuns(ShortRuns),
+    Framed(Framed),
 }
 
 /// Numbers as they are; the slot of a NULL holds anything.
@@ -76,7 +80,8 @@ pub(crate) enum Text {
     Values(StringViewArray),
 }
 
-/// How a column chunk is encoded. Displayed as in views: `constant`, `packed(12)`, `run-length(3)`, `plain`.
+/// How a column chunk is encoded. Displayed as in views, with the bits of a value: `constant`, `packed(12)`,
+/// `run-length(3)`, `short-runs(16)`, `delta(4)`, `framed(9)`, `plain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// One value for all rows, or only NULLs.
@@ -93,6 +98,23 @@ pub enum Encoding {
         /// Number of runs.
         runs: usize,
     },
+    /// Runs of a few equal values.
+    ShortRuns {
+        /// Bits of a run's value.
+        width: u8,
+        /// Number of runs.
+        runs: usize,
+    },
+    /// Mostly differences from the value before, in a frame for each vector.
+    Delta {
+        /// Bits of a value on average, rounded.
+        width: u8,
+    },
+    /// Mostly distances from the least value of each vector.
+    Framed {
+        /// Bits of a value on average, rounded.
+        width: u8,
+    },
     /// As in Arrow.
     Plain,
 }
@@ -103,6 +125,9 @@ impl fmt::Display for Encoding {
             Encoding::Constant => write!(f, "constant"),
             Encoding::Packed { width } => write!(f, "packed({width})"),
             Encoding::RunLength { width, .. } => write!(f, "run-length({width})"),
+            Encoding::ShortRuns { width, .. } => write!(f, "short-runs({width})"),
+            Encoding::Delta { width } => write!(f, "delta({width})"),
+            Encoding::Framed { width } => write!(f, "framed({width})"),
             Encoding::Plain => write!(f, "plain"),
         }
     }
@@ -117,11 +142,7 @@ impl ColumnChunk {
     /// Bytes of node-local memory that values and validity take.
     pub fn bytes(&self) -> usize {
         let values = match &self.data {
-            Data::Integers(integers) | Data::Codes(integers) => match integers {
-                Integers::Constant(_) => 0,
-                Integers::Packed(packed) => packed.bytes(),
-                Integers::Runs(runs) => runs.bytes(),
-            },
+            Data::Integers(integers) | Data::Codes(integers) => integers.bytes(),
             Data::Float32(plain) => plain.bytes(),
             Data::Float64(plain) => plain.bytes(),
             Data::Wide(plain) => plain.bytes(),
@@ -158,16 +179,7 @@ impl ColumnChunk {
     /// How the values are encoded.
     pub fn encoding(&self) -> Encoding {
         match &self.data {
-            Data::Integers(integers) | Data::Codes(integers) => match integers {
-                Integers::Constant(_) => Encoding::Constant,
-                Integers::Packed(packed) => Encoding::Packed {
-                    width: packed.width(),
-                },
-                Integers::Runs(runs) => Encoding::RunLength {
-                    width: runs.width(),
-                    runs: runs.runs(),
-                },
-            },
+            Data::Integers(integers) | Data::Codes(integers) => integers.encoding(),
             Data::Float32(Plain::Constant(_))
             | Data::Float64(Plain::Constant(_))
             | Data::Wide(Plain::Constant(_))
@@ -207,11 +219,46 @@ impl ColumnChunk {
 }
 
 impl Integers {
-    fn get(&self, row: usize) -> i64 {
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Integers::Constant(_) => 0,
+            Integers::Packed(packed) => packed.bytes(),
+            Integers::Runs(runs) => runs.bytes(),
+            Integers::ShortRuns(runs) => runs.bytes(),
+            Integers::Framed(framed) => framed.bytes(),
+        }
+    }
+
+    fn encoding(&self) -> Encoding {
+        match self {
+            Integers::Constant(_) => Encoding::Constant,
+            Integers::Packed(packed) => Encoding::Packed {
+                width: packed.width(),
+            },
+            Integers::Runs(runs) => Encoding::RunLength {
+                width: runs.width(),
+                runs: runs.runs(),
+            },
+            Integers::ShortRuns(runs) => Encoding::ShortRuns {
+                width: runs.width(),
+                runs: runs.runs(),
+            },
+            Integers::Framed(framed) if framed.is_delta() => Encoding::Delta {
+                width: framed.width(),
+            },
+            Integers::Framed(framed) => Encoding::Framed {
+                width: framed.width(),
+            },
+        }
+    }
+
+    pub(crate) fn get(&self, row: usize) -> i64 {
         match self {
             Integers::Constant(value) => *value,
             Integers::Packed(packed) => packed.get(row),
             Integers::Runs(runs) => runs.get(row),
+            Integers::ShortRuns(runs) => runs.get(row),
+            Integers::Framed(framed) => framed.get(row),
         }
     }
 }

@@ -117,6 +117,8 @@ impl Integers {
                 }
             }
             Integers::Runs(runs) => runs.filter(isa, condition, selection),
+            Integers::ShortRuns(runs) => runs.filter(isa, condition, selection),
+            Integers::Framed(framed) => framed.filter(isa, condition, selection),
         }
     }
 }

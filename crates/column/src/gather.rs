@@ -141,6 +141,8 @@ impl Integers {
                 });
                 f(&values[..filled]);
             }
+            Integers::ShortRuns(runs) => runs.for_each(isa, selection, f),
+            Integers::Framed(framed) => framed.for_each(isa, selection, f),
         }
     }
 

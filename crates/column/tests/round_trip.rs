@@ -200,6 +200,7 @@ fn shape(rows: usize, nulls: u64) -> Shape {
         distinct: 0,
         run: 1,
         nulls,
+        order: Order::None,
     }
 }
 
@@ -212,11 +213,7 @@ fn the_smallest_encoding_is_chosen() {
     assert_eq!(encoding(vec![]), ("constant".into(), 0));
     assert_eq!(encoding(vec![i64::MIN; 500]), ("constant".into(), 0));
     assert_eq!(
-        encoding(vec![i64::MIN, i64::MAX]),
-        ("packed(64)".into(), 8192)
-    );
-    assert_eq!(
-        encoding((0..65_536).collect()),
+        encoding((0..65_536).map(|i| i * 40_503 % 65_536).collect()),
         ("packed(16)".into(), 131_072)
     );
     assert_eq!(
@@ -225,6 +222,32 @@ fn the_smallest_encoding_is_chosen() {
     );
     let (name, bytes) = encoding((0..65_536).map(|i| i / 2000).collect());
     assert_eq!((name.as_str(), bytes), ("run-length(6)", 6 * 128 + 33 * 2));
+    // Four rows of each value, in no order: a bit per row and a value per run.
+    let (name, bytes) = encoding((0..65_536).map(|i| i / 4 * 40_503 % 16_384).collect());
+    assert_eq!(name, "short-runs(14)");
+    assert_eq!(bytes, 16 * 14 * 128 + 64 * (128 + 2));
+    // Ascending: per vector nothing but its frame.
+    assert_eq!(
+        encoding((0..65_536).collect()),
+        ("delta(0)".into(), 64 * 24)
+    );
+    // Ascending by 0 to 7, but for one jump, which widens one vector to 32 bits.
+    let step = |i: i64| i * 40_503 % 65_536 % 8;
+    let sums = (0..65_536).scan(0, |sum, i| {
+        *sum += step(i) + if i == 20_000 { 1 << 31 } else { 0 };
+        Some(*sum)
+    });
+    let (name, bytes) = encoding(sums.collect());
+    assert_eq!(name, "delta(3)");
+    assert_eq!(bytes, 64 * 24 + (63 * 3 + 32) * 128);
+    // Neighbours are close, in no order: a range for each vector.
+    let near = |i: i64| i / 1024 * 1_000_000 + i * 40_503 % 1024;
+    assert_eq!(
+        encoding((0..65_536).map(near).collect()),
+        ("framed(10)".into(), 64 * (24 + 10 * 128))
+    );
+    // A few rows take a frame instead of a vector for each bit.
+    assert_eq!(encoding(vec![i64::MIN, i64::MAX]), ("delta(0)".into(), 24));
 }
 
 #[test]
