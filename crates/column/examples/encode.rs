@@ -123,8 +123,38 @@ fn main() {
             None,
         ),
         (
-            "i64, ascending",
+            "i64, ascending, repeated",
             Arc::new(Int64Array::from_iter_values(rows().map(|r| r as i64 / 4))),
+            None,
+        ),
+        (
+            "i32, 16 bits, 4 rows each",
+            Arc::new(Int32Array::from_iter_values(
+                rows().map(|r| (number(r / 4) % 60_000) as i32),
+            )),
+            None,
+        ),
+        (
+            "i64, ascending by 0 to 15",
+            Arc::new(Int64Array::from_iter_values(rows().scan(0, |sum, r| {
+                *sum += number(r) as i64 & 15;
+                Some(*sum)
+            }))),
+            None,
+        ),
+        (
+            "i64, jumping by -7 to 8",
+            Arc::new(Int64Array::from_iter_values(rows().scan(0, |sum, r| {
+                *sum += (number(r) as i64 & 15) - 7;
+                Some(*sum)
+            }))),
+            None,
+        ),
+        (
+            "i64, close by",
+            Arc::new(Int64Array::from_iter_values(rows().map(|r| {
+                (r / 1024) as i64 * 100_000 + (number(r) as i64 & 4095)
+            }))),
             None,
         ),
         (

@@ -7,10 +7,10 @@ use crate::framed::Framed;
 use crate::packed::Packed;
 use crate::runs::Runs;
 use crate::short_runs::ShortRuns;
+use crate::text::Text;
 use crate::validity::Validity;
 use crate::value::ColumnValue;
 use crate::zone::Zone;
-use arrow_array::StringViewArray;
 use arrow_buffer::{ArrowNativeType, ScalarBuffer};
 use eris_numa::{Buffer, NodeMemory, OutOfMemory};
 use eris_types::{Code, ObjectId};
@@ -71,17 +71,8 @@ pub(crate) enum Plain<T: ArrowNativeType> {
     Values(ScalarBuffer<T>),
 }
 
-/// Text too varied for a dictionary.
-#[derive(Debug)]
-pub(crate) enum Text {
-    /// The same string (empty if there are only NULLs) in all rows: one row, not NULL.
-    Constant(StringViewArray),
-    /// All rows with their NULLs; views and strings lie in node-local memory.
-    Values(StringViewArray),
-}
-
 /// How a column chunk is encoded. Displayed as in views, with the bits of a value: `constant`, `packed(12)`,
-/// `run-length(3)`, `short-runs(16)`, `delta(4)`, `framed(9)`, `plain`.
+/// `run-length(3)`, `short-runs(16)`, `delta(4)`, `framed(9)`, `dictionary(7)`, `fsst`, `plain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// One value for all rows, or only NULLs.
@@ -115,6 +106,13 @@ pub enum Encoding {
         /// Bits of a value on average, rounded.
         width: u8,
     },
+    /// Text as numbers of strings that the chunk has itself.
+    Dictionary {
+        /// Bits of a number.
+        width: u8,
+    },
+    /// Text in symbols of up to eight bytes.
+    Fsst,
     /// As in Arrow.
     Plain,
 }
@@ -128,6 +126,8 @@ impl fmt::Display for Encoding {
             Encoding::ShortRuns { width, .. } => write!(f, "short-runs({width})"),
             Encoding::Delta { width } => write!(f, "delta({width})"),
             Encoding::Framed { width } => write!(f, "framed({width})"),
+            Encoding::Dictionary { width } => write!(f, "dictionary({width})"),
+            Encoding::Fsst => write!(f, "fsst"),
             Encoding::Plain => write!(f, "plain"),
         }
     }
@@ -146,11 +146,7 @@ impl ColumnChunk {
             Data::Float32(plain) => plain.bytes(),
             Data::Float64(plain) => plain.bytes(),
             Data::Wide(plain) => plain.bytes(),
-            Data::Text(Text::Constant(_)) => 0,
-            Data::Text(Text::Values(array)) => {
-                let strings: usize = array.data_buffers().iter().map(|buffer| buffer.len()).sum();
-                array.views().inner().len() + strings
-            }
+            Data::Text(text) => text.bytes(),
         };
         values + self.validity.bytes()
     }
@@ -182,9 +178,9 @@ impl ColumnChunk {
             Data::Integers(integers) | Data::Codes(integers) => integers.encoding(),
             Data::Float32(Plain::Constant(_))
             | Data::Float64(Plain::Constant(_))
-            | Data::Wide(Plain::Constant(_))
-            | Data::Text(Text::Constant(_)) => Encoding::Constant,
-            Data::Float32(_) | Data::Float64(_) | Data::Wide(_) | Data::Text(_) => Encoding::Plain,
+            | Data::Wide(Plain::Constant(_)) => Encoding::Constant,
+            Data::Float32(_) | Data::Float64(_) | Data::Wide(_) => Encoding::Plain,
+            Data::Text(text) => text.encoding(),
         }
     }
 
@@ -212,8 +208,7 @@ impl ColumnChunk {
             Data::Float32(plain) => ColumnValue::Float32(plain.get(row)),
             Data::Float64(plain) => ColumnValue::Float64(plain.get(row)),
             Data::Wide(plain) => ColumnValue::Wide(plain.get(row)),
-            Data::Text(Text::Constant(array)) => ColumnValue::Text(array.value(0).to_owned()),
-            Data::Text(Text::Values(array)) => ColumnValue::Text(array.value(row).to_owned()),
+            Data::Text(text) => ColumnValue::Text(text.get(row)),
         }
     }
 }

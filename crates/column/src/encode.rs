@@ -14,6 +14,7 @@ mod integers;
 mod plain;
 mod source;
 mod strings;
+mod text;
 
 use crate::CHUNK_ROWS;
 use crate::chunk::{ColumnChunk, Data, Home, float_range};

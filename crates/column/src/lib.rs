@@ -31,6 +31,7 @@
 
 mod api;
 mod chunk;
+mod compressed;
 mod dictionary;
 mod domain;
 mod encode;
@@ -46,6 +47,7 @@ mod resident;
 mod runs;
 mod selection;
 mod short_runs;
+mod text;
 mod validity;
 mod value;
 mod zone;

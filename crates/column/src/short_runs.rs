@@ -133,13 +133,17 @@ impl ShortRuns {
                 f(&selected[..count]);
             } else if count > 0 {
                 let mut at = 0;
-                for (word, &bits) in mask.iter().enumerate() {
+                // Runs that start before the word, but for that of the vector's first row.
+                let mut run = first.wrapping_sub((starts[0] & 1) as usize);
+                for (&bits, &starts) in mask.iter().zip(starts) {
                     let mut rest = bits;
                     while rest != 0 {
-                        let row = word * 64 + rest.trailing_zeros() as usize;
-                        values[at] = self.values.get(first + runs_before(starts, row));
+                        let up_to = u64::MAX >> (63 - rest.trailing_zeros());
+                        let here = (starts & up_to).count_ones() as usize;
+                        values[at] = self.values.get(run.wrapping_add(here));
                         (at, rest) = (at + 1, rest & (rest - 1));
                     }
+                    run = run.wrapping_add(starts.count_ones() as usize);
                 }
                 f(&values[..at]);
             }
