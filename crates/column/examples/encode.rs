@@ -81,6 +81,13 @@ fn main() {
     let names: Vec<String> = (0..300_000)
         .map(|code| format!("Customer#{code:09}"))
         .collect();
+    let noise: Vec<String> = (0..300_000)
+        .map(|at| {
+            (0..20)
+                .map(|byte| char::from(b'!' + (number(at * 32 + byte) % 90) as u8))
+                .collect()
+        })
+        .collect();
     let small = Dictionary::new().extend(words.iter().map(String::as_str));
     let large = Dictionary::new().extend(names.iter().map(String::as_str));
     let text = |strings: &[String]| -> StringViewArray {
@@ -187,7 +194,9 @@ fn main() {
         ),
         ("text, 250 values, coded", Arc::new(coded), Some(&small)),
         ("text, 300,000 values", Arc::new(text(&names)), Some(&large)),
-        ("text, plain", Arc::new(text(&names)), None),
+        ("text, names, no codes", Arc::new(text(&names)), None),
+        ("text, 250 values, no codes", Arc::new(text(&words)), None),
+        ("text, random", Arc::new(text(&noise)), None),
     ];
     for (name, array, dictionary) in cases {
         let bytes = array.to_data().get_slice_memory_size().expect("a size");
