@@ -65,6 +65,22 @@ impl ColumnChunk {
         }
     }
 
+    /// The values of consecutive rows, as [`ColumnChunk::gather`] has them.
+    ///
+    /// # Panics
+    /// As there, and if there are no such rows.
+    pub fn decode(
+        &self,
+        rows: Range<usize>,
+        data_type: &DataType,
+        dictionary: Option<&Dictionary>,
+    ) -> ArrayRef {
+        let mut selection = Selection::all(self.rows);
+        selection.remove_range(0, rows.start);
+        selection.remove_range(rows.end, self.rows);
+        self.gather(Isa::best(), &selection, data_type, dictionary)
+    }
+
     /// Appends the selected integers, or dictionary codes, in the order of their rows. That of a NULL is unspecified.
     ///
     /// # Panics

@@ -122,15 +122,16 @@ impl Encoder<'_> {
             strings[row] = array.value(row).as_bytes();
         }
         let compressor = Compressor::train(&strings);
-        // Of the strings that the sample has, and what a row takes beside: two lengths.
         let step = self.rows.div_ceil(SAMPLE);
         let sample = || strings.iter().step_by(step);
-        let before: usize = sample().map(|string| string.len() + 1).sum();
+        let before: usize = sample().map(|string| string.len()).sum();
         let after: usize = sample()
             .map(|string| compressor.compress(string).len())
             .sum();
-        let estimate = (after as f64 / before as f64 * (total + self.rows) as f64) as usize;
-        if !pays(estimate + 2 * self.rows, plain) {
+        // Symbols have to do it, not only the views that are not there: those take no time to read. Beside its bytes a row
+        // takes two lengths.
+        let estimate = (after as f64 / before.max(1) as f64 * total as f64) as usize;
+        if !pays(after, before) || !pays(estimate + 2 * self.rows, plain) {
             return Ok(None);
         }
         let compressed = Compressed::encode(&compressor, &strings, plain * 3 / 4, self.home)?;
