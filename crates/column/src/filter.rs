@@ -5,7 +5,8 @@
 //!       ── covers ───▶ drop the NULLs
 //!       └─ else reduce the predicate to the zone's range (IN → bitmap → range where possible), then
 //!            packed       compare distances: one kernel call for all vectors; overwrites a full selection, else ANDs
-//!            run-length   the same on the runs' values, once per run
+//!            runs         the same on the runs' values, once per run, short ones spread over the rows by a kernel
+//!            framed       decode a vector and compare; if values never fall, find the range of rows by binary search
 //!            floats       compare, unless zeros of both signs could be told apart by it: then compare keys
 //!            text         call the test: on the selected strings, or on those of the chunk's dictionary
 //! ```
