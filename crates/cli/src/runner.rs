@@ -157,8 +157,13 @@ impl Runner {
     }
 
     async fn units(&mut self, units: Vec<Unit>) -> Result<Flow, ScriptError> {
-        for unit in units {
+        let mut units = units.into_iter().peekable();
+        while let Some(unit) = units.next() {
             let flow = match unit {
+                Unit::Statement(statement) if units.peek().is_some_and(watches) => {
+                    self.last = Some(statement);
+                    Flow::Continue
+                }
                 Unit::Statement(statement) => {
                     if self.settings.echo {
                         writeln!(self.output, "{};", statement.text())?;
@@ -282,6 +287,11 @@ async fn print(writer: &mut dyn ResultWriter, batch: &RecordBatch) -> Result<(),
         tokio::task::yield_now().await;
     }
     Ok(())
+}
+
+/// Whether it runs the statement that it ends.
+fn watches(unit: &Unit) -> bool {
+    matches!(unit, Unit::Command(command) if command.ends_statement && command.text.starts_with("\\watch"))
 }
 
 /// How many rows there were, and which of them can be seen.
