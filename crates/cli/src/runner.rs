@@ -2,7 +2,7 @@
 
 use crate::arriving::{Arriving, ArrivingError};
 use crate::commands::CommandError;
-use crate::format::{FormatError, ResultWriter, Shown};
+use crate::format::{FormatError, Layout, ResultWriter, Shown};
 use crate::meter::Meter;
 use crate::numbers::{counted, duration};
 use crate::output::Output;
@@ -212,13 +212,7 @@ impl Runner {
         began: Instant,
         paged: bool,
     ) -> Result<(), ScriptError> {
-        let size = self.output.screen().filter(|_| self.footer);
-        let pager = size
-            .filter(|_| paged && self.settings.format.is_for_people())
-            .and_then(Pager::find);
-        let layout = self
-            .settings
-            .layout(size.map(|size| size.columns), pager.is_some());
+        let (pager, layout) = self.page(paged);
         // What is printed as it comes must not meet the bar.
         let bar_ends = self.output.is_terminal() && layout.rows.is_none();
         let mut screen = Screen::new(&mut self.output, pager);
@@ -255,15 +249,9 @@ impl Runner {
         Ok(screen.finish()?)
     }
 
-    /// Prints rows that are there already.
+    /// Prints rows that are there already, all of them.
     pub(crate) fn print_batch(&mut self, batch: &RecordBatch) -> Result<(), ScriptError> {
-        let size = self.output.screen().filter(|_| self.footer);
-        let pager = size
-            .filter(|_| self.settings.pager && self.settings.format.is_for_people())
-            .and_then(Pager::find);
-        let mut layout = self
-            .settings
-            .layout(size.map(|size| size.columns), pager.is_some());
+        let (pager, mut layout) = self.page(self.settings.pager);
         layout.rows = None;
         let mut screen = Screen::new(&mut self.output, pager);
         let mut writer = self.settings.format.laid_out(&mut screen, &layout);
@@ -276,6 +264,28 @@ impl Runner {
         }
         printed?;
         Ok(screen.finish()?)
+    }
+
+    /// Prints text, which may be long.
+    pub(crate) fn print_text(&mut self, text: &str) -> Result<(), ScriptError> {
+        let size = self.output.screen().filter(|_| self.settings.pager);
+        let mut screen = Screen::new(&mut self.output, size.and_then(Pager::find));
+        let printed = screen.write_all(text.as_bytes());
+        if screen.has_quit() {
+            return Ok(());
+        }
+        printed?;
+        Ok(screen.finish()?)
+    }
+
+    /// How a result is laid out, and its pager if it has one.
+    fn page(&self, paged: bool) -> (Option<Pager>, Layout) {
+        let people = self.footer && self.settings.format.is_for_people();
+        let size = self.output.screen().filter(|_| people);
+        let pager = size.filter(|_| paged).and_then(Pager::find);
+        let columns = size.map(|size| size.columns);
+        let layout = self.settings.layout(columns, pager.is_some());
+        (pager, layout)
     }
 }
 
