@@ -52,6 +52,14 @@ class Lines(Shell):
         shell.wait_for(PROMPT)
         self.assertEqual(shell.end("\\q\r"), 0)
 
+    def test_a_terminal_without_cursor_keys(self):
+        shell = self.open(TERM="dumb")
+        shell.send("SELECT 40 +\n")
+        shell.send("2 AS answer;\n")
+        shell.wait_for("│     42 │")
+        shell.wait_for(PROMPT)
+        self.assertEqual(shell.end(), 0)
+
     def test_a_string_over_several_lines_keeps_what_was_typed(self):
         shell = self.open()
         shell.send("SELECT length('a\r")
