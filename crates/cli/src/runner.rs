@@ -195,13 +195,20 @@ impl Runner {
         let mut meter = Meter::new(running.progress().clone(), budget);
         let outcome = meter.watch(running).await?;
         let done = match outcome {
-            Outcome::Rows(stream) => return self.rows(stream, meter, began, paged).await,
+            Outcome::Rows(stream) => {
+                return self.rows(stream, meter, began.elapsed(), paged).await;
+            }
             Outcome::Count { rows, tag } => format!("{tag}: {}", counted(rows, "row")),
             Outcome::Done { tag } => tag.to_owned(),
         };
         meter.end();
-        let footer = footer(done, began.elapsed(), self.footer, self.settings.timer);
-        Ok(self.output.write_all(footer.as_bytes())?)
+        let time = self.settings.timer.then_some(began.elapsed());
+        if self.footer {
+            self.output.write_all(footer(done, time).as_bytes())?;
+        } else if time.is_some() {
+            eprint!("{}", footer(done, time));
+        }
+        Ok(())
     }
 
     /// Prints the rows of a statement.
@@ -209,7 +216,7 @@ impl Runner {
         &mut self,
         mut stream: QueryStream,
         mut meter: Meter,
-        began: Instant,
+        mut time: Duration,
         paged: bool,
     ) -> Result<(), ScriptError> {
         let (pager, layout) = self.page(paged);
@@ -220,7 +227,12 @@ impl Runner {
         let printed = async {
             writer.begin(stream.schema())?;
             let mut rows = 0;
-            while let Some(batch) = meter.watch(stream.next()).await {
+            loop {
+                // What the reader of a pager takes is not the statement's time.
+                let began = Instant::now();
+                let batch = meter.watch(stream.next()).await;
+                time += began.elapsed();
+                let Some(batch) = batch else { break };
                 let batch = batch?;
                 if bar_ends {
                     meter.end();
@@ -239,14 +251,17 @@ impl Runner {
             return Ok(());
         }
         let (rows, shown) = printed?;
-        let footer = footer(
-            described(rows, shown),
-            began.elapsed(),
-            self.footer && self.settings.format.is_for_people(),
-            self.settings.timer,
-        );
-        screen.write_all(footer.as_bytes())?;
-        Ok(screen.finish()?)
+        let (done, timer) = (described(rows, shown), self.settings.timer);
+        if self.footer && self.settings.format.is_for_people() {
+            screen.write_all(footer(done, timer.then_some(time)).as_bytes())?;
+            return Ok(screen.finish()?);
+        }
+        screen.finish()?;
+        if timer {
+            // Not among what may be data for a program.
+            eprint!("{}", footer(done, Some(time)));
+        }
+        Ok(())
     }
 
     /// Prints rows that are there already, all of them.
@@ -322,16 +337,10 @@ fn described(rows: u64, shown: Shown) -> String {
     }
 }
 
-/// What follows the result of a statement: what was done for people, its time for who wants it. Where people do not read
-/// along, times go to standard error, for results may be data for a program.
-fn footer(done: String, time: Duration, people: bool, timer: bool) -> String {
-    match (people, timer) {
-        (true, true) => format!("{done} in {}\n", duration(time)),
-        (true, false) => format!("{done}\n"),
-        (false, true) => {
-            eprintln!("{done} in {}", duration(time));
-            String::new()
-        }
-        (false, false) => String::new(),
+/// What follows the result of a statement: what was done, and how long it took for who wants to know.
+fn footer(done: String, time: Option<Duration>) -> String {
+    match time {
+        Some(time) => format!("{done} in {}\n", duration(time)),
+        None => format!("{done}\n"),
     }
 }
