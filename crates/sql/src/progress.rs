@@ -119,7 +119,7 @@ impl Progress {
 
 impl Amount {
     /// The share that is done, from 0 to 1; `None` if there is no such work.
-    pub fn fraction(&self) -> Option<f64> {
+    pub fn fraction(self) -> Option<f64> {
         (self.total > 0).then(|| self.done as f64 / self.total as f64)
     }
 }

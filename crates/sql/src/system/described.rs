@@ -77,7 +77,7 @@ pub(crate) fn all(core: &Core) -> Vec<Described> {
 }
 
 /// The system tables.
-fn system() -> impl Iterator<Item = Described> {
+pub(crate) fn system() -> impl Iterator<Item = Described> {
     let schemas = [SYSTEM, INFORMATION].into_iter();
     schemas.flat_map(|schema| {
         relations(schema).map(move |relation| Described {
