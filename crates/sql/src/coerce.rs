@@ -2,6 +2,7 @@
 
 use crate::catalog::{ColumnRules, Table};
 use crate::error::SqlError;
+use crate::rounding::before_cast;
 use crate::types::sql_name;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
 use datafusion::arrow::compute::{CastOptions, can_cast_types, cast_with_options};
@@ -76,7 +77,8 @@ pub(crate) fn column(
             safe: true,
             ..CastOptions::default()
         };
-        cast_with_options(array, to, &options)
+        before_cast(array, to)
+            .and_then(|array| cast_with_options(&array, to, &options))
             .map_err(|error| SqlError::from_datafusion(error.into()))?
     } else {
         return Err(SqlError::invalid(format!(

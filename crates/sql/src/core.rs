@@ -3,17 +3,22 @@
 use crate::cancel;
 use crate::catalog::{CATALOG, Catalog, SCHEMA, Table};
 use crate::error::SqlError;
+use crate::names::{Headers, make_unique};
 use crate::parse::{parse, place_of, planning_error};
 use crate::resolve::Names;
 use crate::statement::Statement;
 use crate::{ddl, explain, files, insert, planner, show};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, visit_relations};
 use eris_engine::Engine;
+use futures::StreamExt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -37,6 +42,7 @@ pub(crate) struct Plan {
     pub logical: LogicalPlan,
     pub physical: Arc<dyn ExecutionPlan>,
     pub context: Arc<TaskContext>,
+    headers: Headers,
 }
 
 impl Plan {
@@ -44,6 +50,27 @@ impl Plan {
     pub fn run(&self) -> Result<SendableRecordBatchStream, SqlError> {
         execute_stream(Arc::clone(&self.physical), Arc::clone(&self.context))
             .map_err(SqlError::from_datafusion)
+    }
+
+    /// The same, with the columns named as the user is to see them.
+    fn answer(&self) -> Result<SendableRecordBatchStream, SqlError> {
+        let stream = self.run()?;
+        let schema = self.headers.name(&stream.schema());
+        let named = Arc::clone(&schema);
+        let batches = stream.map(move |batch| {
+            let batch = batch?;
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let (schema, columns) = (Arc::clone(&named), batch.columns().to_vec());
+            Ok(RecordBatch::try_new_with_options(
+                schema, columns, &options,
+            )?)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+
+    /// The columns as a table of this query's rows has them.
+    pub fn columns(&self) -> SchemaRef {
+        self.headers.name_uniquely(&self.physical.schema())
     }
 }
 
@@ -62,7 +89,7 @@ impl Core {
         let tree = parse(statement)?;
         match tree {
             ast::Statement::Query(query) => {
-                Ok(Begun::Rows(self.plan(*query, statement).await?.run()?))
+                Ok(Begun::Rows(self.plan(*query, statement).await?.answer()?))
             }
             ast::Statement::Insert(insert) => insert::insert(self, insert, statement).await,
             ast::Statement::CreateTable(create) => ddl::create(self, create, statement).await,
@@ -77,10 +104,16 @@ impl Core {
     }
 
     /// Plans a query at the newest snapshot.
-    pub async fn plan(&self, query: ast::Query, statement: &Statement) -> Result<Plan, SqlError> {
+    pub async fn plan(
+        &self,
+        mut query: ast::Query,
+        statement: &Statement,
+    ) -> Result<Plan, SqlError> {
         if !query.locks.is_empty() {
             return Err(SqlError::not_supported("SELECT … FOR UPDATE or FOR SHARE"));
         }
+        let headers = Headers::of(&query);
+        make_unique(&mut query);
         let tree = PlannedStatement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
         let mut state = SessionState::clone(&self.state);
         state.register_catalog_list(Arc::new(Names::now(
@@ -103,6 +136,7 @@ impl Core {
             logical,
             physical,
             context: state.task_ctx(),
+            headers,
         })
     }
 

@@ -62,7 +62,7 @@ pub(crate) async fn create(
                 return Err(SqlError::not_supported("CREATE TABLE with columns and AS"));
             }
             let plan = core.plan(*query, statement).await?;
-            let schema = storable(&plan.physical.schema(), &name)?;
+            let schema = storable(&plan.columns(), &name)?;
             let rules = vec![ColumnRules::default(); schema.fields().len()];
             let partitioning = partitioning(&create.table_options, &schema)?;
             let new = NewTable::create(core, &name, schema, rules, partitioning)?;

@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate_rule;
+mod arithmetic;
 mod cancel;
 mod catalog;
 mod coerce;
@@ -29,19 +30,24 @@ mod comparison_rule;
 mod core;
 mod database;
 mod ddl;
+mod depth;
 mod dynamic_filter;
 mod error;
+mod exact;
 mod explain;
 mod files;
 mod fragment_exec;
 mod insert;
+mod membership;
 mod memory_pool;
 mod names;
 mod parse;
 mod planner;
 mod position;
+mod precedence;
 mod query;
 mod resolve;
+mod rounding;
 mod run;
 mod scalar;
 mod scan;
@@ -52,6 +58,7 @@ mod statistics;
 mod sum;
 mod translate;
 mod types;
+mod wording;
 mod yield_rule;
 
 pub use database::Database;
