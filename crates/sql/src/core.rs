@@ -7,7 +7,7 @@ use crate::names::{Headers, make_unique};
 use crate::parse::{parse, place_of, planning_error};
 use crate::resolve::Names;
 use crate::statement::Statement;
-use crate::{ddl, explain, files, insert, planner, show};
+use crate::{ddl, explain, files, insert, planner, refuse, set_all, shorthand, show};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::execution::TaskContext;
@@ -112,8 +112,11 @@ impl Core {
         if !query.locks.is_empty() {
             return Err(SqlError::not_supported("SELECT … FOR UPDATE or FOR SHARE"));
         }
+        refuse::ignored(&query)?;
         let headers = Headers::of(&query);
         make_unique(&mut query);
+        shorthand::write_out(&mut query);
+        set_all::number(&mut query)?;
         let tree = PlannedStatement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
         let mut state = SessionState::clone(&self.state);
         state.register_catalog_list(Arc::new(Names::now(

@@ -69,7 +69,9 @@ impl VisitorMut for Balance {
 fn length(expr: &Expr, op: &BinaryOperator) -> usize {
     let mut at = expr;
     let mut terms = 1;
-    while let Expr::BinaryOp { left, op: other, .. } = at
+    while let Expr::BinaryOp {
+        left, op: other, ..
+    } = at
         && other == op
     {
         at = left;
@@ -83,7 +85,11 @@ fn terms(chain: Expr, op: &BinaryOperator) -> Vec<Expr> {
     let mut rest = chain;
     loop {
         match rest {
-            Expr::BinaryOp { left, op: other, right } if other == *op => {
+            Expr::BinaryOp {
+                left,
+                op: other,
+                right,
+            } if other == *op => {
                 terms.push(*right);
                 rest = *left;
             }

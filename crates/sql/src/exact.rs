@@ -8,11 +8,13 @@
 //!  a + b                    add(a, b)              integers and DECIMAL: an error if the result does not fit its type
 //!  CAST(x AS INTEGER)       CAST(round_half_even(x) AS INTEGER)          x DOUBLE or REAL: 2.5 → 2, 3.5 → 4
 //!  CAST(d AS INTEGER)       CAST(CAST(d AS DECIMAL(…, 0)) AS INTEGER)    d DECIMAL: 2.5 → 3
+//!  CAST(t AS VARCHAR)       timestamp_text(t)      t TIMESTAMP: a blank between day and time, not a T
 //! ```
 //!
 //! In a fragment they become the plain operators again.
 
 use crate::arithmetic::CheckedArithmetic;
+use crate::moments::TimestampText;
 use crate::rounding::RoundHalfEven;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -56,6 +58,8 @@ static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operator::
 static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operator::Multiply));
 static ROUND: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::from(RoundHalfEven::default())));
+static TEXT: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::from(TimestampText::default())));
 
 fn function(op: Operator) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(CheckedArithmetic::new(op)))
@@ -74,6 +78,13 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             };
             Transformed::yes(function.call(vec![*left, *right]))
         }
+        Expr::Cast(Cast { expr, field }) if is_moment_as_text(&expr, field.data_type(), schema) => {
+            let text = TEXT.call(vec![*expr]);
+            Transformed::yes(match field.data_type() {
+                DataType::Utf8View => text,
+                other => cast(text, other.clone()),
+            })
+        }
         Expr::Cast(Cast { expr, field }) => match rounded(&expr, field.data_type(), schema) {
             Some(rounded) => Transformed::yes(Expr::Cast(Cast {
                 expr: Box::new(rounded),
@@ -90,6 +101,13 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         },
         other => Transformed::no(other),
     }
+}
+
+fn is_moment_as_text(expr: &Expr, to: &DataType, schema: &DFSchema) -> bool {
+    to.is_string()
+        && expr
+            .get_type(schema)
+            .is_ok_and(|data_type| matches!(data_type, DataType::Timestamp(..)))
 }
 
 fn can_overflow(expr: &Expr, schema: &DFSchema) -> bool {

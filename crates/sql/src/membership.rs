@@ -78,7 +78,9 @@ fn in_list(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let rewritten = expr.transform_up(|expr| match expr {
             Expr::InSubquery(membership) => {
                 let whole = three_valued(membership, &schema)?;
-                whole.transform_up(counted).map(|counted| Transformed::yes(counted.data))
+                whole
+                    .transform_up(counted)
+                    .map(|counted| Transformed::yes(counted.data))
             }
             other => counted(other),
         })?;

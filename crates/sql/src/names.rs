@@ -14,7 +14,7 @@
 use crate::core::normalize;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut,
+    Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -93,7 +93,7 @@ fn first_select(body: &SetExpr) -> Option<&Select> {
 }
 
 /// The name of an item's column; none for a wildcard.
-fn shown(item: &SelectItem) -> Option<String> {
+pub(crate) fn shown(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::UnnamedExpr(expr) => Some(text(expr)),
         SelectItem::ExprWithAlias { alias, .. } => Some(normalize(alias)),
@@ -138,29 +138,46 @@ impl VisitorMut for Lists {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        body(&mut query.body, query.order_by.is_some());
+        if let (SetExpr::Select(select), Some(order_by)) = (&*query.body, &mut query.order_by) {
+            refer(&select.projection, order_by);
+        }
+        body(&mut query.body);
         ControlFlow::Continue(())
     }
 }
 
-fn body(expr: &mut SetExpr, ordered: bool) {
-    match expr {
-        SetExpr::Select(select) => {
-            // ORDER BY beside DISTINCT finds an expression only where it is not given a name.
-            let named = select.distinct.is_none() || !ordered;
-            list(&mut select.projection, named);
+/// ORDER BY an expression of the list, by its name instead: beside DISTINCT it is not found otherwise.
+fn refer(items: &[SelectItem], order_by: &mut OrderBy) {
+    let OrderByKind::Expressions(keys) = &mut order_by.kind else {
+        return;
+    };
+    for key in keys {
+        let is_item = |item: &&SelectItem| match item {
+            SelectItem::UnnamedExpr(expr) => *expr == key.expr && !is_name(expr),
+            _ => false,
+        };
+        let is_number = matches!(key.expr, Expr::Value(_));
+        if !is_number && let Some(item) = items.iter().find(is_item) {
+            let name = shown(item).unwrap_or_default();
+            key.expr = Expr::Identifier(Ident::with_quote('"', name));
         }
+    }
+}
+
+fn body(expr: &mut SetExpr) {
+    match expr {
+        SetExpr::Select(select) => list(&mut select.projection),
         SetExpr::SetOperation { left, right, .. } => {
-            body(left, ordered);
-            body(right, ordered);
+            body(left);
+            body(right);
         }
         // A query in parentheses is visited itself.
         _ => {}
     }
 }
 
-/// `named`: whether what is no name gets one in any case; DataFusion's own may be the same for different expressions.
-fn list(items: &mut [SelectItem], named: bool) {
+/// What is no name gets one in any case: DataFusion's own may be the same for different expressions.
+fn list(items: &mut [SelectItem]) {
     let mut names = Unique::default();
     for item in items {
         let Some(wanted) = shown(item) else {
@@ -172,7 +189,7 @@ fn list(items: &mut [SelectItem], named: bool) {
             SelectItem::ExprWithAlias { alias, .. } if repeated => {
                 *alias = Ident::with_quote('"', name);
             }
-            SelectItem::UnnamedExpr(expr) if repeated || named && !is_name(expr) => {
+            SelectItem::UnnamedExpr(expr) if repeated || !is_name(expr) => {
                 *item = SelectItem::ExprWithAlias {
                     expr: expr.clone(),
                     alias: Ident::with_quote('"', name),
@@ -230,7 +247,7 @@ mod tests {
             ),
             (
                 "SELECT DISTINCT -a, b, b FROM t ORDER BY -a",
-                "SELECT DISTINCT -a, b, b AS \"b_1\" FROM t ORDER BY -a",
+                "SELECT DISTINCT -a AS \"-a\", b, b AS \"b_1\" FROM t ORDER BY \"-a\"",
             ),
         ] {
             let mut tree = query(sql);

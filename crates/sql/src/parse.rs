@@ -8,9 +8,7 @@ use crate::statement::Statement;
 use datafusion::common::SchemaError;
 use datafusion::common::Span;
 use datafusion::error::DataFusionError;
-use datafusion::sql::sqlparser::ast::{
-    self, ObjectName, Spanned, Value, visit_expressions_mut,
-};
+use datafusion::sql::sqlparser::ast::{self, ObjectName, Spanned, Value, visit_expressions_mut};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};

@@ -132,7 +132,10 @@ mod tests {
         for (sql, expected) in [
             ("a IS DISTINCT FROM b AND c", "((a <> b) AND c)"),
             ("x AND a IS DISTINCT FROM b OR c", "((x AND (a <> b)) OR c)"),
-            ("x OR a IS NOT DISTINCT FROM b AND c OR d", "((x OR ((a == b) AND c)) OR d)"),
+            (
+                "x OR a IS NOT DISTINCT FROM b AND c OR d",
+                "((x OR ((a == b) AND c)) OR d)",
+            ),
             ("NOT a IS DISTINCT FROM b AND c", "((NOT (a <> b)) AND c)"),
             ("a IS DISTINCT FROM (b AND c)", "(a <> [(b AND c)])"),
             (
@@ -150,7 +153,12 @@ mod tests {
                 ControlFlow::<()>::Continue(())
             });
             // Equal up to the side to which a chain of ORs leans.
-            let flat = |text: &str| text.replace("((x OR ((a == b) AND c)) OR d)", "(x OR (((a == b) AND c) OR d))");
+            let flat = |text: &str| {
+                text.replace(
+                    "((x OR ((a == b) AND c)) OR d)",
+                    "(x OR (((a == b) AND c) OR d))",
+                )
+            };
             assert_eq!(bracketed(&tree), flat(expected), "{sql}");
         }
     }

@@ -46,9 +46,7 @@ impl ScalarUDFImpl for RoundHalfEven {
         let rows = if is_scalar { 1 } else { args.number_rows };
         let rounded = whole(&args.args[0].to_array(rows)?);
         Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(
-                &rounded, 0,
-            )?),
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&rounded, 0)?),
             false => ColumnarValue::Array(rounded),
         })
     }

@@ -7,11 +7,11 @@ use crate::rounding::RoundHalfEven;
 use crate::scalar;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr,
     Literal, NegativeExpr, NotExpr,
 };
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use eris_fragment::{BinaryOp, Expr, Scalar, Type, Value};
 use std::sync::Arc;
 
@@ -192,8 +192,7 @@ impl Scope<'_> {
         let to = Type::try_from(cast.cast_type()).ok()?;
         // A fragment's cast rounds by itself.
         let rounding = cast.expr().downcast_ref::<ScalarFunctionExpr>();
-        let rounding =
-            rounding.filter(|function| function.fun().inner().is::<RoundHalfEven>());
+        let rounding = rounding.filter(|function| function.fun().inner().is::<RoundHalfEven>());
         let operand = self.boxed(rounding.map_or(cast.expr(), |function| &function.args()[0]))?;
         (!cast.cast_options().safe).then_some(Expr::Cast { operand, to })
     }

@@ -83,7 +83,10 @@ fn is_constant(text: &str) -> bool {
 }
 
 fn constant(text: &str) -> String {
-    match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+    match text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'))
+    {
         Some(text) => format!("'{text}'"),
         None => text.to_owned(),
     }
@@ -97,8 +100,15 @@ pub(crate) fn of_schema(error: &SchemaError) -> Option<(String, Option<String>)>
             valid_fields,
         } => {
             let message = match &field.relation {
-                Some(table) if !valid_fields.iter().any(|valid| valid.relation == field.relation) => {
-                    format!("there is no \"{table}\" in FROM with a column \"{}\"", field.name)
+                Some(table)
+                    if !valid_fields
+                        .iter()
+                        .any(|valid| valid.relation == field.relation) =>
+                {
+                    format!(
+                        "there is no \"{table}\" in FROM with a column \"{}\"",
+                        field.name
+                    )
                 }
                 Some(table) => format!("\"{table}\" has no column \"{}\"", field.name),
                 None => format!("there is no column \"{}\"", field.name),
@@ -126,8 +136,15 @@ fn hint(field: &Column, valid: &[Column]) -> Option<String> {
     let names = valid.iter().map(|column| column.name.as_str());
     if let Some(similar) = crate::catalog::most_similar(&field.name, names) {
         let column = valid.iter().find(|column| column.name == similar)?;
-        let quote = column.name.chars().any(|c| c.is_uppercase() || !(c.is_alphanumeric() || c == '_'));
-        let quoted = if quote { " (in quotes, for it is not all small letters)" } else { "" };
+        let quote = column
+            .name
+            .chars()
+            .any(|c| c.is_uppercase() || !(c.is_alphanumeric() || c == '_'));
+        let quoted = if quote {
+            " (in quotes, for it is not all small letters)"
+        } else {
+            ""
+        };
         return Some(format!("did you mean \"{}\"?{quoted}", shown(column)));
     }
     let names: Vec<String> = valid.iter().take(SHOWN).map(shown).collect();
@@ -142,11 +159,20 @@ mod tests {
     #[test]
     fn types_and_constants_are_as_in_sql() {
         for (message, expected) in [
-            ("Cannot cast Utf8View to Int32", "Cannot cast VARCHAR to INTEGER"),
+            (
+                "Cannot cast Utf8View to Int32",
+                "Cannot cast VARCHAR to INTEGER",
+            ),
             ("t.a + Int64(1) > Utf8(\"x\")", "t.a + 1 > 'x'"),
             ("sum(Decimal128(10, 2))", "sum(DECIMAL(10,2))"),
-            ("Timestamp(µs) and Timestamp(ns, \"UTC\")", "TIMESTAMP and TIMESTAMP WITH TIME ZONE"),
-            ("abs(Boolean) of MyInt64 \"Table\"", "abs(BOOLEAN) of MyInt64 \"Table\""),
+            (
+                "Timestamp(µs) and Timestamp(ns, \"UTC\")",
+                "TIMESTAMP and TIMESTAMP WITH TIME ZONE",
+            ),
+            (
+                "abs(Boolean) of MyInt64 \"Table\"",
+                "abs(BOOLEAN) of MyInt64 \"Table\"",
+            ),
             ("ü Int64", "ü BIGINT"),
         ] {
             assert_eq!(in_sql(message), expected);

@@ -7,7 +7,10 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 /// Errors are returned, not printed into the result.
-const OPTIONS: FormatOptions<'static> = FormatOptions::new().with_display_error(false);
+const OPTIONS: FormatOptions<'static> = FormatOptions::new()
+    .with_display_error(false)
+    .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
+    .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
 
 /// How a value is written, which its type decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
