@@ -2,6 +2,7 @@
 
 use crate::catalog::{ColumnRules, Table};
 use crate::error::SqlError;
+use crate::rounding::before_cast;
 use crate::row_rules::ComputedDefault;
 use crate::types::sql_name;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
@@ -81,7 +82,8 @@ pub(crate) fn column(
             safe: true,
             ..CastOptions::default()
         };
-        cast_with_options(array, to, &options)
+        before_cast(array, to)
+            .and_then(|array| cast_with_options(&array, to, &options))
             .map_err(|error| SqlError::from_datafusion(error.into()))?
     } else {
         return Err(SqlError::invalid(format!(

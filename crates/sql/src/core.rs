@@ -6,24 +6,30 @@ use crate::catalog::{
 };
 use crate::error::SqlError;
 use crate::functions::FunctionRow;
+use crate::names::Headers;
 use crate::parse::{parse, place_of, planning_error};
 use crate::queries::{MeteredPool, Queries, Query};
 use crate::resolve::Names;
+use crate::rewrite::rewrite;
 use crate::session::SessionData;
 use crate::settings::Variables;
 use crate::spill::Spill;
 use crate::statement::Statement;
 use crate::system::described;
 use crate::{ddl, explain, functions, insert, planner, prepare, settings, show};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, visit_relations};
 use eris_engine::Engine;
 use eris_numa::HugePages;
+use futures::StreamExt;
 use futures::future::BoxFuture;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -64,6 +70,7 @@ pub(crate) struct Plan {
     pub logical: LogicalPlan,
     pub physical: Arc<dyn ExecutionPlan>,
     pub context: Arc<TaskContext>,
+    headers: Headers,
 }
 
 impl Plan {
@@ -71,6 +78,27 @@ impl Plan {
     pub fn run(&self) -> Result<SendableRecordBatchStream, SqlError> {
         execute_stream(Arc::clone(&self.physical), Arc::clone(&self.context))
             .map_err(SqlError::from_datafusion)
+    }
+
+    /// The same, with the columns named as the user is to see them.
+    fn answer(&self) -> Result<SendableRecordBatchStream, SqlError> {
+        let stream = self.run()?;
+        let schema = self.headers.name(&stream.schema());
+        let named = Arc::clone(&schema);
+        let batches = stream.map(move |batch| {
+            let batch = batch?;
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let (schema, columns) = (Arc::clone(&named), batch.columns().to_vec());
+            Ok(RecordBatch::try_new_with_options(
+                schema, columns, &options,
+            )?)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+
+    /// The columns as a table of this query's rows has them.
+    pub fn columns(&self) -> SchemaRef {
+        self.headers.name_uniquely(&self.physical.schema())
     }
 }
 
@@ -190,7 +218,7 @@ impl Core {
         prepare::refuse_parameters(&tree)?;
         match tree {
             ast::Statement::Query(query) => {
-                Ok(Begun::Rows(self.plan(*query, statement).await?.run()?))
+                Ok(Begun::Rows(self.plan(*query, statement).await?.answer()?))
             }
             ast::Statement::Insert(insert) => insert::insert(self, insert, statement).await,
             ast::Statement::Explain {
@@ -232,15 +260,17 @@ impl Core {
         }
     }
 
-    /// Looks up the names of a query, at the newest snapshot, and finds the types of its expressions.
+    /// Looks up the names of a query, at the newest snapshot, and finds the types of its expressions; also what its
+    /// columns are called.
     pub async fn logical(
         &self,
-        query: ast::Query,
+        mut query: ast::Query,
         statement: &Statement,
-    ) -> Result<(SessionState, LogicalPlan), SqlError> {
+    ) -> Result<(SessionState, LogicalPlan, Headers), SqlError> {
         if !query.locks.is_empty() {
             return Err(SqlError::not_supported("SELECT … FOR UPDATE or FOR SHARE"));
         }
+        let headers = rewrite(&mut query)?;
         let tree = PlannedStatement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
         let names = self.names();
         let mut state = names.state();
@@ -248,13 +278,14 @@ impl Core {
         self.check_names(&tree, &state, &names, statement)?;
         let logical = state.statement_to_plan(tree).await;
         let logical = logical.map_err(|error| planning_error(error, statement))?;
-        Ok((state, logical))
+        Ok((state, logical, headers))
     }
 
     /// Plans a query at the newest snapshot.
     pub async fn plan(&self, query: ast::Query, statement: &Statement) -> Result<Plan, SqlError> {
-        let (state, logical) = self.logical(query, statement).await?;
-        self.plan_logical(logical, &state, statement).await
+        let (state, logical, headers) = self.logical(query, statement).await?;
+        let plan = self.plan_logical(logical, &state, statement).await?;
+        Ok(Plan { headers, ..plan })
     }
 
     /// Optimises and plans a query for execution.
@@ -276,6 +307,7 @@ impl Core {
             logical,
             physical,
             context: self.task_context(state),
+            headers: Headers::default(),
         })
     }
 

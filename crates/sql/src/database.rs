@@ -9,6 +9,9 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
 
+/// Bytes of a thread's stack: planning calls itself for every level of an expression. Only what is used is taken.
+const STACK: usize = 64 << 20;
+
 /// A database in memory. Cheap to clone; it ends with its last clone and the last session.
 #[derive(Clone)]
 pub struct Database(Arc<Inner>);
@@ -32,6 +35,7 @@ impl Database {
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("eris-sql")
+            .thread_stack_size(STACK)
             .enable_time()
             .build()
             .map_err(|error| {

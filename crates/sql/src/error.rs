@@ -1,6 +1,8 @@
 //! What a statement can fail with, told in the user's terms: what, where in the text, and what to do about it.
 
 use crate::position::{Excerpt, Position};
+use crate::wording::{in_sql, of_schema};
+use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use eris_engine::EngineError;
 use eris_fragment::FragmentError;
@@ -161,7 +163,11 @@ impl SqlError {
         }
         match error.find_root() {
             DataFusionError::NotImplemented(what) => {
-                Self::not_supported(what.trim_end_matches('.'))
+                Self::not_supported(in_sql(what.trim_end_matches('.')))
+            }
+            DataFusionError::SchemaError(schema, _) if of_schema(schema).is_some() => {
+                let (message, hint) = of_schema(schema).unwrap_or_default();
+                Self::invalid(message).with_hint(hint)
             }
             DataFusionError::Plan(_)
             | DataFusionError::SchemaError(..)
@@ -207,7 +213,16 @@ fn recover(error: &DataFusionError) -> Option<SqlError> {
 fn innermost(error: &DataFusionError) -> String {
     let root = error.find_root();
     let text = match root {
-        DataFusionError::ArrowError(arrow, _) => arrow.to_string(),
+        DataFusionError::ArrowError(arrow, _) if matches!(**arrow, ArrowError::DivideByZero) => {
+            "division by zero".to_owned()
+        }
+        DataFusionError::ArrowError(arrow, _) => match &**arrow {
+            ArrowError::CastError(text)
+            | ArrowError::ParseError(text)
+            | ArrowError::ComputeError(text)
+            | ArrowError::InvalidArgumentError(text) => text.clone(),
+            other => other.to_string(),
+        },
         DataFusionError::External(inner) => inner.to_string(),
         DataFusionError::SchemaError(schema, _) => schema.to_string(),
         other => other.message().into_owned(),
@@ -216,7 +231,7 @@ fn innermost(error: &DataFusionError) -> String {
         .split(DataFusionError::BACK_TRACE_SEP)
         .next()
         .unwrap_or_default();
-    text.trim().trim_end_matches('.').to_owned()
+    in_sql(text.trim().trim_end_matches('.'))
 }
 
 /// What to do when the budget is used up.

@@ -315,6 +315,18 @@ fn digits(expr: &ast::Expr) -> Option<String> {
             Value::Number(digits, _) => Some(digits.clone()),
             _ => None,
         },
+        // What the parser's result has for a number with an exponent.
+        ast::Expr::Cast {
+            expr,
+            data_type: ast::DataType::Float8,
+            ..
+        } => match &**expr {
+            ast::Expr::Value(value) => match &value.value {
+                Value::SingleQuotedString(digits) => Some(digits.clone()),
+                _ => None,
+            },
+            _ => None,
+        },
         ast::Expr::UnaryOp {
             op: UnaryOperator::Minus,
             expr,

@@ -1,15 +1,14 @@
 //! From text to syntax tree, and places in the text for errors.
 
+use crate::depth;
 use crate::error::{SqlError, SqlErrorKind};
-use crate::names::make_unique;
 use crate::position::Position;
+use crate::precedence::rebind;
 use crate::statement::Statement;
 use datafusion::common::SchemaError;
 use datafusion::common::Span;
 use datafusion::error::DataFusionError;
-use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, ObjectName, Spanned, Value, visit_expressions_mut,
-};
+use datafusion::sql::sqlparser::ast::{self, ObjectName, Spanned, Value, visit_expressions_mut};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -122,7 +121,15 @@ fn parse_tokens(
         ));
         return Err(error.at(Some(statement.excerpt(position(next.span.start)))));
     }
-    repair(parsed, statement)
+    let mut tree = repair(parsed);
+    match depth::level(&mut tree) {
+        true => Ok(tree),
+        false => Err(SqlError::invalid(format!(
+            "an expression of more than {} levels",
+            depth::LEVELS
+        ))
+        .with_hint(Some("compute a part of it in a subquery"))),
+    }
 }
 
 /// The text behind the first AS that is not in parentheses: the query of CREATE VIEW … AS query.
@@ -149,9 +156,10 @@ pub(crate) fn after_as(statement: &Statement) -> Option<String> {
 }
 
 /// Puts right where the parser deviates from SQL: a number with an exponent is a DOUBLE, and what follows
-/// `IS DISTINCT FROM` ends before AND and OR. The latter cannot be put right in the tree, so it is refused.
-fn repair(mut tree: ast::Statement, statement: &Statement) -> Result<ast::Statement, SqlError> {
-    let visited = visit_expressions_mut(&mut tree, |expr| {
+/// `IS DISTINCT FROM` ends before AND and OR.
+fn repair(mut tree: ast::Statement) -> ast::Statement {
+    // The visitor never breaks off.
+    let _ = visit_expressions_mut(&mut tree, |expr| {
         match expr {
             ast::Expr::Value(value) => {
                 if let Value::Number(digits, _) = &value.value
@@ -167,30 +175,11 @@ fn repair(mut tree: ast::Statement, statement: &Statement) -> Result<ast::Statem
                     };
                 }
             }
-            ast::Expr::IsDistinctFrom(_, right) | ast::Expr::IsNotDistinctFrom(_, right) => {
-                if let ast::Expr::BinaryOp {
-                    op: BinaryOperator::And | BinaryOperator::Or,
-                    ..
-                } = **right
-                {
-                    return ControlFlow::Break(right.span().start);
-                }
-            }
-            _ => {}
+            other => rebind(other),
         }
-        ControlFlow::Continue(())
+        ControlFlow::<()>::Continue(())
     });
-    match visited {
-        ControlFlow::Continue(()) => {
-            make_unique(&mut tree);
-            Ok(tree)
-        }
-        ControlFlow::Break(place) => {
-            let place = (place.line > 0).then(|| statement.excerpt(position(place)));
-            let error = SqlError::not_supported("IS [NOT] DISTINCT FROM directly before AND or OR");
-            Err(error.at(place).with_hint(Some("put it in parentheses")))
-        }
-    }
+    tree
 }
 
 fn syntax(message: String) -> SqlError {

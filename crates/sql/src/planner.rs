@@ -3,6 +3,8 @@
 use crate::aggregate_rule::PushAggregates;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::comparison_rule::CompareAsDouble;
+use crate::exact::ExactArithmetic;
+use crate::membership::ExactMembership;
 use crate::memory_pool::BudgetPool;
 use crate::settings::Variables;
 use crate::spill::Spill;
@@ -69,10 +71,12 @@ fn config(variables: &Variables) -> SessionConfig {
     config
 }
 
-/// DataFusion's rules that find out types, after ours.
+/// DataFusion's rules that find out types, among ours.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(CompareAsDouble));
+    rules.push(Arc::new(ExactArithmetic));
+    rules.push(Arc::new(ExactMembership));
     rules
 }
 

@@ -399,7 +399,7 @@ async fn infer_query(
     statement: &Statement,
 ) -> Result<(), SqlError> {
     match core.logical(query.clone(), statement).await {
-        Ok((_, plan)) => {
+        Ok((_, plan, _)) => {
             let types = plan.get_parameter_types();
             let types = types.map_err(SqlError::from_datafusion)?;
             for slot in parameters {

@@ -5,6 +5,7 @@ use crate::core::Core;
 use crate::error::SqlError;
 use crate::files;
 use crate::progress::{self, Progress};
+use crate::rewrite::rewrite;
 use crate::scan::{Scan, ScannedTable};
 use crate::statistics::TableStatistics;
 use crate::system;
@@ -117,7 +118,9 @@ impl Names {
     /// They name the view.
     pub async fn plan_view(&self, view: &Arc<View>) -> std::result::Result<LogicalPlan, SqlError> {
         let state = self.within(view)?.state();
-        let query = ast::Statement::Query(Box::new(view.query.clone()));
+        let mut query = view.query.clone();
+        rewrite(&mut query)?;
+        let query = ast::Statement::Query(Box::new(query));
         let tree = PlannedStatement::Statement(Box::new(query));
         let plan = state.statement_to_plan(tree).await;
         plan.and_then(|plan| rename(plan, view)).map_err(|error| {
@@ -219,7 +222,8 @@ fn as_created(
 
 /// Calls the columns of a view's query as CREATE VIEW did.
 fn rename(plan: LogicalPlan, view: &View) -> Result<LogicalPlan> {
-    if !view.named {
+    let called = plan.schema().fields().iter().map(|field| field.name());
+    if called.eq(view.schema.fields().iter().map(|field| field.name())) {
         return Ok(plan);
     }
     let columns = plan.schema().columns().into_iter().zip(view.column_names());

@@ -8,7 +8,10 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use std::ops::Range;
 
 /// Errors are returned, not printed into the result.
-const OPTIONS: FormatOptions<'static> = FormatOptions::new().with_display_error(false);
+const OPTIONS: FormatOptions<'static> = FormatOptions::new()
+    .with_display_error(false)
+    .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
+    .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
 
 /// How a value is written, which its type decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

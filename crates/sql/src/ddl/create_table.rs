@@ -59,7 +59,7 @@ pub(super) async fn create(
         return Err(SqlError::not_supported("CREATE TABLE with columns and AS"));
     }
     let plan = core.plan(*query, statement).await?;
-    let schema = storable(&plan.physical.schema(), &full.to_string())?;
+    let schema = storable(&plan.columns(), &full.to_string())?;
     let definition = Definition {
         rules: vec![ColumnRules::default(); schema.fields().len()],
         checks: Vec::new(),

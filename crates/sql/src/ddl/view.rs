@@ -6,6 +6,7 @@ use crate::ddl::qualify::qualified;
 use crate::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
 use crate::error::SqlError;
 use crate::parse::{after_as, planning_error};
+use crate::rewrite::rewrite;
 use crate::statement::Statement;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::parser::Statement as PlannedStatement;
@@ -41,7 +42,9 @@ pub(super) async fn create(
     }
     let names = core.names_on(&change);
     let state = names.state();
-    let query = ast::Statement::Query(create.query.clone());
+    let mut query = create.query.clone();
+    let headers = rewrite(&mut query)?;
+    let query = ast::Statement::Query(query);
     let tree = PlannedStatement::Statement(Box::new(query));
     let found = core.check_names(&tree, &state, &names, statement)?;
     let mut reads = Vec::new();
@@ -78,7 +81,7 @@ pub(super) async fn create(
     let view = Arc::new(View {
         schema: Arc::new(columns(
             &create,
-            &dependents::columns(&plan),
+            &headers.name(&dependents::columns(&plan)),
             &full.to_string(),
             statement,
         )?),

@@ -110,7 +110,7 @@ async fn of_query(
     statement: &Statement,
 ) -> Result<RecordBatch, SqlError> {
     let plan = core.plan(query, statement).await?;
-    let schema = plan.physical.schema();
+    let schema = plan.columns();
     let columns: Vec<Column> = (schema.fields().iter())
         .map(|field| Column {
             name: field.name().clone(),

@@ -42,7 +42,7 @@ async fn of_query(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let plan = core.plan(query.clone(), statement).await?;
-    let schema = plan.physical.schema();
+    let schema = plan.columns();
     let types: Vec<&DataType> = (schema.fields().iter())
         .map(|field| field.data_type())
         .collect();
