@@ -23,10 +23,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// files of this size is efficient.
 const GUARANTEED: u64 = 32 << 20;
 /// That part.
-const GUARANTEED_PART: u64 = 4;
+const GUARANTEED_PART: u64 = 2;
 /// This part of what the operators could have is left free by those that can spill,
 const RESERVE_PART: u64 = 8;
-/// and so many bytes, if there are twice as many.
+/// and so many bytes, if there are four times as many.
 const RESERVE_LEAST: u64 = 8 << 20;
 /// How many operators an error names.
 const NAMED: usize = 3;
@@ -49,7 +49,7 @@ struct Consumer {
     name: String,
     can_spill: bool,
     bytes: u64,
-    /// Whether the last that it asked for was refused, although there was some.
+    /// Whether the last that it asked for was refused.
     refused: bool,
 }
 
@@ -59,13 +59,8 @@ impl Consumer {
         self.can_spill && !self.name.starts_with("Repartition")
     }
 
-    /// What it needs, without asking, when it spills after it got so much more. An aggregate makes its groups to one batch,
-    /// and sorts that.
-    fn for_spilling(&self, more: u64) -> u64 {
-        match self.name.contains("Aggregate") || self.name.contains("GroupedHash") {
-            true => self.bytes + more,
-            false => 0,
-        }
+    fn is_aggregate(&self) -> bool {
+        self.name.contains("Aggregate") || self.name.contains("GroupedHash")
     }
 }
 
@@ -105,11 +100,10 @@ impl BudgetPool {
             // Its own, also if it came late: that is what the reserve is for.
             Some(consumer) if consumer.is_guaranteed() && consumer.bytes + asked <= guaranteed => 0,
             // It has put its groups on the disk or handed them on, and asks for what its empty tables take.
-            Some(consumer) if consumer.refused && consumer.for_spilling(1) > 0 => 0,
+            Some(consumer) if consumer.refused && consumer.is_aggregate() => 0,
             Some(consumer) if consumer.can_spill => {
-                let least = RESERVE_LEAST.min(for_spillers / 2);
-                let reserve = least.max(for_spillers / RESERVE_PART);
-                owed + reserve.max(consumer.for_spilling(asked))
+                let least = RESERVE_LEAST.min(for_spillers / 4);
+                owed + least.max(for_spillers / RESERVE_PART)
             }
             _ => owed,
         }
@@ -295,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_late_gets_what_is_guaranteed_and_aggregates_leave_room_for_spilling() {
+    fn who_comes_late_gets_what_is_guaranteed_and_who_has_spilled_what_is_there() {
         const MB: usize = 1_000_000;
         let budget = Budget::new(1000 * MB as u64);
         let pool = pool(&budget);
@@ -307,10 +301,10 @@ mod tests {
         assert!(late.try_grow(MB).is_err());
         drop((join, late));
         let aggregate = register(&pool, "FinalHashAggregateStream[0]", true);
-        aggregate.try_grow(500 * MB).unwrap();
-        assert!(aggregate.try_grow(MB).is_err());
+        aggregate.try_grow(870 * MB).unwrap();
+        assert!(aggregate.try_grow(10 * MB).is_err());
         // Refused once, it has emptied its tables; their capacity may be more than it had before.
-        aggregate.try_grow(2 * MB).unwrap();
+        aggregate.try_grow(20 * MB).unwrap();
         assert!(aggregate.try_grow(MB).is_err());
         aggregate.shrink(400 * MB);
         aggregate.try_grow(100 * MB).unwrap();

@@ -164,7 +164,7 @@ fn joins_of_every_kind_answer_the_same_when_they_spill() {
         let spilled = differ(&database, &joins, 13_000_000, seed).await;
         assert_eq!(spilled, joins.len());
         let joins = half_joins();
-        let spilled = differ(&database, &joins, 8_000_000, seed).await;
+        let spilled = differ(&database, &joins, 10_000_000, seed).await;
         assert!(spilled > 5, "{spilled} of {}", joins.len());
     });
 }
