@@ -306,3 +306,70 @@ impl fmt::Debug for Names {
         write!(f, "Names(at {})", self.0.snapshot)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Database;
+    use crate::core::{Begun, Core};
+    use datafusion::arrow::util::display::array_value_to_string;
+    use eris_engine::Settings;
+    use eris_numa::{HugePages, Topology};
+    use futures::StreamExt;
+
+    /// The first value of a statement's rows, if it has any.
+    async fn run(core: &Core, sql: &str) -> Option<String> {
+        let begun = core.begin(&sql.into()).await;
+        let Begun::Rows(mut rows) = begun.unwrap_or_else(|error| panic!("{sql}: {error}")) else {
+            return None;
+        };
+        let batch = rows.next().await?.unwrap();
+        let last = batch.columns().last().unwrap();
+        Some(array_value_to_string(last, 0).unwrap())
+    }
+
+    #[tokio::test]
+    async fn names_are_looked_up_in_the_current_schema() {
+        let settings = Settings {
+            topology: Topology::fake(1, 1),
+            huge_pages: HugePages::Never,
+            memory_limit: Some(64 << 20),
+        };
+        let database = Database::open(settings).unwrap();
+        let public = Core::clone(database.core());
+        let mut there = public.clone();
+        there.current_schema = "s".into();
+        let failed = there.begin(&"CREATE TABLE t (a INTEGER)".into()).await;
+        let error = failed.err().unwrap().to_string();
+        assert!(error.contains("schema \"s\" does not exist"), "{error}");
+
+        run(&public, "CREATE SCHEMA s").await;
+        for (core, value) in [(&public, 1), (&there, 2)] {
+            run(core, "CREATE TABLE t (a INTEGER CHECK (t.a > 0))").await;
+            run(core, &format!("INSERT INTO t VALUES ({value})")).await;
+            run(
+                core,
+                "CREATE VIEW v AS SELECT t.a FROM t WHERE a IN (SELECT a FROM t)",
+            )
+            .await;
+        }
+        for (core, sql, value) in [
+            (&public, "SELECT a FROM t", "1"),
+            (&there, "SELECT a FROM t", "2"),
+            (&there, "SELECT a FROM public.t", "1"),
+            (&there, "WITH t AS (SELECT 7 AS a) SELECT a FROM t", "7"),
+            // A view means what it meant where it was created.
+            (&public, "SELECT a FROM s.v", "2"),
+            (&there, "SELECT a FROM public.v", "1"),
+        ] {
+            assert_eq!(run(core, sql).await.as_deref(), Some(value), "{sql}");
+        }
+        // So does its text, in a session whose schema is public.
+        let made = run(&there, "SHOW CREATE VIEW v").await.unwrap();
+        run(&there, "DROP VIEW v").await;
+        run(&public, &made).await;
+        assert_eq!(run(&there, "SELECT a FROM v").await.unwrap(), "2");
+        run(&public, "DROP SCHEMA s CASCADE").await;
+        let error = there.begin(&"SELECT a FROM t".into()).await.err().unwrap();
+        assert!(error.hint().unwrap().contains("no schema \"s\""), "{error}");
+    }
+}

@@ -77,7 +77,6 @@ pub(crate) fn column_type(name: &ast::DataType) -> Result<ColumnType, String> {
         ) {
             ("int1", []) => DataType::Int8,
             ("short", []) => DataType::Int16,
-            ("signed", []) => DataType::Int32,
             ("long", []) => DataType::Int64,
             ("logical", []) => DataType::Boolean,
             ("bpchar", []) => DataType::Utf8View,
@@ -252,7 +251,6 @@ mod tests {
             ("INT2", "SMALLINT"),
             ("INT1", "TINYINT"),
             ("SHORT", "SMALLINT"),
-            ("SIGNED", "INTEGER"),
             ("LONG", "BIGINT"),
             ("STRING", "VARCHAR"),
             ("BPCHAR", "VARCHAR"),

@@ -33,7 +33,7 @@ pub(super) enum Source {
     /// The column at this position before.
     Old(usize),
     /// An expression over the columns before, as ALTER COLUMN TYPE … USING gives it.
-    Using(ast::Expr),
+    Using(Box<ast::Expr>),
     /// The column's default.
     Default,
 }
@@ -322,7 +322,7 @@ impl Altered {
                     })?);
                 }
                 if let Some(using) = using {
-                    self.sources[position] = Source::Using(using.clone());
+                    self.sources[position] = Source::Using(Box::new(using.clone()));
                 }
                 fields[position] = Arc::new(field);
                 self.set_fields(fields);
