@@ -4,10 +4,11 @@
 //! limit  |== tables ==|== cannot spill ==|=== can spill ===|····· free ·····|·guaranteed·|·reserve·|
 //! ```
 //!
-//! An operator that *cannot* spill (a join's hash table, a window) gets what is free. One that *can* (a sort, an aggregate, an
-//! exchange) gets what is free too, and spills when it is refused; but it may not take what was *guaranteed* to other such
-//! operators that have not got it yet, or else the first sort of a plan would starve the last. Nor may it take the
-//! *reserve*, with which the rows that it yields can still be written into a table.
+//! An operator that *cannot* spill (a window, a nested-loop join) gets what is free. One that *can* (a sort, an aggregate, a join's
+//! hash table, an exchange) gets what is free too, and spills when it is refused; but it may not take what was *guaranteed* to
+//! other such operators that have not got it yet, or else the first sort of a plan would starve the last. Nor may it take
+//! the *reserve*: from it come the guaranteed bytes of operators that begin later, and the rows that it yields can
+//! still be written into a table.
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{
@@ -48,12 +49,23 @@ struct Consumer {
     name: String,
     can_spill: bool,
     bytes: u64,
+    /// Whether the last that it asked for was refused, although there was some.
+    refused: bool,
 }
 
 impl Consumer {
     /// Whether it needs memory to get anywhere. An exchange does not: it writes what it gets.
     fn is_guaranteed(&self) -> bool {
         self.can_spill && !self.name.starts_with("Repartition")
+    }
+
+    /// What it needs, without asking, when it spills after it got so much more. An aggregate makes its groups to one batch,
+    /// and sorts that.
+    fn for_spilling(&self, more: u64) -> u64 {
+        match self.name.contains("Aggregate") || self.name.contains("GroupedHash") {
+            true => self.bytes + more,
+            false => 0,
+        }
     }
 }
 
@@ -74,8 +86,8 @@ impl BudgetPool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What has to stay free if this consumer takes more.
-    fn untouchable(&self, state: &State, asking: usize) -> u64 {
+    /// What has to stay free if this consumer takes so much more.
+    fn untouchable(&self, state: &State, asking: usize, asked: u64) -> u64 {
         let unspillable: u64 = (state.consumers.values())
             .filter(|consumer| !consumer.can_spill)
             .map(|consumer| consumer.bytes)
@@ -89,12 +101,18 @@ impl BudgetPool {
             .filter(|(id, _)| **id != asking)
             .map(|(_, consumer)| guaranteed.saturating_sub(consumer.bytes))
             .sum();
-        let spills = (state.consumers.get(&asking)).is_some_and(|consumer| consumer.can_spill);
-        if !spills {
-            return owed;
+        match state.consumers.get(&asking) {
+            // Its own, also if it came late: that is what the reserve is for.
+            Some(consumer) if consumer.is_guaranteed() && consumer.bytes + asked <= guaranteed => 0,
+            // It has put its groups on the disk or handed them on, and asks for what its empty tables take.
+            Some(consumer) if consumer.refused && consumer.for_spilling(1) > 0 => 0,
+            Some(consumer) if consumer.can_spill => {
+                let least = RESERVE_LEAST.min(for_spillers / 2);
+                let reserve = least.max(for_spillers / RESERVE_PART);
+                owed + reserve.max(consumer.for_spilling(asked))
+            }
+            _ => owed,
         }
-        let least = RESERVE_LEAST.min(for_spillers / 2);
-        owed + least.max(for_spillers / RESERVE_PART)
     }
 
     fn refused(&self, state: &State, asking: usize, asked: u64) -> DataFusionError {
@@ -131,8 +149,10 @@ impl MemoryPool for BudgetPool {
     fn register(&self, consumer: &MemoryConsumer) {
         let known = Consumer {
             name: consumer.name().to_owned(),
-            can_spill: consumer.can_spill(),
+            // DataFusion's hash join does not, but ours does.
+            can_spill: consumer.can_spill() || consumer.name().starts_with("HashJoin"),
             bytes: 0,
+            refused: false,
         };
         self.state().consumers.insert(consumer.id(), known);
     }
@@ -154,6 +174,7 @@ impl MemoryPool for BudgetPool {
         state.held.shrink(less as u64);
         if let Some(consumer) = state.consumers.get_mut(&reservation.consumer().id()) {
             consumer.bytes -= less as u64;
+            consumer.refused = false;
         }
     }
 
@@ -161,13 +182,15 @@ impl MemoryPool for BudgetPool {
         let asked = additional as u64;
         let id = reservation.consumer().id();
         let mut state = self.state();
-        let untouchable = self.untouchable(&state, id);
+        let untouchable = self.untouchable(&state, id, asked);
         let fits = (asked.checked_add(untouchable)).is_some_and(|sum| sum <= self.budget.free());
-        if asked > 0 && !(fits && state.held.try_grow(asked).is_ok()) {
-            return Err(self.refused(&state, id, asked));
-        }
+        let granted = asked == 0 || (fits && state.held.try_grow(asked).is_ok());
         if let Some(consumer) = state.consumers.get_mut(&id) {
-            consumer.bytes += asked;
+            consumer.refused = !granted;
+            consumer.bytes += if granted { asked } else { 0 };
+        }
+        if !granted {
+            return Err(self.refused(&state, id, asked));
         }
         Ok(())
     }
@@ -254,21 +277,43 @@ mod tests {
         let pool = pool(&budget);
         let first = register(&pool, "ExternalSorter[0]", true);
         let second = register(&pool, "ExternalSorter[1]", true);
-        let join = register(&pool, "HashJoinInput", false);
+        let window = register(&pool, "Window", false);
         // 32 MiB are guaranteed to the second sort; an eighth is left free.
         first.try_grow(841 * MB).unwrap();
         assert!(first.try_grow(MB).is_err());
         second.try_grow(33 * MB).unwrap();
         assert!(second.try_grow(2 * MB).is_err());
         // What is left free is for others.
-        join.try_grow(125 * MB).unwrap();
-        let error = join.try_grow(10 * MB).unwrap_err().to_string();
+        window.try_grow(125 * MB).unwrap();
+        let error = window.try_grow(10 * MB).unwrap_err().to_string();
         assert!(
-            error.contains("out of memory: a join's hash table needs 10 MB more; of 1 GB, tables and scans hold 0 bytes, operators 999 MB (a sort 841 MB, a join's hash table 125 MB, a sort 33 MB)"),
+            error.contains("out of memory: a window function needs 10 MB more; of 1 GB, tables and scans hold 0 bytes, operators 999 MB (a sort 841 MB, a window function 125 MB, a sort 33 MB)"),
             "{error}"
         );
         first.free();
         second.try_grow(100 * MB).unwrap();
+    }
+
+    #[test]
+    fn who_comes_late_gets_what_is_guaranteed_and_aggregates_leave_room_for_spilling() {
+        const MB: usize = 1_000_000;
+        let budget = Budget::new(1000 * MB as u64);
+        let pool = pool(&budget);
+        let join = register(&pool, "HashJoinInput[0]", false);
+        join.try_grow(870 * MB).unwrap();
+        assert!(join.try_grow(10 * MB).is_err());
+        let late = register(&pool, "ExternalSorter[0]", true);
+        late.try_grow(33 * MB).unwrap();
+        assert!(late.try_grow(MB).is_err());
+        drop((join, late));
+        let aggregate = register(&pool, "FinalHashAggregateStream[0]", true);
+        aggregate.try_grow(500 * MB).unwrap();
+        assert!(aggregate.try_grow(MB).is_err());
+        // Refused once, it has emptied its tables; their capacity may be more than it had before.
+        aggregate.try_grow(2 * MB).unwrap();
+        assert!(aggregate.try_grow(MB).is_err());
+        aggregate.shrink(400 * MB);
+        aggregate.try_grow(100 * MB).unwrap();
     }
 
     #[test]
