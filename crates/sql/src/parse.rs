@@ -250,3 +250,9 @@ pub(crate) fn place_of(name: &ObjectName) -> Option<Position> {
     let start = name.span().start;
     (start.line > 0).then(|| position(start))
 }
+
+/// The place where an expression begins.
+pub(crate) fn place_of_expr(expr: &ast::Expr) -> Option<Position> {
+    let start = expr.span().start;
+    (start.line > 0).then(|| position(start))
+}

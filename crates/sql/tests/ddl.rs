@@ -229,6 +229,44 @@ fn tables_that_are_truncated_together_are_seen_together() {
 }
 
 #[test]
+fn a_table_that_is_dropped_and_made_anew_is_one_or_the_other() {
+    on_topologies(|database| async move {
+        let running = Cell::new(true);
+        let replace = async {
+            let session = database.session();
+            for round in 1..60 {
+                let sql = format!(
+                    "CREATE OR REPLACE TABLE t AS SELECT {round} AS a FROM generate_series(1, {round}000) AS g(i)"
+                );
+                ok(&session, &sql).await;
+                if round % 3 == 0 {
+                    ok(&session, "DROP TABLE t").await;
+                }
+            }
+            running.set(false);
+        };
+        let read = async {
+            let session = database.session();
+            while running.get() {
+                let sql = "SELECT count(*), count(a), min(a), max(a) FROM t";
+                match numbers(&session, sql).await {
+                    Ok(found) => {
+                        let round = found[2];
+                        assert_eq!(found, [round * 1000, round * 1000, round, round]);
+                    }
+                    Err(error) => {
+                        let error = error.to_string();
+                        assert!(error.contains("table \"t\" does not exist"), "{error}");
+                    }
+                }
+            }
+        };
+        tokio::join!(replace, read);
+        until_empty(&database).await;
+    });
+}
+
+#[test]
 fn statements_that_are_given_up_leave_all_of_their_rows_or_none() {
     on_topologies(|database| async move {
         let session = database.session();

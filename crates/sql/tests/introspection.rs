@@ -207,7 +207,7 @@ async fn random_table(session: &Session, random: &mut Random, count: u64) {
             cell(&|n| format!("'text {}'", n % 40)),
             cell(&|n| format!("DATE '2024-{:02}-{:02}'", n % 12 + 1, n % 28 + 1)),
             cell(&|n| format!("TIMESTAMP '2024-01-01 {:02}:{:02}:00'", n % 24, n % 60)),
-            cell(&|n| format!("{}", n % 2 == 0)),
+            cell(&|n| n.is_multiple_of(2).to_string()),
         ));
     }
     must(
@@ -230,7 +230,10 @@ fn value(random: &mut Random, column: &str) -> (String, Parameter) {
             let value = n as f64 - 99.75;
             return (format!("CAST('{value}' AS DOUBLE)"), value.into());
         }
-        "o" => return (format!("{}", n % 2 == 0), (n % 2 == 0).into()),
+        "o" => {
+            let value = n.is_multiple_of(2);
+            return (value.to_string(), value.into());
+        }
         "m" => return (format!("{n}.5"), format!("{n}.5").into()),
         "s" => format!("text {}", n % 40),
         "d" => format!("2024-{:02}-{:02}", n % 12 + 1, n % 28 + 1),

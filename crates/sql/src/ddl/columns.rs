@@ -1,14 +1,15 @@
 //! Definitions of columns and of what holds for rows: types, NOT NULL, DEFAULT, CHECK.
 
 use crate::catalog::{Check, ColumnRules, DefaultValue};
+use crate::coerce;
 use crate::core::{Core, normalize};
 use crate::ddl::excerpt_of;
 use crate::error::SqlError;
 use crate::insert::collect_one;
-use crate::parse::planning_error;
+use crate::parse::{place_of_expr, planning_error};
 use crate::row_rules::{ComputedDefault, check_condition};
 use crate::statement::Statement;
-use crate::types::column_type;
+use crate::types::{column_type, sql_name};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::sql::sqlparser::ast::{
@@ -73,9 +74,8 @@ pub(crate) async fn column(
                 expr: check.expr.as_ref().clone(),
             }),
             other => {
-                let words = not_enforced(&other.to_string());
-                let words = format!("{words} of column \"{name}\"");
-                return Err(SqlError::not_supported(words).at(place()));
+                let words = format!("{} of column \"{name}\"", first_words(&other.to_string()));
+                return Err(SqlError::not_supported(not_enforced(&words)).at(place()));
             }
         }
     }
@@ -105,14 +105,19 @@ pub(crate) fn table_check(constraint: &TableConstraint) -> Result<UncheckedCheck
         TableConstraint::PrimaryKey(_) => Err(SqlError::not_supported(not_enforced("PRIMARY KEY"))),
         TableConstraint::Unique(_) => Err(SqlError::not_supported(not_enforced("UNIQUE"))),
         TableConstraint::ForeignKey(_) => Err(SqlError::not_supported(not_enforced("FOREIGN KEY"))),
-        other => Err(SqlError::not_supported(not_enforced(&other.to_string()))),
+        other => Err(SqlError::not_supported(not_enforced(first_words(
+            &other.to_string(),
+        )))),
     }
 }
 
 /// The words with which a constraint begins.
+fn first_words(constraint: &str) -> &str {
+    constraint.split('(').next().unwrap_or_default().trim()
+}
+
 fn not_enforced(constraint: &str) -> String {
-    let name = constraint.split('(').next().unwrap_or_default().trim();
-    format!("{name}, for it would not be enforced")
+    format!("{constraint}, for it would not be enforced")
 }
 
 /// DEFAULT of a column. A constant is evaluated now, anything else for each row that needs it.
@@ -130,9 +135,16 @@ pub(crate) async fn default_value(
         expr: value.clone(),
         constant: None,
     };
+    let no_value = || {
+        SqlError::invalid(format!(
+            "DEFAULT {value} is not a value of column \"{}\", whose type is {}",
+            field.name(),
+            sql_name(field.data_type(), rules.max_characters)
+        ))
+    };
     if is_constant(value) {
         let (array, _) = collect_one(core, value, statement).await?;
-        let array = crate::coerce::column(&array, field, rules, "DEFAULT", 1)?;
+        let array = coerce::column(&array, field, rules, "", 1).map_err(|_| no_value())?;
         let constant = ScalarValue::try_from_array(&array, 0);
         default.constant = Some(constant.map_err(SqlError::from_datafusion)?);
     } else {
@@ -140,7 +152,7 @@ pub(crate) async fn default_value(
         let values = ComputedDefault::new(&core.bare_state(), &default)
             .and_then(|default| default.values(1))
             .map_err(planning)?;
-        crate::coerce::column(&values, field, rules, "DEFAULT", 1)?;
+        coerce::column(&values, field, rules, "", 1).map_err(|_| no_value())?;
     }
     Ok(default)
 }
@@ -171,8 +183,10 @@ pub(crate) fn add_checks(
     let names =
         DFSchema::try_from_qualified_schema(table, schema).map_err(SqlError::from_datafusion)?;
     for mut check in added {
-        check_condition(&state, &check.expr, &names)
-            .map_err(|error| planning_error(error, statement))?;
+        check_condition(&state, &check.expr, &names).map_err(|error| {
+            let place = place_of_expr(&check.expr).map(|place| statement.excerpt(place));
+            planning_error(error, statement).at(place)
+        })?;
         unqualify(&mut check.expr);
         let taken = |name: &str| checks.iter().any(|other| other.name == name);
         let name = match &check.name {

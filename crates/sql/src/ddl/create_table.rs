@@ -166,7 +166,7 @@ async fn definition(
         Some(like) => columns_like(core, like, statement)?,
         None => Default::default(),
     };
-    let mut names: HashSet<String> = HashSet::new();
+    let mut names: HashSet<String> = fields.iter().map(|field| field.name().clone()).collect();
     let mut unchecked = Vec::new();
     for definition in &create.columns {
         let column = column(core, definition, statement).await?;
