@@ -20,6 +20,7 @@ use datafusion::sql::sqlparser::ast::{
     self, Ident, ObjectName, SetExpr, TableObject, UnaryOperator, Value, Values,
 };
 use futures::StreamExt;
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 /// INSERT INTO table [(columns)] VALUES … or SELECT … or DEFAULT VALUES.
@@ -65,7 +66,8 @@ pub(crate) fn targets(
     table: &Table,
     columns: &[usize],
 ) -> Result<Vec<Target>, SqlError> {
-    let state = core.bare_state();
+    // Most statements need none.
+    let state = LazyCell::new(|| core.bare_state());
     let all = 0..table.types.len();
     all.map(
         |position| match columns.iter().position(|column| *column == position) {

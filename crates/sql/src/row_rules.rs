@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::{self, ExprWithAlias};
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 /// NOT NULL and CHECK of one table.
@@ -33,7 +34,8 @@ pub(crate) struct RowRules<'a> {
 
 impl<'a> RowRules<'a> {
     pub fn new(core: &Core, table: &'a Table) -> Result<Self, SqlError> {
-        let state = core.bare_state();
+        // Most tables need none.
+        let state = LazyCell::new(|| core.bare_state());
         let checks = table.checks.iter().map(|check| {
             let compiled = compile(&state, &check.expr, &table.names);
             Ok((check, compiled.map_err(SqlError::from_datafusion)?))

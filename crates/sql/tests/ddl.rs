@@ -476,3 +476,40 @@ fn views_lie_above_each_other_only_so_deep() {
         assert_eq!(number(&session, &all).await, 1);
     });
 }
+
+#[test]
+fn a_change_for_which_memory_does_not_suffice_fails_alone() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let settings = Settings {
+            topology: Topology::fake(1, 2),
+            huge_pages: HugePages::Never,
+            memory_limit: Some(48 << 20),
+        };
+        let database = Database::open(settings).unwrap();
+        let session = database.session();
+        ok(&session, "CREATE TABLE t (a INTEGER, b DOUBLE)").await;
+        let fill = "INSERT INTO t SELECT i, random() FROM generate_series(1, 3000000) AS g(i)";
+        ok(&session, fill).await;
+        let before = bytes(&database);
+        let sql = "ALTER TABLE t ADD COLUMN c DOUBLE DEFAULT random()";
+        let error = run(&session, sql).await.unwrap_err().to_string();
+        assert!(error.contains("memory"), "{error}");
+        let found = numbers(&session, "SELECT count(*), count(b), max(a) FROM t").await;
+        assert_eq!(found.unwrap(), [3_000_000; 3]);
+        let began = Instant::now();
+        while bytes(&database) != before {
+            assert!(began.elapsed() < Duration::from_secs(20));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        // What costs no memory works, and what is given back is there for others.
+        ok(&session, "ALTER TABLE t RENAME COLUMN b TO c").await;
+        ok(&session, "TRUNCATE t").await;
+        until_empty(&database).await;
+        ok(&session, fill).await;
+        assert_eq!(number(&session, "SELECT count(c) FROM t").await, 3_000_000);
+    });
+}
