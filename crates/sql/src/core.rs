@@ -59,6 +59,9 @@ impl Core {
 
     /// Begins a statement.
     pub async fn begin(&self, statement: &Statement) -> Result<Begun, SqlError> {
+        if let Some(file_statement) = files::parse(statement)? {
+            return files::run(self, file_statement, statement).await;
+        }
         let tree = parse(statement)?;
         match tree {
             ast::Statement::Query(query) => {
@@ -77,19 +80,51 @@ impl Core {
     }
 
     /// Plans a query at the newest snapshot.
-    pub async fn plan(&self, query: ast::Query, statement: &Statement) -> Result<Plan, SqlError> {
+    pub async fn plan(
+        &self,
+        mut query: ast::Query,
+        statement: &Statement,
+    ) -> Result<Plan, SqlError> {
+        let files = files::open_functions(&mut query, &self.state, statement).await?;
+        self.plan_at(query, &self.names(files), statement).await
+    }
+
+    /// Plans a query that the engine itself asks, with these files as tables.
+    pub async fn plan_text(&self, query: &str, files: files::Files) -> Result<Plan, SqlError> {
+        let statement = Statement::from(query);
+        match parse(&statement)? {
+            ast::Statement::Query(query) => {
+                self.plan_at(*query, &self.names(files), &statement).await
+            }
+            _ => unreachable!("it is a query"),
+        }
+    }
+
+    /// The names as they are now, and the newest snapshot, for one query or several.
+    pub fn names(&self, files: files::Files) -> Names {
+        Names::now(&self.catalog, &self.engine, &self.state, files)
+    }
+
+    /// For reading files.
+    pub fn files_state(&self) -> &SessionState {
+        &self.state
+    }
+
+    /// Plans a query with these names.
+    pub async fn plan_at(
+        &self,
+        query: ast::Query,
+        names: &Names,
+        statement: &Statement,
+    ) -> Result<Plan, SqlError> {
         if !query.locks.is_empty() {
             return Err(SqlError::not_supported("SELECT … FOR UPDATE or FOR SHARE"));
         }
         let tree = PlannedStatement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
         let mut state = SessionState::clone(&self.state);
-        state.register_catalog_list(Arc::new(Names::now(
-            &self.catalog,
-            &self.engine,
-            &self.state,
-        )));
+        state.register_catalog_list(Arc::new(names.clone()));
         state.mark_start_execution();
-        self.check_names(&tree, &state, statement)?;
+        self.check_names(&tree, names, &state, statement)?;
         let failed = |error| planning_error(error, statement);
         let logical = state.statement_to_plan(tree).await.map_err(failed)?;
         let logical = state.optimize(&logical).map_err(failed)?;
@@ -110,6 +145,7 @@ impl Core {
     fn check_names(
         &self,
         tree: &PlannedStatement,
+        names: &Names,
         state: &SessionState,
         statement: &Statement,
     ) -> Result<(), SqlError> {
@@ -121,6 +157,7 @@ impl Core {
             let known = reference.catalog().is_none_or(|catalog| catalog == CATALOG)
                 && reference.schema().is_none_or(|schema| schema == SCHEMA)
                 && (self.catalog.get(name).is_some()
+                    || names.has_file(name)
                     || files::is_file_name(name)
                     || state.table_functions().contains_key(name));
             if known {

@@ -91,10 +91,10 @@ struct NewTable {
 }
 
 /// A data object that no name leads to, not yet or no longer: removed from the engine when this is dropped.
-struct Nameless(Option<(eris_engine::Engine, ObjectId)>);
+pub(crate) struct Nameless(Option<(eris_engine::Engine, ObjectId)>);
 
 impl Nameless {
-    fn new(core: &Core, object: ObjectId) -> Self {
+    pub fn new(core: &Core, object: ObjectId) -> Self {
         Nameless(Some((core.engine.clone(), object)))
     }
 

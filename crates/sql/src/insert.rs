@@ -40,6 +40,16 @@ pub(crate) async fn insert(
             columns.len()
         )));
     }
+    let targets = targets(&table, &columns)?;
+    let rows = write(core, &table, plan.run()?, targets).await?;
+    Ok(Begun::Count {
+        rows,
+        tag: "INSERT",
+    })
+}
+
+/// Per column of the table where its values come from: the source's columns go to these ones, the others get their default.
+pub(crate) fn targets(table: &Table, columns: &[usize]) -> Result<Vec<Target>, SqlError> {
     let mut targets = Vec::with_capacity(table.types.len());
     for (position, field) in table.schema.fields().iter().enumerate() {
         targets.push(
@@ -55,11 +65,7 @@ pub(crate) async fn insert(
             },
         );
     }
-    let rows = write(core, &table, plan.run()?, targets).await?;
-    Ok(Begun::Count {
-        rows,
-        tag: "INSERT",
-    })
+    Ok(targets)
 }
 
 /// Writes all rows of a stream: all of them become visible, or none.
@@ -157,7 +163,7 @@ fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
 }
 
 /// Positions in the table of the columns that an INSERT names; all of them if it names none.
-fn columns(table: &Table, names: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
+pub(crate) fn columns(table: &Table, names: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
     if names.is_empty() {
         return Ok((0..table.types.len()).collect());
     }

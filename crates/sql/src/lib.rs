@@ -29,6 +29,7 @@ mod comparison_rule;
 mod core;
 mod database;
 mod ddl;
+mod definition;
 mod dynamic_filter;
 mod error;
 mod explain;

@@ -1,6 +1,7 @@
 //! From text to syntax tree, and places in the text for errors.
 
 use crate::error::{SqlError, SqlErrorKind};
+use crate::files::STRUCT;
 use crate::names::make_unique;
 use crate::position::Position;
 use crate::statement::Statement;
@@ -12,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use std::ops::ControlFlow;
 
 /// Expressions may nest this deep.
@@ -23,6 +24,18 @@ const DEPTH: usize = 100;
 /// # Errors
 /// [`SqlErrorKind::Syntax`] with the place.
 pub(crate) fn parse(statement: &Statement) -> Result<ast::Statement, SqlError> {
+    let parsed = parse_with(statement, |parser| parser.parse_statement())?;
+    repair(parsed, statement)
+}
+
+/// What `grammar` makes of the whole statement, with nothing behind it.
+///
+/// # Errors
+/// [`SqlErrorKind::Syntax`] with the place.
+pub(crate) fn parse_with<T>(
+    statement: &Statement,
+    grammar: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+) -> Result<T, SqlError> {
     let dialect = PostgreSqlDialect {};
     let tokens = Tokenizer::new(&dialect, statement.text())
         .tokenize_with_location()
@@ -31,8 +44,8 @@ pub(crate) fn parse(statement: &Statement) -> Result<ast::Statement, SqlError> {
         })?;
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(DEPTH)
-        .with_tokens_with_locations(tokens);
-    let parsed = parser.parse_statement().map_err(|error| {
+        .with_tokens_with_locations(structs_as_calls(tokens));
+    let parsed = grammar(&mut parser).map_err(|error| {
         let (message, place) = match error {
             ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
                 located(&message)
@@ -53,7 +66,48 @@ pub(crate) fn parse(statement: &Statement) -> Result<ast::Statement, SqlError> {
         ));
         return Err(error.at(Some(statement.excerpt(position(next.span.start)))));
     }
-    repair(parsed, statement)
+    Ok(parsed)
+}
+
+/// Turns `{'a': 1}`, which this dialect does not have, into a call, for the options of files are written so.
+fn structs_as_calls(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut depth = 0;
+    let mut calls = Vec::with_capacity(tokens.len());
+    for TokenWithSpan { token, span } in tokens {
+        let token = match token {
+            Token::LBrace => {
+                depth += 1;
+                let name = Token::make_word(STRUCT, None);
+                calls.push(TokenWithSpan { token: name, span });
+                Token::LParen
+            }
+            Token::RBrace if depth > 0 => {
+                depth -= 1;
+                Token::RParen
+            }
+            Token::Colon if depth > 0 => Token::Comma,
+            other => other,
+        };
+        calls.push(TokenWithSpan { token, span });
+    }
+    calls
+}
+
+/// A query that is part of another statement, put right like a statement.
+pub(crate) fn repair_query(
+    query: ast::Query,
+    statement: &Statement,
+) -> Result<ast::Query, SqlError> {
+    match repair(ast::Statement::Query(Box::new(query)), statement)? {
+        ast::Statement::Query(query) => Ok(*query),
+        _ => unreachable!("a query stays one"),
+    }
+}
+
+/// The place of an expression.
+pub(crate) fn place_of_expr(expr: &ast::Expr) -> Option<Position> {
+    let start = expr.span().start;
+    (start.line > 0).then(|| position(start))
 }
 
 /// Puts right where the parser deviates from SQL: a number with an exponent is a DOUBLE, and what follows
@@ -105,7 +159,7 @@ fn syntax(message: String) -> SqlError {
     SqlError::new(SqlErrorKind::Syntax(message))
 }
 
-fn position(location: Location) -> Position {
+pub(crate) fn position(location: Location) -> Position {
     Position {
         line: location.line,
         column: location.column,

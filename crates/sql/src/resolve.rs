@@ -2,7 +2,7 @@
 
 use crate::catalog::{CATALOG, Catalog, SCHEMA, Table};
 use crate::error::SqlError;
-use crate::files;
+use crate::files::{self, Files};
 use crate::scan::{Scan, ScannedTable};
 use crate::statistics::TableStatistics;
 use async_trait::async_trait;
@@ -27,17 +27,30 @@ struct Inner {
     snapshot: Timestamp,
     /// For reading files; it knows no tables itself.
     state: Arc<SessionState>,
+    /// The files that this statement has opened already, by the names it gave them.
+    files: Files,
 }
 
 impl Names {
     /// The names and the snapshot as they are now.
-    pub fn now(catalog: &Arc<Catalog>, engine: &Engine, state: &Arc<SessionState>) -> Self {
+    pub fn now(
+        catalog: &Arc<Catalog>,
+        engine: &Engine,
+        state: &Arc<SessionState>,
+        files: Files,
+    ) -> Self {
         Names(Arc::new(Inner {
             catalog: Arc::clone(catalog),
             engine: engine.clone(),
             snapshot: engine.snapshot(),
             state: Arc::clone(state),
+            files,
         }))
+    }
+
+    /// Whether the statement has opened files under this name.
+    pub fn has_file(&self, name: &str) -> bool {
+        self.0.files.contains_key(name)
     }
 
     fn scan(&self, table: Arc<Table>) -> Result<Scan, SqlError> {
@@ -73,6 +86,9 @@ impl SchemaProvider for Names {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(files) = self.0.files.get(name) {
+            return Ok(Some(Arc::clone(files)));
+        }
         match self.0.catalog.get(name) {
             Some(table) => {
                 let scan = self.scan(table).map_err(SqlError::into_datafusion)?;
