@@ -2,24 +2,37 @@
 
 use crate::catalog::Table;
 use crate::types::sql_name;
-use datafusion::common::ScalarValue;
 use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::common::ScalarValue;
 use eris_engine::Partitioning;
 
 /// `CREATE TABLE …` with everything the table has, without semicolon.
 pub(crate) fn create_table(table: &Table) -> String {
-    let columns = table.schema.fields().iter().zip(&table.rules).map(|(field, rules)| {
-        let mut column = format!("{} {}", identifier(field.name()), sql_name(field.data_type(), rules.max_characters));
-        if let Some(default) = &rules.default {
-            column += &format!(" DEFAULT {}", literal(default));
-        }
-        if !field.is_nullable() {
-            column += " NOT NULL";
-        }
-        column
-    });
+    let columns = table
+        .schema
+        .fields()
+        .iter()
+        .zip(&table.rules)
+        .map(|(field, rules)| {
+            let mut column = format!(
+                "{} {}",
+                identifier(field.name()),
+                sql_name(field.data_type(), rules.max_characters)
+            );
+            if let Some(default) = &rules.default {
+                column += &format!(" DEFAULT {}", literal(default));
+            }
+            if !field.is_nullable() {
+                column += " NOT NULL";
+            }
+            column
+        });
     let columns: Vec<_> = columns.collect();
-    let mut text = format!("CREATE TABLE {}({})", identifier(&table.name), columns.join(", "));
+    let mut text = format!(
+        "CREATE TABLE {}({})",
+        identifier(&table.name),
+        columns.join(", ")
+    );
     if let Partitioning::Range(column) = table.partitioning {
         let name = table.schema.field(column.index()).name();
         text += &format!(" WITH (partition_by = {})", quoted(name));
@@ -27,13 +40,138 @@ pub(crate) fn create_table(table: &Table) -> String {
     text
 }
 
-/// A name as it has to be written: in double quotes, unless it is a plain word in lower case that could not be a keyword.
+/// Words that are no names by themselves, here or in databases that read what is exported.
+const RESERVED: [&str; 121] = [
+    "all",
+    "analyse",
+    "analyze",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "asymmetric",
+    "authorization",
+    "between",
+    "binary",
+    "both",
+    "by",
+    "case",
+    "cast",
+    "check",
+    "collate",
+    "collation",
+    "column",
+    "concurrently",
+    "constraint",
+    "create",
+    "cross",
+    "current_catalog",
+    "current_date",
+    "current_role",
+    "current_schema",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "default",
+    "deferrable",
+    "desc",
+    "describe",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "exists",
+    "false",
+    "fetch",
+    "for",
+    "foreign",
+    "freeze",
+    "from",
+    "full",
+    "glob",
+    "grant",
+    "group",
+    "having",
+    "ilike",
+    "in",
+    "initially",
+    "inner",
+    "insert",
+    "intersect",
+    "into",
+    "is",
+    "isnull",
+    "join",
+    "lateral",
+    "leading",
+    "left",
+    "like",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "map",
+    "natural",
+    "not",
+    "notnull",
+    "null",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "outer",
+    "overlaps",
+    "partition",
+    "pivot",
+    "placing",
+    "positional",
+    "primary",
+    "qualify",
+    "references",
+    "returning",
+    "right",
+    "row",
+    "select",
+    "semi",
+    "session_user",
+    "set",
+    "show",
+    "similar",
+    "some",
+    "struct",
+    "summarize",
+    "symmetric",
+    "table",
+    "tablesample",
+    "then",
+    "to",
+    "trailing",
+    "true",
+    "union",
+    "unique",
+    "unpivot",
+    "update",
+    "user",
+    "using",
+    "values",
+    "variadic",
+    "verbose",
+    "view",
+    "when",
+    "where",
+    "window",
+    "with",
+];
+
+/// A name as it has to be written: in double quotes, unless it is a plain word in lower case that SQL does not reserve.
 pub(crate) fn identifier(name: &str) -> String {
-    use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    let keyword = ALL_KEYWORDS.binary_search(&name.to_ascii_uppercase().as_str()).is_ok();
-    if plain && !keyword {
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    if plain && !RESERVED.contains(&name) {
         name.to_owned()
     } else {
         format!("\"{}\"", name.replace('"', "\"\""))

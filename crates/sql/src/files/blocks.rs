@@ -83,7 +83,9 @@ impl Cutter {
         let name = path.to_string_lossy();
         let compression = cutting.compression;
         let compression = compression.unwrap_or_else(|| Compression::of_name(&name));
-        let reader = compression.read(path).map_err(|error| failed(&name, error))?;
+        let reader = compression
+            .read(path)
+            .map_err(|error| failed(&name, error))?;
         let mut cutter = Cutter {
             path: path.into(),
             reader,
@@ -107,7 +109,11 @@ impl Cutter {
     fn fill(&mut self, bytes: usize) -> Result<(), SqlError> {
         let missing = bytes.saturating_sub(self.rest.len());
         self.rest.reserve(missing);
-        let read = self.reader.by_ref().take(missing as u64).read_to_end(&mut self.rest);
+        let read = self
+            .reader
+            .by_ref()
+            .take(missing as u64)
+            .read_to_end(&mut self.rest);
         let read = read.map_err(|error| failed(&self.path.to_string_lossy(), error))?;
         self.ended |= read < missing;
         Ok(())
@@ -186,7 +192,9 @@ enum Progress {
 
 impl Blocks {
     pub fn new(files: &[PathBuf], cutting: Cutting) -> Self {
-        let files = files.iter().map(|file| (file.clone(), Mutex::new(Progress::Unbegun)));
+        let files = files
+            .iter()
+            .map(|file| (file.clone(), Mutex::new(Progress::Unbegun)));
         Blocks {
             cutting,
             files: files.collect(),

@@ -29,7 +29,12 @@ pub(super) async fn run(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let table = core.table(&copy.table, statement)?;
-    let names: Vec<_> = copy.columns.iter().cloned().map(|name| ObjectName::from(vec![name])).collect();
+    let names: Vec<_> = copy
+        .columns
+        .iter()
+        .cloned()
+        .map(|name| ObjectName::from(vec![name]))
+        .collect();
     let columns = columns(&table, &names)?;
     let options = ReadOptions::new(copy.options, None, "COPY FROM")?;
     let rows = load(core, &table, &columns, copy.files, options).await?;
@@ -92,7 +97,11 @@ fn places(
     let by_name = columns.iter().map(|&at| {
         let name = table.schema.field(at).name();
         let found = file.fields().iter().position(|field| field.name() == name);
-        found.or_else(|| file.fields().iter().position(|field| field.name().eq_ignore_ascii_case(name)))
+        found.or_else(|| {
+            file.fields()
+                .iter()
+                .position(|field| field.name().eq_ignore_ascii_case(name))
+        })
     });
     if let Some(places) = by_name.collect::<Option<Vec<_>>>() {
         return Ok(places);
@@ -100,7 +109,11 @@ fn places(
     if file.fields().len() == columns.len() {
         return Ok((0..columns.len()).collect());
     }
-    let names: Vec<_> = file.fields().iter().map(|field| field.name().as_str()).collect();
+    let names: Vec<_> = file
+        .fields()
+        .iter()
+        .map(|field| field.name().as_str())
+        .collect();
     let reason = format!(
         "{} columns, but {} are wanted, and not all of them by name",
         names.len(),

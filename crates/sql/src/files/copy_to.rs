@@ -54,9 +54,15 @@ pub(super) async fn run(
         CopySource::Query(query) => core.plan(*query, statement).await?,
         CopySource::Table(name, names) => {
             let table = core.table(&name, statement)?;
-            let names: Vec<_> = names.into_iter().map(|name| ObjectName::from(vec![name])).collect();
+            let names: Vec<_> = names
+                .into_iter()
+                .map(|name| ObjectName::from(vec![name]))
+                .collect();
             let columns = columns(&table, &names)?;
-            let columns: Vec<_> = columns.iter().map(|&at| quoted(table.schema.field(at).name())).collect();
+            let columns: Vec<_> = columns
+                .iter()
+                .map(|&at| quoted(table.schema.field(at).name()))
+                .collect();
             let query = format!("SELECT {} FROM {}", columns.join(", "), quoted(&table.name));
             core.plan_text(&query, Files::new()).await?
         }
@@ -112,7 +118,10 @@ fn pieces(
         while room > 0 && bytes < PIECE_BYTES {
             let next: Option<RecordBatch> = match left.take() {
                 Some(left) => Some(left),
-                None => batches.try_next().await.map_err(SqlError::from_datafusion)?,
+                None => batches
+                    .try_next()
+                    .await
+                    .map_err(SqlError::from_datafusion)?,
             };
             let Some(batch) = next else {
                 break;
@@ -164,13 +173,19 @@ pub(super) fn options(mut options: Options, file: &str) -> Result<WriteOptions, 
             parquet = parquet.set_compression(codec_of(codec.as_ref(), level.as_ref())?);
             piece_rows = ROW_GROUP;
             if let Some(given) = options.take(&["row_group_size", "chunk_size"])? {
-                let rows = usize::try_from(given.number()?).ok().filter(|rows| *rows > 0);
+                let rows = usize::try_from(given.number()?)
+                    .ok()
+                    .filter(|rows| *rows > 0);
                 piece_rows = rows.ok_or_else(|| given.refuse("a number of rows"))?;
             }
         }
         Format::Arrow => {}
     }
-    let what = format!("COPY '{}' TO a {} file", shortened(file), &format.function()[5..]);
+    let what = format!(
+        "COPY '{}' TO a {} file",
+        shortened(file),
+        &format.function()[5..]
+    );
     options.finish(&what, &KNOWN)?;
     Ok(WriteOptions {
         format,
@@ -218,12 +233,14 @@ fn codec_of(codec: Option<&Given>, level: Option<&Given>) -> Result<Codec, SqlEr
     match name.as_str() {
         "zstd" => {
             let level = i32::try_from(number.unwrap_or(ZSTD_LEVEL.into())).unwrap_or(i32::MAX);
-            let level = ZstdLevel::try_new(level).map_err(|_| refused("a level of zstd from 1 to 22"))?;
+            let level =
+                ZstdLevel::try_new(level).map_err(|_| refused("a level of zstd from 1 to 22"))?;
             Ok(Codec::ZSTD(level))
         }
         "gzip" => {
             let level = u32::try_from(number.unwrap_or(6)).unwrap_or(u32::MAX);
-            let level = GzipLevel::try_new(level).map_err(|_| refused("a level of gzip from 0 to 9"))?;
+            let level =
+                GzipLevel::try_new(level).map_err(|_| refused("a level of gzip from 0 to 9"))?;
             Ok(Codec::GZIP(level))
         }
         "snappy" => Ok(Codec::SNAPPY),

@@ -68,7 +68,9 @@ pub(super) async fn run(core: &Core, export: Export) -> Result<Begun, SqlError> 
 
 /// A file's name for a table's.
 fn file_stem(table: &str, number: usize) -> String {
-    let plain = table.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let plain = table
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if plain && table.len() < 200 && table == table.to_lowercase() {
         table.to_owned()
     } else {
@@ -85,12 +87,19 @@ struct Directory {
 
 impl Directory {
     fn create(target: &Path) -> Result<Directory, SqlError> {
-        let why = |error: io::Error| failed(&target.to_string_lossy(), format!("cannot be written: {error}"));
+        let why = |error: io::Error| {
+            failed(
+                &target.to_string_lossy(),
+                format!("cannot be written: {error}"),
+            )
+        };
         match fs::read_dir(target) {
             Ok(mut entries) => {
                 if entries.next().is_some() {
-                    return Err(failed(&target.to_string_lossy(), "the directory is not empty")
-                        .with_hint(Some("export into a new directory")));
+                    return Err(
+                        failed(&target.to_string_lossy(), "the directory is not empty")
+                            .with_hint(Some("export into a new directory")),
+                    );
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -113,7 +122,10 @@ impl Directory {
             fs::rename(&self.temporary, &self.target)
         };
         finish().map_err(|error| {
-            failed(&self.target.to_string_lossy(), format!("cannot be written: {error}"))
+            failed(
+                &self.target.to_string_lossy(),
+                format!("cannot be written: {error}"),
+            )
         })?;
         self.finished = true;
         Ok(())

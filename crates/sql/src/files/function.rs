@@ -41,7 +41,10 @@ pub(crate) async fn open_functions(
     }
     let mut files = Files::new();
     for call in calls.found {
-        files.insert(call.name, open(call.paths, call.options, None, state).await?);
+        files.insert(
+            call.name,
+            open(call.paths, call.options, None, state).await?,
+        );
     }
     Ok(files)
 }
@@ -71,7 +74,10 @@ impl VisitorMut for Calls<'_> {
 
 impl Calls<'_> {
     fn take(&mut self, factor: &mut TableFactor) -> Result<(), SqlError> {
-        let TableFactor::Table { name, alias, args, .. } = factor else {
+        let TableFactor::Table {
+            name, alias, args, ..
+        } = factor
+        else {
             return Ok(());
         };
         let function = match (&name.0[..], &args) {
@@ -124,10 +130,22 @@ impl Calls<'_> {
         let mut options = Options::default();
         for (number, arg) in args.into_iter().enumerate() {
             let (name, expr) = match arg {
-                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. } => (Some(normalize(&name)), expr),
-                FunctionArg::ExprNamed { name: Expr::Identifier(name), arg: FunctionArgExpr::Expr(expr), .. } => (Some(normalize(&name)), expr),
+                FunctionArg::Named {
+                    name,
+                    arg: FunctionArgExpr::Expr(expr),
+                    ..
+                } => (Some(normalize(&name)), expr),
+                FunctionArg::ExprNamed {
+                    name: Expr::Identifier(name),
+                    arg: FunctionArgExpr::Expr(expr),
+                    ..
+                } => (Some(normalize(&name)), expr),
                 // `header = true` comes as a comparison.
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp { left, op: ast::BinaryOperator::Eq, right })) => match *left {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp {
+                    left,
+                    op: ast::BinaryOperator::Eq,
+                    right,
+                })) => match *left {
                     Expr::Identifier(name) => (Some(normalize(&name)), *right),
                     _ => return Err(refuse("an option is written name => value")),
                 },
@@ -135,7 +153,8 @@ impl Calls<'_> {
                 _ => return Err(refuse("an argument has to be a constant")),
             };
             let place = place_of_expr(&expr).map(|place| self.statement.excerpt(place));
-            let value = value(&expr).ok_or_else(|| refuse("an argument has to be a constant").at(place.clone()))?;
+            let value = value(&expr)
+                .ok_or_else(|| refuse("an argument has to be a constant").at(place.clone()))?;
             let given = Given {
                 name: name.clone().unwrap_or_else(|| "path".to_owned()),
                 value,
@@ -143,7 +162,12 @@ impl Calls<'_> {
             };
             match name {
                 None if number == 0 => paths = given.texts()?,
-                None => return Err(refuse("only the path has no name; a list of paths is written ['a', 'b']").at(given.place)),
+                None => {
+                    return Err(refuse(
+                        "only the path has no name; a list of paths is written ['a', 'b']",
+                    )
+                    .at(given.place));
+                }
                 Some(_) => options.0.push(given),
             }
         }
@@ -171,7 +195,10 @@ pub(super) fn value(expr: &Expr) -> Option<Value> {
         },
         Expr::Identifier(word) => Value::Text(word.value.clone()),
         Expr::Nested(inner) => value(inner)?,
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match value(expr)? {
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => match value(expr)? {
             Value::Text(digits) => Value::Text(format!("-{digits}")),
             _ => return None,
         },

@@ -78,7 +78,9 @@ fn directory(path: &Path, format: Option<Format>) -> std::io::Result<Vec<PathBuf
 /// A file beside the missing one whose name is like it.
 fn nearby(name: &str) -> Option<String> {
     let path = Path::new(name);
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     let entries = std::fs::read_dir(parent.unwrap_or(Path::new("."))).ok()?;
     let names: Vec<String> = entries
         .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))

@@ -20,7 +20,10 @@ use std::path::{Path, PathBuf};
 /// Runs the statement.
 pub(super) async fn run(core: &Core, directory: &str) -> Result<Begun, SqlError> {
     let directory = PathBuf::from(directory.trim_end_matches('/'));
-    let (schema, load) = (read(&directory, SCHEMA_FILE).await?, read(&directory, LOAD_FILE).await?);
+    let (schema, load) = (
+        read(&directory, SCHEMA_FILE).await?,
+        read(&directory, LOAD_FILE).await?,
+    );
     let schema_file = directory.join(SCHEMA_FILE).to_string_lossy().into_owned();
     let mut creates = Vec::new();
     for text in &schema {
@@ -28,8 +31,9 @@ pub(super) async fn run(core: &Core, directory: &str) -> Result<Begun, SqlError>
         let ast::Statement::CreateTable(create) = tree else {
             let words: Vec<_> = text.text().split_whitespace().take(2).collect();
             let what = format!("{} in '{schema_file}'", words.join(" "));
-            return Err(SqlError::not_supported(what)
-                .with_hint(Some("remove the statement from the file, then import again")));
+            return Err(SqlError::not_supported(what).with_hint(Some(
+                "remove the statement from the file, then import again",
+            )));
         };
         let name = table_name(&create.name).map_err(|error| in_file(&schema_file, &error))?;
         if core.catalog.get(&name).is_some() {
@@ -44,7 +48,9 @@ pub(super) async fn run(core: &Core, directory: &str) -> Result<Begun, SqlError>
         names: Vec::new(),
     };
     for (name, text) in creates {
-        Box::pin(core.begin(text)).await.map_err(|error| in_file(&schema_file, &error))?;
+        Box::pin(core.begin(text))
+            .await
+            .map_err(|error| in_file(&schema_file, &error))?;
         created.names.push(name);
     }
     for text in &load {
@@ -60,8 +66,9 @@ async fn read(directory: &Path, name: &str) -> Result<Vec<Statement>, SqlError> 
     let path = directory.join(name);
     let text = blocking(move || {
         std::fs::read_to_string(&path).map_err(|error| {
-            failed(&path.to_string_lossy(), error)
-                .with_hint(Some("the directory has to be one that EXPORT DATABASE has written"))
+            failed(&path.to_string_lossy(), error).with_hint(Some(
+                "the directory has to be one that EXPORT DATABASE has written",
+            ))
         })
     });
     split(&text.await?)
@@ -77,15 +84,23 @@ async fn fill(
     let load_file = directory.join(LOAD_FILE).to_string_lossy().into_owned();
     let wrong = |error: SqlError| in_file(&load_file, &error);
     let Some(FileStatement::CopyFrom(mut copy)) = statement::parse(text).map_err(wrong)? else {
-        return Err(failed(&load_file, "only COPY table FROM 'file' may be in it"));
+        return Err(failed(
+            &load_file,
+            "only COPY table FROM 'file' may be in it",
+        ));
     };
     let name = table_name(&copy.table).map_err(wrong)?;
     if !created.contains(&name) {
-        return Err(failed(&load_file, format!("it fills \"{name}\", which '{SCHEMA_FILE}' does not create")));
+        return Err(failed(
+            &load_file,
+            format!("it fills \"{name}\", which '{SCHEMA_FILE}' does not create"),
+        ));
     }
     let table = core.table(&copy.table, text)?;
     for file in &mut copy.files {
-        let beside = Path::new(&*file).file_name().map(|name| directory.join(name));
+        let beside = Path::new(&*file)
+            .file_name()
+            .map(|name| directory.join(name));
         if let Some(beside) = beside.filter(|beside| beside.exists()) {
             *file = beside.to_string_lossy().into_owned();
         }

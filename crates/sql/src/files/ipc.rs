@@ -83,7 +83,10 @@ impl Source for IpcFiles {
 
     fn begin(&self, projection: &[usize]) -> Arc<dyn Reading> {
         let schema = self.schema().project(projection);
-        let files = self.files.iter().map(|file| (file.clone(), Mutex::new(None)));
+        let files = self
+            .files
+            .iter()
+            .map(|file| (file.clone(), Mutex::new(None)));
         Arc::new(IpcReading {
             files: files.collect(),
             schema: Arc::new(schema.expect("the projection is one of this schema")),

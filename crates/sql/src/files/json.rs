@@ -9,9 +9,9 @@ use super::blocks::{BLOCK, Block, Boundary, Cutter, Cutting};
 use super::column::{Column, Misfit, bad_line, bad_value, schema, shortened};
 use super::compression::Compression;
 use super::csv::Reading;
+use super::failed;
 use super::kind::Kind;
 use super::scan::Parser;
-use super::{failed, unique_names};
 use crate::error::SqlError;
 use datafusion::arrow::array::Array;
 use datafusion::arrow::compute::cast;
@@ -19,6 +19,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::json::ReaderBuilder;
 use datafusion::arrow::json::reader::infer_json_schema_from_iterator;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
@@ -122,7 +123,9 @@ fn layout(path: &Path, compression: Option<Compression>) -> Result<Layout, SqlEr
         return Ok(Layout::Free);
     };
     let mut lines = block.bytes.split(|byte| *byte == b'\n');
-    let line = lines.find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
+    let line = lines
+        .find(|line| !line.trim_ascii().is_empty())
+        .unwrap_or_default();
     let is_object = serde_json::from_slice::<Value>(line).is_ok_and(|value| value.is_object());
     let broken = line.trim_ascii().starts_with(b"{") && line.trim_ascii().ends_with(b"}");
     Ok(if is_object || broken {
@@ -135,6 +138,7 @@ fn layout(path: &Path, compression: Option<Compression>) -> Result<Layout, SqlEr
 fn found(path: &Path, cutting: Cutting, layout: Layout) -> Result<Vec<Column>, SqlError> {
     let mut cutter = Cutter::open(path, cutting)?;
     let mut values = Vec::new();
+    let mut members = Members::default();
     while values.len() < SAMPLE
         && let Some(block) = cutter.next()?
     {
@@ -146,6 +150,7 @@ fn found(path: &Path, cutting: Cutting, layout: Layout) -> Result<Vec<Column>, S
                 return Err(no_object(&block, record.start, text));
             }
             values.push(value);
+            members.note(text);
         }
     }
     let name = path.to_string_lossy();
@@ -154,16 +159,49 @@ fn found(path: &Path, cutting: Cutting, layout: Layout) -> Result<Vec<Column>, S
     }
     let inferred = infer_json_schema_from_iterator(values.iter().map(Ok));
     let inferred = inferred.map_err(|error| failed(&name, error))?;
-    let names: Vec<String> = inferred.fields().iter().map(|field| field.name().clone()).collect();
-    let unique = unique_names(names.clone(), names.len());
-    if unique != names {
-        return Err(failed(&name, "names of members differ only in upper and lower case"));
-    }
-    let columns = inferred.fields().iter().map(|field| Column {
+    let mut fields: Vec<_> = inferred.fields().iter().collect();
+    fields.sort_by_key(|field| members.0.iter().position(|member| member == field.name()));
+    let columns = fields.into_iter().map(|field| Column {
         field: Arc::new(Field::new(field.name(), refined(field, &values), true)),
         max_characters: None,
     });
     Ok(columns.collect())
+}
+
+/// The members' names in order of appearance, which a parsed object does not keep.
+#[derive(Default)]
+struct Members(Vec<String>);
+
+impl Members {
+    fn note(&mut self, object: &[u8]) {
+        // It has been parsed before.
+        let _ = self.deserialize(&mut serde_json::Deserializer::from_slice(object));
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &mut Members {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, object: D) -> Result<(), D::Error> {
+        object.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Members {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some((name, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
+            if !self.0.contains(&name) {
+                self.0.push(name);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The type of a member: of texts, that of the dates or timestamps they may be.
@@ -172,11 +210,13 @@ fn refined(field: &Field, values: &[Value]) -> DataType {
         DataType::Null => DataType::Utf8View,
         DataType::Utf8 => {
             let reading = Reading::default();
-            let texts = values.iter().filter_map(|value| match value.get(field.name()) {
-                None | Some(Value::Null) => None,
-                Some(Value::String(text)) => Some(text.as_str()),
-                Some(_) => Some(""),
-            });
+            let texts = values
+                .iter()
+                .filter_map(|value| match value.get(field.name()) {
+                    None | Some(Value::Null) => None,
+                    Some(Value::String(text)) => Some(text.as_str()),
+                    Some(_) => Some(""),
+                });
             let mut kinds = texts.map(|text| Kind::of_time(text, &reading).unwrap_or(Kind::Text));
             let first = kinds.next().unwrap_or(Kind::Text);
             kinds.fold(first, Kind::join).data_type()
@@ -196,7 +236,9 @@ fn records(layout: Layout, bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
                 start += line.len() + 1;
                 range
             });
-            lines.filter(|line| !bytes[line.clone()].trim_ascii().is_empty()).collect()
+            lines
+                .filter(|line| !bytes[line.clone()].trim_ascii().is_empty())
+                .collect()
         }
     }
 }
@@ -204,17 +246,31 @@ fn records(layout: Layout, bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
 fn malformed(block: &Block, at: usize, text: &[u8], error: &serde_json::Error) -> SqlError {
     let shown = shortened(&String::from_utf8_lossy(text));
     let reason = error.to_string();
-    let reason = reason.split(" at line ").next().unwrap_or_default().to_owned();
+    let reason = reason
+        .split(" at line ")
+        .next()
+        .unwrap_or_default()
+        .to_owned();
     let line = block.line_at(at) + error.line().saturating_sub(1) as u64;
     let column = error.column();
-    bad_line(&block.path, line, format!("character {column}: {reason}: '{shown}'"))
-        .with_hint(Some("each record has to be one JSON object"))
+    bad_line(
+        &block.path,
+        line,
+        format!("character {column}: {reason}: '{shown}'"),
+    )
+    .with_hint(Some("each record has to be one JSON object"))
 }
 
 fn no_object(block: &Block, at: usize, text: &[u8]) -> SqlError {
     let shown = shortened(&String::from_utf8_lossy(text));
-    bad_line(&block.path, block.line_at(at), format!("no JSON object: '{shown}'"))
-        .with_hint(Some("each record has to be one object, such as {\"a\": 1, \"b\": \"x\"}"))
+    bad_line(
+        &block.path,
+        block.line_at(at),
+        format!("no JSON object: '{shown}'"),
+    )
+    .with_hint(Some(
+        "each record has to be one object, such as {\"a\": 1, \"b\": \"x\"}",
+    ))
 }
 
 impl Parser for Json {
@@ -223,17 +279,28 @@ impl Parser for Json {
     }
 
     fn parse(&self, block: &Block, projection: &[usize]) -> Result<RecordBatch, SqlError> {
-        let columns: Vec<Column> = projection.iter().map(|&at| self.columns[at].clone()).collect();
+        let columns: Vec<Column> = projection
+            .iter()
+            .map(|&at| self.columns[at].clone())
+            .collect();
         let text = self.text(block)?;
         let rows = memchr::memchr_iter(b'\n', &text).count() + 2;
         // Rows are counted by any column, if none is wanted.
-        let decoded = if columns.is_empty() { &self.columns[..1] } else { &columns[..] };
+        let decoded = if columns.is_empty() {
+            &self.columns[..1]
+        } else {
+            &columns[..]
+        };
         let batch = decode(&text, decoded, rows).map_err(|()| self.fault(block, decoded))?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let mut arrays = Vec::with_capacity(columns.len());
         for (column, array) in columns.iter().zip(batch.columns()) {
             let nulls = array.null_count() > 0 && !column.field.is_nullable();
-            if nulls || column.max_characters.is_some_and(|most| is_longer(array, most)) {
+            if nulls
+                || column
+                    .max_characters
+                    .is_some_and(|most| is_longer(array, most))
+            {
                 return Err(self.fault(block, decoded));
             }
             arrays.push(Arc::clone(array));
@@ -286,13 +353,35 @@ impl Json {
                 };
                 let misfit = match decode(text, std::slice::from_ref(column), 1) {
                     Err(()) => Misfit::Type,
-                    Ok(batch) if batch.num_rows() == 1 && batch.column(0).is_null(0) && !column.field.is_nullable() => Misfit::Null,
-                    Ok(batch) if column.max_characters.is_some_and(|most| is_longer(batch.column(0), most)) => Misfit::Long,
+                    Ok(batch)
+                        if batch.num_rows() == 1
+                            && batch.column(0).is_null(0)
+                            && !column.field.is_nullable() =>
+                    {
+                        Misfit::Null
+                    }
+                    Ok(batch)
+                        if column
+                            .max_characters
+                            .is_some_and(|most| is_longer(batch.column(0), most)) =>
+                    {
+                        Misfit::Long
+                    }
                     Ok(_) => continue,
                 };
-                let number = self.columns.iter().position(|other| other.field.name() == column.field.name());
+                let number = self
+                    .columns
+                    .iter()
+                    .position(|other| other.field.name() == column.field.name());
                 let line = block.line_at(record.start);
-                let error = bad_value(&block.path, line, number.unwrap_or(0) + 1, column, &shown, misfit);
+                let error = bad_value(
+                    &block.path,
+                    line,
+                    number.unwrap_or(0) + 1,
+                    column,
+                    &shown,
+                    misfit,
+                );
                 return if self.sampled {
                     error.with_hint(Some("the types were found in the file's first objects; COPY into a table with other types"))
                 } else {
@@ -307,16 +396,23 @@ impl Json {
 fn is_longer(array: &dyn Array, most: u64) -> bool {
     use datafusion::arrow::array::AsArray;
     array.as_string_view_opt().is_some_and(|texts| {
-        texts.iter().flatten().any(|text| text.len() as u64 > most && text.chars().count() as u64 > most)
+        texts
+            .iter()
+            .flatten()
+            .any(|text| text.len() as u64 > most && text.chars().count() as u64 > most)
     })
 }
 
 /// The objects' members as columns; whatever is wrong is found out by [`Json::fault`].
 fn decode(text: &[u8], columns: &[Column], rows: usize) -> Result<RecordBatch, ()> {
     // NULLs are looked for afterwards.
-    let fields = columns.iter().map(|column| column.field.as_ref().clone().with_nullable(true));
+    let fields = columns
+        .iter()
+        .map(|column| column.field.as_ref().clone().with_nullable(true));
     let target = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let decoder = ReaderBuilder::new(Arc::clone(&target)).with_batch_size(rows).with_coerce_primitive(true);
+    let decoder = ReaderBuilder::new(Arc::clone(&target))
+        .with_batch_size(rows)
+        .with_coerce_primitive(true);
     let mut decoder = decoder.build_decoder().map_err(drop)?;
     let mut batches = Vec::new();
     let mut at = 0;

@@ -30,7 +30,10 @@ impl Kind {
     /// Of one text.
     fn of(text: &str, reading: &Reading) -> Kind {
         let trimmed = text.trim_ascii();
-        if ["true", "false", "t", "f"].iter().any(|word| trimmed.eq_ignore_ascii_case(word)) {
+        if ["true", "false", "t", "f"]
+            .iter()
+            .any(|word| trimmed.eq_ignore_ascii_case(word))
+        {
             Kind::Boolean
         } else if trimmed.parse::<i64>().is_ok() {
             Kind::Integer

@@ -28,8 +28,11 @@ pub(super) struct Given {
 impl Given {
     /// The error of a value that the option cannot have.
     pub fn refuse(&self, wanted: &str) -> SqlError {
-        SqlError::invalid(format!("option {} takes {wanted}", self.name.to_uppercase()))
-            .at(self.place.clone())
+        SqlError::invalid(format!(
+            "option {} takes {wanted}",
+            self.name.to_uppercase()
+        ))
+        .at(self.place.clone())
     }
 
     pub fn flag(&self) -> Result<bool, SqlError> {
@@ -93,7 +96,11 @@ impl Options {
     /// It is there twice.
     pub fn take(&mut self, names: &[&str]) -> Result<Option<Given>, SqlError> {
         let mut found = None;
-        while let Some(at) = self.0.iter().position(|given| names.contains(&given.name.as_str())) {
+        while let Some(at) = self
+            .0
+            .iter()
+            .position(|given| names.contains(&given.name.as_str()))
+        {
             let given = self.0.remove(at);
             if found.is_some() {
                 let message = format!("option {} occurs twice", given.name.to_uppercase());
@@ -115,6 +122,8 @@ impl Options {
             None => format!("{what} knows {}", known.join(", ").to_uppercase()),
         };
         let message = format!("{what} has no option {}", given.name.to_uppercase());
-        Err(SqlError::invalid(message).at(given.place).with_hint(Some(hint)))
+        Err(SqlError::invalid(message)
+            .at(given.place)
+            .with_hint(Some(hint)))
     }
 }

@@ -61,7 +61,10 @@ impl ReadOptions {
         if let Some(given) = options.take(&["format"])? {
             read.format = Some(format_of(&given)?);
             // PostgreSQL's text format, which is separated by tabs.
-            if given.text().is_ok_and(|text| text.eq_ignore_ascii_case("tsv")) {
+            if given
+                .text()
+                .is_ok_and(|text| text.eq_ignore_ascii_case("tsv"))
+            {
                 read.csv.delimiter = Some(b'\t');
             }
         }
@@ -86,7 +89,8 @@ impl ReadOptions {
             csv.comment = given.byte()?;
         }
         if let Some(given) = options.take(&["skip"])? {
-            csv.skip = u64::try_from(given.number()?).map_err(|_| given.refuse("a number of lines"))?;
+            csv.skip =
+                u64::try_from(given.number()?).map_err(|_| given.refuse("a number of lines"))?;
         }
         if let Some(given) = options.take(&["compression"])? {
             csv.compression = compression_of(&given)?;
@@ -102,7 +106,9 @@ impl ReadOptions {
             for (column, _) in &csv.types {
                 match column {
                     ColumnRef::Name(name) => csv.names.push(name.clone()),
-                    ColumnRef::Number(_) => return Err(given.refuse("names and types, {'a': 'INTEGER'}")),
+                    ColumnRef::Number(_) => {
+                        return Err(given.refuse("names and types, {'a': 'INTEGER'}"));
+                    }
                 }
             }
         }
@@ -112,11 +118,14 @@ impl ReadOptions {
         if let Some(given) = options.take(&["sample_size"])? {
             csv.sample = match given.number()? {
                 -1 => usize::MAX,
-                rows => usize::try_from(rows).map_err(|_| given.refuse("a number of records, or -1 for all"))?,
+                rows => usize::try_from(rows)
+                    .map_err(|_| given.refuse("a number of records, or -1 for all"))?,
             };
         }
         if let Some(given) = options.take(&["max_line_size", "maximum_line_size"])? {
-            let bytes = usize::try_from(given.number()?).ok().filter(|bytes| *bytes > 0);
+            let bytes = usize::try_from(given.number()?)
+                .ok()
+                .filter(|bytes| *bytes > 0);
             csv.most = bytes.ok_or_else(|| given.refuse("a number of bytes"))?;
         }
         if let Some(given) = options.take(&["dateformat", "date_format"])? {
@@ -131,7 +140,9 @@ impl ReadOptions {
         if let Some(given) = options.take(&["encoding"])? {
             let name = given.text()?.to_ascii_lowercase();
             if !matches!(name.as_str(), "utf-8" | "utf8") {
-                return Err(given.refuse("UTF8 only; convert the file first, for instance with iconv"));
+                return Err(
+                    given.refuse("UTF8 only; convert the file first, for instance with iconv")
+                );
             }
         }
         if let Some(given) = options.take(&["auto_detect"])?
@@ -161,8 +172,8 @@ pub(super) fn compression_of(given: &Given) -> Result<Option<Compression>, SqlEr
 /// A pattern of dates or times.
 pub(super) fn pattern(given: &Given) -> Result<String, SqlError> {
     let text = given.text()?;
-    let known = chrono::format::StrftimeItems::new(text)
-        .all(|item| item != chrono::format::Item::Error);
+    let known =
+        chrono::format::StrftimeItems::new(text).all(|item| item != chrono::format::Item::Error);
     if known && text.contains('%') {
         Ok(text.to_owned())
     } else {

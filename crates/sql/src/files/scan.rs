@@ -21,9 +21,7 @@ use datafusion::physical_plan::execution_plan::{
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -99,7 +97,9 @@ struct TextReading<P> {
 impl<P: Parser> Reading for TextReading<P> {
     fn next(&self, current: &mut Option<usize>) -> Result<Option<RecordBatch>, SqlError> {
         let block = self.blocks.next(current)?;
-        block.map(|block| self.parser.parse(&block, &self.projection)).transpose()
+        block
+            .map(|block| self.parser.parse(&block, &self.projection))
+            .transpose()
     }
 }
 
@@ -127,7 +127,12 @@ impl TableProvider for FileTable {
         let all = || (0..self.0.schema().fields().len()).collect();
         let projection = projection.cloned().unwrap_or_else(all);
         let most = session.config().target_partitions();
-        Ok(Arc::new(FileExec::new(Arc::clone(&self.0), projection, limit, most)?))
+        Ok(Arc::new(FileExec::new(
+            Arc::clone(&self.0),
+            projection,
+            limit,
+            most,
+        )?))
     }
 }
 
@@ -195,7 +200,8 @@ impl FileExec {
     fn open(&self, partition: usize) -> Run {
         let mut runs = self.runs.lock().expect("nothing panics under this lock");
         let runs = &mut *runs;
-        runs.opened.resize(self.properties.partitioning.partition_count(), 0);
+        runs.opened
+            .resize(self.properties.partitioning.partition_count(), 0);
         let number = runs.opened[partition];
         runs.opened[partition] += 1;
         if number == runs.runs.len() {
@@ -212,13 +218,21 @@ impl Run {
     /// As many of the rows as are still wanted.
     fn take(&self, batch: RecordBatch) -> RecordBatch {
         let rows = batch.num_rows();
-        let claim = |wanted: usize| Some(match wanted {
-            usize::MAX => wanted,
-            _ => wanted.saturating_sub(rows),
-        });
-        let claimed = self.wanted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim);
+        let claim = |wanted: usize| {
+            Some(match wanted {
+                usize::MAX => wanted,
+                _ => wanted.saturating_sub(rows),
+            })
+        };
+        let claimed = self
+            .wanted
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim);
         let wanted = claimed.unwrap_or_else(|wanted| wanted);
-        if wanted < rows { batch.slice(0, wanted) } else { batch }
+        if wanted < rows {
+            batch.slice(0, wanted)
+        } else {
+            batch
+        }
     }
 
     fn is_satisfied(&self) -> bool {
@@ -277,7 +291,10 @@ impl ExecutionPlan for FileExec {
             let mut current = None;
             while !run.is_satisfied() && !sender.is_closed() {
                 let timer = metrics.elapsed_compute().timer();
-                let batch = run.reading.next(&mut current).map_err(SqlError::into_datafusion)?;
+                let batch = run
+                    .reading
+                    .next(&mut current)
+                    .map_err(SqlError::into_datafusion)?;
                 let Some(batch) = batch else {
                     break;
                 };
@@ -313,9 +330,18 @@ impl ExecutionPlan for FileExec {
 
 impl DisplayAs for FileExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let names: Vec<_> = self
+            .schema
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str())
+            .collect();
         let workers = self.properties.partitioning.partition_count();
-        write!(f, "FileExec: columns=[{}], workers={workers}", names.join(", "))?;
+        write!(
+            f,
+            "FileExec: columns=[{}], workers={workers}",
+            names.join(", ")
+        )?;
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),
             None => Ok(()),

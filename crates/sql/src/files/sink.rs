@@ -4,6 +4,7 @@ use super::failed;
 use crate::error::SqlError;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,8 +28,25 @@ pub(super) struct Sink {
 impl Sink {
     pub fn create(target: &Path) -> Result<Sink, SqlError> {
         let opened = || -> io::Result<Sink> {
-            let special = ["/dev/", "/proc/"].iter().any(|special| target.starts_with(special));
-            if special || fs::metadata(target).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            // The process' own outputs are shared with whoever prints besides.
+            let own = match target.to_str() {
+                Some("/dev/stdout") => Some(io::stdout().as_fd().try_clone_to_owned()?),
+                Some("/dev/stderr") => Some(io::stderr().as_fd().try_clone_to_owned()?),
+                _ => None,
+            };
+            if let Some(own) = own {
+                return Ok(Sink {
+                    file: own.into(),
+                    target: target.to_owned(),
+                    temporary: None,
+                });
+            }
+            let special = ["/dev/", "/proc/"]
+                .iter()
+                .any(|special| target.starts_with(special));
+            if special
+                || fs::metadata(target).is_ok_and(|found| !found.is_file() && !found.is_dir())
+            {
                 let file = OpenOptions::new().write(true).open(target)?;
                 return Ok(Sink {
                     file,
@@ -42,7 +60,10 @@ impl Sink {
             // A link stays a link to the file that is replaced.
             let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
             let temporary = name_beside(&target);
-            let file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&temporary)?;
             Ok(Sink {
                 file,
                 target,
@@ -50,10 +71,16 @@ impl Sink {
             })
         };
         opened().map_err(|error| {
-            let failed = failed(&target.to_string_lossy(), format!("cannot be written: {error}"));
+            let failed = failed(
+                &target.to_string_lossy(),
+                format!("cannot be written: {error}"),
+            );
             match target.parent() {
                 Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => failed
-                    .with_hint(Some(format!("create the directory '{}' first", parent.display()))),
+                    .with_hint(Some(format!(
+                        "create the directory '{}' first",
+                        parent.display()
+                    ))),
                 _ => failed,
             }
         })

@@ -60,7 +60,10 @@ pub(crate) struct Export {
 /// # Errors
 /// It is one, but not as it has to be written.
 pub(crate) fn parse(statement: &Statement) -> Result<Option<FileStatement>, SqlError> {
-    let first = statement.text().split(|c: char| !c.is_ascii_alphabetic()).next();
+    let first = statement
+        .text()
+        .split(|c: char| !c.is_ascii_alphabetic())
+        .next();
     let first = first.unwrap_or_default().to_ascii_uppercase();
     if !matches!(first.as_str(), "COPY" | "EXPORT" | "IMPORT") {
         return Ok(None);
@@ -114,14 +117,23 @@ fn copy(parser: &mut Parser<'_>, places: &mut Vec<Span>) -> Result<FileStatement
         let file = file(parser)?;
         let options = options(parser, places)?;
         let source = CopySource::Query(query);
-        return Ok(FileStatement::CopyTo(CopyTo { source, file, options }));
+        return Ok(FileStatement::CopyTo(CopyTo {
+            source,
+            file,
+            options,
+        }));
     }
     let table = parser.parse_object_name(false)?;
     let columns = parser.parse_parenthesized_column_list(IsOptional::Optional, false)?;
     if parser.parse_keyword(Keyword::FROM) {
         let files = files(parser)?;
         let options = options(parser, places)?;
-        return Ok(FileStatement::CopyFrom(CopyFrom { table, columns, files, options }));
+        return Ok(FileStatement::CopyFrom(CopyFrom {
+            table,
+            columns,
+            files,
+            options,
+        }));
     }
     if !parser.parse_keyword(Keyword::TO) {
         return parser.expected("FROM or TO", parser.peek_token());
@@ -129,7 +141,11 @@ fn copy(parser: &mut Parser<'_>, places: &mut Vec<Span>) -> Result<FileStatement
     let file = file(parser)?;
     let options = options(parser, places)?;
     let source = CopySource::Table(table, columns);
-    Ok(FileStatement::CopyTo(CopyTo { source, file, options }))
+    Ok(FileStatement::CopyTo(CopyTo {
+        source,
+        file,
+        options,
+    }))
 }
 
 fn file(parser: &mut Parser<'_>) -> Result<String, ParserError> {
@@ -177,7 +193,11 @@ fn options(parser: &mut Parser<'_>, places: &mut Vec<Span>) -> Result<Options, P
                 _ => option_value(parser)?,
             };
             places.push(span);
-            options.0.push(Given { name, value, place: None });
+            options.0.push(Given {
+                name,
+                value,
+                place: None,
+            });
             if !parser.consume_token(&Token::Comma) {
                 break;
             }
@@ -197,7 +217,11 @@ fn options(parser: &mut Parser<'_>, places: &mut Vec<Span>) -> Result<Options, P
             }
         };
         places.push(span);
-        options.0.push(Given { name, value, place: None });
+        options.0.push(Given {
+            name,
+            value,
+            place: None,
+        });
         any = true;
     }
     if with && !any {
@@ -218,7 +242,10 @@ fn option_value(parser: &mut Parser<'_>) -> Result<Value, ParserError> {
     let next = parser.peek_token();
     // Words such as `true` or `gzip`; among them are keywords with which no expression begins.
     if let Token::Word(word) = &next.token
-        && !matches!(word.keyword, Keyword::TRUE | Keyword::FALSE | Keyword::ARRAY)
+        && !matches!(
+            word.keyword,
+            Keyword::TRUE | Keyword::FALSE | Keyword::ARRAY
+        )
         && !word.value.eq_ignore_ascii_case(super::function::STRUCT)
     {
         parser.next_token();

@@ -94,8 +94,11 @@ pub(super) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
             None => 0,
         }
     };
-    (value < *POWERS.get(usize::from(precision)).unwrap_or(&i128::MAX))
-        .then_some(if negative { -value } else { value })
+    (value < *POWERS.get(usize::from(precision)).unwrap_or(&i128::MAX)).then_some(if negative {
+        -value
+    } else {
+        value
+    })
 }
 
 /// Days since 1970-01-01.
@@ -180,7 +183,10 @@ pub(super) fn timestamp(text: &str) -> Option<(i64, u32, bool)> {
     };
     let mut nanos = 0;
     if let Some(fraction) = rest.strip_prefix(b".") {
-        let length = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let length = fraction
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
         let mut unit = 100_000_000;
         for byte in &fraction[..length.min(9)] {
             nanos += u32::from(byte - b'0') * unit;
@@ -193,7 +199,11 @@ pub(super) fn timestamp(text: &str) -> Option<(i64, u32, bool)> {
     }
     let offset = offset(rest.trim_ascii_start())?;
     let local = midnight + i64::from(hour * 3600 + minute * 60 + second);
-    Some((local - i64::from(offset.unwrap_or(0)), nanos, offset.is_some()))
+    Some((
+        local - i64::from(offset.unwrap_or(0)),
+        nanos,
+        offset.is_some(),
+    ))
 }
 
 /// Seconds east of Greenwich: `Z`, `UTC`, `+02`, `+0200`, `+02:00`; `Some(None)` for an empty text.
@@ -216,7 +226,8 @@ fn offset(text: &[u8]) -> Option<Option<i32>> {
     } else {
         digits(rest, 2)?
     };
-    (rest.is_empty() && hours < 24 && minutes < 60).then_some(Some(sign * (hours * 3600 + minutes * 60)))
+    (rest.is_empty() && hours < 24 && minutes < 60)
+        .then_some(Some(sign * (hours * 3600 + minutes * 60)))
 }
 
 /// A date written like `%d.%m.%Y`.
@@ -269,16 +280,33 @@ mod tests {
         assert_eq!(date("2000/2/29"), Some(11_016));
         assert_eq!(date("1969-12-31 00:00:00"), Some(-1));
         assert_eq!(date("0001-01-01"), Some(-719_162));
-        for refused in ["1900-02-29", "2020-13-01", "2020-1", "01.02.2020", "2020-01/02", "2020-01-02 01:00", "20200102"] {
+        for refused in [
+            "1900-02-29",
+            "2020-13-01",
+            "2020-1",
+            "01.02.2020",
+            "2020-01/02",
+            "2020-01-02 01:00",
+            "20200102",
+        ] {
             assert_eq!(date(refused), None, "{refused}");
         }
-        assert_eq!(timestamp("1970-01-02T00:00:01.5Z"), Some((86_401, 500_000_000, true)));
+        assert_eq!(
+            timestamp("1970-01-02T00:00:01.5Z"),
+            Some((86_401, 500_000_000, true))
+        );
         assert_eq!(timestamp("1970-01-01 01:30+01:30"), Some((0, 0, true)));
-        assert_eq!(timestamp("1969-12-31 23:59:59.25"), Some((-1, 250_000_000, false)));
+        assert_eq!(
+            timestamp("1969-12-31 23:59:59.25"),
+            Some((-1, 250_000_000, false))
+        );
         for refused in ["2020-01-01 24:00", "2020-01-01 10", "2020-01-01 10:00 CET"] {
             assert_eq!(timestamp(refused), None, "{refused}");
         }
         assert_eq!(date_like("31.12.1999", "%d.%m.%Y"), date("1999-12-31"));
-        assert_eq!(timestamp_like("31/12/99 23:59", "%d/%m/%y %H:%M"), timestamp("1999-12-31 23:59"));
+        assert_eq!(
+            timestamp_like("31/12/99 23:59", "%d/%m/%y %H:%M"),
+            timestamp("1999-12-31 23:59")
+        );
     }
 }

@@ -74,7 +74,12 @@ enum Target {
 }
 
 fn why(path: &Path) -> impl Fn(&dyn Display) -> SqlError + '_ {
-    |error| failed(&path.to_string_lossy(), format!("cannot be written: {error}"))
+    |error| {
+        failed(
+            &path.to_string_lossy(),
+            format!("cannot be written: {error}"),
+        )
+    }
 }
 
 /// Begins a file with these columns.
@@ -92,7 +97,10 @@ pub(super) fn create(
             if options.csv.header {
                 let names = schema.fields().iter().map(|field| field.name().as_str());
                 let line = options.csv.header_line(names).into_bytes();
-                let line = options.compression.pack(line).map_err(|error| why(&error))?;
+                let line = options
+                    .compression
+                    .pack(line)
+                    .map_err(|error| why(&error))?;
                 sink.write_all(&line).map_err(|error| why(&error))?;
             }
             Target::Text(sink)
@@ -104,9 +112,13 @@ pub(super) fn create(
             let descriptor = ArrowSchemaConverter::new().convert(&schema);
             let descriptor = descriptor.map_err(|error| why(&error))?;
             let root = descriptor.root_schema_ptr();
-            let writer = SerializedFileWriter::new(BufWriter::new(sink), root, Arc::new(properties));
+            let writer =
+                SerializedFileWriter::new(BufWriter::new(sink), root, Arc::new(properties));
             let writer = writer.map_err(|error| why(&error))?;
-            row_groups = Some(ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema)));
+            row_groups = Some(ArrowRowGroupWriterFactory::new(
+                &writer,
+                Arc::clone(&schema),
+            ));
             Target::Parquet(Box::new(writer))
         }
         Format::Arrow => {
@@ -137,9 +149,11 @@ pub(super) fn create(
 /// The schema with types that every reader knows: texts with offsets instead of views.
 fn portable(schema: &Schema) -> Schema {
     let fields = schema.fields().iter().map(|field| match field.data_type() {
-        DataType::Utf8View => {
-            Arc::new(Field::new(field.name(), DataType::Utf8, field.is_nullable()))
-        }
+        DataType::Utf8View => Arc::new(Field::new(
+            field.name(),
+            DataType::Utf8,
+            field.is_nullable(),
+        )),
         _ => Arc::clone(field),
     });
     Schema::new(fields.collect::<Vec<_>>())

@@ -5,7 +5,8 @@ use super::tokenize::{Field, unescape};
 use crate::files::column::{Column, Misfit};
 use crate::files::values;
 use datafusion::arrow::array::{
-    ArrayRef, ArrowPrimitiveType, BooleanArray, BooleanBufferBuilder, Decimal128Array, PrimitiveArray, StringViewBuilder,
+    ArrayRef, ArrowPrimitiveType, BooleanArray, BooleanBufferBuilder, Decimal128Array,
+    PrimitiveArray, StringViewBuilder,
 };
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{
@@ -154,7 +155,9 @@ impl<'a> Cells<'a> {
     ) -> Result<ArrayRef, BadCell> {
         let (values, nulls) = self.collect::<T>(column, parse)?;
         let array = PrimitiveArray::<T>::new(values.into(), nulls);
-        Ok(Arc::new(array.with_data_type(column.field.data_type().clone())))
+        Ok(Arc::new(
+            array.with_data_type(column.field.data_type().clone()),
+        ))
     }
 
     fn timestamps(&self, column: &Column, unit: TimeUnit) -> Result<ArrayRef, BadCell> {
@@ -169,7 +172,9 @@ impl<'a> Cells<'a> {
                 Some(format) => values::timestamp_like(text, format)?,
                 None => values::timestamp(text)?,
             };
-            seconds.checked_mul(per_second)?.checked_add(i64::from(nanos / divisor))
+            seconds
+                .checked_mul(per_second)?
+                .checked_add(i64::from(nanos / divisor))
         };
         match unit {
             TimeUnit::Second => self.primitive::<TimestampSecondType>(column, parse),
@@ -183,9 +188,9 @@ impl<'a> Cells<'a> {
         let mut values = Vec::with_capacity(self.len());
         for (row, field) in self.fields().enumerate() {
             values.push(match self.value(field, false) {
-                Some(text) => Some(
-                    values::boolean(&text).ok_or_else(|| self.bad(row, field, Misfit::Type))?,
-                ),
+                Some(text) => {
+                    Some(values::boolean(&text).ok_or_else(|| self.bad(row, field, Misfit::Type))?)
+                }
                 None if column.field.is_nullable() => None,
                 None => return Err(self.bad(row, field, Misfit::Null)),
             });

@@ -122,7 +122,9 @@ fn delimiter(dialect: &Dialect, bytes: &[u8], usual: u8, width: Option<usize>) -
         if tokenize(&dialect, &bytes[..end], None, &mut records).is_err() || records.len() == 0 {
             continue;
         }
-        let counts: Vec<usize> = (0..records.len()).map(|at| records.record(at).len()).collect();
+        let counts: Vec<usize> = (0..records.len())
+            .map(|at| records.record(at).len())
+            .collect();
         let usual_count = width.unwrap_or_else(|| most_frequent(&counts));
         let fits = |count: &&usize| {
             **count == usual_count || width.is_some_and(|width| **count == width + 1)
@@ -137,7 +139,9 @@ fn delimiter(dialect: &Dialect, bytes: &[u8], usual: u8, width: Option<usize>) -
 }
 
 fn nth_line_end(bytes: &[u8], n: usize) -> usize {
-    memchr::memchr_iter(b'\n', bytes).nth(n).map_or(bytes.len(), |end| end + 1)
+    memchr::memchr_iter(b'\n', bytes)
+        .nth(n)
+        .map_or(bytes.len(), |end| end + 1)
 }
 
 fn most_frequent(counts: &[usize]) -> usize {
@@ -160,7 +164,9 @@ impl<'a> Sample<'a> {
         let mut records = Records::default();
         // A fault is reported by whoever reads the file; what is in front of it tells enough.
         let _ = tokenize(dialect, text.as_bytes(), None, &mut records);
-        records.fields.truncate(records.ends.last().map_or(0, |end| *end as usize));
+        records
+            .fields
+            .truncate(records.ends.last().map_or(0, |end| *end as usize));
         Sample {
             dialect: dialect.clone(),
             text,
@@ -194,7 +200,10 @@ impl<'a> Sample<'a> {
         let first = self.records.record(0);
         let names = self.first_names(columns.len());
         let alike = names.len() == columns.len()
-            && columns.iter().zip(&names).all(|(column, name)| column.field.name().eq_ignore_ascii_case(name));
+            && columns
+                .iter()
+                .zip(&names)
+                .all(|(column, name)| column.field.name().eq_ignore_ascii_case(name));
         let fits = |place: usize| {
             let cells = Cells {
                 dialect,
@@ -209,9 +218,12 @@ impl<'a> Sample<'a> {
         let others = |place: &usize| *columns[*place].field.data_type() != DataType::Utf8View;
         let none_fits = || {
             let mut others = (0..columns.len()).filter(others).peekable();
-            others.peek().is_some() && others.all(|place| !fits(place)) && names.iter().all(|name| is_word(name))
+            others.peek().is_some()
+                && others.all(|place| !fits(place))
+                && names.iter().all(|name| is_word(name))
         };
-        let is_header = said.unwrap_or_else(|| alike || (first.len() >= columns.len() && none_fits()));
+        let is_header =
+            said.unwrap_or_else(|| alike || (first.len() >= columns.len() && none_fits()));
         is_header.then_some(names)
     }
 }
@@ -219,7 +231,9 @@ impl<'a> Sample<'a> {
 /// Whether a text could be a name.
 fn is_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ' ' | '-' | '.'))
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | ' ' | '-' | '.'))
 }
 
 /// The texts of a header.
@@ -236,7 +250,9 @@ pub(super) fn names(dialect: &Dialect, text: &str, fields: &[Field]) -> Vec<Stri
         width: fields.len().max(1),
         place: 0,
     };
-    let names = fields.iter().map(|field| cells.value(*field, true).unwrap_or_default());
+    let names = fields
+        .iter()
+        .map(|field| cells.value(*field, true).unwrap_or_default());
     names.map(|name| name.trim().to_owned()).collect()
 }
 
@@ -250,13 +266,23 @@ fn found(
 ) -> Result<Csv, SqlError> {
     let width = sample.records.record(0).len() - usize::from(dialect.trailing);
     let mut kinds = vec![Kind::Unknown; width];
-    let mut seen = note(&dialect, &options.reading, &sample, 1, options.sample, &mut kinds);
+    let mut seen = note(
+        &dialect,
+        &options.reading,
+        &sample,
+        1,
+        options.sample,
+        &mut kinds,
+    );
     let mut first = vec![Kind::Unknown; width];
     note(&dialect, &options.reading, &sample, 0, 1, &mut first);
     let text = |kind: &Kind| matches!(kind, Kind::Text | Kind::Unknown);
     let alone = sample.records.len() == 1;
     let is_header = header.unwrap_or_else(|| {
-        let consistent = kinds.iter().zip(&first).all(|(kind, first)| kind.join(*first) == *kind);
+        let consistent = kinds
+            .iter()
+            .zip(&first)
+            .all(|(kind, first)| kind.join(*first) == *kind);
         if alone {
             first.iter().all(text)
         } else {
@@ -265,7 +291,10 @@ fn found(
     });
     let header_names = is_header.then(|| sample.first_names(width));
     if !is_header {
-        kinds.iter_mut().zip(&first).for_each(|(kind, first)| *kind = kind.join(*first));
+        kinds
+            .iter_mut()
+            .zip(&first)
+            .for_each(|(kind, first)| *kind = kind.join(*first));
         seen += 1;
     }
     drop(sample);
@@ -274,7 +303,14 @@ fn found(
             break;
         };
         let more = Sample::new(&dialect, &block);
-        seen += note(&dialect, &options.reading, &more, 0, options.sample - seen, &mut kinds);
+        seen += note(
+            &dialect,
+            &options.reading,
+            &more,
+            0,
+            options.sample - seen,
+            &mut kinds,
+        );
     }
     let given = (!options.names.is_empty()).then(|| options.names.clone());
     let names = given.or_else(|| header_names.clone()).unwrap_or_default();
@@ -296,13 +332,20 @@ fn found(
     }
     for (column, _) in &options.types {
         let known = |column: &ColumnRef| match column {
-            ColumnRef::Name(wanted) => columns.iter().any(|column| column.field.name().eq_ignore_ascii_case(wanted)),
+            ColumnRef::Name(wanted) => columns
+                .iter()
+                .any(|column| column.field.name().eq_ignore_ascii_case(wanted)),
             ColumnRef::Number(number) => *number < width,
         };
         if !known(column) {
-            let names: Vec<_> = columns.iter().map(|column| column.field.name().as_str()).collect();
-            return Err(SqlError::invalid(format!("types: the file has no column {column}"))
-                .with_hint(Some(format!("its columns are {}", names.join(", ")))));
+            let names: Vec<_> = columns
+                .iter()
+                .map(|column| column.field.name().as_str())
+                .collect();
+            return Err(
+                SqlError::invalid(format!("types: the file has no column {column}"))
+                    .with_hint(Some(format!("its columns are {}", names.join(", ")))),
+            );
         }
     }
     Ok(Csv {

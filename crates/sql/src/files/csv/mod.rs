@@ -174,7 +174,9 @@ impl Csv {
                 for field in &mut records.fields[before.0..] {
                     *field = field.shifted(from);
                 }
-                records.starts[before.1..].iter_mut().for_each(|start| *start += from as u32);
+                records.starts[before.1..]
+                    .iter_mut()
+                    .for_each(|start| *start += from as u32);
             }
             let Some(mut malformed) = faulty else {
                 return Ok(records);
@@ -275,13 +277,13 @@ impl Csv {
             let at = error.valid_up_to();
             let holds = |field: &Field| field.range().contains(&at);
             let column = records.fields.iter().position(holds);
-            let place = column.map(|field| field % self.columns.len()).map_or(
-                String::new(),
-                |column| {
-                    let name = self.columns[column].field.name();
-                    format!("column {} \"{name}\": ", column + 1)
-                },
-            );
+            let place =
+                column
+                    .map(|field| field % self.columns.len())
+                    .map_or(String::new(), |column| {
+                        let name = self.columns[column].field.name();
+                        format!("column {} \"{name}\": ", column + 1)
+                    });
             let byte = block.bytes[at];
             let what = format!("{place}byte 0x{byte:02X} is no UTF-8");
             bad_line(&block.path, block.line_at(at), what).with_hint(Some(
@@ -309,7 +311,10 @@ impl Csv {
             column.map_err(|bad| (place, bad))
         });
         let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
-        let fields: Vec<Column> = projection.iter().map(|&at| self.columns[at].clone()).collect();
+        let fields: Vec<Column> = projection
+            .iter()
+            .map(|&at| self.columns[at].clone())
+            .collect();
         let options = RecordBatchOptions::new().with_row_count(Some(records.len()));
         let schema = super::column::schema(&fields);
         Ok(RecordBatch::try_new_with_options(schema, arrays, &options)

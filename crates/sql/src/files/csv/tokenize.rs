@@ -106,8 +106,10 @@ pub(in crate::files) fn tokenize(
         let first = records.fields.len();
         loop {
             let column = records.fields.len() - first;
-            let (field, end) = field(dialect, text, at)
-                .map_err(|fault| Malformed { start, fault: fault.in_column(column) })?;
+            let (field, end) = field(dialect, text, at).map_err(|fault| Malformed {
+                start,
+                fault: fault.in_column(column),
+            })?;
             records.fields.push(field);
             at = end + 1;
             if end >= text.len() || text[end] != dialect.delimiter {
@@ -177,7 +179,9 @@ fn plain_end(dialect: &Dialect, text: &[u8], mut at: usize) -> usize {
         at += 8;
     }
     let rest = &text[at.min(text.len())..];
-    let found = rest.iter().position(|&byte| byte == dialect.delimiter || byte == NEWLINE);
+    let found = rest
+        .iter()
+        .position(|&byte| byte == dialect.delimiter || byte == NEWLINE);
     found.map_or(text.len(), |found| at + found)
 }
 
@@ -196,7 +200,9 @@ fn before_line_end(text: &[u8], start: usize, end: usize) -> usize {
 }
 
 fn quoted(dialect: &Dialect, text: &[u8], at: usize) -> Result<(Field, usize), Fault> {
-    let closing = dialect.closing_quote(text, at + 1).ok_or(Fault::Unclosed(0))?;
+    let closing = dialect
+        .closing_quote(text, at + 1)
+        .ok_or(Fault::Unclosed(0))?;
     let behind = closing + 1;
     let end = plain_end(dialect, text, behind);
     if before_line_end(text, behind, end) != behind {

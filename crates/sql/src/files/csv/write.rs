@@ -68,12 +68,17 @@ impl CsvStyle {
 }
 
 /// The rows as lines.
-pub(in crate::files) fn format(style: &CsvStyle, batch: &RecordBatch) -> Result<String, ArrowError> {
+pub(in crate::files) fn format(
+    style: &CsvStyle,
+    batch: &RecordBatch,
+) -> Result<String, ArrowError> {
     let timestamps = style.timestamp_format.as_deref();
     let options = FormatOptions::default()
         .with_date_format(style.date_format.as_deref())
         .with_timestamp_format(Some(timestamps.unwrap_or(super::super::write::TIMESTAMP)))
-        .with_timestamp_tz_format(Some(timestamps.unwrap_or(super::super::write::TIMESTAMP_ZONED)));
+        .with_timestamp_tz_format(Some(
+            timestamps.unwrap_or(super::super::write::TIMESTAMP_ZONED),
+        ));
     let columns = batch.columns().iter();
     let columns = columns
         .map(|column| Ok((column, ArrayFormatter::try_new(column, &options)?)))
