@@ -172,6 +172,9 @@ impl ScanTask {
             report.chunks_skipped += work.chunks_skipped;
             report.chunks_helped += u64::from(helping);
             report.rows_scanned += work.rows_scanned;
+            if work.chunks_skipped > 0 {
+                report.rows_skipped += view.chunk.rows() as u64;
+            }
             report.rows_passed += work.rows_passed;
             report.bytes += work.bytes;
         });

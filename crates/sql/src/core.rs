@@ -57,6 +57,11 @@ impl Core {
         })
     }
 
+    /// The state without tables: settings and functions.
+    pub fn state(&self) -> &SessionState {
+        &self.state
+    }
+
     /// Begins a statement.
     pub async fn begin(&self, statement: &Statement) -> Result<Begun, SqlError> {
         if let Some(file_statement) = files::parse(statement)? {

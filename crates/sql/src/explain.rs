@@ -125,6 +125,7 @@ fn draw_workers(report: &FragmentReport, indent: &str, lines: &mut Vec<String>) 
             chunks_skipped,
             chunks_helped,
             rows_scanned,
+            rows_skipped: _,
             rows_passed,
             rows_sent,
             bytes,

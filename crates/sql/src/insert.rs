@@ -4,6 +4,7 @@ use crate::catalog::{Table, most_similar};
 use crate::coerce::{self, Target};
 use crate::core::{Begun, Core, normalize};
 use crate::error::SqlError;
+use crate::progress;
 use crate::statement::Statement;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::DataType;
@@ -76,12 +77,14 @@ pub(crate) async fn write(
     targets: Vec<Target>,
 ) -> Result<u64, SqlError> {
     let mut writer = core.engine.writer(table.object)?;
+    let progress = progress::current();
     let mut first_row = 1;
     while let Some(batch) = source.next().await {
         let batch = batch.map_err(SqlError::from_datafusion)?;
         let rows = coerce::rows(&batch, table, &targets, first_row)?;
         first_row += batch.num_rows() as u64;
         writer.append(rows).await?;
+        progress.wrote(batch.num_rows() as u64);
     }
     Ok(writer.commit().await?)
 }

@@ -3,6 +3,7 @@
 use crate::catalog::{CATALOG, Catalog, SCHEMA, Table};
 use crate::error::SqlError;
 use crate::files::{self, Files};
+use crate::progress::{self, Progress};
 use crate::scan::{Scan, ScannedTable};
 use crate::statistics::TableStatistics;
 use async_trait::async_trait;
@@ -25,6 +26,7 @@ struct Inner {
     catalog: Arc<Catalog>,
     engine: Engine,
     snapshot: Timestamp,
+    progress: Progress,
     /// For reading files; it knows no tables itself.
     state: Arc<SessionState>,
     /// The files that this statement has opened already, by the names it gave them.
@@ -43,6 +45,7 @@ impl Names {
             catalog: Arc::clone(catalog),
             engine: engine.clone(),
             snapshot: engine.snapshot(),
+            progress: progress::current(),
             state: Arc::clone(state),
             files,
         }))
@@ -55,7 +58,10 @@ impl Names {
 
     fn scan(&self, table: Arc<Table>) -> Result<Scan, SqlError> {
         let Inner {
-            engine, snapshot, ..
+            engine,
+            snapshot,
+            progress,
+            ..
         } = &*self.0;
         let statistics = TableStatistics::new(engine.statistics(table.object)?, *snapshot);
         let most = engine.topology().aeus().len().max(1);
@@ -70,6 +76,7 @@ impl Names {
             statistics,
             executor,
             lanes,
+            progress: progress.clone(),
         })
     }
 }

@@ -4,6 +4,7 @@ use crate::cancel::{CancelToken, STATEMENT};
 use crate::core::Begun;
 use crate::database::Database;
 use crate::error::{SqlError, SqlErrorKind};
+use crate::progress::{PROGRESS, Progress};
 use crate::query::{QueryStream, Task};
 use crate::statement::{self, Statement};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -11,6 +12,9 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use futures::StreamExt;
 use futures::future::BoxFuture;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
 
 /// Runs statements, one after the other or side by side: each sees the newest snapshot at its start. It may be used from
@@ -62,19 +66,20 @@ impl Session {
     ///
     /// # Errors
     /// Whatever is wrong with it. A failed statement has left no trace.
-    pub fn execute(
-        &self,
-        statement: impl Into<Statement>,
-    ) -> impl Future<Output = Result<Outcome, SqlError>> + Send + '_ {
+    pub fn execute(&self, statement: impl Into<Statement>) -> Running<'_> {
         self.run(statement.into())
     }
 
     /// Not generic, so that the code of all this is made once, in this crate.
-    fn run(&self, statement: Statement) -> BoxFuture<'_, Result<Outcome, SqlError>> {
-        Box::pin(self.serve(statement))
+    fn run(&self, statement: Statement) -> Running<'_> {
+        let progress = Progress::default();
+        Running {
+            progress: progress.clone(),
+            served: Box::pin(self.serve(statement, progress)),
+        }
     }
 
-    async fn serve(&self, statement: Statement) -> Result<Outcome, SqlError> {
+    async fn serve(&self, statement: Statement, progress: Progress) -> Result<Outcome, SqlError> {
         let core = self.database.core().clone();
         let (reply, begun) = oneshot::channel();
         let token = CancelToken::default();
@@ -99,11 +104,12 @@ impl Session {
                 }
             }
         });
+        let served = PROGRESS.scope(progress.clone(), served);
         let mut task = Task::new(self.database.runtime().spawn(served), token);
         match begun.await {
-            Ok(Ok(Started::Rows(schema, receiver))) => {
-                Ok(Outcome::Rows(QueryStream::new(schema, receiver, task)))
-            }
+            Ok(Ok(Started::Rows(schema, receiver))) => Ok(Outcome::Rows(QueryStream::new(
+                schema, receiver, task, progress,
+            ))),
             Ok(Ok(Started::Count(rows, tag))) => Ok(Outcome::Count { rows, tag }),
             Ok(Ok(Started::Done(tag))) => Ok(Outcome::Done { tag }),
             Ok(Err(error)) => Err(error),
@@ -118,6 +124,36 @@ impl Session {
     /// The database.
     pub fn database(&self) -> &Database {
         &self.database
+    }
+}
+
+/// A statement on its way to its outcome: a future, which can be asked how far it is. It does nothing before it is polled.
+#[must_use = "a statement does nothing unless it is awaited"]
+pub struct Running<'a> {
+    progress: Progress,
+    served: BoxFuture<'a, Result<Outcome, SqlError>>,
+}
+
+impl Running<'_> {
+    /// How far the statement is. A clone of it can be read while the future is awaited, and also by other threads.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+}
+
+impl Future for Running<'_> {
+    type Output = Result<Outcome, SqlError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.served.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for Running<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running")
+            .field("progress", &self.progress)
+            .finish_non_exhaustive()
     }
 }
 

@@ -13,6 +13,7 @@ use super::column::bad_line;
 use super::compression::Compression;
 use super::failed;
 use crate::error::SqlError;
+use crate::progress::Progress;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -79,12 +80,12 @@ pub(super) struct Cutter {
 
 impl Cutter {
     /// Opens a file and skips what is in front of its records.
-    pub fn open(path: &Path, cutting: Cutting) -> Result<Cutter, SqlError> {
+    pub fn open(path: &Path, cutting: Cutting, progress: Progress) -> Result<Cutter, SqlError> {
         let name = path.to_string_lossy();
         let compression = cutting.compression;
         let compression = compression.unwrap_or_else(|| Compression::of_name(&name));
         let reader = compression
-            .read(path)
+            .read(path, progress)
             .map_err(|error| failed(&name, error))?;
         let mut cutter = Cutter {
             path: path.into(),
@@ -179,24 +180,26 @@ impl Cutter {
 /// The blocks of several files, for several workers.
 pub(super) struct Blocks {
     cutting: Cutting,
-    files: Vec<(PathBuf, Mutex<Progress>)>,
+    progress: Progress,
+    files: Vec<(PathBuf, Mutex<State>)>,
     /// The first file that nobody has begun.
     unbegun: AtomicUsize,
 }
 
-enum Progress {
+enum State {
     Unbegun,
     Begun(Box<Cutter>),
     Done,
 }
 
 impl Blocks {
-    pub fn new(files: &[PathBuf], cutting: Cutting) -> Self {
+    pub fn new(files: &[PathBuf], cutting: Cutting, progress: Progress) -> Self {
         let files = files
             .iter()
-            .map(|file| (file.clone(), Mutex::new(Progress::Unbegun)));
+            .map(|file| (file.clone(), Mutex::new(State::Unbegun)));
         Blocks {
             cutting,
+            progress,
             files: files.collect(),
             unbegun: AtomicUsize::new(0),
         }
@@ -230,17 +233,21 @@ impl Blocks {
     }
 
     fn of_file(&self, file: usize) -> Result<Option<Block>, SqlError> {
-        let (path, progress) = &self.files[file];
+        let (path, state) = &self.files[file];
         // Behind a panic or an error, the file is done.
-        let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut cutter = match std::mem::replace(&mut *progress, Progress::Done) {
-            Progress::Unbegun => Box::new(Cutter::open(path, self.cutting.clone())?),
-            Progress::Begun(cutter) => cutter,
-            Progress::Done => return Ok(None),
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cutter = match std::mem::replace(&mut *state, State::Done) {
+            State::Unbegun => Box::new(Cutter::open(
+                path,
+                self.cutting.clone(),
+                self.progress.clone(),
+            )?),
+            State::Begun(cutter) => cutter,
+            State::Done => return Ok(None),
         };
         let block = cutter.next()?;
         if block.is_some() {
-            *progress = Progress::Begun(cutter);
+            *state = State::Begun(cutter);
         }
         Ok(block)
     }

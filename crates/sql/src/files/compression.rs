@@ -1,8 +1,9 @@
 //! Compressed text: gzip and zstd, by a name's ending or by an option. Several members or frames in a row are one text.
 
+use crate::progress::Progress;
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 /// How a text file is compressed.
@@ -12,6 +13,26 @@ pub(super) enum Compression {
     None,
     Gzip,
     Zstd,
+}
+
+/// A file whose bytes are counted while they are read.
+pub(super) struct Counted {
+    pub file: File,
+    pub progress: Progress,
+}
+
+impl Read for Counted {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(bytes)?;
+        self.progress.read_bytes(read as u64);
+        Ok(read)
+    }
+}
+
+impl Seek for Counted {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
 }
 
 /// Level of zstd where none is said: its own default.
@@ -41,9 +62,12 @@ impl Compression {
         }
     }
 
-    /// The file's text.
-    pub fn read(self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        let file = File::open(path)?;
+    /// The file's text; the progress counts the file's bytes.
+    pub fn read(self, path: &Path, progress: Progress) -> io::Result<Box<dyn Read + Send>> {
+        let file = Counted {
+            file: File::open(path)?,
+            progress,
+        };
         Ok(match self {
             Compression::None => Box::new(file),
             Compression::Gzip => Box::new(MultiGzDecoder::new(io::BufReader::new(file))),

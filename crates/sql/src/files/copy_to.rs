@@ -13,6 +13,7 @@ use super::{Files, blocking};
 use crate::core::{Begun, Core, Plan};
 use crate::error::SqlError;
 use crate::insert::columns;
+use crate::progress;
 use crate::statement::Statement;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::parquet::basic::{Compression as Codec, GzipLevel, ZstdLevel};
@@ -94,6 +95,7 @@ pub(super) async fn write(
         })
         .buffered(workers)
         .boxed();
+    let progress = progress::current();
     let mut written = 0;
     while let Some((rows, piece)) = encoded.try_next().await? {
         file = blocking(move || {
@@ -102,6 +104,7 @@ pub(super) async fn write(
         })
         .await?;
         written += rows as u64;
+        progress.wrote(rows as u64);
     }
     blocking(move || file.finish()).await?;
     Ok(written)

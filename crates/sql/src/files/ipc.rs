@@ -1,8 +1,10 @@
 //! Arrow's IPC files and streams: batches as they are, file by file.
 
+use super::compression::Counted;
 use super::failed;
-use super::scan::{Reading, Source};
+use super::scan::{Bytes, Reading, Source, length};
 use crate::error::SqlError;
+use crate::progress::Progress;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
@@ -30,7 +32,7 @@ impl IpcFiles {
     pub fn new(files: Vec<PathBuf>) -> Result<Self, SqlError> {
         let mut schema: Option<SchemaRef> = None;
         for file in &files {
-            let (found, _) = open(file, None)?;
+            let (found, _) = open(file, None, Progress::default())?;
             match &schema {
                 None => schema = Some(found),
                 Some(first) if *first.fields() == *found.fields() => {}
@@ -50,10 +52,17 @@ impl IpcFiles {
 }
 
 /// Opens a file or stream.
-fn open(path: &Path, columns: Option<Vec<usize>>) -> Result<(SchemaRef, Batches), SqlError> {
+fn open(
+    path: &Path,
+    columns: Option<Vec<usize>>,
+    progress: Progress,
+) -> Result<(SchemaRef, Batches), SqlError> {
     let name = path.to_string_lossy();
-    let opened = || -> Result<(SchemaRef, Batches), ArrowError> {
-        let mut file = BufReader::new(File::open(path)?);
+    let opened = move || -> Result<(SchemaRef, Batches), ArrowError> {
+        let mut file = BufReader::new(Counted {
+            file: File::open(path)?,
+            progress,
+        });
         let mut magic = [0; MAGIC.len()];
         let is_file = file.read_exact(&mut magic).is_ok() && magic == MAGIC;
         file.rewind()?;
@@ -76,12 +85,15 @@ impl Source for IpcFiles {
         Arc::new(Schema::new(self.schema.fields().clone()))
     }
 
-    fn bytes(&self) -> u64 {
-        let length = |file| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
-        self.files.iter().map(length).sum()
+    fn bytes(&self) -> Bytes {
+        let of_files = self.files.iter().map(|file| length(file)).sum();
+        Bytes {
+            of_files,
+            of_rows: of_files,
+        }
     }
 
-    fn begin(&self, projection: &[usize]) -> Arc<dyn Reading> {
+    fn begin(&self, projection: &[usize], progress: &Progress) -> Arc<dyn Reading> {
         let schema = self.schema().project(projection);
         let files = self
             .files
@@ -91,6 +103,7 @@ impl Source for IpcFiles {
             files: files.collect(),
             schema: Arc::new(schema.expect("the projection is one of this schema")),
             projection: projection.to_vec(),
+            progress: progress.clone(),
             unbegun: AtomicUsize::new(0),
         })
     }
@@ -101,6 +114,7 @@ struct IpcReading {
     files: Vec<(PathBuf, Mutex<Option<Batches>>)>,
     schema: SchemaRef,
     projection: Vec<usize>,
+    progress: Progress,
     unbegun: AtomicUsize,
 }
 
@@ -116,7 +130,7 @@ impl IpcReading {
             }
             columns.sort_unstable();
             columns.dedup();
-            *batches = Some(open(path, Some(columns))?.1);
+            *batches = Some(open(path, Some(columns), self.progress.clone())?.1);
         }
         let next = batches.as_mut().and_then(Iterator::next);
         drop(batches);

@@ -13,6 +13,7 @@ use super::failed;
 use super::kind::Kind;
 use super::scan::Parser;
 use crate::error::SqlError;
+use crate::progress::Progress;
 use datafusion::arrow::array::Array;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -117,7 +118,11 @@ pub(super) fn inspect(
 
 /// Lines, if the first line that is not blank is an object.
 fn layout(path: &Path, compression: Option<Compression>) -> Result<Layout, SqlError> {
-    let mut cutter = Cutter::open(path, cutting(Layout::Lines, compression))?;
+    let mut cutter = Cutter::open(
+        path,
+        cutting(Layout::Lines, compression),
+        Progress::default(),
+    )?;
     // Without a line end in so many bytes, it is one line or none.
     let Ok(Some(block)) = cutter.next() else {
         return Ok(Layout::Free);
@@ -136,7 +141,7 @@ fn layout(path: &Path, compression: Option<Compression>) -> Result<Layout, SqlEr
 }
 
 fn found(path: &Path, cutting: Cutting, layout: Layout) -> Result<Vec<Column>, SqlError> {
-    let mut cutter = Cutter::open(path, cutting)?;
+    let mut cutter = Cutter::open(path, cutting, Progress::default())?;
     let mut values = Vec::new();
     let mut members = Members::default();
     while values.len() < SAMPLE

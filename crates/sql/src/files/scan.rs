@@ -4,6 +4,7 @@ use super::blocks::{Block, Blocks, Cutting};
 use super::column::{Column, schema};
 use super::compression::Compression;
 use crate::error::SqlError;
+use crate::progress::{self, Progress};
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -23,7 +24,7 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -36,11 +37,24 @@ const WAITING: usize = 2;
 pub(super) trait Source: Send + Sync + fmt::Debug {
     fn schema(&self) -> SchemaRef;
 
-    /// Bytes to be read, as text.
-    fn bytes(&self) -> u64;
+    /// How much there is to be read.
+    fn bytes(&self) -> Bytes;
 
     /// Begins to read these columns.
-    fn begin(&self, projection: &[usize]) -> Arc<dyn Reading>;
+    fn begin(&self, projection: &[usize], progress: &Progress) -> Arc<dyn Reading>;
+}
+
+/// Sizes of files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bytes {
+    pub of_files: u64,
+    /// What is in them, roughly.
+    pub of_rows: u64,
+}
+
+/// A file's length; that of one that is gone is 0.
+pub(super) fn length(file: &Path) -> u64 {
+    std::fs::metadata(file).map_or(0, |metadata| metadata.len())
 }
 
 /// A reading that is under way.
@@ -70,19 +84,25 @@ impl<P: Parser + 'static> Source for TextFiles<P> {
         schema(self.parser.columns())
     }
 
-    fn bytes(&self) -> u64 {
-        let bytes = self.files.iter().map(|file| {
-            let length = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+    fn bytes(&self) -> Bytes {
+        let mut bytes = Bytes {
+            of_files: 0,
+            of_rows: 0,
+        };
+        for file in &self.files {
+            let length = length(file);
             let of_name = || Compression::of_name(&file.to_string_lossy());
-            length * self.cutting.compression.unwrap_or_else(of_name).factor()
-        });
-        bytes.sum()
+            let compression = self.cutting.compression.unwrap_or_else(of_name);
+            bytes.of_files += length;
+            bytes.of_rows += length * compression.factor();
+        }
+        bytes
     }
 
-    fn begin(&self, projection: &[usize]) -> Arc<dyn Reading> {
+    fn begin(&self, projection: &[usize], progress: &Progress) -> Arc<dyn Reading> {
         Arc::new(TextReading {
             parser: Arc::clone(&self.parser),
-            blocks: Blocks::new(&self.files, self.cutting.clone()),
+            blocks: Blocks::new(&self.files, self.cutting.clone(), progress.clone()),
             projection: projection.to_vec(),
         })
     }
@@ -142,7 +162,8 @@ pub(super) struct FileExec {
     source: Arc<dyn Source>,
     projection: Vec<usize>,
     limit: Option<usize>,
-    bytes: u64,
+    bytes: Bytes,
+    progress: Progress,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -178,7 +199,8 @@ impl FileExec {
     ) -> Result<Self> {
         let schema = Arc::new(source.schema().project(&projection)?);
         let bytes = source.bytes();
-        let workers = (bytes / BYTES_PER_WORKER).clamp(1, most_workers.max(1) as u64) as usize;
+        let workers =
+            (bytes.of_rows / BYTES_PER_WORKER).clamp(1, most_workers.max(1) as u64) as usize;
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
             Partitioning::UnknownPartitioning(workers),
@@ -190,6 +212,7 @@ impl FileExec {
             projection,
             limit,
             bytes,
+            progress: progress::current(),
             schema,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
@@ -205,8 +228,9 @@ impl FileExec {
         let number = runs.opened[partition];
         runs.opened[partition] += 1;
         if number == runs.runs.len() {
+            self.progress.expect_bytes(self.bytes.of_files);
             runs.runs.push(Run {
-                reading: self.source.begin(&self.projection),
+                reading: self.source.begin(&self.projection, &self.progress),
                 wanted: Arc::new(AtomicUsize::new(self.limit.unwrap_or(usize::MAX))),
             });
         }
@@ -320,10 +344,10 @@ impl ExecutionPlan for FileExec {
         _: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         let mut statistics = Statistics::new_unknown(&self.schema);
-        statistics.total_byte_size = Precision::Inexact(self.bytes as usize);
+        statistics.total_byte_size = Precision::Inexact(self.bytes.of_rows as usize);
         // Ten bytes of text a value is not far off, and tells large files from small ones.
         let columns = self.source.schema().fields().len().max(1);
-        statistics.num_rows = Precision::Inexact(self.bytes as usize / (10 * columns));
+        statistics.num_rows = Precision::Inexact(self.bytes.of_rows as usize / (10 * columns));
         Ok(Arc::new(statistics))
     }
 }

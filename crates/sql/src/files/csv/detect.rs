@@ -10,6 +10,7 @@ use crate::files::column::Column;
 use crate::files::compression::without_ending;
 use crate::files::kind::Kind;
 use crate::files::{failed, unique_names};
+use crate::progress::Progress;
 use datafusion::arrow::datatypes::{DataType, Field as ArrowField};
 use std::path::Path;
 use std::sync::Arc;
@@ -52,7 +53,7 @@ pub(in crate::files) fn inspect(
         Wanted::Found if options.names.is_empty() => None,
         Wanted::Found => Some(options.names.len()),
     };
-    let mut cutter = Cutter::open(path, options.cutting(&dialect))?;
+    let mut cutter = Cutter::open(path, options.cutting(&dialect), Progress::default())?;
     let Some(block) = cutter.next()? else {
         return empty(&name, dialect, options, wanted);
     };
