@@ -120,7 +120,8 @@ fn delimiter(dialect: &Dialect, bytes: &[u8], usual: u8, width: Option<usize>) -
         let mut records = Records::default();
         let end = nth_line_end(bytes, TELLING);
         let end = dialect.last_end(&bytes[..end]).unwrap_or(end);
-        if tokenize(&dialect, &bytes[..end], None, &mut records).is_err() || records.len() == 0 {
+        let faults = usize::from(tokenize(&dialect, &bytes[..end], None, &mut records).is_err());
+        if records.len() == 0 {
             continue;
         }
         let counts: Vec<usize> = (0..records.len())
@@ -130,7 +131,8 @@ fn delimiter(dialect: &Dialect, bytes: &[u8], usual: u8, width: Option<usize>) -
         let fits = |count: &&usize| {
             **count == usual_count || width.is_some_and(|width| **count == width + 1)
         };
-        let share = counts.iter().filter(fits).count() as f64 / counts.len() as f64;
+        let fitting = counts.iter().filter(fits).count();
+        let share = fitting as f64 / (counts.len() + faults) as f64;
         let better = share > best.1 || (share == best.1 && usual_count > best.2);
         if (usual_count > 1 || width.is_some()) && better {
             best = (delimiter, share, usual_count);
