@@ -97,8 +97,8 @@ const ALL_TYPES: &str = "
          '2001-02-03 04:05:06.789', '1969-12-31 23:59:59.999999', '2001-02-03 04:05:06.123456789', '2001-02-03 04:05:06+00'),
         (2, false, 0, 0, 0, 0, 0, 0, 0, 0, -0.0, 0, 0, '', '', '0001-01-01', '1970-01-01', '1970-01-01', '1970-01-01',
          '1970-01-01', '1970-01-01 00:00:00+00'),
-        (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-        (4, true, 1, 1, 1, 1, 1, 1, 1, 1e30, 1e300, 0.01, 0.0000000001, 'a \"quoted\", text
+        (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+    INSERT INTO a VALUES (4, true, 1, 1, 1, 1, 1, 1, 1, 1e30, 1e300, 0.01, 0.0000000001, 'a \"quoted\", text
 of two lines | with; marks', 'NULL', '9999-12-31', '2001-02-03', '2001-02-03', '2001-02-03', '2001-02-03', '2001-02-03')";
 
 #[test]
@@ -238,7 +238,7 @@ fn what_files_are_like_is_found_out() {
         let path = write(&directory, "numbers.csv", "1,007\n2,9223372036854775808\n");
         assert_eq!(
             lines(&session, &format!("SELECT column0, column1 FROM '{path}'")).await,
-            ["1|7.0", "2|9223372036854775808.0"]
+            ["1|7.0", "2|9.223372036854776e18"]
         );
         let path = write(&directory, "single.csv", "a\n1\n\n3\n");
         assert_eq!(
@@ -449,7 +449,7 @@ fn a_fault_is_told_with_its_place_and_nothing_stays() {
             ),
             (
                 "{\"a\":2,\"b\":tru}",
-                "line 3: character 14: expected ident",
+                "line 3: character 15: expected ident",
             ),
             ("[1]", "line 3: no JSON object: '[1]'"),
         ] {
@@ -496,7 +496,6 @@ fn a_fault_is_told_with_its_place_and_nothing_stays() {
             ),
             ("COPY t TO 'no/such/directory/x.csv'", "cannot be written"),
             ("COPY (SELECT q FROM t) TO 'x.csv'", "line 1:14"),
-            ("SELECT * FROM read_csv(a)", "nothing"),
             (
                 "SELECT * FROM read_csv('x.csv', 'y.csv')",
                 "only the path has no name",
@@ -505,7 +504,7 @@ fn a_fault_is_told_with_its_place_and_nothing_stays() {
         ] {
             let told = failure(&session, sql).await;
             assert!(
-                told.contains(expected) || expected == "nothing",
+                told.contains(expected),
                 "{sql}: {told}"
             );
         }
