@@ -503,10 +503,7 @@ fn a_fault_is_told_with_its_place_and_nothing_stays() {
             ("SELECT * FROM read_csv()", "a path is missing"),
         ] {
             let told = failure(&session, sql).await;
-            assert!(
-                told.contains(expected),
-                "{sql}: {told}"
-            );
+            assert!(told.contains(expected), "{sql}: {told}");
         }
         assert_eq!(lines(&session, "SELECT count(*) FROM t").await, ["0"]);
         // What fails while it writes leaves the file as it was.
