@@ -16,7 +16,7 @@ use crate::settings::Variables;
 use crate::spill::Spill;
 use crate::statement::Statement;
 use crate::system::described;
-use crate::{ddl, explain, functions, insert, planner, prepare, settings, show};
+use crate::{ddl, explain, files, functions, insert, planner, prepare, settings, show};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::execution::TaskContext;
@@ -148,6 +148,14 @@ impl Core {
         }
     }
 
+    /// With another schema for unqualified names.
+    pub fn in_schema(self, schema: &str) -> Core {
+        Core {
+            current_schema: schema.into(),
+            ..self
+        }
+    }
+
     /// For a query whose rows are to come in their own order.
     pub fn in_one_stream(&self) -> Core {
         let variables = Variables {
@@ -188,6 +196,9 @@ impl Core {
     pub async fn begin(&self, statement: &Statement) -> Result<Begun, SqlError> {
         if let Some(summary) = show::summarize(self, statement).await? {
             return Ok(summary);
+        }
+        if let Some(file_statement) = files::parse(statement)? {
+            return files::run(self, file_statement, statement).await;
         }
         let tree = parse(statement)?;
         self.begin_tree(tree, statement).await
@@ -267,15 +278,25 @@ impl Core {
         mut query: ast::Query,
         statement: &Statement,
     ) -> Result<(SessionState, LogicalPlan, Headers), SqlError> {
+        let files = files::open_functions(&mut query, &self.state, statement).await?;
+        let names = self.names().with_files(files);
+        self.logical_at(query, &names, statement).await
+    }
+
+    async fn logical_at(
+        &self,
+        mut query: ast::Query,
+        names: &Names,
+        statement: &Statement,
+    ) -> Result<(SessionState, LogicalPlan, Headers), SqlError> {
         if !query.locks.is_empty() {
             return Err(SqlError::not_supported("SELECT … FOR UPDATE or FOR SHARE"));
         }
         let headers = rewrite(&mut query)?;
         let tree = PlannedStatement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
-        let names = self.names();
         let mut state = names.state();
         state.mark_start_execution();
-        self.check_names(&tree, &state, &names, statement)?;
+        self.check_names(&tree, &state, names, statement)?;
         let logical = state.statement_to_plan(tree).await;
         let logical = logical.map_err(|error| planning_error(error, statement))?;
         Ok((state, logical, headers))
@@ -286,6 +307,28 @@ impl Core {
         let (state, logical, headers) = self.logical(query, statement).await?;
         let plan = self.plan_logical(logical, &state, statement).await?;
         Ok(Plan { headers, ..plan })
+    }
+
+    /// Plans a query with these names.
+    pub async fn plan_at(
+        &self,
+        query: ast::Query,
+        names: &Names,
+        statement: &Statement,
+    ) -> Result<Plan, SqlError> {
+        let (state, logical, headers) = self.logical_at(query, names, statement).await?;
+        let plan = self.plan_logical(logical, &state, statement).await?;
+        Ok(Plan { headers, ..plan })
+    }
+
+    /// Plans a query that the engine itself asks, with these files as tables.
+    pub async fn plan_text(&self, query: &str, files: files::Files) -> Result<Plan, SqlError> {
+        let statement = Statement::from(query);
+        let names = self.names().with_files(files);
+        match parse(&statement)? {
+            ast::Statement::Query(query) => self.plan_at(*query, &names, &statement).await,
+            _ => unreachable!("it is a query"),
+        }
     }
 
     /// Optimises and plans a query for execution.

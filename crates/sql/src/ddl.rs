@@ -65,7 +65,7 @@ fn check_schema(
 }
 
 /// The error of a name that is taken.
-fn exists(kind: &str, name: &RelationName, hint: Option<&str>) -> SqlError {
+pub(crate) fn exists(kind: &str, name: &RelationName, hint: Option<&str>) -> SqlError {
     SqlError::invalid(format!("{kind} \"{name}\" exists already")).with_hint(hint)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::depth;
 use crate::error::{SqlError, SqlErrorKind};
+use crate::files::STRUCT;
 use crate::position::Position;
 use crate::precedence::rebind;
 use crate::statement::Statement;
@@ -74,6 +75,17 @@ pub(crate) fn parse_summarized(statement: &Statement) -> Result<Option<ast::Quer
 
 const SUMMARIZE: &str = "SUMMARIZE";
 
+/// What `grammar` makes of the whole statement, with nothing behind it.
+///
+/// # Errors
+/// [`SqlErrorKind::Syntax`] with the place.
+pub(crate) fn parse_with<T>(
+    statement: &Statement,
+    grammar: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+) -> Result<T, SqlError> {
+    parse_whole(tokens(statement)?, statement, grammar)
+}
+
 /// The tokens of a statement. A question mark is a parameter: the first is `$1`.
 fn tokens(statement: &Statement) -> Result<Vec<TokenWithSpan>, SqlError> {
     let dialect = PostgreSqlDialect {};
@@ -96,11 +108,21 @@ fn parse_tokens(
     tokens: Vec<TokenWithSpan>,
     statement: &Statement,
 ) -> Result<ast::Statement, SqlError> {
+    repair_levels(parse_whole(tokens, statement, |parser| {
+        parser.parse_statement()
+    })?)
+}
+
+fn parse_whole<T>(
+    tokens: Vec<TokenWithSpan>,
+    statement: &Statement,
+    grammar: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+) -> Result<T, SqlError> {
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(DEPTH)
-        .with_tokens_with_locations(tokens);
-    let parsed = parser.parse_statement().map_err(|error| {
+        .with_tokens_with_locations(structs_as_calls(tokens));
+    let parsed = grammar(&mut parser).map_err(|error| {
         let (message, place) = match error {
             ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
                 located(&message)
@@ -121,14 +143,38 @@ fn parse_tokens(
         ));
         return Err(error.at(Some(statement.excerpt(position(next.span.start)))));
     }
-    let mut tree = repair(parsed);
-    match depth::level(&mut tree) {
-        true => Ok(tree),
-        false => Err(SqlError::invalid(format!(
-            "an expression of more than {} levels",
-            depth::LEVELS
-        ))
-        .with_hint(Some("compute a part of it in a subquery"))),
+    Ok(parsed)
+}
+
+/// Turns `{'a': 1}`, which this dialect does not have, into a call, for the options of files are written so.
+fn structs_as_calls(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut depth = 0;
+    let mut calls = Vec::with_capacity(tokens.len());
+    for TokenWithSpan { token, span } in tokens {
+        let token = match token {
+            Token::LBrace => {
+                depth += 1;
+                let name = Token::make_word(STRUCT, None);
+                calls.push(TokenWithSpan { token: name, span });
+                Token::LParen
+            }
+            Token::RBrace if depth > 0 => {
+                depth -= 1;
+                Token::RParen
+            }
+            Token::Colon if depth > 0 => Token::Comma,
+            other => other,
+        };
+        calls.push(TokenWithSpan { token, span });
+    }
+    calls
+}
+
+/// A query that is part of another statement, put right like a statement.
+pub(crate) fn repair_query(query: ast::Query) -> Result<ast::Query, SqlError> {
+    match repair_levels(ast::Statement::Query(Box::new(query)))? {
+        ast::Statement::Query(query) => Ok(*query),
+        _ => unreachable!("a query stays one"),
     }
 }
 
@@ -153,6 +199,19 @@ pub(crate) fn after_as(statement: &Statement) -> Option<String> {
     let rest = &text[before..];
     let column = rest.char_indices().nth(end.column as usize - 1);
     Some(rest[column?.0..].trim().to_owned())
+}
+
+/// Puts a tree right, and levels its long chains of operators.
+fn repair_levels(parsed: ast::Statement) -> Result<ast::Statement, SqlError> {
+    let mut tree = repair(parsed);
+    match depth::level(&mut tree) {
+        true => Ok(tree),
+        false => Err(SqlError::invalid(format!(
+            "an expression of more than {} levels",
+            depth::LEVELS
+        ))
+        .with_hint(Some("compute a part of it in a subquery"))),
+    }
 }
 
 /// Puts right where the parser deviates from SQL: a number with an exponent is a DOUBLE, and what follows
@@ -186,7 +245,7 @@ fn syntax(message: String) -> SqlError {
     SqlError::new(SqlErrorKind::Syntax(message))
 }
 
-fn position(location: Location) -> Position {
+pub(crate) fn position(location: Location) -> Position {
     Position {
         line: location.line,
         column: location.column,

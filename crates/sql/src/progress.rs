@@ -100,13 +100,11 @@ impl Progress {
     }
 
     /// So many more bytes of files will be read.
-    #[allow(dead_code)]
     pub(crate) fn expect_bytes(&self, bytes: u64) {
         self.0.bytes_expected.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// So many more bytes of files were read.
-    #[allow(dead_code)]
     pub(crate) fn read_bytes(&self, bytes: u64) {
         self.0.bytes_read.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -3,10 +3,11 @@
 use crate::catalog::{CATALOG, Contents, Relation, RelationName, Table, View};
 use crate::core::Core;
 use crate::error::SqlError;
-use crate::files;
+use crate::files::{self, Files};
 use crate::progress::{self, Progress};
 use crate::rewrite::rewrite;
 use crate::scan::{Scan, ScannedTable};
+use crate::statement::Statement;
 use crate::statistics::TableStatistics;
 use crate::system;
 use async_trait::async_trait;
@@ -41,6 +42,8 @@ struct Inner {
     current_schema: String,
     /// The views in which the names occur, the outermost first.
     within: Vec<Arc<View>>,
+    /// The files that this statement has opened already, by the names it gave them.
+    files: Files,
 }
 
 impl Names {
@@ -68,11 +71,29 @@ impl Names {
             progress: progress::current(),
             current_schema: core.current_schema.to_string(),
             within: Vec::new(),
+            files: Files::new(),
+        }))
+    }
+
+    /// These files, too.
+    pub fn with_files(self, files: Files) -> Self {
+        if files.is_empty() {
+            return self;
+        }
+        let inner = &*self.0;
+        Names(Arc::new(Inner {
+            contents: Arc::clone(&inner.contents),
+            core: inner.core.clone(),
+            snapshot: inner.snapshot,
+            progress: inner.progress.clone(),
+            current_schema: inner.current_schema.clone(),
+            within: inner.within.clone(),
+            files,
         }))
     }
 
     /// The names that a view's query can see.
-    fn within(&self, view: &Arc<View>) -> std::result::Result<Self, SqlError> {
+    fn within(&self, view: &Arc<View>, files: Files) -> std::result::Result<Self, SqlError> {
         let mut within = self.0.within.clone();
         within.push(Arc::clone(view));
         if within.len() > VIEWS_DEEP {
@@ -88,6 +109,7 @@ impl Names {
             progress: self.0.progress.clone(),
             current_schema: view.current_schema.clone(),
             within,
+            files,
         })))
     }
 
@@ -117,8 +139,11 @@ impl Names {
     /// # Errors
     /// They name the view.
     pub async fn plan_view(&self, view: &Arc<View>) -> std::result::Result<LogicalPlan, SqlError> {
-        let state = self.within(view)?.state();
         let mut query = view.query.clone();
+        let text = Statement::from(view.text.as_str());
+        let files = files::open_functions(&mut query, self.0.core.state(), &text).await;
+        let files = files.map_err(|error| error.within(&format!("view \"{}\"", view.name)))?;
+        let state = self.within(view, files)?.state();
         rewrite(&mut query)?;
         let query = ast::Statement::Query(Box::new(query));
         let tree = PlannedStatement::Statement(Box::new(query));
@@ -131,6 +156,7 @@ impl Names {
     /// Whether something has this name, or it is a file's.
     pub fn knows(&self, name: &RelationName) -> bool {
         self.0.contents.get(name).is_some()
+            || self.0.files.contains_key(&name.name)
             || files::is_file_name(&name.name)
             || system::has(&name.schema, &name.name)
     }
@@ -256,6 +282,9 @@ impl SchemaProvider for SchemaNames {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(files) = self.names.0.files.get(name) {
+            return Ok(Some(Arc::clone(files)));
+        }
         match self.names.contents().get(&self.name(name)) {
             Some(relation) => self.names.provider(relation).await.map(Some),
             None if files::is_file_name(name) => {

@@ -5,6 +5,7 @@ use crate::core::{Begun, Core, normalize};
 use crate::ddl::qualify::qualified;
 use crate::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
 use crate::error::SqlError;
+use crate::files;
 use crate::parse::{after_as, planning_error};
 use crate::rewrite::rewrite;
 use crate::statement::Statement;
@@ -40,9 +41,10 @@ pub(super) async fn create(
     if !create.query.locks.is_empty() {
         return Err(SqlError::not_supported("SELECT … FOR UPDATE or FOR SHARE"));
     }
-    let names = core.names_on(&change);
-    let state = names.state();
     let mut query = create.query.clone();
+    let files = files::open_functions(&mut query, core.state(), statement).await?;
+    let names = core.names_on(&change).with_files(files);
+    let state = names.state();
     let headers = rewrite(&mut query)?;
     let query = ast::Statement::Query(query);
     let tree = PlannedStatement::Statement(Box::new(query));
