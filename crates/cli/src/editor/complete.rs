@@ -47,10 +47,12 @@ impl SqlCompleter {
                     let from = open.span.start;
                     let relations = self.database.relations();
                     let names = relations.iter().flat_map(names);
-                    (
-                        from,
-                        matching(&before[from + 1..], names.map(quoted_always)),
-                    )
+                    {
+                        // Between quotes the size of letters counts.
+                        let begun = &before[from + 1..];
+                        let names = names.filter(|name| name.starts_with(begun));
+                        (from, matching("", names.map(quoted_always)))
+                    }
                 }
                 _ => (position, Vec::new()),
             };
