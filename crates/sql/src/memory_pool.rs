@@ -101,6 +101,8 @@ impl BudgetPool {
             Some(consumer) if consumer.is_guaranteed() && consumer.bytes + asked <= guaranteed => 0,
             // It has put its groups on the disk or handed them on, and asks for what its empty tables take.
             Some(consumer) if consumer.refused && consumer.is_aggregate() => 0,
+            // Nor can it spill any more while it merges what it has put there.
+            Some(consumer) if consumer.name.starts_with("OrderedFinal") => owed,
             Some(consumer) if consumer.can_spill => {
                 let least = RESERVE_LEAST.min(for_spillers / 4);
                 owed + least.max(for_spillers / RESERVE_PART)
