@@ -10,7 +10,7 @@
 //!
 //! A code means the same wherever it stands, so that the compressed bytes of any rows, put together, decompress to their
 //! strings put together: rows are picked compressed and decompressed in one go. A filter does so per vector, which stays in
-//! the caches.
+//! the caches. Equal strings have equal codes, so that equality compresses its constants and compares codes.
 
 use crate::chunk::Home;
 use crate::packed::Packed;
@@ -20,6 +20,7 @@ use arrow_buffer::{BooleanBuffer, Buffer as ArrowBuffer, NullBuffer, OffsetBuffe
 use eris_kernels::{Isa, MASK_WORDS, VECTOR};
 use eris_numa::{Buffer, OutOfMemory};
 use fsst::{Compressor, Decompressor, Symbol};
+use hashbrown::HashSet;
 use std::ops::Range;
 
 #[derive(Debug)]
@@ -46,6 +47,9 @@ impl Compressed {
         most: usize,
         home: Home<'_>,
     ) -> Result<Option<Self>, OutOfMemory> {
+        // Exactly the one that filters build again: equal strings have to get equal codes.
+        let compressor =
+            Compressor::rebuild_from(compressor.symbol_table(), compressor.symbol_lengths());
         let mut bytes = Vec::with_capacity(most);
         let mut sizes = Vec::with_capacity(strings.len());
         let mut starts = Vec::with_capacity(strings.len().div_ceil(VECTOR));
@@ -171,6 +175,45 @@ impl Compressed {
                 while rest != 0 {
                     let failed = answers.next() == Some(false);
                     *word ^= (failed as u64) << rest.trailing_zeros();
+                    rest &= rest - 1;
+                }
+            }
+        }
+    }
+
+    /// Keeps the selected rows whose string is one of these.
+    pub(crate) fn filter_set(&self, isa: Isa, texts: &[Box<str>], selection: &mut Selection) {
+        let (pairs, _) = self.symbols.as_slice::<u64>().as_chunks::<2>();
+        let symbols: Vec<Symbol> = pairs
+            .iter()
+            .map(|pair| Symbol::from_slice(&pair[0].to_le_bytes()))
+            .collect();
+        let lengths: Vec<u8> = pairs.iter().map(|pair| pair[1] as u8).collect();
+        let compressor = Compressor::rebuild_from(symbols, lengths);
+        let codes = texts
+            .iter()
+            .map(|text| compressor.compress(text.as_bytes()));
+        let codes: HashSet<Vec<u8>> = codes.collect();
+        // Most rows are told apart by their size.
+        let mut sizes = [false; 256];
+        for code in &codes {
+            sizes[code.len().min(255)] = true;
+        }
+        let bytes: &[u8] = self.bytes.as_slice();
+        let mut starts = [0; VECTOR + 1];
+        let (masks, _) = selection.words_mut().as_chunks_mut::<MASK_WORDS>();
+        for (vector, mask) in masks.iter_mut().enumerate() {
+            if mask.iter().all(|&word| word == 0) {
+                continue;
+            }
+            self.starts(isa, vector, &mut starts);
+            for (word, starts) in mask.iter_mut().zip(starts.windows(65).step_by(64)) {
+                let mut rest = *word;
+                while rest != 0 {
+                    let bit = rest.trailing_zeros() as usize;
+                    let (start, end) = (starts[bit] as usize, starts[bit + 1] as usize);
+                    let found = sizes[(end - start).min(255)] && codes.contains(&bytes[start..end]);
+                    *word ^= (!found as u64) << bit;
                     rest &= rest - 1;
                 }
             }

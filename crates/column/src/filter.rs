@@ -49,6 +49,7 @@ impl ColumnChunk {
             }
             (Data::Text(text), ZoneRange::Text(..)) => match predicate {
                 ColumnPredicate::Text(test) => text.filter(isa, test, selection),
+                ColumnPredicate::TextSet(texts) => text.filter_set(isa, texts, selection),
                 other => panic!("{other:?} asked of plain text"),
             },
             (_, range) => panic!("{predicate:?} asked of values in {range:?}"),

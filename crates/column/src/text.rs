@@ -100,6 +100,19 @@ impl Text {
         }
     }
 
+    /// Keeps the selected rows whose text is one of these, which ascend.
+    pub(crate) fn filter_set(&self, isa: Isa, texts: &Arc<[Box<str>]>, selection: &mut Selection) {
+        if let Text::Compressed(compressed) = self {
+            return compressed.filter_set(isa, texts, selection);
+        }
+        let texts = texts.clone();
+        let test: TextTest = Arc::new(move |strings| {
+            let known = |string: &str| texts.binary_search_by(|text| (**text).cmp(string)).is_ok();
+            BooleanArray::from_unary(strings, known)
+        });
+        self.filter(isa, &test, selection);
+    }
+
     /// The selected strings, of which there are `count`, with their validity.
     pub(crate) fn gather(
         &self,

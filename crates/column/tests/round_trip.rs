@@ -317,12 +317,24 @@ fn text_is_stored_in_the_smallest_form() {
 fn text_is_tested_in_every_form() {
     for (encoding, array) in texts() {
         let chunk = encode(&array, None);
+        let beyond = |text: &str| ColumnPredicate::TextSet([text.into()].into());
+        assert!(beyond("\u{10ffff}").excludes(chunk.zone()));
+        assert!(!beyond(array.value(1)).excludes(chunk.zone()));
         let test = |strings: &StringViewArray| {
             let digit = |text: &str| text.contains('7') || text.is_empty();
             strings.iter().map(|text| text.map(digit)).collect()
         };
         let predicate = ColumnPredicate::Text(Arc::new(test));
         let passes = test(&array);
+        // Some that occur, one that does not, and the empty string.
+        let mut wanted: Vec<Box<str>> = [1, 77, 300, 19_998]
+            .map(|row| array.value(row).into())
+            .into_iter()
+            .chain(["".into(), "no such text".into()])
+            .collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let equal = ColumnPredicate::TextSet(wanted.clone().into());
         for share in [1000, 300, 20, 1] {
             let before = match share {
                 1000 => Selection::all(array.len()),
@@ -333,6 +345,13 @@ fn text_is_tested_in_every_form() {
             let passed = |row: usize| passes.is_valid(row) && passes.value(row);
             for row in 0..array.len() {
                 let expected = before.contains(row) && passed(row);
+                assert_eq!(after.contains(row), expected, "row {row} of {encoding}");
+            }
+            let mut after = before.clone();
+            chunk.filter(Isa::best(), &equal, &mut after);
+            for row in 0..array.len() {
+                let passed = array.is_valid(row) && wanted.contains(&array.value(row).into());
+                let expected = before.contains(row) && passed;
                 assert_eq!(after.contains(row), expected, "row {row} of {encoding}");
             }
         }
