@@ -18,7 +18,7 @@
 //! scalar subquery: `(SELECT count(*) FROM …) > 0`.
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
@@ -79,17 +79,17 @@ fn in_list(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             Expr::InSubquery(membership) => {
                 let whole = three_valued(membership, &schema)?;
                 whole
-                    .transform_up(counted)
+                    .transform_up(|expr| counted(expr, &schema))
                     .map(|counted| Transformed::yes(counted.data))
             }
-            other => counted(other),
+            other => counted(other, &schema),
         })?;
         Ok(rewritten.update_data(|expr| name.restore(expr)))
     })
 }
 
 /// IN and EXISTS as comparisons of counts.
-fn counted(expr: Expr) -> Result<Transformed<Expr>> {
+fn counted(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (mut subquery, condition, negated) = match expr {
         Expr::Exists(Exists { subquery, negated }) => (subquery, None, negated),
         Expr::InSubquery(InSubquery {
@@ -105,9 +105,8 @@ fn counted(expr: Expr) -> Result<Transformed<Expr>> {
         let outside = outside
             .transform_up(|expr| match expr {
                 Expr::Column(column) => {
-                    // The type is told by the column's own schema when the subquery is joined.
-                    let field = subquery.subquery.schema().field(0).clone();
-                    let reference = Expr::OuterReferenceColumn(field.into(), column);
+                    let field = Arc::clone(schema.field_from_column(&column)?);
+                    let reference = Expr::OuterReferenceColumn(field, column);
                     references.push(reference.clone());
                     Ok(Transformed::yes(reference))
                 }

@@ -66,9 +66,9 @@ const EXPRESSIONS: [(&str, &str); 37] = [
     ("minute", "date_part('minute', $1)"),
     ("second", "CAST(floor(date_part('second', $1)) AS BIGINT)"),
     ("epoch", "date_part('epoch', $1)"),
-    ("decade", "floor(date_part('year', $1) / 10)"),
-    ("century", "floor((date_part('year', $1) + 99) / 100)"),
-    ("millennium", "floor((date_part('year', $1) + 999) / 1000)"),
+    ("decade", "(date_part('year', $1) / 10)"),
+    ("century", "((date_part('year', $1) + 99) / 100)"),
+    ("millennium", "((date_part('year', $1) + 999) / 1000)"),
     ("dayname", "to_char($1, '%A')"),
     ("monthname", "to_char($1, '%B')"),
     (

@@ -4,7 +4,7 @@
 //!
 //! - Numbers are exact. Integers never pass through a float, decimals keep every digit of their scale, floats are the
 //!   shortest text that reads back as the same float. `NaN`, `Infinity` and `-Infinity` are written with these words.
-//! - Dates and timestamps are ISO 8601: `1994-01-01`, `1994-01-01T08:30:00`, `1994-01-01T08:30:00Z`.
+//! - Dates and timestamps are ISO 8601: `1994-01-01`, `1994-01-01 08:30:00`, `1994-01-01 08:30:00+00:00`.
 //! - Rows are written as they arrive. No writer holds more than the few rows it needs to choose column widths.
 //!
 //! The writers know no database, which is why their tests need none.

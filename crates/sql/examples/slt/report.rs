@@ -155,9 +155,8 @@ fn indented(text: &str) -> String {
         .take(SHOWN)
         .map(|line| format!("    {line}"))
         .collect();
-    match text.lines().count().checked_sub(SHOWN) {
-        Some(more @ 1..) => lines.push(format!("    … {more} more lines")),
-        _ => {}
+    if let Some(more @ 1..) = text.lines().count().checked_sub(SHOWN) {
+        lines.push(format!("    … {more} more lines"));
     }
     lines.join("\n")
 }

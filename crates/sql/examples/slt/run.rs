@@ -102,10 +102,8 @@ impl Run<'_> {
                 sql,
                 expected,
                 ..
-            } => {
-                if self.applies(conditions) {
-                    return self.statement(line, connection, sql, expected);
-                }
+            } if self.applies(conditions) => {
+                return self.statement(line, connection, sql, expected);
             }
             Record::Query {
                 conditions,
@@ -113,11 +111,7 @@ impl Run<'_> {
                 sql,
                 expected,
                 ..
-            } => {
-                if self.applies(conditions) {
-                    return self.query(line, connection, sql, expected);
-                }
-            }
+            } if self.applies(conditions) => return self.query(line, connection, sql, expected),
             _ => {}
         }
         true
