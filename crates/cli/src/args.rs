@@ -11,6 +11,7 @@ Examples:
   eris -c 'SELECT 1 + 1'                        run a statement and exit
   eris -f schema.sql -c 'SELECT count(*) FROM t' --format json
   eris --format csv < report.sql > report.csv   run a script from standard input
+  eris -c '\\d t' -c '.schema t'                 commands of the prompt work in scripts, too; \\? lists them
   eris ssb run --scale 1                        generate, load and run the Star Schema Benchmark
   ERIS_TOPOLOGY=4x2 eris                        pretend to have 4 NUMA nodes with 2 cores each
 
@@ -23,7 +24,7 @@ Exit status:
 /// In-memory analytical SQL database that knows where its memory lies.
 ///
 /// Without a command, runs the statements given by -c and -f in their order; without these, reads standard input, or
-/// opens a prompt when that is a terminal. Data lives as long as the process.
+/// opens a prompt when that is a terminal. Besides statements, the commands of the prompt are understood. Data lives as long as the process.
 #[derive(Debug, Parser)]
 #[command(name = "eris", version, after_help = EXAMPLES)]
 pub struct Cli {

@@ -8,6 +8,8 @@ use crate::format::FormatError;
 use crate::runner::{Flow, Runner};
 use eris_sql::Database;
 use rustyline::error::ReadlineError;
+use std::io::IsTerminal;
+use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// Why the shell ended other than by the user's wish.
@@ -24,10 +26,7 @@ pub enum ShellError {
 /// Reads and runs input until the user leaves.
 pub fn run(runner: &mut Runner, database: &Database, runtime: &Runtime) -> Result<(), ShellError> {
     let mut editor = Editor::new(database)?;
-    // From here on Ctrl-C ends the process no more, whatever it is doing.
-    runtime.block_on(async {
-        let _ = tokio::time::timeout(std::time::Duration::ZERO, tokio::signal::ctrl_c()).await;
-    });
+    forget_interrupts(runtime);
     println!(
         "Eris {} – \\? for help, \\q to leave. Data lives as long as this shell.",
         env!("CARGO_PKG_VERSION")
@@ -40,8 +39,19 @@ pub fn run(runner: &mut Runner, database: &Database, runtime: &Runtime) -> Resul
     Ok(())
 }
 
+/// Takes note of every Ctrl-C up to now, such as one that was meant for a pager; the next statement must not end by it. Once
+/// this has run, Ctrl-C ends the process no more, whatever it is doing.
+fn forget_interrupts(runtime: &Runtime) {
+    // The runtime hears of signals when it waits.
+    const MOMENT: Duration = Duration::from_millis(1);
+    runtime.block_on(async {
+        let _ = tokio::time::timeout(MOMENT, tokio::signal::ctrl_c()).await;
+    });
+}
+
 /// Runs the input; Ctrl-C cancels it. Only a broken output ends the shell.
 fn units_of(runner: &mut Runner, runtime: &Runtime, input: &str) -> Result<Flow, ShellError> {
+    forget_interrupts(runtime);
     let outcome = runtime.block_on(async {
         tokio::select! {
             biased;
@@ -53,7 +63,7 @@ fn units_of(runner: &mut Runner, runtime: &Runtime, input: &str) -> Result<Flow,
         Some(Ok(flow)) => return Ok(flow),
         Some(Err(error)) => match error.into_output() {
             Ok(error) => return Err(error.into()),
-            Err(error) => eprintln!("error: {error}"),
+            Err(error) => tell(&error),
         },
         None => {
             runner.cancelled();
@@ -61,4 +71,14 @@ fn units_of(runner: &mut Runner, runtime: &Runtime, input: &str) -> Result<Flow,
         }
     }
     Ok(Flow::Continue)
+}
+
+/// Tells what went wrong.
+fn tell(error: &dyn std::fmt::Display) {
+    let coloured = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    if coloured && std::io::stderr().is_terminal() {
+        eprintln!("\x1b[1;31merror:\x1b[0m {error}");
+    } else {
+        eprintln!("error: {error}");
+    }
 }

@@ -74,8 +74,8 @@ impl Meter {
             ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr())
         });
         let template = match fraction {
-            Some(_) => "{bar:30} {percent}% · {msg}",
-            None => "{spinner} {msg}",
+            Some(_) => "{bar:30} {percent}% · {wide_msg}",
+            None => "{spinner} {wide_msg}",
         };
         let style = ProgressStyle::with_template(template).expect("a valid template");
         bar.set_style(style.progress_chars("━╸─"));
@@ -126,6 +126,7 @@ fn describe(progress: &Progress, elapsed: Duration, budget: &Budget) -> (Option<
     if written > 0 {
         parts.push(format!("{} rows written", short(written)));
     }
+    // What comes behind reading is not measured.
     let fraction = slowest.and_then(Amount::fraction);
     match fraction {
         Some(1.0) => parts.push(format!("all read, {}", duration(elapsed))),
@@ -140,7 +141,8 @@ fn describe(progress: &Progress, elapsed: Duration, budget: &Budget) -> (Option<
         bytes(budget.used()),
         bytes(budget.limit())
     ));
-    (fraction, parts.join(" · "))
+    let measured = fraction.filter(|done| *done < 1.0);
+    (measured, parts.join(" · "))
 }
 
 #[cfg(test)]

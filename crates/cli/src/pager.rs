@@ -90,11 +90,12 @@ impl<'a> Screen<'a> {
         self.out.flush()
     }
 
-    fn to_pager(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn feed(&mut self, bytes: &[u8]) -> io::Result<()> {
         let child = self.child.as_mut().expect("called while there is one");
         let input = child.stdin.as_mut().expect("taken only by drop");
-        let written = input.write(bytes);
-        self.quit = written.is_err();
+        let written = input.write_all(bytes);
+        let gone = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        self.quit = written.as_ref().is_err_and(gone);
         written
     }
 }
@@ -105,7 +106,8 @@ impl Write for Screen<'_> {
             return self.out.write(bytes);
         };
         if self.child.is_some() {
-            return self.to_pager(bytes);
+            self.feed(bytes)?;
+            return Ok(bytes.len());
         }
         self.lines += bytes.iter().filter(|byte| **byte == b'\n').count();
         self.held.extend_from_slice(bytes);
@@ -113,11 +115,7 @@ impl Write for Screen<'_> {
             self.out.flush()?;
             self.child = Some(pager.start()?);
             let held = std::mem::take(&mut self.held);
-            let mut rest = &held[..];
-            while !rest.is_empty() {
-                let written = self.to_pager(rest)?;
-                rest = &rest[written..];
-            }
+            self.feed(&held)?;
         }
         Ok(bytes.len())
     }

@@ -2,7 +2,7 @@
 
 use crate::arriving::{Arriving, ArrivingError};
 use crate::commands::CommandError;
-use crate::format::{FormatError, ResultWriter, Shown};
+use crate::format::{FormatError, Layout, ResultWriter, Shown};
 use crate::meter::Meter;
 use crate::numbers::{counted, duration};
 use crate::output::Output;
@@ -157,8 +157,13 @@ impl Runner {
     }
 
     async fn units(&mut self, units: Vec<Unit>) -> Result<Flow, ScriptError> {
-        for unit in units {
+        let mut units = units.into_iter().peekable();
+        while let Some(unit) = units.next() {
             let flow = match unit {
+                Unit::Statement(statement) if units.peek().is_some_and(watches) => {
+                    self.last = Some(statement);
+                    Flow::Continue
+                }
                 Unit::Statement(statement) => {
                     if self.settings.echo {
                         writeln!(self.output, "{};", statement.text())?;
@@ -190,13 +195,20 @@ impl Runner {
         let mut meter = Meter::new(running.progress().clone(), budget);
         let outcome = meter.watch(running).await?;
         let done = match outcome {
-            Outcome::Rows(stream) => return self.rows(stream, meter, began, paged).await,
+            Outcome::Rows(stream) => {
+                return self.rows(stream, meter, began.elapsed(), paged).await;
+            }
             Outcome::Count { rows, tag } => format!("{tag}: {}", counted(rows, "row")),
             Outcome::Done { tag } => tag.to_owned(),
         };
         meter.end();
-        let footer = footer(done, began.elapsed(), self.footer, self.settings.timer);
-        Ok(self.output.write_all(footer.as_bytes())?)
+        let time = self.settings.timer.then_some(began.elapsed());
+        if self.footer {
+            self.output.write_all(footer(done, time).as_bytes())?;
+        } else if time.is_some() {
+            eprint!("{}", footer(done, time));
+        }
+        Ok(())
     }
 
     /// Prints the rows of a statement.
@@ -204,16 +216,10 @@ impl Runner {
         &mut self,
         mut stream: QueryStream,
         mut meter: Meter,
-        began: Instant,
+        mut time: Duration,
         paged: bool,
     ) -> Result<(), ScriptError> {
-        let size = self.output.screen().filter(|_| self.footer);
-        let pager = size
-            .filter(|_| paged && self.settings.format.is_for_people())
-            .and_then(Pager::find);
-        let layout = self
-            .settings
-            .layout(size.map(|size| size.columns), pager.is_some());
+        let (pager, layout) = self.page(paged);
         // What is printed as it comes must not meet the bar.
         let bar_ends = self.output.is_terminal() && layout.rows.is_none();
         let mut screen = Screen::new(&mut self.output, pager);
@@ -221,7 +227,12 @@ impl Runner {
         let printed = async {
             writer.begin(stream.schema())?;
             let mut rows = 0;
-            while let Some(batch) = meter.watch(stream.next()).await {
+            loop {
+                // What the reader of a pager takes is not the statement's time.
+                let began = Instant::now();
+                let batch = meter.watch(stream.next()).await;
+                time += began.elapsed();
+                let Some(batch) = batch else { break };
                 let batch = batch?;
                 if bar_ends {
                     meter.end();
@@ -240,25 +251,22 @@ impl Runner {
             return Ok(());
         }
         let (rows, shown) = printed?;
-        let footer = footer(
-            described(rows, shown),
-            began.elapsed(),
-            self.footer && self.settings.format.is_for_people(),
-            self.settings.timer,
-        );
-        screen.write_all(footer.as_bytes())?;
-        Ok(screen.finish()?)
+        let (done, timer) = (described(rows, shown), self.settings.timer);
+        if self.footer && self.settings.format.is_for_people() {
+            screen.write_all(footer(done, timer.then_some(time)).as_bytes())?;
+            return Ok(screen.finish()?);
+        }
+        screen.finish()?;
+        if timer {
+            // Not among what may be data for a program.
+            eprint!("{}", footer(done, Some(time)));
+        }
+        Ok(())
     }
 
-    /// Prints rows that are there already.
+    /// Prints rows that are there already, all of them.
     pub(crate) fn print_batch(&mut self, batch: &RecordBatch) -> Result<(), ScriptError> {
-        let size = self.output.screen().filter(|_| self.footer);
-        let pager = size
-            .filter(|_| self.settings.pager && self.settings.format.is_for_people())
-            .and_then(Pager::find);
-        let mut layout = self
-            .settings
-            .layout(size.map(|size| size.columns), pager.is_some());
+        let (pager, mut layout) = self.page(self.settings.pager);
         layout.rows = None;
         let mut screen = Screen::new(&mut self.output, pager);
         let mut writer = self.settings.format.laid_out(&mut screen, &layout);
@@ -272,6 +280,28 @@ impl Runner {
         printed?;
         Ok(screen.finish()?)
     }
+
+    /// Prints text, which may be long.
+    pub(crate) fn print_text(&mut self, text: &str) -> Result<(), ScriptError> {
+        let size = self.output.screen().filter(|_| self.settings.pager);
+        let mut screen = Screen::new(&mut self.output, size.and_then(Pager::find));
+        let printed = screen.write_all(text.as_bytes());
+        if screen.has_quit() {
+            return Ok(());
+        }
+        printed?;
+        Ok(screen.finish()?)
+    }
+
+    /// How a result is laid out, and its pager if it has one.
+    fn page(&self, paged: bool) -> (Option<Pager>, Layout) {
+        let people = self.footer && self.settings.format.is_for_people();
+        let size = self.output.screen().filter(|_| people);
+        let pager = size.filter(|_| paged).and_then(Pager::find);
+        let columns = size.map(|size| size.columns);
+        let layout = self.settings.layout(columns, pager.is_some());
+        (pager, layout)
+    }
 }
 
 /// Prints a batch; Ctrl-C is seen in between, also if batches are always ready.
@@ -282,6 +312,11 @@ async fn print(writer: &mut dyn ResultWriter, batch: &RecordBatch) -> Result<(),
         tokio::task::yield_now().await;
     }
     Ok(())
+}
+
+/// Whether it runs the statement that it ends.
+fn watches(unit: &Unit) -> bool {
+    matches!(unit, Unit::Command(command) if command.ends_statement && command.text.starts_with("\\watch"))
 }
 
 /// How many rows there were, and which of them can be seen.
@@ -302,16 +337,10 @@ fn described(rows: u64, shown: Shown) -> String {
     }
 }
 
-/// What follows the result of a statement: what was done for people, its time for who wants it. Where people do not read
-/// along, times go to standard error, for results may be data for a program.
-fn footer(done: String, time: Duration, people: bool, timer: bool) -> String {
-    match (people, timer) {
-        (true, true) => format!("{done} in {}\n", duration(time)),
-        (true, false) => format!("{done}\n"),
-        (false, true) => {
-            eprintln!("{done} in {}", duration(time));
-            String::new()
-        }
-        (false, false) => String::new(),
+/// What follows the result of a statement: what was done, and how long it took for who wants to know.
+fn footer(done: String, time: Option<Duration>) -> String {
+    match time {
+        Some(time) => format!("{done} in {}\n", duration(time)),
+        None => format!("{done}\n"),
     }
 }

@@ -28,6 +28,8 @@ pub struct CommandLine {
     pub offset: usize,
     /// Where it begins in the script.
     pub start: Position,
+    /// Whether it stands in place of the semicolon of the statement before it.
+    pub ends_statement: bool,
 }
 
 impl Unit {
@@ -77,6 +79,7 @@ pub fn cut(script: &str) -> Result<Vec<Unit>, SqlError> {
             text: script[from..to].trim_end().to_owned(),
             offset: from,
             start: lines.1,
+            ends_statement,
         }));
     }
     let masked = String::from_utf8(masked).expect("whole characters were replaced by ASCII");

@@ -500,7 +500,7 @@ fn what_there_is_can_be_asked_without_a_statement() {
     block_on(async {
         let database = database();
         let session = database.session();
-        let create = "CREATE TABLE \"Odd name\" (k INTEGER NOT NULL, p DECIMAL(8,2) DEFAULT 9.50, t VARCHAR(3) DEFAULT 'it''s', d DATE DEFAULT '2024-02-29', b BOOLEAN DEFAULT true) WITH (partition_by = 'k')";
+        let create = "CREATE TABLE \"Odd name\" (k INTEGER NOT NULL, p DECIMAL(8,2) DEFAULT 9.50, t VARCHAR(4) DEFAULT 'it''s', d DATE DEFAULT '2024-02-29', b BOOLEAN DEFAULT true) WITH (partition_by = 'k')";
         run(&session, create).await.unwrap();
         let relations = database.relations();
         assert_eq!(relations.len(), 1);
@@ -509,7 +509,7 @@ fn what_there_is_can_be_asked_without_a_statement() {
         let types: Vec<_> = table.columns.iter().map(|c| &*c.data_type).collect();
         assert_eq!(
             types,
-            ["INTEGER", "DECIMAL(8,2)", "VARCHAR(3)", "DATE", "BOOLEAN"]
+            ["INTEGER", "DECIMAL(8,2)", "VARCHAR(4)", "DATE", "BOOLEAN"]
         );
         // The definition makes the same table, of which the same is told.
         run(&session, "DROP TABLE \"Odd name\"").await.unwrap();

@@ -80,16 +80,16 @@ impl Runner {
             Command::Functions(part) => self.print_batch(&describe::functions(&database, &part)),
             Command::Schema(part) => {
                 let text = describe::definitions(&database, &part);
-                Ok(self.output.write_all(text.as_bytes())?)
+                self.print_text(&text)
             }
-            Command::Help => Ok(self.output.write_all(help().as_bytes())?),
+            Command::Help => self.print_text(&help()),
             Command::Settings => {
                 let text = self.told();
-                Ok(self.output.write_all(text.as_bytes())?)
+                self.print_text(&text)
             }
             Command::Mode(None) => {
                 let text = format!("mode: {}\n", name(self.settings.format));
-                Ok(self.output.write_all(text.as_bytes())?)
+                self.print_text(&text)
             }
             setting => {
                 if let Some(told) = self.set(setting) {

@@ -71,7 +71,12 @@ impl SqlCompleter {
         let statement = statement_around(text, start);
         if let Some(owner) = before[..start].strip_suffix('.') {
             let owner = last_word(owner);
-            let candidates = members(&relations, statement, owner);
+            let mut candidates = members(&relations, statement, owner);
+            if candidates.is_empty() {
+                // FROM may still have to be written.
+                let columns = relations.iter().flat_map(|relation| &relation.columns);
+                candidates.extend(columns.map(|column| quoted(&column.name)));
+            }
             return (start, matching(word, candidates.into_iter()));
         }
         if word.is_empty() {

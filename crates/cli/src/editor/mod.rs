@@ -24,7 +24,7 @@ use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
-use rustyline::validate::Validator;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Config, Context, Helper};
 use std::borrow::Cow;
 use std::io::IsTerminal;
@@ -139,8 +139,16 @@ impl Hinter for SqlHelper {
     type Hint = String;
 }
 
-/// [`keys`] decides what Enter does.
-impl Validator for SqlHelper {}
+/// Asked where [`keys`] are not heard, on a terminal without cursor keys.
+impl Validator for SqlHelper {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(if is_whole(context.input()) {
+            ValidationResult::Valid(None)
+        } else {
+            ValidationResult::Incomplete
+        })
+    }
+}
 
 impl Completer for SqlHelper {
     type Candidate = String;

@@ -252,7 +252,7 @@ impl<W: Write> ResultWriter for TableWriter<W> {
     }
 
     fn shown(&self) -> Shown {
-        let rows = (self.missing > 0).then(|| self.layout.rows).flatten();
+        let rows = self.layout.rows.filter(|_| self.missing > 0);
         let columns = match &self.state {
             State::Columns(slots) if slots.contains(&Slot::Gap) => {
                 Some((slots.len() - 1, self.numbers.len()))
