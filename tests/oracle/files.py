@@ -51,7 +51,7 @@ class Files(unittest.TestCase):
         return str(self.directory / name)
 
     def check(self, source):
-        row = self.duckdb.execute(CHECK.format(source)).fetchone()
+        (row,) = self.duckdb.execute(CHECK.format(source)).fetchall()
         return [str(value) for value in row]
 
     def eris_check(self, statements):

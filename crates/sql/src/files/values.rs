@@ -105,11 +105,11 @@ pub(super) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
 pub(super) fn date(text: &str) -> Option<i32> {
     let text = text.trim_ascii();
     match date_prefix(text.as_bytes()) {
-        Some((days, rest)) if rest.is_empty() => Some(days),
+        Some((days, [])) => Some(days),
         // With a time, which has to be midnight.
         Some(_) => {
             let (seconds, nanos, _) = timestamp(text)?;
-            (nanos == 0 && seconds % 86_400 == 0).then(|| (seconds / 86_400) as i32)
+            (nanos == 0 && seconds % 86_400 == 0).then_some((seconds / 86_400) as i32)
         }
         None => None,
     }

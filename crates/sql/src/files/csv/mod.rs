@@ -166,10 +166,7 @@ impl Csv {
         loop {
             let before = (records.fields.len(), records.starts.len());
             let text = &block.bytes[from..];
-            let faulty = match tokenize(&self.dialect, text, Some(width), &mut records) {
-                Ok(()) => None,
-                Err(malformed) => Some(malformed),
-            };
+            let faulty = tokenize(&self.dialect, text, Some(width), &mut records).err();
             if from > 0 {
                 for field in &mut records.fields[before.0..] {
                     *field = field.shifted(from);
