@@ -15,6 +15,8 @@ export CARGO_TARGET_DIR
 # `CI=true`: nothing may be skipped.
 CI ?= false
 SCALE ?= 1
+FILES ?= crates/sql/tests/slt
+SLT ?=
 DEMO ?= --breakdown
 ERIS := $(CARGO_TARGET_DIR)/release/eris
 VENV := $(ERIS_CACHE)/venv
@@ -87,6 +89,11 @@ test-oracle: build ## the same data and queries in DuckDB, results compared
 	else \
 	  echo "SKIPPED: comparison with DuckDB, because its Python package could not be installed (see above)"; \
 	fi
+
+.PHONY: slt
+slt: cargo ## run sqllogictest files of other databases: make slt FILES="select1.test dir" [SLT=--verbose]
+	cargo build --release --workspace --example slt
+	$(CARGO_TARGET_DIR)/release/examples/slt $(SLT) $(FILES)
 
 .PHONY: nightly
 nightly: cargo ## the long version: 10,000 seeds, Miri, scale 3 against the oracle

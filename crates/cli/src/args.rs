@@ -2,6 +2,7 @@
 
 use crate::format::Format;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use eris_numa::{Bytes, ParseBytesError};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ Examples:
   eris -c 'SELECT 1 + 1'                        run a statement and exit
   eris -f schema.sql -c 'SELECT count(*) FROM t' --format json
   eris --format csv < report.sql > report.csv   run a script from standard input
+  eris -c '\\d t' -c '.schema t'                 commands of the prompt work in scripts, too; \\? lists them
   eris ssb run --scale 1                        generate, load and run the Star Schema Benchmark
   ERIS_TOPOLOGY=4x2 eris                        pretend to have 4 NUMA nodes with 2 cores each
 
@@ -23,7 +25,7 @@ Exit status:
 /// In-memory analytical SQL database that knows where its memory lies.
 ///
 /// Without a command, runs the statements given by -c and -f in their order; without these, reads standard input, or
-/// opens a prompt when that is a terminal. Data lives as long as the process.
+/// opens a prompt when that is a terminal. Besides statements, the commands of the prompt are understood. Data lives as long as the process.
 #[derive(Debug, Parser)]
 #[command(name = "eris", version, after_help = EXAMPLES)]
 pub struct Cli {
@@ -36,6 +38,11 @@ pub struct Cli {
     /// Number of AEUs (workers), dealt over the NUMA nodes [default: one per core]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub aeus: Option<u16>,
+
+    /// Memory that tables and queries may use together, such as 2GB or 512MiB [default: 80 % of the machine's, or of the
+    /// control group's]
+    #[arg(long, global = true, value_name = "SIZE", env = "ERIS_MEMORY", value_parser = memory)]
+    pub memory: Option<Bytes>,
 }
 
 /// What to run without a command.
@@ -187,6 +194,19 @@ fn scale(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Below this the engine's own structures would not fit.
+const LEAST_MEMORY: Bytes = Bytes(16_000_000);
+
+fn memory(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text
+        .parse()
+        .map_err(|error: ParseBytesError| error.to_string())?;
+    if bytes < LEAST_MEMORY {
+        return Err(format!("must be {LEAST_MEMORY} at least"));
+    }
+    Ok(bytes)
+}
+
 /// Where statements come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -262,6 +282,12 @@ mod tests {
     }
 
     #[test]
+    fn memory_has_a_unit_and_may_follow_a_command() {
+        let (cli, _) = parsed("eris ssb run --memory 1.5GiB").expect("valid");
+        assert_eq!(cli.memory, Some(Bytes(3 << 29)));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_a_usage_error() {
         for line in [
             "eris --aeus 0",
@@ -272,6 +298,8 @@ mod tests {
             "eris ssb run --scale nan",
             "eris ssb run --runs 0",
             "eris ssb generate",
+            "eris --memory 2XB",
+            "eris --memory 1MB",
             "eris bench",
             "eris bench scan --chunk --rows 5",
         ] {

@@ -1,17 +1,18 @@
-//! Statements of a script that is still being written by another process.
+//! Units of a script that is still being written by another process.
 //!
 //! ```text
 //! pieces     SELECT 1; SEL        ECT 2;⏎SELECT          3;⏎ <end>
 //! runs                            SELECT 1, SELECT 2     SELECT 3
 //! ```
 //!
-//! A statement runs as soon as the line with its semicolon is there: whoever writes to our standard input may wait for its
+//! A statement runs as soon as the line with its semicolon is there, a command with its line: whoever writes to our standard input may wait for its
 //! result before writing the next one.
 
-use eris_sql::{Session, SqlError, Statement};
+use crate::units::{self, Unit};
+use eris_sql::SqlError;
 use std::str::Utf8Error;
 
-/// Cuts statements off a text that arrives in pieces.
+/// Cuts units off a text that arrives in pieces.
 #[derive(Default)]
 pub struct Arriving {
     /// What has not been cut off. Blank lines and columns stand for what has, so that places in errors keep counting.
@@ -37,8 +38,8 @@ pub enum ArrivingError {
 }
 
 impl Arriving {
-    /// Takes a piece; gives the statements that it has completed.
-    pub fn push(&mut self, piece: &[u8]) -> Result<Vec<Statement>, ArrivingError> {
+    /// Takes a piece; gives the units that it has completed.
+    pub fn push(&mut self, piece: &[u8]) -> Result<Vec<Unit>, ArrivingError> {
         let Some(line_end) = piece.iter().rposition(|byte| *byte == b'\n') else {
             self.rest.extend_from_slice(piece);
             return Ok(Vec::new());
@@ -49,19 +50,20 @@ impl Arriving {
         let before = self.text.len();
         self.take_rest()?;
         self.rest.extend_from_slice(rest);
-        if !self.text[before..].contains(';') {
+        let ends_a_unit = |line: &str| line.contains([';', '\\']) || units::is_command(line);
+        if !self.text[before..].lines().any(ends_a_unit) {
             return Ok(Vec::new());
         }
-        let mut statements = Session::split(&self.text)?;
-        let open = statements.pop_if(|last| !last.is_complete());
+        let mut units = units::cut(&self.text)?;
+        let open = units.pop_if(|last| !last.is_complete());
         self.blank_to(open.map_or(self.text.len(), |open| open.offset()));
-        Ok(statements)
+        Ok(units)
     }
 
     /// What is left at the end, where the last semicolon may be missing.
-    pub fn finish(mut self) -> Result<Vec<Statement>, ArrivingError> {
+    pub fn finish(mut self) -> Result<Vec<Unit>, ArrivingError> {
         self.take_rest()?;
-        Ok(Session::split(&self.text)?)
+        Ok(units::cut(&self.text)?)
     }
 
     fn take_rest(&mut self) -> Result<(), ArrivingError> {
@@ -92,11 +94,12 @@ mod tests {
     /// Each statement as `line:column text`.
     fn cut(pieces: &[&str]) -> Vec<Vec<String>> {
         let mut arriving = Arriving::default();
-        let show = |statements: Vec<Statement>| -> Vec<String> {
-            statements
-                .iter()
-                .map(|s| format!("{} {}", s.start(), s.text()))
-                .collect()
+        let show = |units: Vec<Unit>| -> Vec<String> {
+            let show = |unit: &Unit| match unit {
+                Unit::Statement(s) => format!("{} {}", s.start(), s.text()),
+                Unit::Command(c) => format!("{} {}", c.start, c.text),
+            };
+            units.iter().map(show).collect()
         };
         let mut all: Vec<Vec<String>> = pieces
             .iter()
@@ -129,6 +132,13 @@ mod tests {
             &[],
         ];
         // The second line has `'; ` before the second statement.
+        assert_eq!(cut(&pieces), expected);
+    }
+
+    #[test]
+    fn commands_come_with_their_line() {
+        let pieces = [".mode", " csv\nSELECT a", "\n.b;\n\\d"];
+        let expected: [&[&str]; 4] = [&[], &["1:1 .mode csv"], &["2:1 SELECT a\n.b"], &["4:1 \\d"]];
         assert_eq!(cut(&pieces), expected);
     }
 

@@ -15,18 +15,26 @@ mod allocator;
 mod args;
 mod arriving;
 mod benches;
+mod commands;
+mod editor;
 mod format;
+mod interactive;
+mod meter;
+mod numbers;
+mod output;
+mod pager;
 mod places;
-mod script;
-mod shell;
+mod runner;
+mod settings;
 mod ssb;
+mod units;
 
 use args::{Cli, Command, Source};
 use eris_engine::Settings;
 use eris_numa::{HugePages, Topology, TopologyError};
 use eris_sql::{Database, SqlError};
-use script::{Runner, ScriptError};
-use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use runner::{Flow, Runner, ScriptError};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::sync::mpsc;
@@ -41,7 +49,7 @@ enum CliError {
     #[error("{script}: {source}")]
     Script { script: String, source: ScriptError },
     #[error(transparent)]
-    Shell(#[from] shell::ShellError),
+    Shell(#[from] interactive::ShellError),
     #[error(transparent)]
     Ssb(#[from] ssb::SsbError),
     #[error(transparent)]
@@ -56,11 +64,8 @@ impl CliError {
     /// Whether all that happened is that the reader of our output has gone, as in `eris … | head`.
     fn is_closed_pipe(&self) -> bool {
         match self {
-            CliError::Script {
-                source: ScriptError::Format(error),
-                ..
-            } => error.is_closed_pipe(),
-            CliError::Shell(shell::ShellError::Format(error)) => error.is_closed_pipe(),
+            CliError::Script { source, .. } => source.is_closed_pipe(),
+            CliError::Shell(interactive::ShellError::Format(error)) => error.is_closed_pipe(),
             CliError::Ssb(error) => error.is_closed_pipe(),
             CliError::Bench(error) => error.is_closed_pipe(),
             _ => false,
@@ -99,6 +104,11 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
     let topology = topology(cli.aeus)?;
+    let settings = |topology| Settings {
+        topology,
+        huge_pages: HugePages::Auto,
+        memory_limit: cli.memory.map(|memory| memory.0),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -110,7 +120,7 @@ fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
         Some(Command::Ssb(args::SsbCommand::Run(run))) => {
             Ok(ssb::run(settings(topology), &run, &runtime)?)
         }
-        None => statements(topology, sources, cli.statements.format, &runtime),
+        None => statements(settings(topology), sources, cli.statements.format, &runtime),
     }
 }
 
@@ -123,17 +133,9 @@ fn topology(aeus: Option<u16>) -> Result<Topology, TopologyError> {
     }
 }
 
-fn settings(topology: Topology) -> Settings {
-    Settings {
-        topology,
-        huge_pages: HugePages::Auto,
-        memory_limit: None,
-    }
-}
-
 /// Runs what -c and -f give, else standard input, else the prompt.
 fn statements(
-    topology: Topology,
+    settings: Settings,
     sources: Vec<Source>,
     format: format::Format,
     runtime: &tokio::runtime::Runtime,
@@ -144,12 +146,12 @@ fn statements(
     } else {
         sources
     };
-    let database = Database::open(settings(topology)).map_err(CliError::Open)?;
-    let stdout = io::stdout();
-    let footer = format == format::Format::Table && stdout.is_terminal();
-    let mut runner = Runner::new(database.session(), format, footer, BufWriter::new(stdout));
+    let database = Database::open(settings).map_err(CliError::Open)?;
+    let footer = interactive || format.is_for_people() && io::stdout().is_terminal();
+    let shown = settings::Settings::new(format, interactive);
+    let mut runner = Runner::new(database.session(), shown, footer);
     if interactive {
-        return Ok(shell::run(&mut runner, runtime)?);
+        return Ok(interactive::run(&mut runner, &database, runtime)?);
     }
     runtime.block_on(async {
         tokio::select! {
@@ -160,10 +162,7 @@ fn statements(
     })
 }
 
-async fn run_sources<W: Write>(
-    runner: &mut Runner<W>,
-    sources: Vec<Source>,
-) -> Result<(), CliError> {
+async fn run_sources(runner: &mut Runner, sources: Vec<Source>) -> Result<(), CliError> {
     for source in sources {
         let (script, outcome) = match source {
             Source::Command(text) => ("-c".into(), runner.run(&text).await),
@@ -180,7 +179,10 @@ async fn run_sources<W: Write>(
                 (path.display().to_string(), outcome)
             }
         };
-        outcome.map_err(|source| CliError::Script { script, source })?;
+        let flow = outcome.map_err(|source| CliError::Script { script, source })?;
+        if flow == Flow::Quit {
+            break;
+        }
     }
     Ok(())
 }

@@ -313,3 +313,63 @@ fn the_benchmark_s_summary_shows_result_times_and_places() {
         assert!(text.contains(part), "{part} is missing: {text}");
     }
 }
+
+#[test]
+fn scripts_may_contain_commands() {
+    let directory = tempfile::tempdir().expect("a place for files");
+    let path = |name: &str| {
+        directory
+            .path()
+            .join(name)
+            .to_str()
+            .expect("UTF-8")
+            .to_owned()
+    };
+    std::fs::write(
+        path("fill.sql"),
+        "INSERT INTO t VALUES (1, NULL);\n.nullvalue none\n",
+    )
+    .expect("written");
+    let script = format!(
+        "CREATE TABLE t (n INTEGER NOT NULL, x VARCHAR);\n\\i {}\n.mode csv\nSELECT * FROM t;\n.headers off\n\
+         \\o {}\nSELECT n + 1 FROM t;\n\\o\n\\d t\n\\watch 0 c=2\n\\q\nSELECT 'never';\n",
+        path("fill.sql"),
+        path("out.csv")
+    );
+    let output = run_with_input(&[], &script);
+    assert_eq!(
+        stdout(&output),
+        "n,x\n1,none\nn,INTEGER,not null,\"\"\nx,VARCHAR,\"\",\"\"\n2\n2\n"
+    );
+    let out = std::fs::read_to_string(path("out.csv")).expect("written");
+    assert_eq!(out, "2\n");
+    let output = run(&["-c", "\\x on", "-c", "SELECT 1 AS one, NULL AS nothing"]);
+    assert!(
+        stdout(&output).contains("one     │ 1\nnothing │ NULL\n"),
+        "{output:?}"
+    );
+    let output = run(&["-c", "CREATE TABLE \"T\" (n INTEGER)", "-c", ".schema"]);
+    assert_eq!(stdout(&output), "CREATE TABLE \"T\" (\n    n INTEGER\n);\n");
+}
+
+#[test]
+fn a_command_that_fails_ends_the_script() {
+    let directory = tempfile::tempdir().expect("a place for files");
+    let file = directory.path().join("inner.sql");
+    std::fs::write(&file, "SELECT 1 AS n;\n.tabels\n").expect("written");
+    let script = format!("\\i '{}'\nSELECT 2;\n", file.display());
+    let output = run_with_input(&["--format", "csv"], &script);
+    let errors = failure(&output, 1);
+    assert!(
+        errors.contains("inner.sql: line 2:1: unknown command .tabels")
+            && errors.contains("did you mean .tables?"),
+        "{errors}"
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "n\n1\n");
+    // A file that includes itself ends, too.
+    std::fs::write(&file, format!("\\i {}\n", file.display())).expect("written");
+    let errors = failure(&run(&["-f", file.to_str().expect("UTF-8")]), 1);
+    assert!(errors.contains("too deep"), "{errors}");
+    let errors = failure(&run(&["-c", "\\copy t from stdin"]), 1);
+    assert!(errors.contains("stdin is not supported"), "{errors}");
+}

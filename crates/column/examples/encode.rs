@@ -81,6 +81,13 @@ fn main() {
     let names: Vec<String> = (0..300_000)
         .map(|code| format!("Customer#{code:09}"))
         .collect();
+    let noise: Vec<String> = (0..300_000)
+        .map(|at| {
+            (0..20)
+                .map(|byte| char::from(b'!' + (number(at * 32 + byte) % 90) as u8))
+                .collect()
+        })
+        .collect();
     let small = Dictionary::new().extend(words.iter().map(String::as_str));
     let large = Dictionary::new().extend(names.iter().map(String::as_str));
     let text = |strings: &[String]| -> StringViewArray {
@@ -123,8 +130,38 @@ fn main() {
             None,
         ),
         (
-            "i64, ascending",
+            "i64, ascending, repeated",
             Arc::new(Int64Array::from_iter_values(rows().map(|r| r as i64 / 4))),
+            None,
+        ),
+        (
+            "i32, 16 bits, 4 rows each",
+            Arc::new(Int32Array::from_iter_values(
+                rows().map(|r| (number(r / 4) % 60_000) as i32),
+            )),
+            None,
+        ),
+        (
+            "i64, ascending by 0 to 15",
+            Arc::new(Int64Array::from_iter_values(rows().scan(0, |sum, r| {
+                *sum += number(r) as i64 & 15;
+                Some(*sum)
+            }))),
+            None,
+        ),
+        (
+            "i64, jumping by -7 to 8",
+            Arc::new(Int64Array::from_iter_values(rows().scan(0, |sum, r| {
+                *sum += (number(r) as i64 & 15) - 7;
+                Some(*sum)
+            }))),
+            None,
+        ),
+        (
+            "i64, close by",
+            Arc::new(Int64Array::from_iter_values(rows().map(|r| {
+                (r / 1024) as i64 * 100_000 + (number(r) as i64 & 4095)
+            }))),
             None,
         ),
         (
@@ -157,7 +194,9 @@ fn main() {
         ),
         ("text, 250 values, coded", Arc::new(coded), Some(&small)),
         ("text, 300,000 values", Arc::new(text(&names)), Some(&large)),
-        ("text, plain", Arc::new(text(&names)), None),
+        ("text, names, no codes", Arc::new(text(&names)), None),
+        ("text, 250 values, no codes", Arc::new(text(&words)), None),
+        ("text, random", Arc::new(text(&noise)), None),
     ];
     for (name, array, dictionary) in cases {
         let bytes = array.to_data().get_slice_memory_size().expect("a size");

@@ -3,12 +3,14 @@
 use crate::dictionary::Dictionary;
 use crate::domain::Domain;
 use crate::floats::TotalOrder;
+use crate::framed::Framed;
 use crate::packed::Packed;
 use crate::runs::Runs;
+use crate::short_runs::ShortRuns;
+use crate::text::Text;
 use crate::validity::Validity;
 use crate::value::ColumnValue;
 use crate::zone::Zone;
-use arrow_array::StringViewArray;
 use arrow_buffer::{ArrowNativeType, ScalarBuffer};
 use eris_numa::{Buffer, NodeMemory, OutOfMemory};
 use eris_types::{Code, ObjectId};
@@ -58,6 +60,8 @@ pub(crate) enum Integers {
     Constant(i64),
     Packed(Packed),
     Runs(Runs),
+    ShortRuns(ShortRuns),
+    Framed(Framed),
 }
 
 /// Numbers as they are; the slot of a NULL holds anything.
@@ -67,16 +71,8 @@ pub(crate) enum Plain<T: ArrowNativeType> {
     Values(ScalarBuffer<T>),
 }
 
-/// Text too varied for a dictionary.
-#[derive(Debug)]
-pub(crate) enum Text {
-    /// The same string (empty if there are only NULLs) in all rows: one row, not NULL.
-    Constant(StringViewArray),
-    /// All rows with their NULLs; views and strings lie in node-local memory.
-    Values(StringViewArray),
-}
-
-/// How a column chunk is encoded. Displayed as in views: `constant`, `packed(12)`, `run-length(3)`, `plain`.
+/// How a column chunk is encoded. Displayed as in views, with the bits of a value: `constant`, `packed(12)`,
+/// `run-length(3)`, `short-runs(16)`, `delta(4)`, `framed(9)`, `dictionary(7)`, `fsst`, `plain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// One value for all rows, or only NULLs.
@@ -93,6 +89,30 @@ pub enum Encoding {
         /// Number of runs.
         runs: usize,
     },
+    /// Runs of a few equal values.
+    ShortRuns {
+        /// Bits of a run's value.
+        width: u8,
+        /// Number of runs.
+        runs: usize,
+    },
+    /// Mostly differences from the value before, in a frame for each vector.
+    Delta {
+        /// Bits of a value on average, rounded.
+        width: u8,
+    },
+    /// Mostly distances from the least value of each vector.
+    Framed {
+        /// Bits of a value on average, rounded.
+        width: u8,
+    },
+    /// Text as numbers of strings that the chunk has itself.
+    Dictionary {
+        /// Bits of a number.
+        width: u8,
+    },
+    /// Text in symbols of up to eight bytes.
+    Fsst,
     /// As in Arrow.
     Plain,
 }
@@ -103,6 +123,11 @@ impl fmt::Display for Encoding {
             Encoding::Constant => write!(f, "constant"),
             Encoding::Packed { width } => write!(f, "packed({width})"),
             Encoding::RunLength { width, .. } => write!(f, "run-length({width})"),
+            Encoding::ShortRuns { width, .. } => write!(f, "short-runs({width})"),
+            Encoding::Delta { width } => write!(f, "delta({width})"),
+            Encoding::Framed { width } => write!(f, "framed({width})"),
+            Encoding::Dictionary { width } => write!(f, "dictionary({width})"),
+            Encoding::Fsst => write!(f, "fsst"),
             Encoding::Plain => write!(f, "plain"),
         }
     }
@@ -117,19 +142,11 @@ impl ColumnChunk {
     /// Bytes of node-local memory that values and validity take.
     pub fn bytes(&self) -> usize {
         let values = match &self.data {
-            Data::Integers(integers) | Data::Codes(integers) => match integers {
-                Integers::Constant(_) => 0,
-                Integers::Packed(packed) => packed.bytes(),
-                Integers::Runs(runs) => runs.bytes(),
-            },
+            Data::Integers(integers) | Data::Codes(integers) => integers.bytes(),
             Data::Float32(plain) => plain.bytes(),
             Data::Float64(plain) => plain.bytes(),
             Data::Wide(plain) => plain.bytes(),
-            Data::Text(Text::Constant(_)) => 0,
-            Data::Text(Text::Values(array)) => {
-                let strings: usize = array.data_buffers().iter().map(|buffer| buffer.len()).sum();
-                array.views().inner().len() + strings
-            }
+            Data::Text(text) => text.bytes(),
         };
         values + self.validity.bytes()
     }
@@ -158,21 +175,12 @@ impl ColumnChunk {
     /// How the values are encoded.
     pub fn encoding(&self) -> Encoding {
         match &self.data {
-            Data::Integers(integers) | Data::Codes(integers) => match integers {
-                Integers::Constant(_) => Encoding::Constant,
-                Integers::Packed(packed) => Encoding::Packed {
-                    width: packed.width(),
-                },
-                Integers::Runs(runs) => Encoding::RunLength {
-                    width: runs.width(),
-                    runs: runs.runs(),
-                },
-            },
+            Data::Integers(integers) | Data::Codes(integers) => integers.encoding(),
             Data::Float32(Plain::Constant(_))
             | Data::Float64(Plain::Constant(_))
-            | Data::Wide(Plain::Constant(_))
-            | Data::Text(Text::Constant(_)) => Encoding::Constant,
-            Data::Float32(_) | Data::Float64(_) | Data::Wide(_) | Data::Text(_) => Encoding::Plain,
+            | Data::Wide(Plain::Constant(_)) => Encoding::Constant,
+            Data::Float32(_) | Data::Float64(_) | Data::Wide(_) => Encoding::Plain,
+            Data::Text(text) => text.encoding(),
         }
     }
 
@@ -200,18 +208,52 @@ impl ColumnChunk {
             Data::Float32(plain) => ColumnValue::Float32(plain.get(row)),
             Data::Float64(plain) => ColumnValue::Float64(plain.get(row)),
             Data::Wide(plain) => ColumnValue::Wide(plain.get(row)),
-            Data::Text(Text::Constant(array)) => ColumnValue::Text(array.value(0).to_owned()),
-            Data::Text(Text::Values(array)) => ColumnValue::Text(array.value(row).to_owned()),
+            Data::Text(text) => ColumnValue::Text(text.get(row)),
         }
     }
 }
 
 impl Integers {
-    fn get(&self, row: usize) -> i64 {
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Integers::Constant(_) => 0,
+            Integers::Packed(packed) => packed.bytes(),
+            Integers::Runs(runs) => runs.bytes(),
+            Integers::ShortRuns(runs) => runs.bytes(),
+            Integers::Framed(framed) => framed.bytes(),
+        }
+    }
+
+    fn encoding(&self) -> Encoding {
+        match self {
+            Integers::Constant(_) => Encoding::Constant,
+            Integers::Packed(packed) => Encoding::Packed {
+                width: packed.width(),
+            },
+            Integers::Runs(runs) => Encoding::RunLength {
+                width: runs.width(),
+                runs: runs.runs(),
+            },
+            Integers::ShortRuns(runs) => Encoding::ShortRuns {
+                width: runs.width(),
+                runs: runs.runs(),
+            },
+            Integers::Framed(framed) if framed.is_delta() => Encoding::Delta {
+                width: framed.width(),
+            },
+            Integers::Framed(framed) => Encoding::Framed {
+                width: framed.width(),
+            },
+        }
+    }
+
+    pub(crate) fn get(&self, row: usize) -> i64 {
         match self {
             Integers::Constant(value) => *value,
             Integers::Packed(packed) => packed.get(row),
             Integers::Runs(runs) => runs.get(row),
+            Integers::ShortRuns(runs) => runs.get(row),
+            Integers::Framed(framed) => framed.get(row),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! From Arrow arrays to column chunks.
 //!
 //! ```text
-//! booleans · integers · dates · decimals ─┐
-//! strings ── codes (a look-up each) ──────┼─▶ Source ─ pass 1: least, greatest, changes ─▶ constant │ run-length │ packed
-//!                                         │           pass 2: subtract the base, pack
+//! booleans · integers · dates · decimals ─┐            pass 1: least, greatest, changes, differences
+//! strings ── codes (a look-up each) ──────┼─▶ Source ─▶ constant │ run-length │ packed │ short runs │ framed, delta
+//!                                         │            pass 2: subtract the base, pack
 //! floats ── keys ── pass 1 ─▶ constant │ plain
+//! strings without codes ─▶ constant │ dictionary of the chunk ── its numbers as above │ FSST │ plain
 //! ```
 //!
 //! Both passes go in blocks of 1,024 values through the first-level cache: widened to `i64`, the slots of NULLs filled,
@@ -14,6 +15,7 @@ mod integers;
 mod plain;
 mod source;
 mod strings;
+mod text;
 
 use crate::CHUNK_ROWS;
 use crate::chunk::{ColumnChunk, Data, Home, float_range};

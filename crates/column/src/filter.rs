@@ -5,18 +5,18 @@
 //!       ── covers ───▶ drop the NULLs
 //!       └─ else reduce the predicate to the zone's range (IN → bitmap → range where possible), then
 //!            packed       compare distances: one kernel call for all vectors; overwrites a full selection, else ANDs
-//!            run-length   the same on the runs' values, once per run
+//!            runs         the same on the runs' values, once per run, short ones spread over the rows by a kernel
+//!            framed       decode a vector and compare; if values never fall, find the range of rows by binary search
 //!            floats       compare, unless zeros of both signs could be told apart by it: then compare keys
-//!            text         call the test, on the selected strings alone if they are few
+//!            text         call the test: on the selected strings, or on those of the chunk's dictionary
 //! ```
 
-use crate::chunk::{ColumnChunk, Data, Integers, Plain, Text};
+use crate::chunk::{ColumnChunk, Data, Integers, Plain};
 use crate::floats::{TotalOrder, narrow};
-use crate::predicate::{ColumnPredicate, Reduced, TextTest};
+use crate::predicate::{ColumnPredicate, Reduced};
 use crate::selection::Selection;
 use crate::zone::ZoneRange;
-use arrow_array::{Array, BooleanArray, StringViewArray, cast::AsArray};
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer};
+use arrow_buffer::ArrowNativeType;
 use eris_kernels::{Isa, MASK_WORDS, VECTOR};
 
 impl ColumnChunk {
@@ -48,7 +48,8 @@ impl ColumnChunk {
                 plain.filter(isa, predicate.reduce_floats(min, max), keys, selection);
             }
             (Data::Text(text), ZoneRange::Text(..)) => match predicate {
-                ColumnPredicate::Text(test) => text.filter(test, selection),
+                ColumnPredicate::Text(test) => text.filter(isa, test, selection),
+                ColumnPredicate::TextSet(texts) => text.filter_set(isa, texts, selection),
                 other => panic!("{other:?} asked of plain text"),
             },
             (_, range) => panic!("{predicate:?} asked of values in {range:?}"),
@@ -101,7 +102,7 @@ impl ColumnChunk {
 }
 
 impl Integers {
-    fn filter(&self, isa: Isa, condition: Reduced<'_>, selection: &mut Selection) {
+    pub(crate) fn filter(&self, isa: Isa, condition: Reduced<'_>, selection: &mut Selection) {
         match condition {
             Reduced::None => return selection.clear(),
             Reduced::All => return,
@@ -117,6 +118,8 @@ impl Integers {
                 }
             }
             Integers::Runs(runs) => runs.filter(isa, condition, selection),
+            Integers::ShortRuns(runs) => runs.filter(isa, condition, selection),
+            Integers::Framed(framed) => framed.filter(isa, condition, selection),
         }
     }
 }
@@ -204,51 +207,5 @@ fn filter_values<T>(
         let mut passed = [0; MASK_WORDS];
         kernel(values, &mut passed[..values.len().div_ceil(64)]);
         eris_kernels::and(mask, &passed);
-    }
-}
-
-/// Above one in so many rows selected, testing every string is cheaper than gathering some.
-const SPARSE: usize = 8;
-
-impl Text {
-    fn filter(&self, test: &TextTest, selection: &mut Selection) {
-        match self {
-            Text::Constant(array) => {
-                if !passed(test, array).value(0) {
-                    selection.clear();
-                }
-            }
-            Text::Values(array) if selection.count() > array.len() / SPARSE => {
-                let passed = passed(test, array);
-                let bits = passed.bit_chunks();
-                let mut words = bits.iter_padded();
-                for word in selection.words_mut() {
-                    *word &= words.next().unwrap_or(0);
-                }
-            }
-            Text::Values(array) => {
-                let rows: Vec<usize> = selection.iter_ones().collect();
-                let bits = Buffer::from_slice_ref(selection.words());
-                let bits = BooleanBuffer::new(bits, 0, selection.rows());
-                let chosen = arrow_select::filter::filter(array, &BooleanArray::new(bits, None))
-                    .expect("strings can be filtered");
-                let passed = passed(test, chosen.as_string_view());
-                for (row, passed) in rows.into_iter().zip(&passed) {
-                    if !passed {
-                        selection.remove(row);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// The strings for which the test says true.
-fn passed(test: &TextTest, array: &StringViewArray) -> BooleanBuffer {
-    let answer = test(array);
-    assert_eq!(answer.len(), array.len(), "a test answers for each string");
-    match answer.nulls() {
-        None => answer.values().clone(),
-        Some(nulls) => answer.values() & nulls.inner(),
     }
 }

@@ -1,14 +1,13 @@
 //! Selected values, decoded.
 
-use crate::chunk::{ColumnChunk, Data, Integers, Plain, Text};
+use crate::chunk::{ColumnChunk, Data, Integers, Plain};
 use crate::dictionary::Dictionary;
 use crate::domain::SIGN;
 use crate::floats::TotalOrder;
 use crate::selection::Selection;
 use arrow_array::types::*;
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, StringViewArray,
-    UInt32Array, new_null_array,
+    ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, UInt32Array, new_null_array,
 };
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, TimeUnit};
@@ -61,9 +60,25 @@ impl ColumnChunk {
             }
             Data::Text(text) => {
                 assert_eq!(data_type, &DataType::Utf8View, "the type of text");
-                text.gather(selection, count, nulls)
+                text.gather(isa, selection, count, nulls)
             }
         }
+    }
+
+    /// The values of consecutive rows, as [`ColumnChunk::gather`] has them.
+    ///
+    /// # Panics
+    /// As there, and if there are no such rows.
+    pub fn decode(
+        &self,
+        rows: Range<usize>,
+        data_type: &DataType,
+        dictionary: Option<&Dictionary>,
+    ) -> ArrayRef {
+        let mut selection = Selection::all(self.rows);
+        selection.remove_range(0, rows.start);
+        selection.remove_range(rows.end, self.rows);
+        self.gather(Isa::best(), &selection, data_type, dictionary)
     }
 
     /// Appends the selected integers, or dictionary codes, in the order of their rows. That of a NULL is unspecified.
@@ -141,10 +156,12 @@ impl Integers {
                 });
                 f(&values[..filled]);
             }
+            Integers::ShortRuns(runs) => runs.for_each(isa, selection, f),
+            Integers::Framed(framed) => framed.for_each(isa, selection, f),
         }
     }
 
-    fn collect<T>(
+    pub(crate) fn collect<T>(
         &self,
         isa: Isa,
         selection: &Selection,
@@ -332,25 +349,4 @@ fn each_selected<T: Copy>(values: &[T], mask: &[u64; MASK_WORDS], mut f: impl Fn
             rest &= rest - 1;
         }
     }
-}
-
-impl Text {
-    fn gather(&self, selection: &Selection, count: usize, nulls: Option<NullBuffer>) -> ArrayRef {
-        match self {
-            Text::Constant(array) => {
-                let rows = UInt32Array::new(vec![0; count].into(), nulls);
-                take(array, &rows)
-            }
-            Text::Values(array) if count == array.len() => Arc::new(array.clone()),
-            Text::Values(array) => {
-                let mut rows = Vec::with_capacity(count);
-                rows.extend(selection.iter_ones().map(|row| row as u32));
-                take(array, &UInt32Array::from(rows))
-            }
-        }
-    }
-}
-
-fn take(array: &StringViewArray, rows: &UInt32Array) -> ArrayRef {
-    arrow_select::take::take(array, rows, None).expect("all rows are in the array")
 }

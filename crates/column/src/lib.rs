@@ -18,12 +18,19 @@
 //! constant     one value for all rows; also for "only NULLs"
 //! packed(w)    value - least value, in w bits, in vectors of 1,024 (the kernels' layout); the last vector is padded with 0
 //! run-length   packed(w) values of the runs, and the last row of each run (u16)
-//! plain        floats, 128-bit decimals, text too varied for a dictionary: Arrow's own layout
+//! short-runs   packed(w) values of the runs, and a bit per row for where they start
+//! framed       packed per vector, with a base and a width of its own
+//! delta        the same, of differences from the value before
+//! dictionary   text: packed numbers of strings that the chunk keeps itself
+//! fsst         text: a byte for each symbol of up to eight bytes
+//! plain        floats, 128-bit decimals, text that does not compress: Arrow's own layout
 //! ```
 //!
-//! The smallest encoding is chosen from one pass over the values: their range gives the width, their changes the runs.
+//! The encoding is chosen by size from one pass over the values: their range gives the width, their changes the runs, their
+//! differences the frames. One that takes longer to read has to be a quarter smaller (`docs/decisions/0008`).
 //! NULLs are a validity bitmap beside the values; the slot of a NULL repeats the value before it, so that it costs
-//! neither width nor runs. Filters never decode: they compare packed values with shifted bounds, many vectors a call.
+//! neither width nor runs. Filters of packed values and runs never decode: they compare with shifted bounds, many vectors a
+//! call; those of frames and FSST decode vector by vector into the first-level cache.
 //!
 //! What this crate must not know: rows of several columns, versions, segments, plans, expressions.
 
@@ -31,12 +38,14 @@
 
 mod api;
 mod chunk;
+mod compressed;
 mod dictionary;
 mod domain;
 mod encode;
 mod error;
 mod filter;
 mod floats;
+mod framed;
 mod gather;
 mod packed;
 mod predicate;
@@ -44,6 +53,8 @@ mod ranks;
 mod resident;
 mod runs;
 mod selection;
+mod short_runs;
+mod text;
 mod validity;
 mod value;
 mod zone;

@@ -48,7 +48,8 @@ impl Packed {
         let mut distances = [0; VECTOR];
         let vectors = words
             .as_mut_slice::<u64>()
-            .chunks_exact_mut(MASK_WORDS * width as usize);
+            // Of no words there are no chunks, whatever their size.
+            .chunks_exact_mut((MASK_WORDS * width as usize).max(1));
         for (vector, out) in vectors.enumerate() {
             let here = (len - vector * VECTOR).min(VECTOR);
             next(&mut values[..here]);

@@ -13,7 +13,7 @@ pub type TextTest = Arc<dyn Fn(&StringViewArray) -> BooleanArray + Send + Sync>;
 /// A condition on one column. A NULL passes [`ColumnPredicate::Null`] and nothing else.
 ///
 /// The values are those of the chunk's [`Domain`](crate::Domain): the variants on integers are for `Integer` chunks,
-/// `Codes` for coded text, `Text` for plain text, `Floats` for both kinds of floats. Asking a chunk of another domain is
+/// `Codes` for coded text, `Text` and `TextSet` for other text, `Floats` for both kinds of floats. Asking a chunk of another domain is
 /// a mistake of the caller and panics; no chunk panics that holds only NULLs.
 #[derive(Clone)]
 pub enum ColumnPredicate {
@@ -54,6 +54,8 @@ pub enum ColumnPredicate {
     },
     /// The test says true.
     Text(TextTest),
+    /// The text is one of these, which ascend strictly in byte order.
+    TextSet(Arc<[Box<str>]>),
     /// The value is NULL.
     Null,
     /// The value is not NULL.
@@ -76,6 +78,7 @@ impl fmt::Debug for ColumnPredicate {
             }
             ColumnPredicate::Floats { low, high } => write!(f, "in {low:?}..{high:?}"),
             ColumnPredicate::Text(_) => write!(f, "text test"),
+            ColumnPredicate::TextSet(texts) => write!(f, "in {} texts", texts.len()),
             ColumnPredicate::Null => write!(f, "is null"),
             ColumnPredicate::NotNull => write!(f, "is not null"),
         }
@@ -107,6 +110,10 @@ impl ColumnPredicate {
             (ColumnPredicate::Null, _) => zone.nulls == 0,
             (_, ZoneRange::Empty) => true,
             (ColumnPredicate::NotNull | ColumnPredicate::Text(_), _) => false,
+            (ColumnPredicate::TextSet(texts), ZoneRange::Text(min, max)) => {
+                let above = texts.partition_point(|text| **text < **min);
+                texts.get(above).is_none_or(|text| **text > **max)
+            }
             (_, range) => self.reduce_zone(range) == Reduced::None,
         }
     }
@@ -118,7 +125,10 @@ impl ColumnPredicate {
             (ColumnPredicate::Null, _) => zone.nulls == rows,
             _ if zone.nulls > 0 => false,
             (ColumnPredicate::NotNull, _) => true,
-            (ColumnPredicate::Never | ColumnPredicate::Text(_), _) => false,
+            (
+                ColumnPredicate::Never | ColumnPredicate::Text(_) | ColumnPredicate::TextSet(_),
+                _,
+            ) => false,
             (_, range) => self.reduce_zone(range) == Reduced::All,
         }
     }

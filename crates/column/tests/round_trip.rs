@@ -10,8 +10,8 @@ use arrow_array::{
 use arrow_schema::DataType;
 use common::*;
 use eris_column::{
-    ColumnChunk, ColumnValue, Dictionary, Domain, EncodeError, Encoding, Selection, ZoneRange,
-    from_integer, to_integer,
+    ColumnChunk, ColumnPredicate, ColumnValue, Dictionary, Domain, EncodeError, Encoding,
+    Selection, ZoneRange, from_integer, to_integer,
 };
 use eris_kernels::Isa;
 use proptest::prelude::*;
@@ -200,6 +200,7 @@ fn shape(rows: usize, nulls: u64) -> Shape {
         distinct: 0,
         run: 1,
         nulls,
+        order: Order::None,
     }
 }
 
@@ -212,11 +213,7 @@ fn the_smallest_encoding_is_chosen() {
     assert_eq!(encoding(vec![]), ("constant".into(), 0));
     assert_eq!(encoding(vec![i64::MIN; 500]), ("constant".into(), 0));
     assert_eq!(
-        encoding(vec![i64::MIN, i64::MAX]),
-        ("packed(64)".into(), 8192)
-    );
-    assert_eq!(
-        encoding((0..65_536).collect()),
+        encoding((0..65_536).map(|i| i * 40_503 % 65_536).collect()),
         ("packed(16)".into(), 131_072)
     );
     assert_eq!(
@@ -225,6 +222,140 @@ fn the_smallest_encoding_is_chosen() {
     );
     let (name, bytes) = encoding((0..65_536).map(|i| i / 2000).collect());
     assert_eq!((name.as_str(), bytes), ("run-length(6)", 6 * 128 + 33 * 2));
+    // Four rows of each value, in no order: a bit per row and a value per run.
+    let (name, bytes) = encoding((0..65_536).map(|i| i / 4 * 40_503 % 16_384).collect());
+    assert_eq!(name, "short-runs(14)");
+    assert_eq!(bytes, 16 * 14 * 128 + 64 * (128 + 2));
+    // Ascending: per vector nothing but its frame.
+    assert_eq!(
+        encoding((0..65_536).collect()),
+        ("delta(0)".into(), 64 * 24)
+    );
+    // Ascending by 0 to 7, but for one jump, which widens one vector to 32 bits.
+    let step = |i: i64| i * 40_503 % 65_536 % 8;
+    let sums = (0..65_536).scan(0, |sum, i| {
+        *sum += step(i) + if i == 20_000 { 1 << 31 } else { 0 };
+        Some(*sum)
+    });
+    let (name, bytes) = encoding(sums.collect());
+    assert_eq!(name, "delta(3)");
+    assert_eq!(bytes, 64 * 24 + (63 * 3 + 32) * 128);
+    // Neighbours are close, in no order: a range for each vector.
+    let near = |i: i64| i / 1024 * 1_000_000 + i * 40_503 % 1024;
+    assert_eq!(
+        encoding((0..65_536).map(near).collect()),
+        ("framed(10)".into(), 64 * (24 + 10 * 128))
+    );
+    // A few rows take a frame instead of a vector for each bit.
+    assert_eq!(encoding(vec![i64::MIN, i64::MAX]), ("delta(0)".into(), 24));
+}
+
+/// Text of each kind, some of it NULL or empty, and the encoding that is smallest.
+fn texts() -> Vec<(&'static str, StringViewArray)> {
+    let number = |row: u64| Random(row).next();
+    let with_gaps = |text: &dyn Fn(u64) -> String| {
+        let text = |row: u64| match row % 50 {
+            7 => None,
+            8 => Some(String::new()),
+            _ => Some(text(row)),
+        };
+        let texts: Vec<_> = (0..20_000).map(text).collect();
+        string_array(&texts)
+    };
+    vec![
+        (
+            "dictionary(8)",
+            with_gaps(&|row| format!("the same as {} others", number(row) % 200)),
+        ),
+        (
+            "fsst",
+            with_gaps(&|row| format!("http://www.größe.example/{}/🦀", number(row) % 100_000)),
+        ),
+        (
+            "fsst",
+            with_gaps(&|row| format!("{:07}", number(row) % 10_000_000)),
+        ),
+        // All of one length.
+        (
+            "fsst",
+            (0..20_000)
+                .map(|row| Some(format!("Customer#{:09}", number(row) % 1_000_000)))
+                .collect(),
+        ),
+        (
+            "plain",
+            with_gaps(&|row| {
+                let byte = |at: u64| char::from(b'!' + (number(row * 64 + at) % 90) as u8);
+                (0..48).map(byte).collect()
+            }),
+        ),
+    ]
+}
+
+#[test]
+fn text_is_stored_in_the_smallest_form() {
+    for (encoding, array) in texts() {
+        let chunk = encode(&array, None);
+        assert_eq!(
+            chunk.encoding().to_string(),
+            encoding,
+            "{:?}",
+            array.value(1)
+        );
+        check_gather(&chunk, &array, None, &shape(array.len(), 0)).unwrap();
+        for row in [0, 7, 8, 1023, 1024, 19_999] {
+            let expected = array.is_valid(row).then(|| array.value(row).to_owned());
+            let expected = expected.map_or(ColumnValue::Null, ColumnValue::Text);
+            assert_eq!(chunk.get(row, None), expected);
+        }
+        let views = array.get_array_memory_size();
+        assert!(chunk.bytes() < views, "{} of {views} bytes", chunk.bytes());
+    }
+}
+
+#[test]
+fn text_is_tested_in_every_form() {
+    for (encoding, array) in texts() {
+        let chunk = encode(&array, None);
+        let beyond = |text: &str| ColumnPredicate::TextSet([text.into()].into());
+        assert!(beyond("\u{10ffff}").excludes(chunk.zone()));
+        assert!(!beyond(array.value(1)).excludes(chunk.zone()));
+        let test = |strings: &StringViewArray| {
+            let digit = |text: &str| text.contains('7') || text.is_empty();
+            strings.iter().map(|text| text.map(digit)).collect()
+        };
+        let predicate = ColumnPredicate::Text(Arc::new(test));
+        let passes = test(&array);
+        // Some that occur, one that does not, and the empty string.
+        let mut wanted: Vec<Box<str>> = [1, 77, 300, 19_998]
+            .map(|row| array.value(row).into())
+            .into_iter()
+            .chain(["".into(), "no such text".into()])
+            .collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let equal = ColumnPredicate::TextSet(wanted.clone().into());
+        for share in [1000, 300, 20, 1] {
+            let before = match share {
+                1000 => Selection::all(array.len()),
+                _ => shape(array.len(), 0).selection(share),
+            };
+            let mut after = before.clone();
+            chunk.filter(Isa::best(), &predicate, &mut after);
+            let passed = |row: usize| passes.is_valid(row) && passes.value(row);
+            for row in 0..array.len() {
+                let expected = before.contains(row) && passed(row);
+                assert_eq!(after.contains(row), expected, "row {row} of {encoding}");
+            }
+            let mut after = before.clone();
+            chunk.filter(Isa::best(), &equal, &mut after);
+            for row in 0..array.len() {
+                let passed = array.is_valid(row) && wanted.contains(&array.value(row).into());
+                let expected = before.contains(row) && passed;
+                assert_eq!(after.contains(row), expected, "row {row} of {encoding}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Numbering {
             let bytes: usize = unknown().map(|value| value.len() + ENTRY_BYTES).sum();
             let reserved = budget.try_reserve(bytes as u64);
             self.reserved
-                .push(reserved.map_err(|error| EngineError::Store {
+                .push(reserved.map_err(|error| EngineError::OutOfMemory {
                     table: request.object.name.clone(),
                     reason: error.to_string(),
                 })?);

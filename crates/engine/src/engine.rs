@@ -150,6 +150,19 @@ impl Engine {
         Ok(Writer::new(self.shared.clone(), client, object))
     }
 
+    /// Waits until every commit that has begun is visible, also of writers that were dropped meanwhile.
+    pub async fn settle(&self) {
+        let sequencer = &self.shared.sequencer;
+        let mine = poll_fn(|cx| sequencer.poll_draw(cx)).await;
+        // Nothing is written at this timestamp; it is only that all earlier ones are visible before.
+        sequencer.finish(mine);
+        poll_fn(|cx| match sequencer.poll_visible(mine, cx.waker()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+    }
+
     /// The newest snapshot: everything that was committed before this call, and nothing half-way.
     pub fn snapshot(&self) -> Timestamp {
         self.shared.sequencer.visible()
@@ -166,6 +179,23 @@ impl Engine {
             partitions.map(|aeu| object.partition_statistics(aeu)),
             |column| dictionaries[column].as_ref().map(|d| d.len() as u64),
         ))
+    }
+
+    pub(crate) fn object(&self, id: ObjectId) -> Result<Arc<DataObject>, EngineError> {
+        self.shared.object(id)
+    }
+
+    pub(crate) fn client(&self) -> Result<Client, EngineError> {
+        self.shared.client()
+    }
+
+    pub(crate) fn give_back(&self, client: &mut Client) {
+        self.shared.give_back(client);
+    }
+
+    /// A number by which answers find who asked.
+    pub(crate) fn next_callback(&self) -> u64 {
+        self.shared.next_statement().0
     }
 
     /// Makes the next slice of a scan of this object panic, to see what a defect in an operator does to everybody else.

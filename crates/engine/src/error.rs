@@ -65,6 +65,14 @@ pub enum EngineError {
         /// Why.
         reason: String,
     },
+    /// The rows do not fit into memory.
+    #[error("table {table}: {reason}")]
+    OutOfMemory {
+        /// The table.
+        table: String,
+        /// What was asked for, and what there is.
+        reason: String,
+    },
     /// A worker panicked.
     #[error(
         "{worker} failed while it worked on table {table}: {message}; this is a bug in Eris, only this statement is affected"

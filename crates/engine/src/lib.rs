@@ -26,6 +26,7 @@ mod client;
 mod dictionaries;
 mod engine;
 mod error;
+mod inspect;
 mod object;
 mod owner;
 mod partition;
@@ -46,6 +47,9 @@ mod writer;
 
 pub use engine::Engine;
 pub use error::EngineError;
+pub use inspect::{
+    ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection,
+};
 pub use object::Partitioning;
 pub use settings::Settings;
 pub use statistics::{ColumnStatistics, ObjectStatistics};

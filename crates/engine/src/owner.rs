@@ -134,6 +134,14 @@ impl Owner {
         cx.send(header.sender, reply, &[], None);
     }
 
+    /// Shows the segments of an object; there may be none here.
+    fn inspect(&mut self, header: &Header, cx: &mut Context<'_>) {
+        let partition = self.partitions.get(&header.object);
+        let segments = partition.map_or_else(Vec::new, Partition::segment_views);
+        let reply = self::header(INSPECTED, header.object, cx.endpoint(), header.callback);
+        cx.send(header.sender, reply, &[], Some(Parcel::owned(segments)));
+    }
+
     fn intern(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
         let Header {
             object,
@@ -209,6 +217,7 @@ impl Handler for Owner {
                 COMMIT => self.commit(&shared::<Commit>(command), object),
                 ABORT => self.abort(object, StatementId(command.header.callback)),
                 DROP => self.drop_object(&command.header, cx),
+                INSPECT => self.inspect(&command.header, cx),
                 INTERN => self.intern(command, cx),
                 INTERNED => self.interned(command, cx),
                 CREDIT => {
@@ -265,7 +274,7 @@ impl Handler for Owner {
                 Task::Stage(mut stage) => stage.panicked(message, self, cx),
             },
             Panicked::Group { kind, headers, .. } => {
-                let awaited = matches!(kind, STAGE | SCAN | DROP | INTERN);
+                let awaited = matches!(kind, STAGE | SCAN | DROP | INTERN | INSPECT);
                 for header in headers.filter(|_| awaited) {
                     let callback = header.callback;
                     let reply = self::header(PANICKED, header.object, cx.endpoint(), callback);

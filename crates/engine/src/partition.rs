@@ -1,9 +1,10 @@
 //! What one AEU owns of one data object.
 
+use crate::inspect::SegmentView;
 use crate::object::DataObject;
 use crate::statistics::Tally;
 use eris_column::{Dictionary, Home};
-use eris_store::{ChunkView, Encoder, Segment};
+use eris_store::{ChunkView, Encoder, Recoder, Segment};
 use eris_types::{AeuId, SegmentId, StatementId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,8 @@ pub(crate) struct Partition {
     segments: Vec<Segment>,
     /// This AEU's replicas of the column dictionaries; `None` where text is stored as it is.
     dictionaries: Vec<Option<Dictionary>>,
+    /// The same, but of a column whose text is stored as it is by now, the last that was used.
+    known: Vec<Option<Dictionary>>,
     tally: Tally,
     /// The chunk that the shared pass has come to, and how many fragments take part in it.
     pass: usize,
@@ -32,6 +35,7 @@ impl Partition {
     pub fn new(object: Arc<DataObject>, owner: AeuId) -> Self {
         Partition {
             dictionaries: object.dictionaries(),
+            known: object.dictionaries(),
             object,
             owner,
             segments: Vec::new(),
@@ -46,6 +50,9 @@ impl Partition {
     }
 
     pub fn set_dictionary(&mut self, column: usize, dictionary: Option<Dictionary>) {
+        if dictionary.is_some() {
+            self.known[column] = dictionary.clone();
+        }
         self.dictionaries[column] = dictionary;
     }
 
@@ -60,10 +67,11 @@ impl Partition {
 
     /// Cannot fail: all that can was done when the rows were staged.
     pub fn commit(&mut self, statement: StatementId, at: Timestamp, home: Home<'_>) {
+        let recoder = recoder(&self.object, &self.known, &self.dictionaries, home);
         for segment in &mut self.segments {
             if segment.commit(statement, at) > 0 && segment.is_unsettled() {
                 // Short of memory, the append buffer stays as it is; the next reader or writer tries again.
-                let _ = segment.settle(&self.dictionaries, home);
+                let _ = segment.settle(recoder);
             }
         }
         self.tell_planners();
@@ -84,11 +92,20 @@ impl Partition {
     /// All committed rows, frozen. Readers like few chunks, so the append buffer is settled first, if memory allows.
     pub fn view(&mut self, home: Home<'_>) -> Vec<ChunkView> {
         let mut views = Vec::new();
+        let recoder = recoder(&self.object, &self.known, &self.dictionaries, home);
         for segment in &mut self.segments {
-            let _ = segment.settle(&self.dictionaries, home);
+            let _ = segment.settle(recoder);
             views.extend(segment.view());
         }
         views
+    }
+
+    /// The segments as they are, append buffers unsettled.
+    pub fn segment_views(&self) -> Vec<SegmentView> {
+        let segments = self.segments.iter();
+        segments
+            .map(|segment| SegmentView::new(segment, self.owner))
+            .collect()
     }
 
     /// A fragment joins the pass; returns the chunk to begin with. Alone it begins at the front.
@@ -108,5 +125,19 @@ impl Partition {
     /// A fragment has left the pass.
     pub fn alight(&mut self) {
         self.riders -= 1;
+    }
+}
+
+fn recoder<'a>(
+    object: &'a DataObject,
+    known: &'a [Option<Dictionary>],
+    coding: &'a [Option<Dictionary>],
+    home: Home<'a>,
+) -> Recoder<'a> {
+    Recoder {
+        schema: &object.schema,
+        known,
+        coding,
+        home,
     }
 }

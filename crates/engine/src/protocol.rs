@@ -5,18 +5,20 @@
 //!         ── COMMIT | ABORT | DROP ▶                              (commit is answered by the sequencer, drop by DROPPED)
 //!         ── SCAN ──▶ participants  ◀── BATCH* · END ──           (callback: the run)
 //!         ── CREDIT | CANCEL ▶
+//!         ── INSPECT ──▶ owners     ◀── INSPECTED ──              (callback: the inspection)
 //! owner   ── INTERN ──▶ dictionary owner  ◀── INTERNED ──         (callback: the waiting stage)
 //! owner   ── HELP ──▶ idle participant                            (callback: the run)
 //! ```
 //!
-//! Ranks only ascend on the way from a request to what it causes: STAGE is client work, SCAN, DROP and INTERN are scan
-//! work, answers are replies, everything that must never wait is control.
+//! Ranks only ascend on the way from a request to what it causes: STAGE is client work, SCAN, DROP, INSPECT and INTERN
+//! are scan work, answers are replies, everything that must never wait is control.
 
 use crate::error::EngineError;
 use crate::object::DataObject;
 use crate::sequencer::Sequencer;
 use arrow_array::RecordBatch;
 use eris_column::Dictionary;
+use eris_numa::Reservation;
 use eris_route::{Endpoint, Header, Rank};
 use eris_types::{ObjectId, StatementId, Timestamp};
 use std::sync::Arc;
@@ -32,12 +34,14 @@ pub(crate) const CREDIT: u16 = 7;
 pub(crate) const CANCEL: u16 = 8;
 pub(crate) const INTERN: u16 = 9;
 pub(crate) const INTERNED: u16 = 10;
+pub(crate) const INSPECT: u16 = 11;
 
 pub(crate) const STAGED: u16 = 32;
 pub(crate) const REFUSED: u16 = 33;
 pub(crate) const DROPPED: u16 = 34;
 pub(crate) const BATCH: u16 = 35;
 pub(crate) const END: u16 = 36;
+pub(crate) const INSPECTED: u16 = 38;
 /// The owner panicked over a group of commands; those of them that await an answer get this.
 pub(crate) const PANICKED: u16 = 37;
 
@@ -45,8 +49,8 @@ pub(crate) const PANICKED: u16 = 37;
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
         STAGE => Rank::Client,
-        SCAN | DROP | INTERN => Rank::Scan,
-        STAGED | REFUSED | DROPPED | BATCH | END | INTERNED => Rank::Reply,
+        SCAN | DROP | INTERN | INSPECT => Rank::Scan,
+        STAGED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED => Rank::Reply,
         _ => Rank::Control,
     };
     Header {
@@ -72,6 +76,8 @@ pub(crate) struct Stage {
     pub object: Arc<DataObject>,
     pub statement: Arc<Statement>,
     pub batches: Vec<RecordBatch>,
+    /// For the rows, until they are encoded.
+    pub reserved: Reservation,
 }
 
 /// COMMIT: shared by all owners; the last one finishes the timestamp, whether or not the session still waits.

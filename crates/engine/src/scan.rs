@@ -33,6 +33,10 @@ const SLICE_BYTES: u64 = 256 << 10;
 /// What a claim counts for, so that a slice over skipped chunks ends, too.
 const CLAIM_BYTES: u64 = 4 << 10;
 
+/// Groups that take more than this are handed on, and new ones begun: whoever merges them can put them on the disk. A table of
+/// groups of this size is far beyond any cache, so that little is lost where they come again.
+const MOST_GROUPS: u64 = 64 << 20;
+
 /// Memory of groups and buffered rows is reserved in steps of so many bytes.
 const RESERVE_STEP: u64 = 1 << 20;
 
@@ -165,13 +169,16 @@ impl ScanTask {
         self.run.object.trip();
         let partial = self.partial.as_mut().expect("not finished while claiming");
         let mut work = Work::default();
-        let batch = self.run.program.run(view, partial, &mut work)?;
+        let batches = self.run.program.run(view, partial, &mut work)?;
         let bytes = partial.bytes();
         self.report(|report| {
             report.chunks += work.chunks;
             report.chunks_skipped += work.chunks_skipped;
             report.chunks_helped += u64::from(helping);
             report.rows_scanned += work.rows_scanned;
+            if work.chunks_skipped > 0 {
+                report.rows_skipped += view.chunk.rows() as u64;
+            }
             report.rows_passed += work.rows_passed;
             report.bytes += work.bytes;
         });
@@ -181,11 +188,23 @@ impl ScanTask {
         counters.chunks_helped.add(u64::from(helping));
         counters.rows_scanned.add(work.rows_scanned);
         counters.bytes_scanned.add(work.bytes);
-        self.reserve(bytes, owner)?;
-        if let Some(batch) = batch {
-            self.emit(batch);
+        batches.into_iter().for_each(|batch| self.emit(batch));
+        let refused = self.reserve(bytes as u64, owner);
+        if bytes as u64 >= MOST_GROUPS || refused.is_err() {
+            self.flush(refused)?;
         }
         Ok(work.bytes + CLAIM_BYTES)
+    }
+
+    /// Hands on the groups, or the rows that wait. What they take stays reserved until they are sent.
+    fn flush(&mut self, refused: Result<(), FragmentError>) -> Result<(), FragmentError> {
+        let partial = self.partial.as_mut().expect("not finished while claiming");
+        let batches = self.run.program.flush(partial)?;
+        if batches.is_empty() {
+            return refused;
+        }
+        batches.into_iter().for_each(|batch| self.emit(batch));
+        Ok(())
     }
 
     fn finish(&mut self, owner: &mut Owner) -> Result<Slice, FragmentError> {
@@ -223,8 +242,13 @@ impl ScanTask {
         self.outgoing.is_empty()
     }
 
-    fn reserve(&mut self, bytes: usize, owner: &Owner) -> Result<(), FragmentError> {
-        while bytes as u64 > self.reserved_bytes {
+    fn reserve(&mut self, bytes: u64, owner: &Owner) -> Result<(), FragmentError> {
+        // All batches have been sent, or nothing would be claimed.
+        while self.reserved_bytes >= bytes + 2 * RESERVE_STEP {
+            self.reserved.pop();
+            self.reserved_bytes -= RESERVE_STEP;
+        }
+        while bytes > self.reserved_bytes {
             let step = owner.budget.try_reserve(RESERVE_STEP);
             let step = step.map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
             self.reserved.push(step);

@@ -13,7 +13,7 @@
 use eris_types::Timestamp;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 /// How many timestamps may be open at a time.
 const OPEN: u64 = 4096;
@@ -55,6 +55,18 @@ impl Sequencer {
             (open <= OPEN).then_some(next + 1)
         });
         drawn.ok().map(Timestamp)
+    }
+
+    /// Like [`draw`](Self::draw), and wakes the task again while too many are open.
+    pub fn poll_draw(&self, cx: &mut Context<'_>) -> Poll<Timestamp> {
+        match self.draw() {
+            Some(at) => Poll::Ready(at),
+            None => {
+                // Thousands of statements are committing; each takes microseconds.
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
     }
 
     /// Says that the writes of `drawn` are complete (or given up) everywhere.

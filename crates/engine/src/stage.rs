@@ -12,9 +12,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_select::concat::concat_batches;
 use eris_aeu::Slice;
-use eris_column::Dictionary;
+use eris_column::{Dictionary, EncodeError};
+use eris_numa::Reservation;
 use eris_route::{Endpoint, Parcel};
-use eris_store::Encoder;
+use eris_store::{Encoder, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -27,6 +28,8 @@ pub(crate) struct StageTask {
     number: u64,
     session: Endpoint,
     phase: Phase,
+    /// For the rows, until they are encoded.
+    _reserved: Reservation,
 }
 
 enum Phase {
@@ -44,6 +47,7 @@ impl StageTask {
             number,
             session,
             phase: Phase::Arrived(stage.batches),
+            _reserved: stage.reserved,
         }
     }
 
@@ -87,7 +91,7 @@ impl StageTask {
             Phase::Encoding(mut encoder) if !encoder.is_done() => {
                 let (partition, home) = owner.partition(&self.object);
                 (encoder.step(partition.dictionaries(), home))
-                    .map_err(|error| self.store_error(error.to_string()))?;
+                    .map_err(|error| self.encode_error(&error))?;
                 self.phase = Phase::Encoding(encoder);
                 Ok(Slice::Again)
             }
@@ -151,6 +155,19 @@ impl StageTask {
         self.phase = Phase::Over;
         owner.stages.remove(&self.number);
         Slice::Done
+    }
+
+    fn encode_error(&self, error: &StoreError) -> EngineError {
+        match error {
+            StoreError::Encode {
+                source: EncodeError::OutOfMemory(refused),
+                ..
+            } => EngineError::OutOfMemory {
+                table: self.object.name.clone(),
+                reason: refused.to_string(),
+            },
+            other => self.store_error(other.to_string()),
+        }
     }
 
     fn store_error(&self, reason: String) -> EngineError {

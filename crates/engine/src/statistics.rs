@@ -147,7 +147,8 @@ pub(crate) fn merge(
     all
 }
 
-fn extremes(data_type: &DataType, range: &ZoneRange) -> Option<(Scalar, Scalar)> {
+/// The ends of a range as values of the column; `None` for text, whose order zones do not know, and without values.
+pub(crate) fn extremes(data_type: &DataType, range: &ZoneRange) -> Option<(Scalar, Scalar)> {
     let declared = Type::try_from(data_type).ok()?;
     let scalar = |value: Value| Scalar {
         data_type: declared.clone(),

@@ -12,8 +12,10 @@ use crate::error::EngineError;
 use crate::object::{DataObject, Partitioning};
 use crate::protocol::*;
 use crate::scatter::Scatter;
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use eris_column::CHUNK_ROWS;
+use eris_numa::Reservation;
 use eris_route::Command;
 use eris_types::AeuId;
 use std::future::poll_fn;
@@ -126,15 +128,7 @@ impl Writer {
 
     async fn commit_at(&mut self, owners: &[AeuId]) {
         let sequencer = self.shared.sequencer.clone();
-        let at = poll_fn(|cx| match sequencer.draw() {
-            Some(at) => Poll::Ready(at),
-            None => {
-                // Thousands of statements are committing; each takes microseconds.
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }
-        })
-        .await;
+        let at = poll_fn(|cx| sequencer.poll_draw(cx)).await;
         let commit = Commit {
             statement: self.statement.id,
             at,
@@ -176,6 +170,7 @@ impl Writer {
         if collected.rows == 0 {
             return Ok(());
         }
+        let reserved = self.reserve(&collected).await?;
         let aeu = match self.object.partitioning {
             Partitioning::Range(_) => {
                 self.wait_until(|writer| writer.load[target].under_way < UNDER_WAY)
@@ -197,11 +192,38 @@ impl Writer {
             object: self.object.clone(),
             statement: self.statement.clone(),
             batches: collected.batches,
+            reserved,
         };
         let callback = self.statement.id.0;
         (self.client).send(AeuId(aeu as u16), STAGE, self.object.id, callback, stage);
         self.client.flush();
         Ok(())
+    }
+
+    /// Memory for rows until they are encoded: as they are, and once more as one batch. If there is none it waits for
+    /// what is under way.
+    async fn reserve(&mut self, collected: &Collected) -> Result<Reservation, EngineError> {
+        let bytes: u64 = collected.batches.iter().map(bytes_of).sum();
+        loop {
+            let refused = match self.shared.memory.budget().try_reserve(2 * bytes) {
+                Ok(reservation) => return Ok(reservation),
+                Err(refused) => refused,
+            };
+            let under_way = |writer: &Self| -> usize {
+                let loads = writer.load.iter();
+                loads.map(|load| load.under_way).sum()
+            };
+            let before = under_way(self);
+            if before == 0 {
+                let error = EngineError::OutOfMemory {
+                    table: self.object.name.clone(),
+                    reason: refused.to_string(),
+                };
+                self.failure = Some(error.clone());
+                return Err(error);
+            }
+            self.wait_until(|writer| under_way(writer) < before).await?;
+        }
     }
 
     /// The AEU with the fewest rows among those that have not enough under way.
@@ -289,4 +311,20 @@ impl Drop for Writer {
             self.shared.give_back(&mut self.client);
         }
     }
+}
+
+/// What the rows take, without what they share with others.
+fn bytes_of(batch: &RecordBatch) -> u64 {
+    let column = |column: &ArrayRef| match column.as_string_view_opt() {
+        // The low half of a view's first word is the length.
+        Some(texts) => {
+            let lengths = texts.views().iter().map(|view| u64::from(*view as u32));
+            size_of::<u128>() as u64 * texts.len() as u64 + lengths.sum::<u64>()
+        }
+        None => {
+            let width = column.data_type().primitive_width().unwrap_or(1);
+            (column.len() * width) as u64
+        }
+    };
+    batch.columns().iter().map(column).sum()
 }

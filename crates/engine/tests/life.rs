@@ -298,3 +298,38 @@ fn dropping_goes_on_when_nobody_waits_for_it() {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn an_inspection_shows_every_row_once_and_where_it_is() {
+    on_all_topologies(|engine| {
+        let object = create(engine, Partitioning::Range(ColumnId(0)));
+        assert!(
+            block_on(engine.inspect(object))
+                .unwrap()
+                .segments
+                .is_empty()
+        );
+        for count in [10, 300_000, 7] {
+            insert(engine, object, rows(0, count)).unwrap();
+        }
+        let found = block_on(engine.inspect(object)).unwrap();
+        let chunks = || found.segments.iter().flat_map(|segment| &segment.chunks);
+        assert_eq!(chunks().map(|chunk| chunk.rows).sum::<u64>(), 300_017);
+        let nulls = chunks().map(|chunk| chunk.columns[1].nulls).sum::<u64>();
+        assert_eq!(nulls, engine.statistics(object).unwrap().columns[1].nulls);
+        assert_eq!(found.dictionaries[1].unwrap().entries, 90);
+        assert!(found.dictionaries[0].is_none());
+        let mut ids = BTreeSet::new();
+        for segment in &found.segments {
+            assert!(ids.insert(segment.segment));
+            assert_eq!(segment.node, engine.topology().node_of(segment.aeu));
+            let bytes = segment.chunks.iter().flat_map(|chunk| &chunk.columns);
+            assert!(segment.bytes >= bytes.map(|column| column.bytes).sum());
+        }
+        block_on(engine.drop(object)).unwrap();
+        assert!(matches!(
+            block_on(engine.inspect(object)),
+            Err(EngineError::NoSuchObject(_))
+        ));
+    });
+}

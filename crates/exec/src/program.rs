@@ -125,8 +125,8 @@ impl Program {
             }
     }
 
-    /// Runs over one chunk. Yields a batch when enough rows have come together (a full chunk's rows make one batch);
-    /// groups only come from [`Program::finish`]. After an error the share is lost.
+    /// Runs over one chunk. Yields batches when enough rows have come together (a full chunk's rows make one batch, or
+    /// several if they are wide); groups only come from [`Program::finish`]. After an error the share is lost.
     ///
     /// # Errors
     /// [`FragmentError::Overflow`] and [`FragmentError::Evaluation`] from expressions.
@@ -135,10 +135,10 @@ impl Program {
         view: &ChunkView,
         partial: &mut Partial,
         work: &mut Work,
-    ) -> Result<Option<RecordBatch>, FragmentError> {
+    ) -> Result<Vec<RecordBatch>, FragmentError> {
         if self.is_done(partial) {
             work.chunks_skipped += 1;
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let chunk = &*view.chunk;
         let only_count = match &self.output {
@@ -157,21 +157,21 @@ impl Program {
         )?;
         let selection = &mut partial.selection;
         match (passed, &self.output, &mut partial.output) {
-            (Passed::Nothing, ..) => Ok(None),
+            (Passed::Nothing, ..) => Ok(Vec::new()),
             (Passed::Counted(rows), Plan::Groups(plan), Gathered::Groups(state)) => {
                 work.rows_passed += rows as u64;
                 plan.add_rows(rows, state);
-                Ok(None)
+                Ok(Vec::new())
             }
             (Passed::Selected, Plan::Groups(plan), Gathered::Groups(state)) => {
                 work.rows_passed += selection.count() as u64;
                 if only_count {
                     plan.add_rows(selection.count(), state);
-                    return Ok(None);
+                    return Ok(Vec::new());
                 }
                 self.touch(&plan.columns, view, work);
                 plan.add(chunk, &self.columns, self.isa, selection, state)?;
-                Ok(None)
+                Ok(Vec::new())
             }
             (Passed::Selected, Plan::Rows(plan), Gathered::Rows(state)) => {
                 work.rows_passed += selection.count() as u64;
@@ -185,6 +185,24 @@ impl Program {
     fn touch(&self, columns: &[usize], view: &ChunkView, work: &mut Work) {
         for &column in columns {
             work.bytes += view.chunk.column(self.columns.ids[column]).bytes() as u64;
+        }
+    }
+
+    /// The rows that do not fill a batch yet, or the groups so far, if there are any keys. More than one partial aggregate of
+    /// a group may then be on its way to whoever merges them, as there is one of each worker anyway.
+    ///
+    /// # Errors
+    /// As [`Program::finish`].
+    pub fn flush(&self, partial: &mut Partial) -> Result<Vec<RecordBatch>, FragmentError> {
+        match (&self.output, &mut partial.output) {
+            (Plan::Groups(plan), Gathered::Groups(state)) if plan.has_keys() => {
+                let state = std::mem::replace(&mut **state, plan.start());
+                plan.finish(state, &self.columns)
+            }
+            (Plan::Rows(plan), Gathered::Rows(state)) => {
+                Ok(plan.flush(state)?.into_iter().collect())
+            }
+            _ => Ok(Vec::new()),
         }
     }
 

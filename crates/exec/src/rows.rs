@@ -2,8 +2,9 @@
 
 use crate::columns::Columns;
 use crate::expr::{Expression, Frame, unexpected};
+use crate::window::Windows;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use eris_column::Selection;
 use eris_fragment::{Expr, FragmentError};
@@ -13,6 +14,11 @@ use std::sync::Arc;
 
 /// A batch is handed out once it has this many rows.
 const BATCH_ROWS: usize = 8_192;
+/// The rows of a chunk make one batch if they take no more than this, else several: many batches are under way at once,
+/// and operators that put rows on the disk take in whole batches.
+const BATCH_BYTES: usize = 1 << 20;
+/// What a string takes beside its view, as far as can be known before it is read.
+const TEXT_BYTES: usize = 16;
 
 /// A compiled projection.
 #[derive(Debug)]
@@ -22,6 +28,8 @@ pub(crate) struct RowPlan {
     pub(crate) columns: Vec<usize>,
     pub(crate) schema: SchemaRef,
     limit: u64,
+    /// Rows of a chunk that become one batch, at most.
+    batch_rows: usize,
 }
 
 /// A worker's rows that do not fill a batch yet.
@@ -57,11 +65,14 @@ impl RowPlan {
             .collect();
         read.sort_unstable();
         read.dedup();
+        let row_bytes: usize = outputs.iter().map(width).sum();
+        let batch_rows = (BATCH_BYTES / row_bytes.max(1)).max(eris_kernels::VECTOR);
         Ok(RowPlan {
             outputs,
             columns: read,
             schema,
             limit: limit.unwrap_or(u64::MAX),
+            batch_rows,
         })
     }
 
@@ -70,7 +81,7 @@ impl RowPlan {
         state.taken >= self.limit
     }
 
-    /// Takes in the selected rows of a chunk; a batch, if enough rows have come together.
+    /// Takes in the selected rows of a chunk; batches, if enough rows have come together.
     pub(crate) fn add(
         &self,
         chunk: &Chunk,
@@ -78,11 +89,34 @@ impl RowPlan {
         isa: Isa,
         selection: &mut Selection,
         state: &mut RowState,
-    ) -> Result<Option<RecordBatch>, FragmentError> {
+    ) -> Result<Vec<RecordBatch>, FragmentError> {
         let wanted = self.limit - state.taken;
         if (selection.count() as u64) > wanted {
             truncate(selection, wanted as usize);
         }
+        let mut batches = Vec::new();
+        if selection.count() <= self.batch_rows {
+            self.add_window(chunk, columns, isa, selection, state)?;
+            batches.extend(self.take(state)?);
+            return Ok(batches);
+        }
+        // A window may be a vector larger than what is asked for.
+        let mut windows = Windows::new(self.batch_rows - eris_kernels::VECTOR + 1);
+        while let Some(window) = windows.next(selection) {
+            self.add_window(chunk, columns, isa, window, state)?;
+            batches.extend(self.take(state)?);
+        }
+        Ok(batches)
+    }
+
+    fn add_window(
+        &self,
+        chunk: &Chunk,
+        columns: &Columns,
+        isa: Isa,
+        selection: &Selection,
+        state: &mut RowState,
+    ) -> Result<(), FragmentError> {
         let rows = selection.count();
         state.taken += rows as u64;
         let mut frame = Frame {
@@ -106,7 +140,13 @@ impl RowPlan {
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays?, &options);
         state.batches.push(batch.map_err(unexpected)?);
         state.rows += rows;
-        match state.rows >= BATCH_ROWS || self.is_full(state) {
+        Ok(())
+    }
+
+    /// A batch, if enough rows have come together.
+    fn take(&self, state: &mut RowState) -> Result<Option<RecordBatch>, FragmentError> {
+        let enough = BATCH_ROWS.min(self.batch_rows);
+        match state.rows >= enough || self.is_full(state) {
             true => self.flush(state),
             false => Ok(None),
         }
@@ -132,6 +172,14 @@ impl RowState {
             .iter()
             .map(RecordBatch::get_array_memory_size)
             .sum()
+    }
+}
+
+/// The bytes of a value of the output.
+fn width(output: &Expression) -> usize {
+    match &output.data_type {
+        DataType::Utf8View => size_of::<u128>() + TEXT_BYTES,
+        fixed => fixed.primitive_width().unwrap_or(1),
     }
 }
 

@@ -393,7 +393,7 @@ fn groups_survive_the_change_of_the_index() {
             program
                 .run(&chunk.view, &mut partial, &mut Work::default())
                 .unwrap(),
-            None
+            []
         );
         assert!(partial.bytes() >= partial.groups() * 16 && partial.bytes() >= bytes / 2);
         bytes = partial.bytes();

@@ -50,6 +50,8 @@ pub struct WorkerReport {
     pub chunks_helped: u64,
     /// Rows in the chunks it read.
     pub rows_scanned: u64,
+    /// Rows in the chunks that its zone maps excluded.
+    pub rows_skipped: u64,
     /// Rows that passed filter and probes.
     pub rows_passed: u64,
     /// Rows it sent.

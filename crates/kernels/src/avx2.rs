@@ -364,3 +364,18 @@ pub(crate) fn min_max_i64(values: &[i64]) -> (i64, i64) {
 pub(crate) fn sum_f64(values: &[f64]) -> f64 {
     portable::sum_f64(values)
 }
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(crate) fn runs_and(starts: &[u64], runs: &[u64], masks: &mut [u64]) {
+    portable::runs_and_with(starts, runs, masks, |bits, places| _pdep_u64(bits, places));
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(crate) fn repeat_i64(values: &[i64], starts: &[u64; MASK_WORDS], out: &mut [i64; VECTOR]) {
+    portable::repeat_i64(values, starts, out);
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(crate) fn running_sums(start: i64, values: &mut [i64; VECTOR]) {
+    portable::running_sums(start, values);
+}

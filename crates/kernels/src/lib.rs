@@ -3,7 +3,7 @@
 //! ```text
 //! doors ─ sql ─ engine ─ route·aeu ─ exec ─ store ─ column ─ [kernels]
 //!
-//!   packed · plain · mask      what a caller sees: methods of the token `Isa`, checked slices
+//!   packed · plain · runs · mask   what a caller sees: methods of the token `Isa`, checked slices
 //!        │ one `match` per call, over as many vectors as the caller has
 //!   portable │ avx2 │ avx512   what runs
 //!        └───────┴──────┘
@@ -45,6 +45,7 @@ mod mask;
 mod packed;
 mod plain;
 mod portable;
+mod runs;
 
 pub use isa::Isa;
 pub use layout::pack;

@@ -356,3 +356,66 @@ pub(crate) fn sum_f64(values: &[f64]) -> f64 {
     }
     sums[0]
 }
+
+/// `deposit` moves the low bits of its first argument, in order, to the set bits of its second.
+#[inline(always)]
+pub(crate) fn runs_and_with(
+    starts: &[u64],
+    runs: &[u64],
+    masks: &mut [u64],
+    deposit: impl Fn(u64, u64) -> u64,
+) {
+    // Runs that have started before the word.
+    let mut before = 0;
+    for (mask, &starts) in masks.iter_mut().zip(starts) {
+        let count = starts.count_ones() as usize;
+        if *mask != 0 {
+            // The word begins in the run before, unless with a start.
+            let first = before - (starts & 1 == 0) as usize;
+            let passed = bits_from(runs, first);
+            let starts = starts | 1;
+            *mask &= deposit(passed << 1, starts).wrapping_sub(deposit(passed, starts));
+        }
+        before += count;
+    }
+}
+
+/// 64 bits from bit `first` on; those beyond the end are 0.
+#[inline(always)]
+fn bits_from(words: &[u64], first: usize) -> u64 {
+    let (word, shift) = (first / 64, first % 64);
+    let next = words.get(word + 1).copied().unwrap_or(0);
+    words[word] >> shift | (next << 1) << (63 - shift)
+}
+
+pub(crate) fn runs_and(starts: &[u64], runs: &[u64], masks: &mut [u64]) {
+    runs_and_with(starts, runs, masks, |bits, places| {
+        let (mut deposited, mut rest, mut bits) = (0, places, bits);
+        while rest != 0 {
+            deposited |= (rest & rest.wrapping_neg()) * (bits & 1);
+            (rest, bits) = (rest & (rest - 1), bits >> 1);
+        }
+        deposited
+    });
+}
+
+pub(crate) fn repeat_i64(values: &[i64], starts: &[u64; MASK_WORDS], out: &mut [i64; VECTOR]) {
+    let mut at = 0;
+    let first = starts[0] & !1;
+    for (w, out) in out.as_chunks_mut::<64>().0.iter_mut().enumerate() {
+        let word = if w == 0 { first } else { starts[w] };
+        for (bit, out) in out.iter_mut().enumerate() {
+            at += (word >> bit & 1) as usize;
+            *out = values[at];
+        }
+    }
+}
+
+#[inline(always)]
+pub(crate) fn running_sums(start: i64, values: &mut [i64; VECTOR]) {
+    let mut sum = start;
+    for value in values {
+        sum = sum.wrapping_add(*value);
+        *value = sum;
+    }
+}

@@ -1,5 +1,6 @@
 //! One limit on bytes for the whole process, shared by all node memory managers and by who else holds memory.
 
+use crate::bytes::Bytes;
 use eris_types::NodeId;
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ pub struct Budget(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    limit: u64,
+    /// Written by whoever changes the setting. Relaxed: a reader that still sees the old limit came before the change.
+    limit: AtomicU64,
     /// Written by every thread that takes or gives back bytes. Relaxed: the number guards no other memory; the
     /// read-modify-write alone keeps the sum under the limit.
     used: AtomicU64,
@@ -24,17 +26,28 @@ impl Budget {
     /// A budget of `limit` bytes, nothing used.
     pub fn new(limit: u64) -> Self {
         Budget(Arc::new(Inner {
-            limit,
+            limit: AtomicU64::new(limit),
             used: AtomicU64::new(0),
         }))
     }
 
     /// The limit in bytes.
     pub fn limit(&self) -> u64 {
-        self.0.limit
+        self.0.limit.load(Ordering::Relaxed)
     }
 
-    /// Bytes in use now. May exceed the limit only through [`Reservation::grow`].
+    /// Changes the limit for what is asked for from now on. Nothing is taken away from anybody: below what is in use,
+    /// it refuses everything until enough has been given back.
+    pub fn set_limit(&self, limit: u64) {
+        self.0.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// Bytes that may still be taken; none if the limit was lowered below what is in use.
+    pub fn free(&self) -> u64 {
+        self.limit().saturating_sub(self.used())
+    }
+
+    /// Bytes in use now. Exceeds the limit only through [`Reservation::grow`] and after [`Budget::set_limit`].
     pub fn used(&self) -> u64 {
         self.0.used.load(Ordering::Relaxed)
     }
@@ -52,16 +65,19 @@ impl Budget {
     }
 
     pub(crate) fn take(&self, bytes: u64) -> Result<(), OutOfMemory> {
+        let limit = self.limit();
         self.0
             .used
             .try_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                used.checked_add(bytes).filter(|&sum| sum <= self.0.limit)
+                // Who asks for nothing gets it, also beyond the limit.
+                used.checked_add(bytes)
+                    .filter(|&sum| sum <= limit || bytes == 0)
             })
             .map(|_| ())
             .map_err(|used| OutOfMemory {
                 asked: bytes,
                 used,
-                limit: self.0.limit,
+                limit,
                 node: None,
                 cause: Cause::Budget,
             })
@@ -158,11 +174,11 @@ impl fmt::Display for OutOfMemory {
             node,
             cause,
         } = self;
-        write!(f, "out of memory: {asked} bytes asked")?;
+        write!(f, "out of memory: {} asked", Bytes(*asked))?;
         if let Some(node) = node {
             write!(f, " on {node}")?;
         }
-        write!(f, ", {used} of {limit} bytes in use")?;
+        write!(f, ", {} of {} in use", Bytes(*used), Bytes(*limit))?;
         match cause {
             Cause::Budget => Ok(()),
             Cause::System(errno) => {
@@ -185,7 +201,7 @@ mod tests {
         assert_eq!((refused.asked, refused.used, refused.limit), (41, 60, 100));
         assert_eq!(
             refused.to_string(),
-            "out of memory: 41 bytes asked, 60 of 100 bytes in use"
+            "out of memory: 41 bytes asked, 60 bytes of 100 bytes in use"
         );
         assert!(held.try_grow(41).is_err());
         assert_eq!((held.bytes(), budget.used()), (60, 60));
@@ -196,6 +212,20 @@ mod tests {
         assert_eq!(budget.used(), 210);
         drop(held);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_lower_limit_takes_nothing_away() {
+        let budget = Budget::new(100);
+        let mut held = budget.try_reserve(60).unwrap();
+        budget.set_limit(50);
+        assert_eq!((budget.limit(), budget.used(), budget.free()), (50, 60, 0));
+        assert!(budget.try_reserve(1).is_err());
+        assert!(budget.try_reserve(0).is_ok());
+        held.shrink(20);
+        assert_eq!(budget.free(), 10);
+        budget.set_limit(200);
+        held.try_grow(160).unwrap();
     }
 
     #[test]

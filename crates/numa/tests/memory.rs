@@ -181,7 +181,7 @@ fn the_budget_is_shared_by_all_nodes() {
     );
     assert_eq!(
         refused.to_string(),
-        "out of memory: 2097152 bytes asked on node 1, 9437184 of 10485760 bytes in use"
+        "out of memory: 2.1 MB asked on node 1, 9.44 MB of 10.5 MB in use"
     );
     assert_eq!(memory.node(NodeId(1)).mapped_bytes(), 0);
     assert_eq!(memory.usage().len(), 1);

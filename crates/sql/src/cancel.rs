@@ -1,13 +1,20 @@
-//! Cancelling operators that do not yield.
+//! Stopping a statement: its holder goes away, another session kills it, or its time is over.
 //!
-//! A task is aborted where it yields. A nested-loop join compares all pairs of two inputs and yields only with what it finds,
+//! ```text
+//!             ┌── given up ── by its holder: nobody waits for an answer
+//! running ────┼── stopped ─── by KILL or statement_timeout: the holder gets an error that says so
+//!             └── committing: from here on it can neither be stopped nor fail, only finish
+//! ```
+//!
+//! A task is stopped where it yields. A nested-loop join compares all pairs of two inputs and yields only with what it finds,
 //! which may be never. But it evaluates its condition for every few thousand pairs: so the condition asks whether anybody
-//! still wants the answer.
+//! still wants the answer, and what time it is.
 
+use crate::error::{SqlError, SqlErrorKind};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
@@ -16,12 +23,31 @@ use datafusion::physical_plan::joins::{NestedLoopJoinExec, NestedLoopJoinExecBui
 use eris_fragment::FragmentError;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
-/// Whether a statement was given up. Set once by its holder, read by its operators; it alone is the message.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CancelToken(Arc<AtomicBool>);
+/// How far a statement's life has come. Cheap to clone; clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct CancelToken(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// One of the states below. Leaves RUNNING once, by compare-and-swap: who gets there first decides. Sequentially
+    /// consistent, for it is read and written a few times per statement.
+    state: AtomicU8,
+    /// Written before STOPPED, read after.
+    reason: OnceLock<SqlErrorKind>,
+    stopped: Notify,
+    deadline: Option<(Instant, Duration)>,
+}
+
+const RUNNING: u8 = 0;
+const GIVEN_UP: u8 = 1;
+const STOPPED: u8 = 2;
+const COMMITTING: u8 = 3;
 
 tokio::task_local! {
     /// The token of the statement that the current task serves.
@@ -29,19 +55,119 @@ tokio::task_local! {
 }
 
 impl CancelToken {
-    /// Gives the statement up.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+    /// A statement that begins now and may take so long.
+    pub fn new(timeout: Option<Duration>) -> Self {
+        CancelToken(Arc::new(Inner {
+            state: AtomicU8::new(RUNNING),
+            reason: OnceLock::new(),
+            stopped: Notify::new(),
+            deadline: timeout
+                .and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout))),
+        }))
     }
 
-    fn check(&self) -> Result<()> {
-        if self.0.load(Ordering::Relaxed) {
-            return Err(DataFusionError::External(Box::new(
-                FragmentError::Cancelled,
-            )));
-        }
-        Ok(())
+    /// Gives the statement up.
+    pub fn cancel(&self) {
+        self.leave_running(GIVEN_UP);
     }
+
+    /// Stops the statement for this reason; says whether it did, or came too late.
+    pub fn stop(&self, reason: SqlErrorKind) -> bool {
+        // Two at a time may both get here; the first reason is told.
+        let _ = self.0.reason.set(reason);
+        let stopped = self.leave_running(STOPPED);
+        self.0.stopped.notify_waiters();
+        stopped
+    }
+
+    /// From here on the statement cannot be stopped.
+    ///
+    /// # Errors
+    /// It was stopped or given up before.
+    pub fn begin_commit(&self) -> Result<(), SqlError> {
+        self.check()?;
+        match self.leave_running(COMMITTING) || self.state() == COMMITTING {
+            true => Ok(()),
+            false => Err(self.error()),
+        }
+    }
+
+    /// Waits until it is stopped, which may be never; why it was.
+    pub async fn stopped(&self) -> SqlError {
+        loop {
+            let mut notified = pin!(self.0.stopped.notified());
+            notified.as_mut().enable();
+            if self.state() == STOPPED {
+                return self.error();
+            }
+            match self.0.deadline.filter(|_| self.state() == RUNNING) {
+                None => notified.await,
+                Some((deadline, timeout)) => tokio::select! {
+                    () = tokio::time::sleep_until(deadline.into()) => {
+                        self.stop(SqlErrorKind::Timeout(timeout));
+                    }
+                    () = notified => {}
+                },
+            }
+        }
+    }
+
+    /// What `work` yields, unless the statement is stopped before.
+    pub async fn guard<T>(
+        &self,
+        work: impl Future<Output = Result<T, SqlError>>,
+    ) -> Result<T, SqlError> {
+        let result = tokio::select! {
+            biased;
+            result = work => result,
+            error = self.stopped() => Err(error),
+        };
+        // An operator that was stopped may have said so in its own words.
+        result.map_err(|error| match self.state() {
+            STOPPED => self.error(),
+            _ => error,
+        })
+    }
+
+    fn state(&self) -> u8 {
+        self.0.state.load(Ordering::SeqCst)
+    }
+
+    fn leave_running(&self, next: u8) -> bool {
+        let state = &self.0.state;
+        let changed = state.compare_exchange(RUNNING, next, Ordering::SeqCst, Ordering::SeqCst);
+        changed.is_ok()
+    }
+
+    fn error(&self) -> SqlError {
+        match self.0.reason.get().filter(|_| self.state() == STOPPED) {
+            Some(reason) => SqlError::new(reason.clone()),
+            None => FragmentError::Cancelled.into(),
+        }
+    }
+
+    fn check(&self) -> Result<(), SqlError> {
+        if let Some((deadline, timeout)) = self.0.deadline
+            && self.state() == RUNNING
+            && Instant::now() >= deadline
+        {
+            self.stop(SqlErrorKind::Timeout(timeout));
+        }
+        match self.state() {
+            GIVEN_UP | STOPPED => Err(self.error()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The current statement's writes are complete and will now take effect: it cannot be stopped any more.
+///
+/// # Errors
+/// It was stopped before; nothing may take effect.
+pub(crate) fn begin_commit() -> Result<(), SqlError> {
+    STATEMENT
+        .try_with(CancelToken::begin_commit)
+        .unwrap_or(Ok(()))
 }
 
 /// The plan, whose nested-loop joins end when the current statement is given up.
@@ -107,7 +233,7 @@ impl PhysicalExpr for UnlessCancelled {
     }
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
-        self.token.check()?;
+        self.token.check().map_err(SqlError::into_datafusion)?;
         self.condition.evaluate(batch)
     }
 

@@ -1,144 +1,241 @@
-//! The tables that exist, by name. One schema, `public`, in one catalogue, `eris`.
+//! What exists, by name: schemas, and in them tables and views. One catalogue, `eris`.
+//!
+//! ```text
+//! current ──▶ Contents 7 ──▶ public ──▶ t ──▶ Table ──▶ Data (object 12)
+//!             Contents 6 ◀── a statement that is being planned
+//! ```
+//!
+//! The contents never change: a change makes new contents and puts them in their place. So a statement sees one state of
+//! the whole catalogue, and what it has found there stays as it was, rows included, until it ends.
+
+mod name;
+mod table;
+mod view;
+
+pub(crate) use name::{CATALOG, RelationName, SCHEMA, is_reserved, most_similar, quoted};
+pub(crate) use table::{Check, ColumnRules, DefaultValue, Definition, Table, retire};
+pub(crate) use view::{Read, View};
 
 use crate::error::SqlError;
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::{DFSchema, ScalarValue};
-use eris_engine::Partitioning;
-use eris_fragment::Type;
-use eris_types::ObjectId;
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, RwLock};
+use tokio::sync::{Mutex, MutexGuard};
 
-/// The only catalogue's name.
-pub(crate) const CATALOG: &str = "eris";
-/// The only schema's name.
-pub(crate) const SCHEMA: &str = "public";
-
-/// A table: a name for a data object, and what only SQL knows of its columns.
+/// The current contents, and the turn of those who change them.
 #[derive(Debug)]
-pub(crate) struct Table {
-    pub name: String,
-    pub object: ObjectId,
-    pub schema: SchemaRef,
-    /// The same schema as DataFusion's planner wants it, without qualifiers.
-    pub names: DFSchema,
-    pub types: Vec<Type>,
-    pub rules: Vec<ColumnRules>,
-    pub partitioning: Partitioning,
-}
-
-/// What an insert has to know of a column beyond its type and nullability.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ColumnRules {
-    /// Most characters of a text.
-    pub max_characters: Option<u64>,
-    /// DEFAULT, a constant.
-    pub default: Option<ScalarValue>,
-}
-
-/// All tables. Statements hold on to the [`Table`]s they have found, so a table that is dropped meanwhile stays
-/// described until they end.
-#[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    tables: RwLock<BTreeMap<String, Arc<Table>>>,
+    current: RwLock<Arc<Contents>>,
+    /// Held while a change is checked against the contents and made: planning views at most, never waiting for rows.
+    turn: Mutex<()>,
+}
+
+/// All schemas with their tables and views at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Contents {
+    schemas: BTreeMap<String, BTreeMap<String, Relation>>,
+}
+
+/// What a name in a FROM clause leads to.
+#[derive(Clone, Debug)]
+pub(crate) enum Relation {
+    Table(Arc<Table>),
+    View(Arc<View>),
+}
+
+impl Relation {
+    /// `table` or `view`, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Relation::Table(_) => "table",
+            Relation::View(_) => "view",
+        }
+    }
+
+    pub fn name(&self) -> &RelationName {
+        match self {
+            Relation::Table(table) => &table.name,
+            Relation::View(view) => &view.name,
+        }
+    }
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        let schemas = BTreeMap::from([(SCHEMA.to_owned(), BTreeMap::new())]);
+        Catalog {
+            current: RwLock::new(Arc::new(Contents { schemas })),
+            turn: Mutex::default(),
+        }
+    }
 }
 
 impl Catalog {
-    pub fn get(&self, name: &str) -> Option<Arc<Table>> {
-        self.tables
-            .read()
-            .expect("nothing panics under this lock")
-            .get(name)
-            .cloned()
+    /// The contents as they are now.
+    pub fn contents(&self) -> Arc<Contents> {
+        Arc::clone(&self.current.read().expect(UNPOISONED))
     }
 
-    /// All tables by name.
-    pub fn tables(&self) -> Vec<Arc<Table>> {
-        self.tables
-            .read()
-            .expect("nothing panics under this lock")
-            .values()
-            .cloned()
-            .collect()
-    }
-
-    /// Adds a table.
-    ///
-    /// # Errors
-    /// A table of that name exists; `replace` gives the old one back instead.
-    pub fn insert(&self, table: Arc<Table>, replace: bool) -> Result<Option<Arc<Table>>, SqlError> {
-        let mut tables = self.tables.write().expect("nothing panics under this lock");
-        if !replace && tables.contains_key(&table.name) {
-            return Err(exists(&table.name));
+    /// Waits for the turn to change the contents.
+    pub async fn change(&self) -> Change<'_> {
+        let turn = self.turn.lock().await;
+        Change {
+            contents: Contents::clone(&self.contents()),
+            catalog: self,
+            _turn: turn,
         }
-        Ok(tables.insert(table.name.clone(), table))
-    }
-
-    /// Removes the tables of these names, all of them or, if one does not exist, none. What is given back is what the
-    /// names led to at that moment; no other statement gets hold of it.
-    ///
-    /// # Errors
-    /// The position of the first name without a table, unless `if_exists`.
-    pub fn remove(&self, names: &[String], if_exists: bool) -> Result<Vec<Arc<Table>>, usize> {
-        let mut tables = self.tables.write().expect("nothing panics under this lock");
-        let missing = names.iter().position(|name| !tables.contains_key(name));
-        match missing.filter(|_| !if_exists) {
-            Some(missing) => Err(missing),
-            None => Ok(names
-                .iter()
-                .filter_map(|name| tables.remove(name))
-                .collect()),
-        }
-    }
-
-    /// The name of a table that looks like this one.
-    pub fn similar(&self, name: &str) -> Option<String> {
-        let tables = self.tables.read().expect("nothing panics under this lock");
-        most_similar(name, tables.keys().map(String::as_str))
     }
 }
 
-/// The error of a name that is taken.
-pub(crate) fn exists(name: &str) -> SqlError {
-    SqlError::invalid(format!("table \"{name}\" exists already")).with_hint(Some(
-        "CREATE TABLE IF NOT EXISTS, or CREATE OR REPLACE TABLE … AS",
-    ))
+const UNPOISONED: &str = "nothing panics under this lock";
+
+/// Contents that take effect with [`Change::commit`], all at once, or not at all.
+pub(crate) struct Change<'a> {
+    catalog: &'a Catalog,
+    contents: Contents,
+    _turn: MutexGuard<'a, ()>,
 }
 
-/// The candidate that was probably meant: at most a third of the letters differ.
-pub(crate) fn most_similar<'a>(
-    name: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<String> {
-    let wanted: Vec<char> = name.to_lowercase().chars().collect();
-    candidates
-        .map(|candidate| {
-            (
-                distance(
-                    &wanted,
-                    &candidate.to_lowercase().chars().collect::<Vec<_>>(),
-                ),
-                candidate,
-            )
+impl Change<'_> {
+    /// Statements that begin from now on see the new contents.
+    ///
+    /// # Errors
+    /// The statement was stopped before.
+    pub fn commit(self) -> Result<(), SqlError> {
+        crate::cancel::begin_commit()?;
+        let new = Arc::new(self.contents);
+        let old = std::mem::replace(&mut *self.catalog.current.write().expect(UNPOISONED), new);
+        // Dropped behind the lock: it may hold the last reference to a table.
+        drop(old);
+        Ok(())
+    }
+}
+
+impl Deref for Change<'_> {
+    type Target = Contents;
+
+    fn deref(&self) -> &Contents {
+        &self.contents
+    }
+}
+
+impl DerefMut for Change<'_> {
+    fn deref_mut(&mut self) -> &mut Contents {
+        &mut self.contents
+    }
+}
+
+impl Contents {
+    pub fn get(&self, name: &RelationName) -> Option<&Relation> {
+        self.schemas.get(&name.schema)?.get(&name.name)
+    }
+
+    pub fn table(&self, name: &RelationName) -> Option<&Arc<Table>> {
+        match self.get(name)? {
+            Relation::Table(table) => Some(table),
+            Relation::View(_) => None,
+        }
+    }
+
+    pub fn has_schema(&self, schema: &str) -> bool {
+        self.schemas.contains_key(schema)
+    }
+
+    /// The names of all schemas of users.
+    pub fn schema_names(&self) -> impl Iterator<Item = &str> {
+        self.schemas.keys().map(String::as_str)
+    }
+
+    /// Tables and views of a schema, by name.
+    pub fn relations_in(&self, schema: &str) -> impl Iterator<Item = &Relation> {
+        self.schemas
+            .get(schema)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+    }
+
+    /// All tables and views, by schema and name.
+    pub fn relations(&self) -> impl Iterator<Item = &Relation> {
+        self.schemas.values().flat_map(BTreeMap::values)
+    }
+
+    /// All tables, by schema and name.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.relations().filter_map(|relation| match relation {
+            Relation::Table(table) => Some(table),
+            Relation::View(_) => None,
         })
-        .filter(|(distance, _)| *distance <= wanted.len().div_ceil(3))
-        .min()
-        .map(|(_, candidate)| candidate.to_owned())
-}
-
-/// Levenshtein's distance.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
     }
-    row[b.len()]
+
+    /// All views, by schema and name.
+    pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
+        self.relations().filter_map(|relation| match relation {
+            Relation::View(view) => Some(view),
+            Relation::Table(_) => None,
+        })
+    }
+
+    /// The views that read this relation, also through other views, each after those that it reads.
+    pub fn dependents(&self, name: &RelationName) -> Vec<Arc<View>> {
+        let mut found: Vec<&Arc<View>> = self.views().filter(|view| view.reads(name)).collect();
+        let mut next = 0;
+        while let Some(view) = found.get(next) {
+            let of = view.name.clone();
+            for view in self.views().filter(|view| view.reads(&of)) {
+                if !found.iter().any(|other| other.name == view.name) {
+                    found.push(view);
+                }
+            }
+            next += 1;
+        }
+        let mut sorted = Vec::with_capacity(found.len());
+        while !found.is_empty() {
+            let free = |view: &&Arc<View>| !found.iter().any(|other| view.reads(&other.name));
+            let free = found.iter().position(free).expect("views form no circle");
+            sorted.push(Arc::clone(found.remove(free)));
+        }
+        sorted
+    }
+
+    /// Gives a relation its name; what had it before, if anything did. The schema exists.
+    pub fn put(&mut self, relation: Relation) -> Option<Relation> {
+        let RelationName { schema, name } = relation.name().clone();
+        let schema = self.schemas.get_mut(&schema);
+        schema.expect("the schema exists").insert(name, relation)
+    }
+
+    pub fn remove(&mut self, name: &RelationName) -> Option<Relation> {
+        self.schemas.get_mut(&name.schema)?.remove(&name.name)
+    }
+
+    /// Adds an empty schema, if there is none of this name.
+    pub fn add_schema(&mut self, schema: &str) {
+        self.schemas.entry(schema.to_owned()).or_default();
+    }
+
+    /// Removes a schema with all that is in it.
+    pub fn remove_schema(&mut self, schema: &str) {
+        self.schemas.remove(schema);
+    }
+
+    /// The table or view that was probably meant by a name that leads to nothing, as the session would write it.
+    pub fn similar(&self, name: &RelationName, current_schema: &str) -> Option<String> {
+        let here = self.relations_in(&name.schema);
+        let similar = most_similar(
+            &name.name,
+            here.map(|relation| relation.name().name.as_str()),
+        );
+        let shown = |name: &RelationName| match name.schema == current_schema {
+            true => name.name.clone(),
+            false => format!("{}.{}", name.schema, name.name),
+        };
+        similar
+            .map(|found| shown(&RelationName::new(name.schema.as_str(), found)))
+            .or_else(|| {
+                let mut elsewhere = self.relations().map(Relation::name);
+                elsewhere.find(|other| other.name == name.name).map(shown)
+            })
+    }
 }
 
 #[cfg(test)]
@@ -146,63 +243,63 @@ mod tests {
     use super::*;
     use datafusion::arrow::datatypes::Schema;
 
-    fn table(name: &str, object: u32) -> Arc<Table> {
-        Arc::new(Table {
-            name: name.into(),
-            object: ObjectId(object),
+    fn view(name: &str, reads: &[&str]) -> Relation {
+        let reads = reads.iter().map(|name| Read {
+            name: RelationName::new(SCHEMA, *name),
+            columns: Vec::new(),
+        });
+        Relation::View(Arc::new(View {
+            name: RelationName::new(SCHEMA, name),
             schema: Arc::new(Schema::empty()),
-            names: DFSchema::empty(),
-            types: Vec::new(),
-            rules: Vec::new(),
-            partitioning: Partitioning::Size,
-        })
+            named: false,
+            text: String::new(),
+            query: View::parse_for_test("SELECT 1"),
+            current_schema: SCHEMA.into(),
+            reads: reads.collect(),
+        }))
     }
 
-    #[test]
-    fn removing_gives_back_what_the_name_led_to_at_that_moment() {
+    #[tokio::test]
+    async fn contents_that_were_taken_do_not_change() {
         let catalog = Catalog::default();
-        catalog.insert(table("a", 1), false).unwrap();
-        let old = catalog.insert(table("a", 2), true).unwrap().unwrap();
-        assert_eq!(old.object, ObjectId(1));
-        let removed = catalog.remove(&["a".into(), "a".into()], false).unwrap();
-        let objects: Vec<_> = removed.iter().map(|table| table.object).collect();
-        assert_eq!(objects, [ObjectId(2)]);
+        let before = catalog.contents();
+        let mut change = catalog.change().await;
+        change.put(view("v", &[]));
+        let name = RelationName::new(SCHEMA, "v");
+        assert!(catalog.contents().get(&name).is_none(), "not committed");
+        change.commit().unwrap();
+        assert!(before.get(&name).is_none());
+        assert!(catalog.contents().get(&name).is_some());
+        let mut dropped = catalog.change().await;
+        dropped.remove(&name);
+        drop(dropped);
+        assert!(catalog.contents().get(&name).is_some(), "given up");
     }
 
     #[test]
-    fn removing_removes_all_or_nothing() {
-        let catalog = Catalog::default();
-        catalog.insert(table("a", 1), false).unwrap();
-        let names = ["a".to_owned(), "b".to_owned()];
-        assert_eq!(catalog.remove(&names, false).unwrap_err(), 1);
-        assert!(catalog.get("a").is_some());
-        assert_eq!(catalog.remove(&names, true).unwrap().len(), 1);
-        assert!(catalog.get("a").is_none());
-    }
-
-    #[test]
-    fn a_slip_of_the_pen_is_recognised() {
-        let names = ["lineorder", "part", "supplier"];
-        assert_eq!(
-            most_similar("lineordr", names.into_iter()).as_deref(),
-            Some("lineorder")
-        );
-        assert_eq!(
-            most_similar("Suplier", names.into_iter()).as_deref(),
-            Some("supplier")
-        );
-        assert_eq!(most_similar("weather", names.into_iter()), None);
-    }
-
-    #[test]
-    fn distances() {
-        let chars = |text: &str| text.chars().collect::<Vec<_>>();
-        for (a, b, expected) in [
-            ("", "abc", 3),
-            ("kitten", "sitting", 3),
-            ("same", "same", 0),
+    fn dependents_come_after_what_they_read() {
+        let mut contents = Contents::clone(&Catalog::default().contents());
+        for (name, reads) in [
+            ("a", &["t", "z"][..]),
+            ("b", &["a", "t"]),
+            ("c", &["b", "y"]),
+            ("y", &["t"]),
+            ("z", &["t"]),
+            ("other", &["u"]),
         ] {
-            assert_eq!(distance(&chars(a), &chars(b)), expected);
+            contents.put(view(name, reads));
+        }
+        let of = |name: &str| -> Vec<String> {
+            let found = contents.dependents(&RelationName::new(SCHEMA, name));
+            found.iter().map(|view| view.name.name.clone()).collect()
+        };
+        assert_eq!(of("other"), [""; 0]);
+        assert_eq!(of("y"), ["c"]);
+        let all = of("t");
+        let place = |name: &str| all.iter().position(|other| other == name).unwrap();
+        assert_eq!(all.len(), 5, "{all:?}");
+        for (view, reads) in [("a", "z"), ("b", "a"), ("c", "b"), ("c", "y")] {
+            assert!(place(view) > place(reads), "{all:?}");
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::catalog::{ColumnRules, Table};
 use crate::error::SqlError;
+use crate::rounding::before_cast;
+use crate::row_rules::ComputedDefault;
 use crate::types::sql_name;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
 use datafusion::arrow::compute::{CastOptions, can_cast_types, cast_with_options};
@@ -18,6 +20,8 @@ pub(crate) enum Target {
     Source(usize),
     /// A constant for every row: the default, or NULL.
     Constant(ScalarValue),
+    /// A default that may differ from row to row.
+    Computed(ComputedDefault),
 }
 
 /// Rows of a source as rows of a table. `first_row` counts from 1.
@@ -27,23 +31,25 @@ pub(crate) fn rows(
     targets: &[Target],
     first_row: u64,
 ) -> Result<RecordBatch, SqlError> {
+    let name = table.name.to_string();
     let fields = table.schema.fields().iter().zip(&table.rules);
     let columns = fields
         .zip(targets)
         .map(|((field, rules), target)| match target {
-            Target::Source(position) => column(
-                batch.column(*position),
-                field,
-                rules,
-                &table.name,
-                first_row,
-            ),
+            Target::Source(position) => {
+                column(batch.column(*position), field, rules, &name, first_row)
+            }
             Target::Constant(value) => value
                 .to_array_of_size(batch.num_rows())
                 .map_err(SqlError::from_datafusion),
+            Target::Computed(default) => {
+                let values = default.values(batch.num_rows());
+                let values = values.map_err(SqlError::from_datafusion)?;
+                column(&values, field, rules, &name, first_row)
+            }
         });
-    let columns = columns.collect::<Result<Vec<_>, _>>()?;
-    // NULLs are for the engine to refuse, so they must get that far.
+    let columns = columns.collect::<Result<Vec<_>, SqlError>>()?;
+    // NULLs are refused together with what else is wrong with a row, so they must get that far.
     let fields = table
         .schema
         .fields()
@@ -76,7 +82,8 @@ pub(crate) fn column(
             safe: true,
             ..CastOptions::default()
         };
-        cast_with_options(array, to, &options)
+        before_cast(array, to)
+            .and_then(|array| cast_with_options(&array, to, &options))
             .map_err(|error| SqlError::from_datafusion(error.into()))?
     } else {
         return Err(SqlError::invalid(format!(
@@ -117,7 +124,8 @@ fn too_long(array: &ArrayRef, most: u64) -> Option<usize> {
     texts.iter().position(|text| text.is_some_and(long))
 }
 
-fn shown(array: &ArrayRef, row: usize) -> String {
+/// A value for messages, shortened.
+pub(crate) fn shown(array: &ArrayRef, row: usize) -> String {
     let options = FormatOptions::default();
     let text =
         ArrayFormatter::try_new(array, &options).map(|formatter| formatter.value(row).to_string());

@@ -1,4 +1,5 @@
-//! DECIMAL against DOUBLE is compared as DOUBLE, as arithmetic on them is done.
+//! DECIMAL against DOUBLE is compared as DOUBLE, as arithmetic on them is done; and what is one of both is DOUBLE, in CASE,
+//! COALESCE and the like, and UNION.
 //!
 //! DataFusion would compare as DECIMAL(30, 15), which fails for large numbers and, at a bare column, keeps the comparison
 //! from being made on the stored values. Numbers that are written with a point are DECIMAL, so `x > 0.5` is such a case.
@@ -7,11 +8,14 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::config::ConfigOptions;
-use datafusion::logical_expr::expr::{Between, BinaryExpr, InList};
+use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, cast};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, cast,
+};
 use datafusion::optimizer::analyzer::AnalyzerRule;
+use std::sync::Arc;
 
 /// The rule. Runs before DataFusion makes the types of operands equal.
 #[derive(Debug)]
@@ -20,6 +24,10 @@ pub(crate) struct CompareAsDouble;
 impl AnalyzerRule for CompareAsDouble {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         plan.transform_up_with_subqueries(|plan| {
+            let plan = match plan {
+                LogicalPlan::Union(union) => union_as_double(union)?,
+                other => other,
+            };
             let schema = merge_schema(&plan.inputs());
             let names = NamePreserver::new(&plan);
             plan.map_expressions(|expr| {
@@ -75,8 +83,60 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
                 negated,
             }))
         }
+        Expr::Case(mut case) if mixed(results(&case), schema) => {
+            for (_, then) in &mut case.when_then_expr {
+                **then = to_double(std::mem::take(&mut **then), schema);
+            }
+            if let Some(otherwise) = &mut case.else_expr {
+                **otherwise = to_double(std::mem::take(&mut **otherwise), schema);
+            }
+            Transformed::yes(Expr::Case(case))
+        }
+        Expr::ScalarFunction(mut function)
+            if ONE_OF.contains(&function.func.name()) && mixed(&function.args, schema) =>
+        {
+            for argument in &mut function.args {
+                *argument = to_double(std::mem::take(argument), schema);
+            }
+            Transformed::yes(Expr::ScalarFunction(function))
+        }
         other => Transformed::no(other),
     }
+}
+
+/// Functions whose value is one of their arguments.
+const ONE_OF: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "nvl"];
+
+fn results(case: &Case) -> impl Iterator<Item = &Expr> {
+    let branches = case.when_then_expr.iter().map(|(_, then)| &**then);
+    branches.chain(case.else_expr.as_deref())
+}
+
+/// A UNION whose inputs have DOUBLE wherever one of them has it beside DECIMAL.
+fn union_as_double(union: Union) -> Result<LogicalPlan> {
+    let types = |column: usize| {
+        let inputs = union.inputs.iter();
+        inputs.filter_map(move |input| Some(input.schema().fields().get(column)?.data_type()))
+    };
+    let columns = 0..union.schema.fields().len();
+    let mixed: Vec<bool> = columns.map(|column| mixed_types(types(column))).collect();
+    if !mixed.contains(&true) {
+        return Ok(LogicalPlan::Union(union));
+    }
+    let inputs = union.inputs.iter().map(|input| {
+        let columns = input.schema().iter().zip(&mixed).map(|(column, mixed)| {
+            let (table, field) = column;
+            let expr = Expr::from(column);
+            match *mixed && is_decimal(field.data_type()) {
+                true => cast(expr, DataType::Float64).alias_qualified(table.cloned(), field.name()),
+                false => expr,
+            }
+        });
+        let plan = LogicalPlanBuilder::from(Arc::clone(input)).project(columns)?;
+        Ok(Arc::new(plan.build()?))
+    });
+    let inputs = inputs.collect::<Result<Vec<_>>>()?;
+    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
 }
 
 fn is_comparison(op: Operator) -> bool {
@@ -89,20 +149,31 @@ fn is_comparison(op: Operator) -> bool {
 
 /// Whether there are both DECIMAL and floating-point operands.
 fn mixed<'a>(operands: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
+    let types = operands
+        .into_iter()
+        .filter_map(|operand| operand.get_type(schema).ok());
+    mixed_types(types.collect::<Vec<_>>().iter())
+}
+
+fn mixed_types<'a>(types: impl Iterator<Item = &'a DataType>) -> bool {
     let (mut decimal, mut float) = (false, false);
-    for operand in operands {
-        match operand.get_type(schema) {
-            Ok(DataType::Decimal128(..) | DataType::Decimal256(..)) => decimal = true,
-            Ok(DataType::Float32 | DataType::Float64) => float = true,
-            _ => {}
-        }
+    for data_type in types {
+        decimal |= is_decimal(data_type);
+        float |= data_type.is_floating();
     }
     decimal && float
 }
 
+fn is_decimal(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Decimal128(..) | DataType::Decimal256(..)
+    )
+}
+
 fn to_double(expr: Expr, schema: &DFSchema) -> Expr {
     match expr.get_type(schema) {
-        Ok(DataType::Decimal128(..) | DataType::Decimal256(..)) => cast(expr, DataType::Float64),
+        Ok(data_type) if is_decimal(&data_type) => cast(expr, DataType::Float64),
         _ => expr,
     }
 }

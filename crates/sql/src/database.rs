@@ -3,10 +3,14 @@
 use crate::core::Core;
 use crate::error::{SqlError, SqlErrorKind};
 use crate::session::Session;
+use crate::spill::Spill;
 use eris_engine::{Engine, Settings};
 use std::fmt;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
+
+/// Bytes of a thread's stack: planning calls itself for every level of an expression. Only what is used is taken.
+const STACK: usize = 64 << 20;
 
 /// A database in memory. Cheap to clone; it ends with its last clone and the last session.
 #[derive(Clone)]
@@ -25,11 +29,13 @@ impl Database {
     /// # Errors
     /// The engine or the threads could not be started.
     pub fn open(settings: Settings) -> Result<Database, SqlError> {
-        let core = Core::new(Engine::start(settings)?)?;
+        let huge_pages = settings.huge_pages;
+        let core = Core::new(Engine::start(settings)?, huge_pages)?;
         let threads = core.engine.topology().aeus().len().max(1);
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("eris-sql")
+            .thread_stack_size(STACK)
             .enable_time()
             .build()
             .map_err(|error| {
@@ -51,6 +57,11 @@ impl Database {
         &self.0.core.engine
     }
 
+    /// Where operators put what does not fit into memory.
+    pub fn spill(&self) -> &Spill {
+        &self.0.core.spill
+    }
+
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.0.core
     }
@@ -70,6 +81,8 @@ impl Drop for Inner {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+        // Statements that are still ending may hold files; the process may not wait for them.
+        self.core.spill.close();
     }
 }
 

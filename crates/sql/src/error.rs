@@ -1,6 +1,8 @@
 //! What a statement can fail with, told in the user's terms: what, where in the text, and what to do about it.
 
 use crate::position::{Excerpt, Position};
+use crate::wording::{in_sql, of_schema};
+use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use eris_engine::EngineError;
 use eris_fragment::FragmentError;
@@ -49,6 +51,14 @@ pub enum SqlErrorKind {
         /// Why.
         reason: String,
     },
+    /// What does not fit into memory could not be put on the disk either.
+    #[error("temporary directory '{directory}': {reason}")]
+    Spill {
+        /// Where.
+        directory: String,
+        /// Why.
+        reason: String,
+    },
     /// A fragment failed while it ran.
     #[error("{0}")]
     Fragment(FragmentError),
@@ -58,6 +68,12 @@ pub enum SqlErrorKind {
     /// An operator above the fragments failed while it ran.
     #[error("{}", innermost(.0))]
     Execution(Arc<DataFusionError>),
+    /// It took longer than `statement_timeout` allows.
+    #[error("stopped after {}: longer than statement_timeout allows", crate::settings::Milliseconds(*.0))]
+    Timeout(std::time::Duration),
+    /// Another session ended it.
+    #[error("stopped by KILL from session {0}")]
+    Killed(u64),
     /// A bug in Eris; only this statement is affected.
     #[error("internal error: {0}; this is a bug in Eris, only this statement is affected")]
     Internal(String),
@@ -97,6 +113,29 @@ impl SqlError {
         self
     }
 
+    /// The error of a part of a statement that its text does not contain, such as a view's query: the message begins
+    /// with the part's name, and the place is not told.
+    pub(crate) fn within(mut self, part: &str) -> Self {
+        self.place = None;
+        match &mut self.kind {
+            SqlErrorKind::Syntax(text)
+            | SqlErrorKind::NotSupported(text)
+            | SqlErrorKind::Invalid(text)
+            | SqlErrorKind::Constraint(text)
+            | SqlErrorKind::Internal(text) => *text = format!("{part}: {text}"),
+            SqlErrorKind::File { reason, .. } => *reason = format!("{reason} (read by {part})"),
+            SqlErrorKind::Execution(error) => {
+                self.kind = SqlErrorKind::Invalid(format!("{part}: {}", innermost(error)));
+            }
+            SqlErrorKind::Fragment(_)
+            | SqlErrorKind::Engine(_)
+            | SqlErrorKind::Spill { .. }
+            | SqlErrorKind::Timeout(_)
+            | SqlErrorKind::Killed(_) => {}
+        }
+        self
+    }
+
     /// What failed.
     pub fn kind(&self) -> &SqlErrorKind {
         &self.kind
@@ -124,7 +163,11 @@ impl SqlError {
         }
         match error.find_root() {
             DataFusionError::NotImplemented(what) => {
-                Self::not_supported(what.trim_end_matches('.'))
+                Self::not_supported(in_sql(what.trim_end_matches('.')))
+            }
+            DataFusionError::SchemaError(schema, _) if of_schema(schema).is_some() => {
+                let (message, hint) = of_schema(schema).unwrap_or_default();
+                Self::invalid(message).with_hint(hint)
             }
             DataFusionError::Plan(_)
             | DataFusionError::SchemaError(..)
@@ -154,6 +197,13 @@ fn recover(error: &DataFusionError) -> Option<SqlError> {
         if let Some(error) = error.downcast_ref::<FragmentError>() {
             return Some(error.clone().into());
         }
+        // What an error of input and output wraps is not its source, but part of it.
+        let inner = error.downcast_ref::<std::io::Error>();
+        if let Some(inner) = inner.and_then(std::io::Error::get_ref)
+            && let Some(own) = inner.downcast_ref::<SqlError>()
+        {
+            return Some(own.clone());
+        }
         next = error.source();
     }
     None
@@ -163,7 +213,16 @@ fn recover(error: &DataFusionError) -> Option<SqlError> {
 fn innermost(error: &DataFusionError) -> String {
     let root = error.find_root();
     let text = match root {
-        DataFusionError::ArrowError(arrow, _) => arrow.to_string(),
+        DataFusionError::ArrowError(arrow, _) if matches!(**arrow, ArrowError::DivideByZero) => {
+            "division by zero".to_owned()
+        }
+        DataFusionError::ArrowError(arrow, _) => match &**arrow {
+            ArrowError::CastError(text)
+            | ArrowError::ParseError(text)
+            | ArrowError::ComputeError(text)
+            | ArrowError::InvalidArgumentError(text) => text.clone(),
+            other => other.to_string(),
+        },
         DataFusionError::External(inner) => inner.to_string(),
         DataFusionError::SchemaError(schema, _) => schema.to_string(),
         other => other.message().into_owned(),
@@ -172,18 +231,24 @@ fn innermost(error: &DataFusionError) -> String {
         .split(DataFusionError::BACK_TRACE_SEP)
         .next()
         .unwrap_or_default();
-    text.trim().trim_end_matches('.').to_owned()
+    in_sql(text.trim().trim_end_matches('.'))
 }
+
+/// What to do when the budget is used up.
+const MORE_MEMORY: &str =
+    "raise memory_limit (or start with --memory), or drop tables that are not needed";
 
 impl From<FragmentError> for SqlError {
     fn from(error: FragmentError) -> Self {
-        Self::new(SqlErrorKind::Fragment(error))
+        let hint = matches!(error, FragmentError::OutOfMemory(_)).then_some(MORE_MEMORY);
+        Self::new(SqlErrorKind::Fragment(error)).with_hint(hint)
     }
 }
 
 impl From<EngineError> for SqlError {
     fn from(error: EngineError) -> Self {
-        Self::new(SqlErrorKind::Engine(Arc::new(error)))
+        let hint = matches!(error, EngineError::OutOfMemory { .. }).then_some(MORE_MEMORY);
+        Self::new(SqlErrorKind::Engine(Arc::new(error))).with_hint(hint)
     }
 }
 

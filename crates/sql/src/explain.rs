@@ -5,11 +5,13 @@ use crate::error::SqlError;
 use crate::fragment_exec::FragmentExec;
 use crate::show::{rows_of, text};
 use crate::statement::Statement;
+use crate::windows::AccountExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::display::ProjectSchemaDisplay;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use datafusion::sql::sqlparser::ast;
 use eris_fragment::{FragmentReport, WorkerReport};
+use eris_numa::Bytes;
 use futures::StreamExt;
 use std::fmt::{self, Display};
 use std::time::{Duration, Instant};
@@ -89,12 +91,18 @@ fn draw(
         // Only counts batches.
         return draw(yielding.input().as_ref(), depth, analyze, verbose, lines);
     }
+    if let Some(accounted) = node.downcast_ref::<AccountExec>() {
+        return draw(accounted.input().as_ref(), depth, analyze, verbose, lines);
+    }
     let indent = "  ".repeat(depth);
     let mut line = format!("{indent}{}", Line(node));
     if analyze && let Some(metrics) = node.metrics() {
         let rows = metrics.output_rows().unwrap_or(0);
         let time = Duration::from_nanos(metrics.elapsed_compute().unwrap_or(0) as u64);
         line.push_str(&format!(", rows={rows}, time={}", Time(time)));
+        if let Some(spilled) = metrics.spilled_bytes().filter(|&bytes| bytes > 0) {
+            line.push_str(&format!(", spilled={}", Bytes(spilled as u64)));
+        }
     }
     if verbose {
         line.push_str(&format!(
@@ -125,6 +133,7 @@ fn draw_workers(report: &FragmentReport, indent: &str, lines: &mut Vec<String>) 
             chunks_skipped,
             chunks_helped,
             rows_scanned,
+            rows_skipped: _,
             rows_passed,
             rows_sent,
             bytes,

@@ -214,7 +214,9 @@ impl FragmentExec {
         let number = runs.opened[partition];
         runs.opened[partition] += 1;
         if number == runs.runs.len() {
-            runs.runs.push(Arc::new(Run::new(lanes)));
+            let rows = self.scan.statistics.rows();
+            let progress = self.scan.progress.expect_scan(rows);
+            runs.runs.push(Arc::new(Run::new(lanes, progress)));
         }
         Arc::clone(&runs.runs[number])
     }

@@ -1,21 +1,29 @@
 //! INSERT, and the writing part of CREATE TABLE AS.
 
-use crate::catalog::{Table, most_similar};
+use crate::catalog::{DefaultValue, Table, most_similar};
 use crate::coerce::{self, Target};
 use crate::core::{Begun, Core, normalize};
 use crate::error::SqlError;
+use crate::locks::Writable;
+use crate::progress;
+use crate::row_rules::{ComputedDefault, RowRules};
 use crate::statement::Statement;
-use datafusion::arrow::array::ArrayRef;
-use datafusion::arrow::datatypes::DataType;
+use crate::types::ast_type;
+use datafusion::arrow::array::{ArrayRef, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
+use datafusion::execution::context::SessionState;
 use datafusion::physical_plan::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
     self, Ident, ObjectName, SetExpr, TableObject, UnaryOperator, Value, Values,
 };
 use futures::StreamExt;
+use std::cell::LazyCell;
 use std::sync::Arc;
 
-/// INSERT INTO table [(columns)] VALUES … or SELECT ….
+/// INSERT INTO table [(columns)] VALUES … or SELECT … or DEFAULT VALUES.
 pub(crate) async fn insert(
     core: &Core,
     insert: ast::Insert,
@@ -25,59 +33,138 @@ pub(crate) async fn insert(
     let TableObject::TableName(name) = &insert.table else {
         return Err(SqlError::not_supported("INSERT INTO a function or query"));
     };
-    let table = core.table(name, statement)?;
+    let table = core.writable(name, statement).await?;
     let columns = columns(&table, &insert.columns)?;
-    let Some(mut source) = insert.source else {
-        return Err(SqlError::not_supported("INSERT … DEFAULT VALUES"));
+    let (source, columns) = match insert.source {
+        Some(mut source) => {
+            spell_out_defaults(&mut source, &table, &columns);
+            exact_numbers(&mut source, &table, &columns);
+            let plan = core.plan(*source, statement).await?;
+            let given = plan.physical.schema().fields().len();
+            if given != columns.len() {
+                return Err(SqlError::invalid(format!(
+                    "INSERT INTO \"{}\": {} columns, but {given} values",
+                    table.name,
+                    columns.len()
+                )));
+            }
+            (plan.run()?, columns)
+        }
+        None => (one_row_without_columns()?, Vec::new()),
     };
-    exact_numbers(&mut source, &table, &columns);
-    let plan = core.plan(*source, statement).await?;
-    let given = plan.physical.schema().fields().len();
-    if given != columns.len() {
-        return Err(SqlError::invalid(format!(
-            "INSERT INTO \"{}\": {} columns, but {given} values",
-            table.name,
-            columns.len()
-        )));
-    }
-    let mut targets = Vec::with_capacity(table.types.len());
-    for (position, field) in table.schema.fields().iter().enumerate() {
-        targets.push(
-            match columns.iter().position(|column| *column == position) {
-                Some(source) => Target::Source(source),
-                None => {
-                    let null = || {
-                        ScalarValue::try_from(field.data_type()).map_err(SqlError::from_datafusion)
-                    };
-                    let default = table.rules[position].default.clone();
-                    Target::Constant(default.map_or_else(null, Ok)?)
-                }
-            },
-        );
-    }
-    let rows = write(core, &table, plan.run()?, targets).await?;
+    let targets = targets(core, &table, &columns)?;
+    let rows = write(core, &table, source, targets).await?;
     Ok(Begun::Count {
         rows,
         tag: "INSERT",
     })
 }
 
+/// Where the values of each column of the table come from, if a source has those of `columns`, in this order.
+pub(crate) fn targets(
+    core: &Core,
+    table: &Table,
+    columns: &[usize],
+) -> Result<Vec<Target>, SqlError> {
+    // Most statements need none.
+    let state = LazyCell::new(|| core.bare_state());
+    let all = 0..table.types.len();
+    all.map(
+        |position| match columns.iter().position(|column| *column == position) {
+            Some(source) => Ok(Target::Source(source)),
+            None => default_target(&state, table, position),
+        },
+    )
+    .collect()
+}
+
+/// The default of a column, or NULL.
+pub(crate) fn default_target(
+    state: &SessionState,
+    table: &Table,
+    position: usize,
+) -> Result<Target, SqlError> {
+    let target = match &table.rules[position].default {
+        None => {
+            ScalarValue::try_from(table.schema.field(position).data_type()).map(Target::Constant)
+        }
+        Some(DefaultValue {
+            constant: Some(value),
+            ..
+        }) => Ok(Target::Constant(value.clone())),
+        Some(default) => ComputedDefault::new(state, default).map(Target::Computed),
+    };
+    target.map_err(SqlError::from_datafusion)
+}
+
 /// Writes all rows of a stream: all of them become visible, or none.
 pub(crate) async fn write(
     core: &Core,
-    table: &Arc<Table>,
+    table: &Writable,
     mut source: SendableRecordBatchStream,
     targets: Vec<Target>,
 ) -> Result<u64, SqlError> {
+    let rules = RowRules::new(core, table)?;
     let mut writer = core.engine.writer(table.object)?;
+    let progress = progress::current();
     let mut first_row = 1;
     while let Some(batch) = source.next().await {
         let batch = batch.map_err(SqlError::from_datafusion)?;
         let rows = coerce::rows(&batch, table, &targets, first_row)?;
+        rules.check(&rows, first_row)?;
         first_row += batch.num_rows() as u64;
         writer.append(rows).await?;
+        progress.wrote(batch.num_rows() as u64);
     }
+    crate::cancel::begin_commit()?;
     Ok(writer.commit().await?)
+}
+
+/// The source of INSERT … DEFAULT VALUES.
+fn one_row_without_columns() -> Result<SendableRecordBatchStream, SqlError> {
+    let schema = Arc::new(Schema::empty());
+    let options = RecordBatchOptions::new().with_row_count(Some(1));
+    let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), Vec::new(), &options)
+        .map_err(|error| SqlError::from_datafusion(error.into()))?;
+    let rows = futures::stream::iter([Ok(batch)]);
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+}
+
+/// Puts a column's default, or NULL, in the place of the word DEFAULT in VALUES. All values of such a column are cast to its
+/// type there, for the default need not be of the type that the others have.
+fn spell_out_defaults(source: &mut ast::Query, table: &Table, columns: &[usize]) {
+    let SetExpr::Values(values) = source.body.as_mut() else {
+        return;
+    };
+    for (position, column) in columns.iter().enumerate() {
+        let mut cells: Vec<_> = (values.rows.iter_mut())
+            .filter_map(|row| row.content.get_mut(position))
+            .collect();
+        if !cells.iter().any(|cell| is_word_default(cell)) {
+            continue;
+        }
+        let data_type = ast_type(table.schema.field(*column).data_type());
+        let default = table.rules[*column].default.as_ref();
+        for cell in &mut cells {
+            let value = match (is_word_default(cell), default) {
+                (false, _) => cell.clone(),
+                (true, Some(default)) => default.expr.clone(),
+                (true, None) => ast::Expr::value(Value::Null),
+            };
+            **cell = ast::Expr::Cast {
+                kind: ast::CastKind::Cast,
+                expr: Box::new(value),
+                data_type: data_type.clone(),
+                array: false,
+                format: None,
+            };
+        }
+    }
+}
+
+fn is_word_default(cell: &ast::Expr) -> bool {
+    matches!(cell, ast::Expr::Identifier(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"))
 }
 
 /// The value of an expression without columns, as an array of one row, and the name of its type.
@@ -157,7 +244,7 @@ fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
 }
 
 /// Positions in the table of the columns that an INSERT names; all of them if it names none.
-fn columns(table: &Table, names: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
+pub(crate) fn columns(table: &Table, names: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
     if names.is_empty() {
         return Ok((0..table.types.len()).collect());
     }
@@ -228,6 +315,18 @@ fn digits(expr: &ast::Expr) -> Option<String> {
     match expr {
         ast::Expr::Value(value) => match &value.value {
             Value::Number(digits, _) => Some(digits.clone()),
+            _ => None,
+        },
+        // What the parser's result has for a number with an exponent.
+        ast::Expr::Cast {
+            expr,
+            data_type: ast::DataType::Float8,
+            ..
+        } => match &**expr {
+            ast::Expr::Value(value) => match &value.value {
+                Value::SingleQuotedString(digits) => Some(digits.clone()),
+                _ => None,
+            },
             _ => None,
         },
         ast::Expr::UnaryOp {

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! ```text
-//! text ── statement: split ── parse ──┬── CREATE, DROP, SHOW: catalogue
-//!                                     ├── INSERT, CREATE TABLE AS: query ── coerce ── engine's writer
+//! text ── statement: split ── parse ──┬── CREATE, ALTER, DROP, SHOW: catalogue
+//!                                     ├── INSERT, CREATE TABLE AS: query ── coerce ── row rules ── engine's writer
+//!                                     ├── SET, PREPARE, EXECUTE: the session's settings and prepared statements
 //!                                     └── query ── names at one snapshot ── DataFusion's planner
 //!                                                                               │
 //!   logical:  filters move into the scan, as far as fragments can express them  │
@@ -17,46 +18,80 @@
 //!
 //! DataFusion runs on threads of its own, never on an AEU. This crate is the only one that knows DataFusion; it must not
 //! know chunks, encodings or commands: to it a table is a [`TableProvider`](datafusion::catalog::TableProvider) over an
-//! executor of fragments.
+//! executor of fragments. What system tables tell of chunks and encodings is the engine's report, shown as it is.
 
 #![forbid(unsafe_code)]
 
 mod aggregate_rule;
+mod arithmetic;
 mod cancel;
 mod catalog;
 mod coerce;
 mod comparison_rule;
 mod core;
+mod create_statement;
 mod database;
 mod ddl;
+mod depth;
 mod dynamic_filter;
 mod error;
+mod exact;
 mod explain;
 mod files;
 mod fragment_exec;
+mod functions;
 mod insert;
+mod lexeme;
+mod locks;
+mod membership;
 mod memory_pool;
+mod moments;
+mod named_windows;
 mod names;
+mod parameter;
 mod parse;
 mod planner;
 mod position;
+mod precedence;
+mod prepare;
+mod progress;
+mod queries;
 mod query;
+mod refuse;
+mod relations;
 mod resolve;
+mod rewrite;
+mod rounding;
+mod row_rules;
 mod run;
 mod scalar;
 mod scan;
 mod session;
+mod set_all;
+mod settings;
+mod shorthand;
 mod show;
+mod spill;
+mod spilling_join;
 mod statement;
 mod statistics;
 mod sum;
+mod system;
 mod translate;
 mod types;
+mod windows;
+mod wording;
 mod yield_rule;
 
 pub use database::Database;
 pub use error::{SqlError, SqlErrorKind};
+pub use lexeme::{Lexeme, LexemeKind, lexemes};
+pub use parameter::Parameter;
 pub use position::Position;
+pub use prepare::PreparedStatement;
+pub use progress::{Amount, Progress};
 pub use query::QueryStream;
-pub use session::{Outcome, Session};
+pub use relations::{Function, FunctionKind, Relation, RelationColumn, RelationKind};
+pub use session::{Outcome, Running, Session};
+pub use spill::Spill;
 pub use statement::Statement;

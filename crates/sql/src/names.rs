@@ -1,15 +1,135 @@
-//! Equal expressions in a select list. SQL allows them, DataFusion wants names to be unique: the second `a` becomes `a_1`.
+//! Names of a query's columns.
+//!
+//! SQL allows several columns of one name, and columns without one; DataFusion wants every name to be unique and makes up
+//! its own for the rest, such as `Int64(1)`. So a list is planned with unique names, and what the user sees is put back
+//! on the way out:
+//!
+//! ```text
+//! SELECT a.x, b.x, count(*), v AS x      planned as  a.x, b.x AS "x_1", count(*) AS "count(*)", v AS "x_2"
+//!                                        shown as    x  | x  | count(*) | x
+//! ```
+//!
+//! A table that is made of a query, and a derived table, get the unique names.
 
+use crate::core::normalize;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, SelectItem, SetExpr, Statement, VisitMut, VisitorMut,
+    Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut,
 };
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-/// Names the repeated expressions of every select list.
-pub(crate) fn make_unique(tree: &mut Statement) {
+/// What the columns of a query are called, as far as its text tells: those before the first wildcard, and those behind
+/// the last one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Headers {
+    first: Vec<String>,
+    last: Vec<String>,
+    has_wildcard: bool,
+}
+
+impl Headers {
+    /// Those of a query as the user wrote it.
+    pub fn of(query: &Query) -> Self {
+        let Some(select) = first_select(&query.body) else {
+            // VALUES and TABLE: as they come.
+            return Headers {
+                has_wildcard: true,
+                ..Headers::default()
+            };
+        };
+        let names: Vec<_> = select.projection.iter().map(shown).collect();
+        let has_wildcard = names.iter().any(Option::is_none);
+        let first: Vec<_> = names.iter().map_while(Clone::clone).collect();
+        let last = match has_wildcard {
+            true => names.iter().rev().map_while(Clone::clone).collect(),
+            false => Vec::new(),
+        };
+        Headers {
+            first,
+            last: last.into_iter().rev().collect(),
+            has_wildcard,
+        }
+    }
+
+    /// The schema with these names.
+    pub fn name(&self, schema: &Schema) -> SchemaRef {
+        let fields = schema.fields();
+        let behind = fields.len().saturating_sub(self.last.len());
+        let named = fields.iter().enumerate().map(|(position, field)| {
+            let header = match position.checked_sub(behind) {
+                Some(position) if self.has_wildcard => self.last.get(position),
+                _ => self.first.get(position),
+            };
+            match header {
+                Some(header) => field.as_ref().clone().with_name(header),
+                None => field.as_ref().clone(),
+            }
+        });
+        let fields: Vec<Field> = named.collect();
+        Schema::new(fields).into()
+    }
+
+    /// The schema with these names, repeated ones told apart as in [`make_unique`].
+    pub fn name_uniquely(&self, schema: &Schema) -> SchemaRef {
+        let mut names = Unique::default();
+        let named = self.name(schema);
+        let fields = named.fields().iter().map(|field| {
+            let name = names.next(field.name());
+            field.as_ref().clone().with_name(name)
+        });
+        let fields: Vec<Field> = fields.collect();
+        Schema::new(fields).into()
+    }
+}
+
+fn first_select(body: &SetExpr) -> Option<&Select> {
+    match body {
+        SetExpr::Select(select) => Some(select),
+        SetExpr::Query(query) => first_select(&query.body),
+        SetExpr::SetOperation { left, .. } => first_select(left),
+        _ => None,
+    }
+}
+
+/// The name of an item's column; none for a wildcard.
+pub(crate) fn shown(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::UnnamedExpr(expr) => Some(text(expr)),
+        SelectItem::ExprWithAlias { alias, .. } => Some(normalize(alias)),
+        _ => None,
+    }
+}
+
+fn text(expr: &Expr) -> String {
+    match expr {
+        Expr::Identifier(name) => normalize(name),
+        Expr::CompoundIdentifier(names) => names.last().map(normalize).unwrap_or_default(),
+        Expr::Nested(expr) => text(expr),
+        other => other.to_string(),
+    }
+}
+
+/// Names each of which is taken once.
+#[derive(Default)]
+struct Unique(HashSet<String>);
+
+impl Unique {
+    /// The name, with a number behind it if it is taken.
+    fn next(&mut self, name: &str) -> String {
+        let numbered = (1..).map(|number| format!("{name}_{number}"));
+        let mut candidates = std::iter::once(name.to_owned()).chain(numbered);
+        let free = candidates.find(|name| !self.0.contains(name));
+        let free = free.expect("there are more numbers than names");
+        self.0.insert(free.clone());
+        free
+    }
+}
+
+/// Gives the columns of all lists of a query names, each a different one.
+pub(crate) fn make_unique(query: &mut Query) {
     // The visitor never breaks off.
-    let _ = tree.visit(&mut Lists);
+    let _ = query.visit(&mut Lists);
 }
 
 struct Lists;
@@ -18,8 +138,29 @@ impl VisitorMut for Lists {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if let (SetExpr::Select(select), Some(order_by)) = (&*query.body, &mut query.order_by) {
+            refer(&select.projection, order_by);
+        }
         body(&mut query.body);
         ControlFlow::Continue(())
+    }
+}
+
+/// ORDER BY an expression of the list, by its name instead: beside DISTINCT it is not found otherwise.
+fn refer(items: &[SelectItem], order_by: &mut OrderBy) {
+    let OrderByKind::Expressions(keys) = &mut order_by.kind else {
+        return;
+    };
+    for key in keys {
+        let is_item = |item: &&SelectItem| match item {
+            SelectItem::UnnamedExpr(expr) => *expr == key.expr && !is_name(expr),
+            _ => false,
+        };
+        let is_number = matches!(key.expr, Expr::Value(_));
+        if !is_number && let Some(item) = items.iter().find(is_item) {
+            let name = shown(item).unwrap_or_default();
+            key.expr = Expr::Identifier(Ident::with_quote('"', name));
+        }
     }
 }
 
@@ -35,56 +176,114 @@ fn body(expr: &mut SetExpr) {
     }
 }
 
+/// What is no name gets one in any case: DataFusion's own may be the same for different expressions.
 fn list(items: &mut [SelectItem]) {
-    let mut seen = HashMap::<String, usize>::new();
+    let mut names = Unique::default();
     for item in items {
-        let SelectItem::UnnamedExpr(expr) = item else {
+        let Some(wanted) = shown(item) else {
             continue;
         };
-        let shown = match &*expr {
-            // DataFusion shows all of them alike.
-            Expr::Subquery(_) => "subquery".to_owned(),
-            expr => expr.to_string(),
-        };
-        let times = seen.entry(shown.clone()).or_insert(0);
-        if *times > 0 {
-            let alias = Ident::with_quote('"', format!("{shown}_{times}"));
-            *item = SelectItem::ExprWithAlias {
-                expr: expr.clone(),
-                alias,
-            };
+        let name = names.next(&wanted);
+        let repeated = name != wanted;
+        match item {
+            SelectItem::ExprWithAlias { alias, .. } if repeated => {
+                *alias = Ident::with_quote('"', name);
+            }
+            SelectItem::UnnamedExpr(expr) if repeated || !is_name(expr) => {
+                *item = SelectItem::ExprWithAlias {
+                    expr: expr.clone(),
+                    alias: Ident::with_quote('"', name),
+                };
+            }
+            _ => {}
         }
-        *times += 1;
     }
+}
+
+fn is_name(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datafusion::arrow::datatypes::DataType;
+    use datafusion::sql::sqlparser::ast::Statement;
     use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::parser::Parser;
 
+    fn query(sql: &str) -> Query {
+        let tree = Parser::parse_sql(&PostgreSqlDialect {}, sql)
+            .unwrap()
+            .remove(0);
+        let Statement::Query(query) = tree else {
+            panic!("{sql} is a query")
+        };
+        *query
+    }
+
     #[test]
-    fn only_repetitions_are_named() {
+    fn all_but_plain_columns_are_named() {
         for (sql, expected) in [
             (
                 "SELECT a, a, b, a FROM t",
                 "SELECT a, a AS \"a_1\", b, a AS \"a_2\" FROM t",
             ),
             (
-                "SELECT a, t.a, a AS b FROM t",
-                "SELECT a, t.a, a AS b FROM t",
+                "SELECT a, t.a, 1 AS b, 2 AS B, 3 AS \"B\" FROM t",
+                "SELECT a, t.a AS \"a_1\", 1 AS b, 2 AS \"b_1\", 3 AS \"B\" FROM t",
+            ),
+            (
+                "SELECT a, 1 AS a_1, 2 AS a FROM t",
+                "SELECT a, 1 AS a_1, 2 AS \"a_2\" FROM t",
             ),
             (
                 "SELECT * FROM (SELECT 1, 1) UNION SELECT 2, 2",
-                "SELECT * FROM (SELECT 1, 1 AS \"1_1\") UNION SELECT 2, 2 AS \"2_1\"",
+                "SELECT * FROM (SELECT 1 AS \"1\", 1 AS \"1_1\") UNION SELECT 2 AS \"2\", 2 AS \"2_1\"",
+            ),
+            (
+                "WITH w AS (SELECT count(*), x FROM t) SELECT x FROM w",
+                "WITH w AS (SELECT count(*) AS \"count(*)\", x FROM t) SELECT x FROM w",
+            ),
+            (
+                "SELECT DISTINCT -a, b, b FROM t ORDER BY -a",
+                "SELECT DISTINCT -a AS \"-a\", b, b AS \"b_1\" FROM t ORDER BY \"-a\"",
             ),
         ] {
-            let mut tree = Parser::parse_sql(&PostgreSqlDialect {}, sql)
-                .unwrap()
-                .remove(0);
+            let mut tree = query(sql);
             make_unique(&mut tree);
             assert_eq!(tree.to_string(), expected);
         }
+    }
+
+    #[test]
+    fn headers_are_the_text_around_wildcards() {
+        let plain = |names: &[&str]| {
+            let fields = names
+                .iter()
+                .map(|name| Field::new(*name, DataType::Int64, true));
+            Schema::new(fields.collect::<Vec<_>>())
+        };
+        for (sql, planned, expected) in [
+            (
+                "SELECT a.X, b.x, count( * ), 1",
+                &["x", "x_1", "?", "Int64(1)"][..],
+                "x x count(*) 1",
+            ),
+            (
+                "SELECT v + 1, *, t.*, \"V\" AS v FROM t",
+                &["?", "a", "b", "c", "V"],
+                "v + 1 a b c v",
+            ),
+            ("SELECT 1 AS a UNION SELECT 2", &["?"], "a"),
+            ("VALUES (1, 2)", &["column1", "column2"], "column1 column2"),
+        ] {
+            let schema = Headers::of(&query(sql)).name(&plain(planned));
+            let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            assert_eq!(names.join(" "), expected, "{sql}");
+        }
+        let twice = Headers::of(&query("SELECT 1 AS a, 2 AS a"));
+        let unique = twice.name_uniquely(&plain(&["?", "??"]));
+        assert_eq!(unique.field(1).name(), "a_1");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::cancel::CancelToken;
 use crate::error::{SqlError, SqlErrorKind};
+use crate::progress::Progress;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use futures::future::BoxFuture;
@@ -19,6 +20,7 @@ pub struct QueryStream {
     schema: SchemaRef,
     receiver: mpsc::Receiver<Result<RecordBatch, SqlError>>,
     task: Task,
+    progress: Progress,
 }
 
 impl QueryStream {
@@ -26,12 +28,19 @@ impl QueryStream {
         schema: SchemaRef,
         receiver: mpsc::Receiver<Result<RecordBatch, SqlError>>,
         task: Task,
+        progress: Progress,
     ) -> Self {
         QueryStream {
             schema,
             receiver,
             task,
+            progress,
         }
+    }
+
+    /// How far the statement is, also before this stream is read and after it has ended.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// The columns of every batch.
@@ -107,7 +116,8 @@ impl Drop for Task {
     }
 }
 
-fn panicked(error: JoinError) -> SqlError {
+/// What a task's end other than by itself means for its statement.
+pub(crate) fn panicked(error: JoinError) -> SqlError {
     if error.is_cancelled() {
         return eris_fragment::FragmentError::Cancelled.into();
     }

@@ -11,6 +11,7 @@
 //! first poll, not the opening, starts the work. Starting may take a while, for filters are evaluated; it is a future that
 //! all lanes which wait for it drive together, so it goes no further once they are dropped.
 
+use crate::progress::Scanning;
 use datafusion::error::DataFusionError;
 use eris_fragment::{Execution, FragmentError, FragmentReport, FragmentStream};
 use futures::FutureExt;
@@ -27,6 +28,7 @@ pub(crate) type Starting = Shared<BoxFuture<'static, ()>>;
 /// nor while a stream is dropped.
 pub(crate) struct Run {
     state: Mutex<State>,
+    progress: Arc<Scanning>,
 }
 
 enum State {
@@ -45,8 +47,9 @@ enum State {
 }
 
 impl Run {
-    pub fn new(lanes: usize) -> Self {
+    pub fn new(lanes: usize, progress: Arc<Scanning>) -> Self {
         Run {
+            progress,
             state: Mutex::new(State::Waiting {
                 abandoned: vec![false; lanes],
             }),
@@ -93,6 +96,7 @@ impl Run {
         let (mut lanes, next) = match result {
             Ok(Execution { lanes, report }) => {
                 let lanes: Vec<_> = lanes.into_iter().map(Some).collect();
+                self.progress.began(Arc::clone(&report));
                 (lanes, Ok(report))
             }
             Err(error) => (Vec::new(), Err(error)),
@@ -200,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_first_lane_starts_it_and_the_others_find_it_running() {
-        let run = Arc::new(Run::new(3));
+        let run = Arc::new(Run::new(3, Arc::default()));
         assert!(run.report().is_none());
         run.abandon(2);
         begin(&run, Ok(execution(3)));
@@ -213,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_failed_start_fails_every_lane() {
-        let run = Arc::new(Run::new(2));
+        let run = Arc::new(Run::new(2, Arc::default()));
         begin(&run, Err(FragmentError::ShuttingDown));
         assert!(run.take(0).is_err());
         begin_again(&run);
@@ -222,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_panic_while_it_starts_fails_every_lane_and_no_more() {
-        let run = Arc::new(Run::new(2));
+        let run = Arc::new(Run::new(2, Arc::default()));
         let other = run.start(|| async { panic!("on purpose") });
         begin_again(&run);
         block_on(other);
@@ -235,7 +239,7 @@ mod tests {
 
     #[test]
     fn lanes_wait_for_each_other_without_a_lock() {
-        let run = Arc::new(Run::new(3));
+        let run = Arc::new(Run::new(3, Arc::default()));
         let (go, gone) = oneshot::channel();
         let first = run.start(|| async {
             gone.await.unwrap();
@@ -255,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_start_that_nobody_waits_for_goes_no_further() {
-        let run = Arc::new(Run::new(1));
+        let run = Arc::new(Run::new(1, Arc::default()));
         let (witness, ended) = oneshot::channel::<()>();
         let starting = run.start(|| async move {
             std::future::pending::<()>().await;

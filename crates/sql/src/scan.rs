@@ -2,6 +2,7 @@
 
 use crate::catalog::Table;
 use crate::fragment_exec::FragmentExec;
+use crate::progress::Progress;
 use crate::statistics::TableStatistics;
 use crate::translate::Scope;
 use async_trait::async_trait;
@@ -28,6 +29,8 @@ pub(crate) struct Scan {
     pub executor: Arc<dyn Executor>,
     /// Streams over which its rows arrive.
     pub lanes: usize,
+    /// Of the statement.
+    pub progress: Progress,
 }
 
 impl Scan {

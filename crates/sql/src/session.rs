@@ -1,9 +1,17 @@
 //! A session: takes statements, gives outcomes.
 
+mod data;
+
+pub(crate) use data::SessionData;
+
 use crate::cancel::{CancelToken, STATEMENT};
 use crate::core::Begun;
 use crate::database::Database;
 use crate::error::{SqlError, SqlErrorKind};
+use crate::parameter::Parameter;
+use crate::prepare::{Prepared, PreparedStatement};
+use crate::progress::{PROGRESS, Progress};
+use crate::queries;
 use crate::query::{QueryStream, Task};
 use crate::statement::{self, Statement};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -11,13 +19,26 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use futures::StreamExt;
 use futures::future::BoxFuture;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
 
 /// Runs statements, one after the other or side by side: each sees the newest snapshot at its start. It may be used from
 /// any thread and any runtime; the work happens on the database's own threads and AEUs.
+///
+/// A session has settings and prepared statements of its own. Clones are the same session: what one sets, all see.
 #[derive(Clone, Debug)]
 pub struct Session {
     database: Database,
+    data: Arc<SessionData>,
+}
+
+/// What a session can be asked to run.
+pub(crate) enum Work {
+    Statement(Statement),
+    Prepared(Arc<Prepared>, Vec<Parameter>),
 }
 
 /// What a statement led to.
@@ -44,7 +65,8 @@ const WAITING: usize = 2;
 
 impl Session {
     pub(crate) fn new(database: Database) -> Self {
-        Session { database }
+        let data = Arc::new(database.core().new_session());
+        Session { database, data }
     }
 
     /// The statements of a script.
@@ -62,48 +84,94 @@ impl Session {
     ///
     /// # Errors
     /// Whatever is wrong with it. A failed statement has left no trace.
-    pub fn execute(
+    pub fn execute(&self, statement: impl Into<Statement>) -> Running<'_> {
+        self.run(Work::Statement(statement.into()))
+    }
+
+    /// Prepares a statement: it is parsed, its names are looked up and the types of its parameters are found, so that it can
+    /// be executed with different values. Parameters are written `$1`, `$2`, … or `?`.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement.
+    pub fn prepare(
         &self,
         statement: impl Into<Statement>,
-    ) -> impl Future<Output = Result<Outcome, SqlError>> + Send + '_ {
-        self.run(statement.into())
+    ) -> BoxFuture<'_, Result<PreparedStatement, SqlError>> {
+        let statement = statement.into();
+        let core = self.database.core().of_session(&self.data);
+        let prepared = async move { Prepared::new(&core, &statement).await };
+        let prepared = self.database.runtime().spawn(prepared);
+        Box::pin(async move {
+            let prepared = prepared.await.map_err(crate::query::panicked)??;
+            Ok(PreparedStatement::new(self.clone(), Arc::new(prepared)))
+        })
     }
 
     /// Not generic, so that the code of all this is made once, in this crate.
-    fn run(&self, statement: Statement) -> BoxFuture<'_, Result<Outcome, SqlError>> {
-        Box::pin(self.serve(statement))
+    pub(crate) fn run(&self, work: Work) -> Running<'_> {
+        let progress = Progress::default();
+        Running {
+            progress: progress.clone(),
+            served: Box::pin(self.serve(work, progress)),
+        }
     }
 
-    async fn serve(&self, statement: Statement) -> Result<Outcome, SqlError> {
-        let core = self.database.core().clone();
+    async fn serve(&self, work: Work, progress: Progress) -> Result<Outcome, SqlError> {
+        let core = self.database.core().of_session(&self.data);
         let (reply, begun) = oneshot::channel();
-        let token = CancelToken::default();
+        let token = CancelToken::new(core.variables().statement_timeout);
+        let text = match &work {
+            Work::Statement(statement) => statement.text(),
+            Work::Prepared(prepared, _) => prepared.text(),
+        };
+        let running = core
+            .queries
+            .begin(self.data.id, text, token.clone(), progress.clone());
+        let core = core.of_query(&running.query);
         let served = STATEMENT.scope(token.clone(), async move {
-            match core.begin(&statement).await {
+            let token = STATEMENT.get();
+            let begun = match &work {
+                Work::Statement(statement) => token.guard(core.begin(statement)).await,
+                Work::Prepared(prepared, values) => {
+                    token.guard(core.begin_prepared(prepared, values)).await
+                }
+            };
+            // The entry ends before anybody can know that the statement has.
+            match begun {
                 Ok(Begun::Rows(stream)) => {
                     let (sender, receiver) = mpsc::channel(WAITING);
                     let begun = Started::Rows(stream.schema(), receiver);
                     if reply.send(Ok(begun)).is_ok() {
-                        forward(stream, sender).await;
+                        let sent = token.guard(forward(stream, &sender, &running)).await;
+                        running.end(sent.as_ref().err().cloned());
+                        if let Err(error) = sent {
+                            // Nobody is waiting if this fails.
+                            let _ = sender.send(Err(error)).await;
+                        }
                     }
                 }
-                // Nobody is waiting if this fails: the future has been dropped.
+                // Nobody is waiting if these fail: the future has been dropped.
                 Ok(Begun::Count { rows, tag }) => {
+                    running.query.add_rows(rows);
+                    running.end(None);
                     let _ = reply.send(Ok(Started::Count(rows, tag)));
                 }
                 Ok(Begun::Done { tag }) => {
+                    running.end(None);
                     let _ = reply.send(Ok(Started::Done(tag)));
                 }
                 Err(error) => {
+                    running.end(Some(error.clone()));
                     let _ = reply.send(Err(error));
                 }
             }
         });
+        let served = PROGRESS.scope(progress.clone(), served);
         let mut task = Task::new(self.database.runtime().spawn(served), token);
         match begun.await {
-            Ok(Ok(Started::Rows(schema, receiver))) => {
-                Ok(Outcome::Rows(QueryStream::new(schema, receiver, task)))
-            }
+            Ok(Ok(Started::Rows(schema, receiver))) => Ok(Outcome::Rows(QueryStream::new(
+                schema, receiver, task, progress,
+            ))),
             Ok(Ok(Started::Count(rows, tag))) => Ok(Outcome::Count { rows, tag }),
             Ok(Ok(Started::Done(tag))) => Ok(Outcome::Done { tag }),
             Ok(Err(error)) => Err(error),
@@ -121,6 +189,36 @@ impl Session {
     }
 }
 
+/// A statement on its way to its outcome: a future, which can be asked how far it is. It does nothing before it is polled.
+#[must_use = "a statement does nothing unless it is awaited"]
+pub struct Running<'a> {
+    progress: Progress,
+    served: BoxFuture<'a, Result<Outcome, SqlError>>,
+}
+
+impl Running<'_> {
+    /// How far the statement is. A clone of it can be read while the future is awaited, and also by other threads.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+}
+
+impl Future for Running<'_> {
+    type Output = Result<Outcome, SqlError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.served.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for Running<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running")
+            .field("progress", &self.progress)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What the task tells the session.
 enum Started {
     Rows(SchemaRef, mpsc::Receiver<Result<RecordBatch, SqlError>>),
@@ -128,16 +226,18 @@ enum Started {
     Done(&'static str),
 }
 
-/// Sends all rows, until the receiver is gone or an error has been sent.
+/// Sends all rows, until the receiver is gone or there is an error.
 async fn forward(
     mut stream: SendableRecordBatchStream,
-    sender: mpsc::Sender<Result<RecordBatch, SqlError>>,
-) {
+    sender: &mpsc::Sender<Result<RecordBatch, SqlError>>,
+    running: &queries::Running,
+) -> Result<(), SqlError> {
     while let Some(batch) = stream.next().await {
-        let batch = batch.map_err(SqlError::from_datafusion);
-        let failed = batch.is_err();
-        if sender.send(batch).await.is_err() || failed {
-            break;
+        let batch = batch.map_err(SqlError::from_datafusion)?;
+        running.query.add_rows(batch.num_rows() as u64);
+        if sender.send(Ok(batch)).await.is_err() {
+            return Err(eris_fragment::FragmentError::Cancelled.into());
         }
     }
+    Ok(())
 }

@@ -1,7 +1,9 @@
 //! Cutting a script into statements, without parsing them: only comments, strings and quoted names matter.
 
 use crate::error::SqlError;
+use crate::lexeme::{LexemeKind, lexemes};
 use crate::position::{Excerpt, Position};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One statement of a script.
@@ -81,27 +83,22 @@ pub(crate) fn split(script: &str) -> Result<Vec<Statement>, SqlError> {
     }
     let mut statements = Vec::new();
     let mut span: Option<(usize, usize)> = None;
-    let mut at = 0;
     let mut lines = Lines {
         script,
         at: 0,
         position: Position::START,
     };
-    while at < script.len() {
-        let (kind, end) = lexeme(script, at);
-        match kind {
-            Lexeme::Blank => {}
-            Lexeme::Semicolon => {
+    for lexeme in lexemes(script) {
+        let Range { start, end } = lexeme.span;
+        match lexeme.kind {
+            LexemeKind::Blank | LexemeKind::Comment if !lexeme.open => {}
+            LexemeKind::Semicolon => {
                 if let Some((from, to)) = span.take() {
                     statements.push(lines.statement(from, to, true));
                 }
             }
-            Lexeme::Open if span.is_none() && script[at..].starts_with("/*") => {
-                span = Some((at, end))
-            }
-            Lexeme::Text | Lexeme::Open => span = Some((span.map_or(at, |(from, _)| from), end)),
+            _ => span = Some((span.map_or(start, |(from, _)| from), end)),
         }
-        at = end;
     }
     if let Some((from, to)) = span {
         statements.push(lines.statement(from, to, false));
@@ -136,107 +133,6 @@ impl Lines<'_> {
             complete,
         }
     }
-}
-
-enum Lexeme {
-    /// White space or a comment.
-    Blank,
-    Semicolon,
-    Text,
-    /// A string, quoted name or comment that the script's end leaves open.
-    Open,
-}
-
-/// The lexeme that begins at `at`, and where it ends. Always at least one character.
-fn lexeme(script: &str, at: usize) -> (Lexeme, usize) {
-    let rest = &script[at..];
-    let bytes = rest.as_bytes();
-    let closed = |kind: Lexeme, length: Option<usize>| match length {
-        Some(length) => (kind, at + length),
-        None => (Lexeme::Open, script.len()),
-    };
-    match bytes[0] {
-        b';' => (Lexeme::Semicolon, at + 1),
-        b'-' if bytes.get(1) == Some(&b'-') => (
-            Lexeme::Blank,
-            at + rest.find('\n').map_or(rest.len(), |end| end + 1),
-        ),
-        b'/' if bytes.get(1) == Some(&b'*') => closed(Lexeme::Blank, comment(bytes)),
-        b'\'' => closed(Lexeme::Text, quoted(bytes, b'\'', backslash(&script[..at]))),
-        b'"' => closed(Lexeme::Text, quoted(bytes, b'"', false)),
-        b'$' => match dollar_tag(&script[..at], rest) {
-            Some(tag) => {
-                let end = rest[tag.len()..].find(tag).map(|end| end + 2 * tag.len());
-                closed(Lexeme::Text, end)
-            }
-            None => (Lexeme::Text, at + 1),
-        },
-        _ => {
-            let c = rest.chars().next().expect("not at the end");
-            let kind = if c.is_whitespace() {
-                Lexeme::Blank
-            } else {
-                Lexeme::Text
-            };
-            (kind, at + c.len_utf8())
-        }
-    }
-}
-
-/// Length of a quoted text; a doubled quote stands for one.
-fn quoted(bytes: &[u8], quote: u8, backslash: bool) -> Option<usize> {
-    let mut at = 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' if backslash => at += 1,
-            byte if byte == quote && bytes.get(at + 1) == Some(&quote) => at += 1,
-            byte if byte == quote => return Some(at + 1),
-            _ => {}
-        }
-        at += 1;
-    }
-    None
-}
-
-/// Whether the string that follows `before` is an `E'…'`, in which a backslash escapes.
-fn backslash(before: &str) -> bool {
-    let mut chars = before.chars().rev();
-    matches!(chars.next(), Some('e' | 'E')) && !chars.next().is_some_and(is_word)
-}
-
-/// Length of a comment; comments nest.
-fn comment(bytes: &[u8]) -> Option<usize> {
-    let (mut at, mut depth) = (0, 0);
-    while at + 1 < bytes.len() {
-        match &bytes[at..at + 2] {
-            b"/*" => depth += 1,
-            b"*/" => depth -= 1,
-            _ => {
-                at += 1;
-                continue;
-            }
-        }
-        at += 2;
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
-}
-
-/// The tag `$name$` with which `rest` begins, unless the dollar belongs to a word or parameter.
-fn dollar_tag<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
-    if before.chars().next_back().is_some_and(is_word) {
-        return None;
-    }
-    let end = 1 + rest[1..].find(|c: char| !is_word(c))?;
-    let name = &rest[1..end];
-    let is_tag = rest.as_bytes()[end] == b'$' && !name.starts_with(|c: char| c.is_ascii_digit());
-    is_tag.then(|| &rest[..=end])
-}
-
-fn is_word(c: char) -> bool {
-    c == '_' || c.is_alphanumeric()
 }
 
 #[cfg(test)]

@@ -2,14 +2,16 @@
 //!
 //! What has no counterpart yields `None` and stays above the fragment.
 
+use crate::arithmetic::CheckedArithmetic;
+use crate::rounding::RoundHalfEven;
 use crate::scalar;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr,
     Literal, NegativeExpr, NotExpr,
 };
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use eris_fragment::{BinaryOp, Expr, Scalar, Type, Value};
 use std::sync::Arc;
 
@@ -33,7 +35,13 @@ impl Scope<'_> {
         } else if let Some(literal) = any.downcast_ref::<Literal>() {
             scalar::to_fragment(literal.value()).map(Expr::Literal)
         } else if let Some(binary) = any.downcast_ref::<BinaryExpr>() {
-            self.binary(expr, binary)
+            self.binary(expr, *binary.op(), binary.left(), binary.right())
+        } else if let Some(function) = any.downcast_ref::<ScalarFunctionExpr>() {
+            let checked = function.fun().inner().downcast_ref::<CheckedArithmetic>()?;
+            let [left, right] = function.args() else {
+                return None;
+            };
+            self.binary(expr, checked.op(), left, right)
         } else if let Some(not) = any.downcast_ref::<NotExpr>() {
             Some(Expr::Not(self.boxed(not.arg())?))
         } else if let Some(negative) = any.downcast_ref::<NegativeExpr>() {
@@ -73,8 +81,14 @@ impl Scope<'_> {
         self.translate(expr).map(Box::new)
     }
 
-    fn binary(&self, whole: &Arc<dyn PhysicalExpr>, binary: &BinaryExpr) -> Option<Expr> {
-        let op = match binary.op() {
+    fn binary(
+        &self,
+        whole: &Arc<dyn PhysicalExpr>,
+        op: Operator,
+        left: &Arc<dyn PhysicalExpr>,
+        right: &Arc<dyn PhysicalExpr>,
+    ) -> Option<Expr> {
+        let op = match op {
             Operator::And => BinaryOp::And,
             Operator::Or => BinaryOp::Or,
             Operator::Eq => BinaryOp::Eq,
@@ -90,7 +104,7 @@ impl Scope<'_> {
             Operator::Modulo => BinaryOp::Modulo,
             _ => return None,
         };
-        let (left, right) = (self.boxed(binary.left())?, self.boxed(binary.right())?);
+        let (left, right) = (self.boxed(left)?, self.boxed(right)?);
         let (left_type, right_type) = (self.type_of(&left)?, self.type_of(&right)?);
         let translated = Expr::Binary { op, left, right };
         let fits = if op.is_comparison() {
@@ -175,8 +189,11 @@ impl Scope<'_> {
     }
 
     fn cast(&self, cast: &CastExpr) -> Option<Expr> {
-        let operand = self.boxed(cast.expr())?;
         let to = Type::try_from(cast.cast_type()).ok()?;
+        // A fragment's cast rounds by itself.
+        let rounding = cast.expr().downcast_ref::<ScalarFunctionExpr>();
+        let rounding = rounding.filter(|function| function.fun().inner().is::<RoundHalfEven>());
+        let operand = self.boxed(rounding.map_or(cast.expr(), |function| &function.args()[0]))?;
         (!cast.cast_options().safe).then_some(Expr::Cast { operand, to })
     }
 }

@@ -15,6 +15,8 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{self, CharacterLength, ExactNumberInfo, TimezoneInfo};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
 use std::sync::Arc;
 
 /// The zone of TIMESTAMP WITH TIME ZONE; values are shown and read in it.
@@ -73,6 +75,15 @@ pub(crate) fn column_type(name: &ast::DataType) -> Result<ColumnType, String> {
             name.to_string().to_ascii_lowercase().as_str(),
             arguments.as_slice(),
         ) {
+            ("int1", []) => DataType::Int8,
+            ("short", []) => DataType::Int16,
+            ("long", []) => DataType::Int64,
+            ("logical", []) => DataType::Boolean,
+            ("bpchar", []) => DataType::Utf8View,
+            ("timestamp_s", []) => DataType::Timestamp(TimeUnit::Second, None),
+            ("timestamp_ms", []) => DataType::Timestamp(TimeUnit::Millisecond, None),
+            ("timestamp_us", []) => DataType::Timestamp(TimeUnit::Microsecond, None),
+            ("timestamp_ns", []) => DataType::Timestamp(TimeUnit::Nanosecond, None),
             ("utinyint", []) => DataType::UInt8,
             ("usmallint", []) => DataType::UInt16,
             ("uinteger" | "uint", []) => DataType::UInt32,
@@ -164,6 +175,13 @@ pub(crate) fn sql_name(data_type: &DataType, max_characters: Option<u64>) -> Str
     name.to_owned()
 }
 
+/// A column type as the parser knows it.
+pub(crate) fn ast_type(data_type: &DataType) -> ast::DataType {
+    let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(&sql_name(data_type, None));
+    let parsed = parser.and_then(|mut parser| parser.parse_data_type());
+    parsed.expect("every name that is shown is read again")
+}
+
 /// Makes casts understand the same names as columns.
 #[derive(Debug)]
 pub(crate) struct Types;
@@ -178,8 +196,6 @@ impl TypePlanner for Types {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-    use datafusion::sql::sqlparser::parser::Parser;
 
     fn parse(name: &str) -> Result<ColumnType, String> {
         let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(name);
@@ -231,6 +247,22 @@ mod tests {
             ("CHAR", "VARCHAR(1)"),
             ("TEXT", "VARCHAR"),
             ("INT8", "BIGINT"),
+            ("INT4", "INTEGER"),
+            ("INT2", "SMALLINT"),
+            ("INT1", "TINYINT"),
+            ("SHORT", "SMALLINT"),
+            ("LONG", "BIGINT"),
+            ("STRING", "VARCHAR"),
+            ("BPCHAR", "VARCHAR"),
+            ("BOOL", "BOOLEAN"),
+            ("LOGICAL", "BOOLEAN"),
+            ("FLOAT4", "REAL"),
+            ("FLOAT8", "DOUBLE"),
+            ("NUMERIC", "DECIMAL(18,3)"),
+            ("UINT", "UINTEGER"),
+            ("DATETIME", "TIMESTAMP"),
+            ("TIMESTAMP_MS", "TIMESTAMP(3)"),
+            ("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"),
         ] {
             let parsed = parse(name).unwrap();
             assert_eq!(

@@ -6,7 +6,7 @@ use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::parquet::arrow::ArrowWriter;
 use eris_engine::Settings;
 use eris_numa::{HugePages, Topology};
-use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
+use eris_sql::{Database, Function, FunctionKind, Outcome, Session, SqlError, SqlErrorKind};
 use futures::StreamExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -327,7 +327,9 @@ fn errors_know_their_place_and_kind() {
             std::mem::discriminant(&overflow),
             "{error}"
         );
-        let error = run(&session, "DELETE FROM t").await.unwrap_err();
+        let error = run(&session, "DELETE FROM t WHERE k = 1")
+            .await
+            .unwrap_err();
         assert!(
             matches!(error.kind(), SqlErrorKind::NotSupported(_)),
             "{error:?}"
@@ -453,6 +455,83 @@ fn planning_cost() {
             }
             times.sort();
             println!("{:?} median, {:?} best: {sql}", times[150], times[0]);
+        }
+    });
+}
+
+#[test]
+fn a_statement_tells_how_far_it_is() {
+    block_on(async {
+        let session = database().session();
+        star(&session).await;
+        // Before its first poll nothing has happened, and the same handle shows what happens then.
+        let running = session.execute(
+            "CREATE TABLE copy AS SELECT f.v FROM fact f JOIN dim d ON f.k = d.k WHERE f.v > 100",
+        );
+        let progress = running.progress().clone();
+        assert_eq!(progress.rows().total, 0);
+        running.await.unwrap();
+        assert_eq!(progress.rows().total, 201_000, "both tables");
+        assert_eq!(progress.rows().fraction(), Some(1.0));
+        assert_eq!(progress.written(), 199_900);
+        // A row that has come was read before.
+        let Outcome::Rows(mut rows) = session.execute("SELECT v FROM fact").await.unwrap() else {
+            panic!("rows");
+        };
+        let progress = rows.progress().clone();
+        while let Some(batch) = rows.next().await {
+            assert!(batch.unwrap().num_rows() as u64 <= progress.rows().done);
+        }
+        assert_eq!(progress.rows().fraction(), Some(1.0));
+        // What zones exclude is done, too.
+        let Outcome::Rows(rows) = session
+            .execute("SELECT v FROM fact WHERE v > 10000000")
+            .await
+            .unwrap()
+        else {
+            panic!("rows");
+        };
+        let progress = rows.progress().clone();
+        rows.collect().await.unwrap();
+        assert_eq!(progress.rows().fraction(), Some(1.0));
+    });
+}
+
+#[test]
+fn what_there_is_can_be_asked_without_a_statement() {
+    block_on(async {
+        let database = database();
+        let session = database.session();
+        let create = "CREATE TABLE \"Odd name\" (k INTEGER NOT NULL, p DECIMAL(8,2) DEFAULT 9.50, t VARCHAR(4) DEFAULT 'it''s', d DATE DEFAULT '2024-02-29', b BOOLEAN DEFAULT true) WITH (partition_by = 'k')";
+        run(&session, create).await.unwrap();
+        let relations = database.relations();
+        assert_eq!(relations.len(), 1);
+        let table = &relations[0];
+        assert_eq!((&*table.schema, &*table.name), ("public", "Odd name"));
+        let types: Vec<_> = table.columns.iter().map(|c| &*c.data_type).collect();
+        assert_eq!(
+            types,
+            ["INTEGER", "DECIMAL(8,2)", "VARCHAR(4)", "DATE", "BOOLEAN"]
+        );
+        // The definition makes the same table, of which the same is told.
+        run(&session, "DROP TABLE \"Odd name\"").await.unwrap();
+        run(&session, &table.definition).await.unwrap();
+        assert_eq!(database.relations()[0].definition, table.definition);
+        run(&session, "INSERT INTO \"Odd name\" (k) VALUES (1)")
+            .await
+            .unwrap();
+        let rows = lines(&session, "SELECT * FROM \"Odd name\"").await;
+        assert_eq!(rows, ["1 9.50 it's 2024-02-29 true"]);
+
+        let functions = database.functions();
+        for (name, kind) in [
+            ("upper", FunctionKind::Scalar),
+            ("sum", FunctionKind::Aggregate),
+            ("row_number", FunctionKind::Window),
+            ("generate_series", FunctionKind::Table),
+        ] {
+            let known = |f: &&Function| f.name == name && f.kind == kind;
+            assert_eq!(functions.iter().filter(known).count(), 1, "{name}");
         }
     });
 }

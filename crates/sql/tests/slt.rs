@@ -38,7 +38,10 @@ impl DB for Client {
 }
 
 fn rows(batch: &RecordBatch) -> Vec<Vec<String>> {
-    let options = FormatOptions::default().with_null("NULL");
+    let options = FormatOptions::default()
+        .with_null("NULL")
+        .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
+        .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f+00"));
     let columns: Vec<_> = batch
         .columns()
         .iter()
@@ -109,7 +112,7 @@ fn drop_all(database: &Database, runtime: &tokio::runtime::Runtime) {
         for batch in tables.collect().await.unwrap() {
             for row in rows(&batch) {
                 session
-                    .execute(format!("DROP TABLE \"{}\"", row[0]))
+                    .execute(format!("DROP TABLE \"{}\" CASCADE", row[0]))
                     .await
                     .unwrap();
             }

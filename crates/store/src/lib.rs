@@ -27,3 +27,4 @@ pub use chunk::{Begin, Chunk, ChunkView};
 pub use deletes::DeleteVector;
 pub use segment::{Segment, SegmentStatistics};
 pub use staged::{Encoder, StoreError};
+pub use tail::Recoder;

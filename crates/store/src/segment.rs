@@ -2,8 +2,7 @@
 
 use crate::staged::{Staged, StagedChunk};
 use crate::tail::Tail;
-use crate::{Begin, Chunk, ChunkView, DeleteVector, Encoder, StoreError};
-use eris_column::{Dictionary, Home};
+use crate::{Begin, Chunk, ChunkView, DeleteVector, Encoder, Recoder, StoreError};
 use eris_types::{SegmentId, StatementId, Timestamp};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -80,8 +79,8 @@ impl Segment {
         for StagedChunk { columns, rows, few } in staged.chunks {
             committed += rows as u64;
             match few {
-                Some(batch) => self.tail.push(at, batch, columns),
-                None => {
+                true => self.tail.push(at, columns, rows),
+                false => {
                     let begins = vec![Begin { at, end: rows }];
                     self.push(Arc::new(Chunk::new(columns, rows, begins)));
                 }
@@ -121,15 +120,11 @@ impl Segment {
 
     /// Makes the append buffer into full chunks and few levels. On error, which is a want of memory, all rows stay where
     /// they are and can be read.
-    pub fn settle(
-        &mut self,
-        dictionaries: &[Option<Dictionary>],
-        home: Home<'_>,
-    ) -> Result<(), StoreError> {
-        while let Some(chunk) = self.tail.seal(dictionaries, home)? {
+    pub fn settle(&mut self, recoder: Recoder<'_>) -> Result<(), StoreError> {
+        while let Some(chunk) = self.tail.seal(recoder)? {
             self.push(chunk);
         }
-        self.tail.join(dictionaries, home)
+        self.tail.join(recoder)
     }
 
     /// Every chunk with committed rows, the append buffer's included, frozen as of now.
@@ -157,7 +152,6 @@ impl Segment {
         for chunk in self.tail_chunks() {
             statistics.add(chunk);
         }
-        statistics.bytes += self.tail.buffered_bytes() as u64;
         statistics
     }
 }

@@ -2,11 +2,8 @@
 //!
 //! All that can fail is done here, so that a commit cannot: values are checked, memory is allocated.
 
-use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::DataType;
+use arrow_array::RecordBatch;
 use eris_column::{CHUNK_ROWS, ColumnChunk, Dictionary, EncodeError, Home};
-use std::sync::Arc;
 
 /// From this size on, a batch becomes a chunk of its own; smaller ones go to the tail, where they are joined.
 pub(crate) const SEAL_ROWS: usize = CHUNK_ROWS / 2;
@@ -39,8 +36,8 @@ pub(crate) struct Staged {
 pub(crate) struct StagedChunk {
     pub columns: Vec<ColumnChunk>,
     pub rows: usize,
-    /// The rows as they came, if they are so few that they will be joined with others.
-    pub few: Option<RecordBatch>,
+    /// So few that they will be joined with others.
+    pub few: bool,
 }
 
 /// Turns a batch into a chunk column by column, so that its owner can do other work in between.
@@ -85,7 +82,7 @@ impl Encoder {
         StagedChunk {
             columns: self.columns,
             rows,
-            few: (rows < SEAL_ROWS).then(|| compact(&self.batch)),
+            few: rows < SEAL_ROWS,
         }
     }
 }
@@ -114,16 +111,4 @@ fn encode_column(
             source,
         }
     })
-}
-
-/// The same rows with strings of their own: views would keep whatever buffers they point into, such as a file's page or
-/// another table's dictionary, for as long as the rows are buffered.
-pub(crate) fn compact(batch: &RecordBatch) -> RecordBatch {
-    let columns = batch.columns().iter().map(|array| -> ArrayRef {
-        match array.data_type() {
-            DataType::Utf8View => Arc::new(array.as_string_view().gc()),
-            _ => array.clone(),
-        }
-    });
-    RecordBatch::try_new(batch.schema(), columns.collect()).expect("the same types and lengths")
 }

@@ -1,13 +1,17 @@
 //! The text of single values, which all formats share.
 
 use super::FormatError;
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use std::ops::Range;
 
 /// Errors are returned, not printed into the result.
-const OPTIONS: FormatOptions<'static> = FormatOptions::new().with_display_error(false);
+const OPTIONS: FormatOptions<'static> = FormatOptions::new()
+    .with_display_error(false)
+    .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
+    .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
 
 /// How a value is written, which its type decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +106,56 @@ impl<'a> Cells<'a> {
     }
 }
 
+/// A value as people see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    /// Its text, on one line; that of the layout for NULL.
+    pub text: String,
+    /// Whether it is NULL, which the text alone may not tell.
+    pub null: bool,
+}
+
+/// Some rows of a batch for people.
+pub fn rows(
+    batch: &RecordBatch,
+    range: Range<usize>,
+    null: &str,
+) -> Result<Vec<Vec<Cell>>, FormatError> {
+    let columns = batch
+        .columns()
+        .iter()
+        .map(|array| Cells::new(array as &dyn Array));
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let mut text = String::new();
+    let mut rows = Vec::with_capacity(range.len());
+    for row in range {
+        let mut cells = Vec::with_capacity(columns.len());
+        for column in &columns {
+            column.read(row, &mut text)?;
+            let is_null = column.is_null(row);
+            cells.push(Cell {
+                text: printable(if is_null { null } else { &text }),
+                null: is_null,
+            });
+        }
+        rows.push(cells);
+    }
+    Ok(rows)
+}
+
+/// The text without anything that moves a terminal's cursor.
+pub fn printable(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            clean.extend(character.escape_default());
+        } else {
+            clean.push(character);
+        }
+    }
+    clean
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,8 +192,8 @@ mod tests {
                 "0.1",
                 "Ünï",
                 "1994-01-01",
-                "1994-01-01T08:30:00.500",
-                "1994-01-01T08:30:00Z",
+                "1994-01-01 08:30:00.500",
+                "1994-01-01 08:30:00+00:00",
             ]
         );
         for column in batch.columns() {

@@ -3,7 +3,7 @@
 //! NULL is an empty field and the empty string is `""`, so that both survive a round trip.
 
 use super::cell::Cells;
-use super::{FormatError, ResultWriter};
+use super::{FormatError, Layout, ResultWriter};
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::Schema;
 use std::io::Write;
@@ -11,14 +11,16 @@ use std::io::Write;
 /// Writes one result as CSV.
 pub struct CsvWriter<W> {
     out: W,
+    layout: Layout,
     line: String,
 }
 
 impl<W: Write> CsvWriter<W> {
     /// A writer into `out`.
-    pub fn new(out: W) -> Self {
+    pub fn new(out: W, layout: Layout) -> Self {
         CsvWriter {
             out,
+            layout,
             line: String::new(),
         }
     }
@@ -49,6 +51,9 @@ fn push_field(line: &mut String, field: &str) {
 
 impl<W: Write> ResultWriter for CsvWriter<W> {
     fn begin(&mut self, schema: &Schema) -> Result<(), FormatError> {
+        if !self.layout.headers {
+            return Ok(());
+        }
         for (index, field) in schema.fields().iter().enumerate() {
             if index > 0 {
                 self.line.push(',');
@@ -70,7 +75,11 @@ impl<W: Write> ResultWriter for CsvWriter<W> {
                 if index > 0 {
                     self.line.push(',');
                 }
-                if !cells.is_null(row) {
+                if cells.is_null(row) {
+                    if let Some(null) = &self.layout.null {
+                        self.line.push_str(null);
+                    }
+                } else {
                     cells.read(row, &mut text)?;
                     push_field(&mut self.line, &text);
                 }
@@ -129,7 +138,7 @@ mod tests {
         assert_eq!(
             lines[1],
             "true,-9223372036854775808,18446744073709551615,-12.50,0.1,Ünï,1994-01-01,\
-             1994-01-01T08:30:00.500,1994-01-01T08:30:00Z"
+             1994-01-01 08:30:00.500,1994-01-01 08:30:00+00:00"
         );
         assert_eq!(lines[2], ",,,,,,,,");
     }

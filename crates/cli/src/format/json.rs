@@ -179,7 +179,7 @@ mod tests {
 
     const FIRST: &str = "{\"flag\":true,\"big\":-9223372036854775808,\"huge\":18446744073709551615,\
         \"price\":-12.50,\"ratio\":0.1,\"name\":\"Ünï\",\"day\":\"1994-01-01\",\
-        \"moment\":\"1994-01-01T08:30:00.500\",\"instant\":\"1994-01-01T08:30:00Z\"}";
+        \"moment\":\"1994-01-01 08:30:00.500\",\"instant\":\"1994-01-01 08:30:00+00:00\"}";
     const NULLS: &str = "{\"flag\":null,\"big\":null,\"huge\":null,\"price\":null,\"ratio\":null,\
         \"name\":null,\"day\":null,\"moment\":null,\"instant\":null}";
 

@@ -4,7 +4,7 @@
 //! line. Columns are not padded, so rows can be written as they arrive.
 
 use super::cell::{Cells, Kind};
-use super::{FormatError, ResultWriter};
+use super::{FormatError, Layout, ResultWriter};
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::Schema;
 use std::io::Write;
@@ -12,14 +12,16 @@ use std::io::Write;
 /// Writes one result as a Markdown table.
 pub struct MarkdownWriter<W> {
     out: W,
+    layout: Layout,
     line: String,
 }
 
 impl<W: Write> MarkdownWriter<W> {
     /// A writer into `out`.
-    pub fn new(out: W) -> Self {
+    pub fn new(out: W, layout: Layout) -> Self {
         MarkdownWriter {
             out,
+            layout,
             line: String::new(),
         }
     }
@@ -67,10 +69,11 @@ impl<W: Write> ResultWriter for MarkdownWriter<W> {
             .map(|array| Cells::new(array as &dyn Array));
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         let mut text = String::new();
+        let null = self.layout.null().to_owned();
         for row in 0..batch.num_rows() {
             for cells in &columns {
                 if cells.is_null(row) {
-                    self.push("NULL");
+                    self.push(&null);
                 } else {
                     cells.read(row, &mut text)?;
                     self.push(&text);

@@ -4,16 +4,21 @@
 //!
 //! - Numbers are exact. Integers never pass through a float, decimals keep every digit of their scale, floats are the
 //!   shortest text that reads back as the same float. `NaN`, `Infinity` and `-Infinity` are written with these words.
-//! - Dates and timestamps are ISO 8601: `1994-01-01`, `1994-01-01T08:30:00`, `1994-01-01T08:30:00Z`.
+//! - Dates and timestamps are ISO 8601: `1994-01-01`, `1994-01-01 08:30:00`, `1994-01-01 08:30:00+00:00`.
 //! - Rows are written as they arrive. No writer holds more than the few rows it needs to choose column widths.
 //!
 //! The writers know no database, which is why their tests need none.
 
 mod cell;
 mod csv;
+mod fit;
 mod json;
+mod layout;
 mod markdown;
+mod record;
 mod table;
+
+pub use layout::{Expanded, Layout, Shown};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
@@ -34,6 +39,8 @@ pub enum Format {
     Jsonl,
     /// A Markdown table.
     Markdown,
+    /// One line per value, for rows that are wider than a line.
+    Line,
 }
 
 /// Why a result could not be printed.
@@ -62,18 +69,39 @@ pub trait ResultWriter {
     fn batch(&mut self, batch: &RecordBatch) -> Result<(), FormatError>;
     /// What follows the last row. The output is complete, but not flushed.
     fn end(&mut self) -> Result<(), FormatError>;
+    /// What of the result the reader can see, once it has ended.
+    fn shown(&self) -> Shown {
+        Shown::All
+    }
 }
 
 impl Format {
-    /// A writer of this format for one result.
+    /// A writer of this format for one result, whole and plain.
     pub fn writer<'a, W: io::Write + 'a>(self, out: W) -> Box<dyn ResultWriter + 'a> {
+        self.laid_out(out, &Layout::default())
+    }
+
+    /// A writer of this format for one result.
+    pub fn laid_out<'a, W>(self, out: W, layout: &Layout) -> Box<dyn ResultWriter + 'a>
+    where
+        W: io::Write + 'a,
+    {
+        let layout = layout.clone();
         match self {
-            Format::Table => Box::new(table::TableWriter::new(out)),
-            Format::Csv => Box::new(csv::CsvWriter::new(out)),
+            Format::Table if layout.expanded != Expanded::On => {
+                Box::new(table::TableWriter::new(out, layout))
+            }
+            Format::Table | Format::Line => Box::new(record::RecordWriter::new(out, layout)),
+            Format::Csv => Box::new(csv::CsvWriter::new(out, layout)),
             Format::Json => Box::new(json::JsonWriter::array(out)),
             Format::Jsonl => Box::new(json::JsonWriter::lines(out)),
-            Format::Markdown => Box::new(markdown::MarkdownWriter::new(out)),
+            Format::Markdown => Box::new(markdown::MarkdownWriter::new(out, layout)),
         }
+    }
+
+    /// Whether people read it, who are told how many rows there were.
+    pub fn is_for_people(self) -> bool {
+        matches!(self, Format::Table | Format::Line)
     }
 }
 
@@ -81,7 +109,7 @@ impl Format {
 pub mod test_support {
     //! One result with a column of every kind, and a writer run over it.
 
-    use super::{Format, FormatError};
+    use super::{Format, FormatError, Layout};
     use arrow::array::*;
     use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
     use std::sync::Arc;
@@ -90,6 +118,19 @@ pub mod test_support {
     pub fn print(format: Format, batches: &[RecordBatch]) -> String {
         let mut out = Vec::new();
         write(format, batches, &mut out).expect("a Vec takes everything");
+        String::from_utf8(out).expect("results are UTF-8")
+    }
+
+    /// As [`print`], laid out.
+    pub fn print_as(format: Format, layout: &Layout, batches: &[RecordBatch]) -> String {
+        let mut out = Vec::new();
+        let mut writer = format.laid_out(&mut out, layout);
+        writer.begin(&batches[0].schema()).expect("written");
+        for batch in batches {
+            writer.batch(batch).expect("written");
+        }
+        writer.end().expect("written");
+        drop(writer);
         String::from_utf8(out).expect("results are UTF-8")
     }
 

@@ -1,24 +1,16 @@
-//! Values that are stored as they are: floats, wide decimals, text.
+//! Values that are stored as they are: floats and wide decimals.
 
 use super::integers::Profile;
 use super::source::Keys;
 use super::{Encoder, float_range};
-use crate::chunk::{Data, Plain, Text};
+use crate::chunk::{Data, Plain};
 use crate::error::EncodeError;
 use crate::floats::TotalOrder;
 use crate::resident;
 use crate::zone::ZoneRange;
-use arrow_array::StringViewArray;
-use arrow_array::builder::make_view;
-use arrow_buffer::{ArrowNativeType, ScalarBuffer};
+use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 use eris_numa::OutOfMemory;
-
-/// Bytes of strings in one buffer, which views address with 32 bits.
-const BUFFER_BYTES: usize = 1 << 30;
-
-/// Longest string that a view holds itself.
-const INLINE_BYTES: usize = 12;
 
 impl Encoder<'_> {
     pub(super) fn floats<T>(&mut self, values: &[T]) -> Result<Plain<T>, OutOfMemory>
@@ -83,74 +75,8 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    fn valid_rows(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn valid_rows(&self) -> impl Iterator<Item = usize> {
         let nulls = self.nulls;
         (0..self.rows).filter(move |&row| nulls.is_none_or(|nulls| nulls.is_valid(row)))
-    }
-
-    pub(super) fn text(&mut self, array: &StringViewArray) -> Result<Data, EncodeError> {
-        let mut rows = self.valid_rows();
-        let Some(first) = rows.next() else {
-            return Ok(Data::Text(Text::Constant(
-                StringViewArray::from_iter_values([""]),
-            )));
-        };
-        let (mut min, mut max) = (array.value(first), array.value(first));
-        for row in rows {
-            let string = array.value(row);
-            if string < min {
-                min = string;
-            } else if string > max {
-                max = string;
-            }
-        }
-        self.range = ZoneRange::Text(min.into(), max.into());
-        if min == max {
-            return Ok(Data::Text(Text::Constant(
-                StringViewArray::from_iter_values([min]),
-            )));
-        }
-        self.views(array)
-    }
-
-    /// Copies views and the strings that they name into node-local memory.
-    fn views(&self, array: &StringViewArray) -> Result<Data, EncodeError> {
-        let long = |row: usize| Some(array.value(row)).filter(|text| text.len() > INLINE_BYTES);
-        // First how many bytes go into each buffer, as they are allocated whole.
-        let mut lengths = vec![0];
-        for string in self.valid_rows().filter_map(long) {
-            let last = lengths.last_mut().expect("there is one");
-            if *last + string.len() > BUFFER_BYTES && *last > 0 {
-                lengths.push(string.len());
-            } else {
-                *last += string.len();
-            }
-        }
-        let mut buffers = Vec::with_capacity(lengths.len());
-        for &length in &lengths {
-            buffers.push(self.home.allocate::<u8>(length)?);
-        }
-        let mut views = self.home.allocate::<u128>(self.rows)?;
-        let out = views.as_mut_slice::<u128>();
-        let (mut block, mut offset) = (0, 0);
-        for row in self.valid_rows() {
-            let string = array.value(row).as_bytes();
-            if string.len() > INLINE_BYTES {
-                if offset == lengths[block] {
-                    (block, offset) = (block + 1, 0);
-                }
-                buffers[block].as_mut_slice()[offset..][..string.len()].copy_from_slice(string);
-            }
-            out[row] = make_view(string, block as u32, offset as u32);
-            offset += if string.len() > INLINE_BYTES {
-                string.len()
-            } else {
-                0
-            };
-        }
-        let views = ScalarBuffer::from(resident::bytes(views));
-        let buffers: Vec<_> = buffers.into_iter().map(resident::bytes).collect();
-        let array = StringViewArray::try_new(views, buffers, self.nulls.cloned())?;
-        Ok(Data::Text(Text::Values(array)))
     }
 }

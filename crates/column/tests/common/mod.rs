@@ -69,6 +69,19 @@ pub struct Shape {
     pub run: u64,
     /// NULLs per thousand.
     pub nulls: u64,
+    /// How integers follow each other.
+    pub order: Order,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Order {
+    None,
+    Rising,
+    Falling,
+    /// Rising in pieces of so many rows, between which they jump.
+    Pieces(usize),
+    /// Each some steps from the one before.
+    Close,
 }
 
 pub fn shapes() -> impl Strategy<Value = Shape> {
@@ -80,15 +93,25 @@ pub fn shapes() -> impl Strategy<Value = Shape> {
     let distinct = prop::sample::select(vec![0, 0, 1, 2, 3, 17, 300]);
     let run = prop::sample::select(vec![1, 1, 3, 100, 500]);
     let nulls = prop::sample::select(vec![0, 0, 1, 500, 990, 1000]);
-    (any::<u64>(), rows, distinct, run, nulls).prop_map(|(seed, rows, distinct, run, nulls)| {
-        Shape {
+    let order = prop::sample::select(vec![
+        Order::None,
+        Order::None,
+        Order::Rising,
+        Order::Falling,
+        Order::Pieces(1500),
+        Order::Pieces(4096),
+        Order::Close,
+    ]);
+    (any::<u64>(), rows, distinct, run, nulls, order).prop_map(
+        |(seed, rows, distinct, run, nulls, order)| Shape {
             seed,
             rows,
             distinct,
             run,
             nulls,
-        }
-    })
+            order,
+        },
+    )
 }
 
 impl Shape {
@@ -162,11 +185,33 @@ pub fn integer_types() -> Vec<(DataType, i128, i128)> {
 pub fn integers(shape: &Shape, low: i128, high: i128, bits: u32) -> Vec<Option<i128>> {
     let window = ((1i128 << bits) - 1).min(high - low);
     let start = Random(shape.seed ^ 1).within(low, high - window);
-    shape.values(|random| match (bits, random.below(8)) {
+    let mut last = start + window / 2;
+    let mut values = shape.values(|random| match (bits, random.below(8)) {
+        _ if shape.order == Order::Close => {
+            last = (last + random.within(-3, 3)).clamp(start, start + window);
+            last
+        }
         (64, 0) => low,
         (64, 1) => high,
         _ => random.within(start, start + window),
-    })
+    });
+    let piece = match shape.order {
+        Order::None | Order::Close => return values,
+        Order::Rising | Order::Falling => shape.rows.max(1),
+        Order::Pieces(rows) => rows,
+    };
+    for piece in values.chunks_mut(piece) {
+        // NULLs stay where they are.
+        let mut sorted: Vec<i128> = piece.iter().flatten().copied().collect();
+        sorted.sort_unstable();
+        if shape.order == Order::Falling {
+            sorted.reverse();
+        }
+        for (value, sorted) in piece.iter_mut().flatten().zip(sorted) {
+            *value = sorted;
+        }
+    }
+    values
 }
 
 /// The array of a type of the integer or wide domain.

@@ -6,17 +6,39 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
+use std::sync::Arc;
 
 pub(super) fn cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     if array.data_type() == to {
         return Ok(array.clone());
     }
     check_time(array, to)?;
+    let array = &without_fraction(array, to)?;
     let options = CastOptions {
         safe: false,
         ..CastOptions::default()
     };
     cast_with_options(array, to, &options)
+}
+
+/// What goes into an integer is rounded, which Arrow does not: floating-point numbers half to even, DECIMAL half away from 0.
+fn without_fraction(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+    Ok(match array.data_type() {
+        _ if !to.is_integer() => array.clone(),
+        DataType::Float32 => {
+            let numbers = array.as_primitive::<Float32Type>();
+            Arc::new(numbers.unary::<_, Float32Type>(f32::round_ties_even))
+        }
+        DataType::Float64 => {
+            let numbers = array.as_primitive::<Float64Type>();
+            Arc::new(numbers.unary::<_, Float64Type>(f64::round_ties_even))
+        }
+        DataType::Decimal128(precision, scale @ 1..) => {
+            let digits = (precision + 1).saturating_sub(*scale as u8).max(1);
+            arrow_cast::cast(array, &DataType::Decimal128(digits, 0))?
+        }
+        _ => array.clone(),
+    })
 }
 
 /// Arrow multiplies unchecked when it casts dates and timestamps to a finer unit.

@@ -6,11 +6,11 @@ use super::error::kernel;
 use arrow_arith::boolean::{and_kleene, is_not_null, is_null, not, or_kleene};
 use arrow_arith::numeric;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::types::{Decimal128Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Datum, Scalar, UInt32Array, new_null_array};
 use arrow_buffer::BooleanBuffer;
 use arrow_ord::cmp;
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::{ArrowError, DECIMAL128_MAX_PRECISION, DataType};
 use arrow_select::take::take;
 use eris_fragment::{BinaryOp, FragmentError};
 use std::sync::Arc;
@@ -138,6 +138,17 @@ impl Frame {
     }
 }
 
+/// DECIMAL has at most 38 digits, the number that holds it a few more.
+fn within_digits(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
+    if let DataType::Decimal128(DECIMAL128_MAX_PRECISION, _) = array.data_type() {
+        let numbers = array.as_primitive::<Decimal128Type>();
+        numbers
+            .validate_decimal_precision(DECIMAL128_MAX_PRECISION)
+            .map_err(|error| ArrowError::ArithmeticOverflow(error.to_string()))?;
+    }
+    Ok(array)
+}
+
 impl Node {
     fn evaluate(&self, frame: &Frame) -> Result<Evaluated, FragmentError> {
         Ok(match self {
@@ -162,6 +173,7 @@ impl Node {
                     BinaryOp::Modulo => numeric::rem(&left, &right),
                     _ => unreachable!("{op:?} is no arithmetic"),
                 };
+                let result = result.and_then(within_digits);
                 combine(left, right, result.map_err(|error| kernel(error, text))?)
             }
             Node::Compare { op, left, right } => {

@@ -6,10 +6,9 @@ use super::truth::{Truth, solve};
 use crate::columns::Columns;
 use crate::expr::{Expression, Frame, columns_of};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, StringViewArray, new_null_array};
+use arrow_array::{Array, ArrayRef, StringViewArray, new_null_array};
 use eris_column::{ColumnPredicate, Dictionary, Domain, TextTest};
 use eris_fragment::{BinaryOp, Expr, Fragment, FragmentError, KeySet, Probe, Scalar, Type, Value};
-use hashbrown::HashSet;
 use std::sync::Arc;
 
 /// A compiled filter.
@@ -253,10 +252,7 @@ impl Sorter<'_> {
     }
 
     fn text_keys(&mut self, column: usize, keys: &[String]) {
-        let set: HashSet<String> = keys.iter().cloned().collect();
-        let test: TextTest =
-            Arc::new(move |texts| BooleanArray::from_unary(texts, |text| set.contains(text)));
-        let plain = ColumnPredicate::Text(test);
+        let plain = one_of(keys.iter().map(String::as_str));
         let predicate = match &self.columns.dictionaries[column] {
             Some(dictionary) => {
                 let mut words = vec![0u64; dictionary.len().div_ceil(64)];
@@ -279,6 +275,7 @@ impl Sorter<'_> {
     /// Tests for a condition on a column of text: evaluated now for each string of the dictionary, later for each string
     /// of chunks without.
     fn text_condition(&mut self, column: usize, condition: &Expr) -> Result<(), FragmentError> {
+        let equal = equal_to(condition);
         let condition = Arc::new(Expression::condition(condition, self.columns)?);
         let frame_of = {
             let count = self.columns.ids.len();
@@ -304,7 +301,7 @@ impl Sorter<'_> {
                 .expect("it was compiled as infallible");
             result.as_boolean().clone()
         });
-        let plain = ColumnPredicate::Text(test);
+        let plain = equal.unwrap_or(ColumnPredicate::Text(test));
         self.filter.tests.push(Test {
             column,
             predicate: predicate.unwrap_or_else(|| plain.clone()),
@@ -341,6 +338,43 @@ impl Sorter<'_> {
         }
         Ok(self.filter)
     }
+}
+
+/// The text is one of these.
+fn one_of<'a>(texts: impl Iterator<Item = &'a str>) -> ColumnPredicate {
+    let mut texts: Vec<Box<str>> = texts.map(Box::from).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    ColumnPredicate::TextSet(texts.into())
+}
+
+/// A condition on one column of text that is nothing but `column = constant` or `column IN (constants)`.
+fn equal_to(condition: &Expr) -> Option<ColumnPredicate> {
+    let text = |scalar: &Scalar| match &scalar.value {
+        Value::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    let texts: Vec<String> = match condition {
+        Expr::Binary {
+            op: BinaryOp::Eq,
+            left,
+            right,
+        } => match (left.as_ref(), right.as_ref()) {
+            (Expr::Column(_), Expr::Literal(scalar)) | (Expr::Literal(scalar), Expr::Column(_)) => {
+                vec![text(scalar)?]
+            }
+            _ => return None,
+        },
+        Expr::InList {
+            operand,
+            list,
+            negated: false,
+        } if matches!(operand.as_ref(), Expr::Column(_)) => {
+            list.iter().map(text).collect::<Option<_>>()?
+        }
+        _ => return None,
+    };
+    Some(one_of(texts.iter().map(String::as_str)))
 }
 
 /// The codes of the strings that pass.

@@ -101,6 +101,7 @@ impl Test {
                 }
             }
             ColumnPredicate::IntegerSet(values) => 4.0 + values.len().ilog2() as f64 * 2.0,
+            ColumnPredicate::TextSet(_) => 30.0,
             ColumnPredicate::Text(_) => 100.0,
         }
     }

@@ -180,6 +180,11 @@ impl GroupPlan {
         Ok(())
     }
 
+    /// Whether there may be more than one group.
+    pub(crate) fn has_keys(&self) -> bool {
+        !self.keys.keys.is_empty()
+    }
+
     pub(crate) fn finish(
         &self,
         state: GroupState,

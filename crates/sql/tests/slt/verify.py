@@ -26,7 +26,7 @@ def shown(value):
     if isinstance(value, decimal.Decimal):
         return format(value, "f")
     if isinstance(value, datetime.datetime):
-        text = value.strftime("%Y-%m-%dT%H:%M:%S")
+        text = value.strftime("%Y-%m-%d %H:%M:%S")
         if value.microsecond:
             text += f".{value.microsecond:06}"
         return text

@@ -1,0 +1,151 @@
+//! What there is, as results: `\d` and its kin.
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use eris_sql::{Database, FunctionKind, Relation, RelationKind};
+use std::sync::Arc;
+
+/// Which kinds of relations are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kinds {
+    /// Tables and views.
+    All,
+    /// Tables.
+    Tables,
+    /// Views.
+    Views,
+}
+
+/// Columns of text as a batch.
+fn batch<const N: usize>(names: [&str; N], rows: Vec<[Option<String>; N]>) -> RecordBatch {
+    let mut columns: [Vec<Option<String>>; N] = std::array::from_fn(|_| Vec::new());
+    for row in rows {
+        for (column, value) in columns.iter_mut().zip(row) {
+            column.push(value);
+        }
+    }
+    let arrays = columns.map(|column| Arc::new(StringArray::from(column)) as ArrayRef);
+    let named = names
+        .into_iter()
+        .zip(arrays)
+        .map(|(name, array)| (name, array, true));
+    RecordBatch::try_from_iter_with_nullable(named).expect("columns of equal length")
+}
+
+fn contains(name: &str, part: &str) -> bool {
+    name.to_lowercase().contains(&part.to_lowercase())
+}
+
+fn kind(relation: &Relation) -> &'static str {
+    match relation.kind {
+        RelationKind::Table => "table",
+        RelationKind::View => "view",
+        RelationKind::System => "system table",
+    }
+}
+
+/// Tables and views whose name contains `part`.
+pub fn list(database: &Database, part: &str, kinds: Kinds) -> RecordBatch {
+    let wanted = |relation: &Relation| match kinds {
+        Kinds::All => relation.kind != RelationKind::System,
+        Kinds::Tables => relation.kind == RelationKind::Table,
+        Kinds::Views => relation.kind == RelationKind::View,
+    };
+    let relations = database.relations().into_iter();
+    let relations = relations.filter(|relation| wanted(relation) && contains(&relation.name, part));
+    let rows = relations.map(|relation| {
+        let columns = relation.columns.len().to_string();
+        let kind = kind(&relation).to_owned();
+        [relation.schema, relation.name, kind, columns].map(Some)
+    });
+    batch(["schema", "name", "kind", "columns"], rows.collect())
+}
+
+/// All schemas.
+pub fn schemas(database: &Database) -> RecordBatch {
+    let rows = database.schemas().into_iter().map(|name| [Some(name)]);
+    batch(["schema"], rows.collect())
+}
+
+/// Functions whose name contains `part`.
+pub fn functions(database: &Database, part: &str) -> RecordBatch {
+    let functions = database.functions().into_iter();
+    let functions = functions.filter(|function| contains(&function.name, part));
+    let rows = functions.map(|function| {
+        let kind = match function.kind {
+            FunctionKind::Scalar => "scalar",
+            FunctionKind::Aggregate => "aggregate",
+            FunctionKind::Window => "window",
+            FunctionKind::Table => "table",
+        };
+        [
+            Some(function.name),
+            Some(kind.to_owned()),
+            function.syntax,
+            function.description,
+        ]
+    });
+    batch(
+        ["function", "kind", "syntax", "description"],
+        rows.collect(),
+    )
+}
+
+/// The title and the columns of one table or view.
+///
+/// # Errors
+/// There is none of that name.
+pub fn relation(database: &Database, name: &str) -> Result<(String, RecordBatch), String> {
+    let relations = database.relations();
+    let (schema, plain) = match name.split_once('.') {
+        Some((schema, plain)) => (Some(schema), plain),
+        None => (None, name),
+    };
+    let matches = |relation: &&Relation| {
+        let same = relation.name == plain || relation.name == plain.to_lowercase();
+        same && schema.is_none_or(|schema| relation.schema == schema)
+    };
+    let Some(found) = relations.iter().find(matches) else {
+        let names = relations.iter().map(|relation| relation.name.as_str());
+        let similar = names
+            .map(|known| (strsim::damerau_levenshtein(known, plain), known))
+            .filter(|(distance, _)| *distance <= plain.chars().count().div_ceil(3))
+            .min();
+        let hint = similar.map_or_else(
+            || "\\d lists tables and views".to_owned(),
+            |(_, known)| format!("did you mean \"{known}\"?"),
+        );
+        return Err(format!("table \"{name}\" does not exist\nhint: {hint}"));
+    };
+    let rows = found.columns.iter().map(|column| {
+        let null = if column.nullable { "" } else { "not null" };
+        let default = column.default.clone().unwrap_or_default();
+        let known = [&column.name, &column.data_type].map(|text| Some(text.clone()));
+        let [name, data_type] = known;
+        [name, data_type, Some(null.to_owned()), Some(default)]
+    });
+    let columns = batch(["column", "type", "null", "default"], rows.collect());
+    let title = format!("{} {}.{}", kind(found), found.schema, found.name);
+    Ok((title, columns))
+}
+
+/// The CREATE statements of tables and views whose name contains `part`.
+pub fn definitions(database: &Database, part: &str) -> String {
+    let relations = database.relations().into_iter();
+    let relations = relations
+        .filter(|relation| relation.kind != RelationKind::System && contains(&relation.name, part));
+    relations
+        .map(|relation| relation.definition + ";\n")
+        .collect()
+}
+
+/// The statement that brings a file's rows into a table, which is made if there is none.
+pub fn import(database: &Database, file: &str, table: &str) -> String {
+    let file = file.replace('\'', "''");
+    let relations = database.relations();
+    let mut names = relations.iter().map(|relation| relation.name.as_str());
+    if names.any(|name| name == table || name == table.to_lowercase()) {
+        format!("COPY {table} FROM '{file}'")
+    } else {
+        format!("CREATE TABLE {table} AS SELECT * FROM '{file}'")
+    }
+}

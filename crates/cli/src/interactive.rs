@@ -1,0 +1,84 @@
+//! The interactive shell.
+//!
+//! Ctrl-C at the prompt forgets the input, during a statement cancels it; the shell stays, however often it is pressed.
+//! Ctrl-D leaves.
+
+use crate::editor::Editor;
+use crate::format::FormatError;
+use crate::runner::{Flow, Runner};
+use eris_sql::Database;
+use rustyline::error::ReadlineError;
+use std::io::IsTerminal;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// Why the shell ended other than by the user's wish.
+#[derive(Debug, thiserror::Error)]
+pub enum ShellError {
+    /// The terminal does not work.
+    #[error("cannot read from the terminal: {0}")]
+    Terminal(#[from] ReadlineError),
+    /// Nobody can see the results.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}
+
+/// Reads and runs input until the user leaves.
+pub fn run(runner: &mut Runner, database: &Database, runtime: &Runtime) -> Result<(), ShellError> {
+    let mut editor = Editor::new(database)?;
+    forget_interrupts(runtime);
+    println!(
+        "Eris {} – \\? for help, \\q to leave. Data lives as long as this shell.",
+        env!("CARGO_PKG_VERSION")
+    );
+    while let Some(input) = editor.read()? {
+        if units_of(runner, runtime, &input)? == Flow::Quit {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Takes note of every Ctrl-C up to now, such as one that was meant for a pager; the next statement must not end by it. Once
+/// this has run, Ctrl-C ends the process no more, whatever it is doing.
+fn forget_interrupts(runtime: &Runtime) {
+    // The runtime hears of signals when it waits.
+    const MOMENT: Duration = Duration::from_millis(1);
+    runtime.block_on(async {
+        let _ = tokio::time::timeout(MOMENT, tokio::signal::ctrl_c()).await;
+    });
+}
+
+/// Runs the input; Ctrl-C cancels it. Only a broken output ends the shell.
+fn units_of(runner: &mut Runner, runtime: &Runtime, input: &str) -> Result<Flow, ShellError> {
+    forget_interrupts(runtime);
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => None,
+            outcome = runner.run(input) => Some(outcome),
+        }
+    });
+    match outcome {
+        Some(Ok(flow)) => return Ok(flow),
+        Some(Err(error)) => match error.into_output() {
+            Ok(error) => return Err(error.into()),
+            Err(error) => tell(&error),
+        },
+        None => {
+            runner.cancelled();
+            eprintln!("cancelled");
+        }
+    }
+    Ok(Flow::Continue)
+}
+
+/// Tells what went wrong.
+fn tell(error: &dyn std::fmt::Display) {
+    let coloured = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    if coloured && std::io::stderr().is_terminal() {
+        eprintln!("\x1b[1;31merror:\x1b[0m {error}");
+    } else {
+        eprintln!("error: {error}");
+    }
+}

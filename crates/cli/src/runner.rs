@@ -1,0 +1,346 @@
+//! Runs statements and commands one after the other and prints what they yield.
+
+use crate::arriving::{Arriving, ArrivingError};
+use crate::commands::CommandError;
+use crate::format::{FormatError, Layout, ResultWriter, Shown};
+use crate::meter::Meter;
+use crate::numbers::{counted, duration};
+use crate::output::Output;
+use crate::pager::{Pager, Screen};
+use crate::settings::Settings;
+use crate::units::{self, Unit};
+use arrow::array::RecordBatch;
+use eris_sql::{Outcome, Position, QueryStream, Session, SqlError, Statement};
+use futures::StreamExt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// So many rows are printed between two looks for Ctrl-C.
+const PRINTED_ROWS: usize = 1024;
+
+/// Why a script ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptError {
+    /// A statement failed; the message says where.
+    #[error(transparent)]
+    Statement(#[from] SqlError),
+    /// A command to the shell failed.
+    #[error("{}{error}", line(.start))]
+    Command {
+        /// Where it is in the script.
+        start: Position,
+        /// Why.
+        error: CommandError,
+    },
+    /// A file that the script includes failed.
+    #[error("{}: {error}", file.display())]
+    Included {
+        /// Its name.
+        file: PathBuf,
+        /// Why.
+        error: Box<ScriptError>,
+    },
+    /// The result could not be printed.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// The script itself could not be read.
+    #[error("cannot read: {0}")]
+    Read(io::Error),
+    /// The script cannot be cut into statements.
+    #[error(transparent)]
+    Script(#[from] ArrivingError),
+}
+
+impl ScriptError {
+    /// The error of the output, if it is one: then nobody can see results any more. Otherwise the same.
+    pub fn into_output(self) -> Result<FormatError, ScriptError> {
+        match self {
+            ScriptError::Format(error @ FormatError::Output(_)) => Ok(error),
+            ScriptError::Included { file, error } => {
+                let included = |error| ScriptError::Included {
+                    file,
+                    error: Box::new(error),
+                };
+                error.into_output().map_err(included)
+            }
+            other => Err(other),
+        }
+    }
+
+    /// Whether all that happened is that the reader of our output has gone.
+    pub fn is_closed_pipe(&self) -> bool {
+        match self {
+            ScriptError::Format(error) => error.is_closed_pipe(),
+            ScriptError::Included { error, .. } => error.is_closed_pipe(),
+            _ => false,
+        }
+    }
+}
+
+fn line(start: &Position) -> String {
+    match start {
+        &Position::START => String::new(),
+        start => format!("line {start}: "),
+    }
+}
+
+/// Errors of the output; those of the input say so.
+impl From<io::Error> for ScriptError {
+    fn from(error: io::Error) -> Self {
+        ScriptError::Format(error.into())
+    }
+}
+
+/// Whether there is more to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Flow {
+    /// There may be.
+    Continue,
+    /// The user wants to leave.
+    Quit,
+}
+
+/// A session with the place where its results go.
+pub struct Runner {
+    pub(crate) session: Session,
+    pub(crate) settings: Settings,
+    pub(crate) output: Output,
+    /// Whether people are reading along.
+    footer: bool,
+    /// What `\watch` repeats.
+    pub(crate) last: Option<Statement>,
+    /// Files that are being included.
+    pub(crate) depth: usize,
+}
+
+impl Runner {
+    /// Prints results to standard output. With `footer`, people are reading along.
+    pub fn new(session: Session, settings: Settings, footer: bool) -> Self {
+        Runner {
+            session,
+            settings,
+            output: Output::standard(),
+            footer,
+            last: None,
+            depth: 0,
+        }
+    }
+
+    /// Runs a script up to its first failure. Each result is flushed before the next unit begins.
+    ///
+    /// Dropping the future cancels the statement that is running.
+    pub async fn run(&mut self, script: &str) -> Result<Flow, ScriptError> {
+        self.units(units::cut(script)?).await
+    }
+
+    /// Runs a script that arrives in pieces, each unit as soon as it is complete.
+    pub async fn run_arriving(
+        &mut self,
+        mut pieces: mpsc::Receiver<io::Result<Vec<u8>>>,
+    ) -> Result<Flow, ScriptError> {
+        let mut arriving = Arriving::default();
+        while let Some(piece) = pieces.recv().await {
+            let units = arriving.push(&piece.map_err(ScriptError::Read)?)?;
+            if self.units(units).await? == Flow::Quit {
+                return Ok(Flow::Quit);
+            }
+        }
+        self.units(arriving.finish()?).await
+    }
+
+    /// The future of a run was dropped before its end.
+    pub fn cancelled(&mut self) {
+        self.depth = 0;
+    }
+
+    async fn units(&mut self, units: Vec<Unit>) -> Result<Flow, ScriptError> {
+        let mut units = units.into_iter().peekable();
+        while let Some(unit) = units.next() {
+            let flow = match unit {
+                Unit::Statement(statement) if units.peek().is_some_and(watches) => {
+                    self.last = Some(statement);
+                    Flow::Continue
+                }
+                Unit::Statement(statement) => {
+                    if self.settings.echo {
+                        writeln!(self.output, "{};", statement.text())?;
+                    }
+                    self.last = Some(statement.clone());
+                    self.statement(&statement, self.settings.pager).await?;
+                    Flow::Continue
+                }
+                Unit::Command(command) => self.command(&command).await?,
+            };
+            self.output.flush()?;
+            if flow == Flow::Quit {
+                return Ok(Flow::Quit);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// Runs one statement; `paged` if its rows may be.
+    pub(crate) async fn statement(
+        &mut self,
+        statement: &Statement,
+        paged: bool,
+    ) -> Result<(), ScriptError> {
+        let began = Instant::now();
+        let session = self.session.clone();
+        let running = session.execute(statement);
+        let budget = session.database().engine().memory().budget();
+        let mut meter = Meter::new(running.progress().clone(), budget);
+        let outcome = meter.watch(running).await?;
+        let done = match outcome {
+            Outcome::Rows(stream) => {
+                return self.rows(stream, meter, began.elapsed(), paged).await;
+            }
+            Outcome::Count { rows, tag } => format!("{tag}: {}", counted(rows, "row")),
+            Outcome::Done { tag } => tag.to_owned(),
+        };
+        meter.end();
+        let time = self.settings.timer.then_some(began.elapsed());
+        if self.footer {
+            self.output.write_all(footer(done, time).as_bytes())?;
+        } else if time.is_some() {
+            eprint!("{}", footer(done, time));
+        }
+        Ok(())
+    }
+
+    /// Prints the rows of a statement.
+    async fn rows(
+        &mut self,
+        mut stream: QueryStream,
+        mut meter: Meter,
+        mut time: Duration,
+        paged: bool,
+    ) -> Result<(), ScriptError> {
+        let (pager, layout) = self.page(paged);
+        // What is printed as it comes must not meet the bar.
+        let bar_ends = self.output.is_terminal() && layout.rows.is_none();
+        let mut screen = Screen::new(&mut self.output, pager);
+        let mut writer = self.settings.format.laid_out(&mut screen, &layout);
+        let printed = async {
+            writer.begin(stream.schema())?;
+            let mut rows = 0;
+            loop {
+                // What the reader of a pager takes is not the statement's time.
+                let began = Instant::now();
+                let batch = meter.watch(stream.next()).await;
+                time += began.elapsed();
+                let Some(batch) = batch else { break };
+                let batch = batch?;
+                if bar_ends {
+                    meter.end();
+                }
+                rows += batch.num_rows() as u64;
+                print(&mut *writer, &batch).await?;
+            }
+            meter.end();
+            writer.end()?;
+            Ok::<_, ScriptError>((rows, writer.shown()))
+        };
+        let printed = printed.await;
+        drop(writer);
+        meter.end();
+        if screen.has_quit() {
+            return Ok(());
+        }
+        let (rows, shown) = printed?;
+        let (done, timer) = (described(rows, shown), self.settings.timer);
+        if self.footer && self.settings.format.is_for_people() {
+            screen.write_all(footer(done, timer.then_some(time)).as_bytes())?;
+            return Ok(screen.finish()?);
+        }
+        screen.finish()?;
+        if timer {
+            // Not among what may be data for a program.
+            eprint!("{}", footer(done, Some(time)));
+        }
+        Ok(())
+    }
+
+    /// Prints rows that are there already, all of them.
+    pub(crate) fn print_batch(&mut self, batch: &RecordBatch) -> Result<(), ScriptError> {
+        let (pager, mut layout) = self.page(self.settings.pager);
+        layout.rows = None;
+        let mut screen = Screen::new(&mut self.output, pager);
+        let mut writer = self.settings.format.laid_out(&mut screen, &layout);
+        let printed = (writer.begin(&batch.schema()))
+            .and_then(|()| writer.batch(batch))
+            .and_then(|()| writer.end());
+        drop(writer);
+        if screen.has_quit() {
+            return Ok(());
+        }
+        printed?;
+        Ok(screen.finish()?)
+    }
+
+    /// Prints text, which may be long.
+    pub(crate) fn print_text(&mut self, text: &str) -> Result<(), ScriptError> {
+        let size = self.output.screen().filter(|_| self.settings.pager);
+        let mut screen = Screen::new(&mut self.output, size.and_then(Pager::find));
+        let printed = screen.write_all(text.as_bytes());
+        if screen.has_quit() {
+            return Ok(());
+        }
+        printed?;
+        Ok(screen.finish()?)
+    }
+
+    /// How a result is laid out, and its pager if it has one.
+    fn page(&self, paged: bool) -> (Option<Pager>, Layout) {
+        let people = self.footer && self.settings.format.is_for_people();
+        let size = self.output.screen().filter(|_| people);
+        let pager = size.filter(|_| paged).and_then(Pager::find);
+        let columns = size.map(|size| size.columns);
+        let layout = self.settings.layout(columns, pager.is_some());
+        (pager, layout)
+    }
+}
+
+/// Prints a batch; Ctrl-C is seen in between, also if batches are always ready.
+async fn print(writer: &mut dyn ResultWriter, batch: &RecordBatch) -> Result<(), FormatError> {
+    for first in (0..batch.num_rows()).step_by(PRINTED_ROWS) {
+        let count = (batch.num_rows() - first).min(PRINTED_ROWS);
+        writer.batch(&batch.slice(first, count))?;
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+/// Whether it runs the statement that it ends.
+fn watches(unit: &Unit) -> bool {
+    matches!(unit, Unit::Command(command) if command.ends_statement && command.text.starts_with("\\watch"))
+}
+
+/// How many rows there were, and which of them can be seen.
+fn described(rows: u64, shown: Shown) -> String {
+    let all = counted(rows, "row");
+    match shown {
+        Shown::All => all,
+        Shown::Part { rows, columns } => {
+            let rows = rows.map(|rows| format!(" ({rows} shown)"));
+            let columns = columns.map(|(shown, all)| {
+                format!(
+                    ", {} ({shown} shown, \\x shows all)",
+                    counted(all as u64, "column")
+                )
+            });
+            all + &rows.unwrap_or_default() + &columns.unwrap_or_default()
+        }
+    }
+}
+
+/// What follows the result of a statement: what was done, and how long it took for who wants to know.
+fn footer(done: String, time: Option<Duration>) -> String {
+    match time {
+        Some(time) => format!("{done} in {}\n", duration(time)),
+        None => format!("{done}\n"),
+    }
+}

@@ -1,0 +1,163 @@
+//! Text that is not codes of the column's dictionary.
+
+use crate::chunk::{Encoding, Integers};
+use crate::compressed::Compressed;
+use crate::predicate::{ColumnPredicate, TextTest};
+use crate::selection::Selection;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, StringViewArray, UInt32Array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use eris_kernels::Isa;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(crate) enum Text {
+    /// The same string (empty if there are only NULLs) in all rows: one row, not NULL.
+    Constant(StringViewArray),
+    /// The distinct strings, in order of appearance, and for each row the number of its own.
+    Dictionary {
+        strings: StringViewArray,
+        numbers: Integers,
+    },
+    Compressed(Compressed),
+    /// All rows with their NULLs; views and strings lie in node-local memory.
+    Values(StringViewArray),
+}
+
+/// Above one in so many rows selected, testing every string is cheaper than gathering some.
+const SPARSE: usize = 8;
+
+impl Text {
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Text::Constant(_) => 0,
+            Text::Dictionary { strings, numbers } => bytes(strings) + numbers.bytes(),
+            Text::Compressed(compressed) => compressed.bytes(),
+            Text::Values(array) => bytes(array),
+        }
+    }
+
+    pub(crate) fn encoding(&self) -> Encoding {
+        match self {
+            Text::Constant(_) => Encoding::Constant,
+            Text::Dictionary { strings, .. } => Encoding::Dictionary {
+                width: (usize::BITS - (strings.len() - 1).leading_zeros()) as u8,
+            },
+            Text::Compressed(_) => Encoding::Fsst,
+            Text::Values(_) => Encoding::Plain,
+        }
+    }
+
+    pub(crate) fn get(&self, row: usize) -> String {
+        match self {
+            Text::Constant(array) => array.value(0).to_owned(),
+            Text::Dictionary { strings, numbers } => {
+                strings.value(numbers.get(row) as usize).to_owned()
+            }
+            Text::Compressed(compressed) => compressed.get(row),
+            Text::Values(array) => array.value(row).to_owned(),
+        }
+    }
+
+    pub(crate) fn filter(&self, isa: Isa, test: &TextTest, selection: &mut Selection) {
+        match self {
+            Text::Constant(array) => {
+                if !passed(test, array).value(0) {
+                    selection.clear();
+                }
+            }
+            Text::Dictionary { strings, numbers } => {
+                let passed = passed(test, strings);
+                let words = passed.bit_chunks().iter_padded().collect();
+                let condition = ColumnPredicate::Codes(words);
+                let last = strings.len() as i64 - 1;
+                numbers.filter(isa, condition.reduce(0, last), selection);
+            }
+            Text::Compressed(compressed) => {
+                compressed.filter(isa, selection, |strings| passed(test, strings));
+            }
+            Text::Values(array) if selection.count() > array.len() / SPARSE => {
+                let passed = passed(test, array);
+                let bits = passed.bit_chunks();
+                let mut words = bits.iter_padded();
+                for word in selection.words_mut() {
+                    *word &= words.next().unwrap_or(0);
+                }
+            }
+            Text::Values(array) => {
+                let rows: Vec<usize> = selection.iter_ones().collect();
+                let bits = Buffer::from_slice_ref(selection.words());
+                let bits = BooleanBuffer::new(bits, 0, selection.rows());
+                let chosen = arrow_select::filter::filter(array, &BooleanArray::new(bits, None))
+                    .expect("strings can be filtered");
+                let passed = passed(test, chosen.as_string_view());
+                for (row, passed) in rows.into_iter().zip(&passed) {
+                    if !passed {
+                        selection.remove(row);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Keeps the selected rows whose text is one of these, which ascend.
+    pub(crate) fn filter_set(&self, isa: Isa, texts: &Arc<[Box<str>]>, selection: &mut Selection) {
+        if let Text::Compressed(compressed) = self {
+            return compressed.filter_set(isa, texts, selection);
+        }
+        let texts = texts.clone();
+        let test: TextTest = Arc::new(move |strings| {
+            let known = |string: &str| texts.binary_search_by(|text| (**text).cmp(string)).is_ok();
+            BooleanArray::from_unary(strings, known)
+        });
+        self.filter(isa, &test, selection);
+    }
+
+    /// The selected strings, of which there are `count`, with their validity.
+    pub(crate) fn gather(
+        &self,
+        isa: Isa,
+        selection: &Selection,
+        count: usize,
+        nulls: Option<NullBuffer>,
+    ) -> ArrayRef {
+        match self {
+            Text::Constant(array) => {
+                let rows = UInt32Array::new(vec![0; count].into(), nulls);
+                take(array, &rows)
+            }
+            Text::Dictionary { strings, numbers } => {
+                let numbers = numbers.collect(isa, selection, count, |number| number as u32);
+                take(strings, &UInt32Array::new(numbers.into(), nulls))
+            }
+            Text::Compressed(compressed) => {
+                Arc::new(compressed.gather(isa, selection, count, nulls))
+            }
+            Text::Values(array) if count == array.len() => Arc::new(array.clone()),
+            Text::Values(array) => {
+                let mut rows = Vec::with_capacity(count);
+                rows.extend(selection.iter_ones().map(|row| row as u32));
+                take(array, &UInt32Array::from(rows))
+            }
+        }
+    }
+}
+
+fn bytes(array: &StringViewArray) -> usize {
+    let strings: usize = array.data_buffers().iter().map(|buffer| buffer.len()).sum();
+    array.views().inner().len() + strings
+}
+
+fn take(array: &StringViewArray, rows: &UInt32Array) -> ArrayRef {
+    arrow_select::take::take(array, rows, None).expect("all rows are in the array")
+}
+
+/// The strings for which the test says true.
+fn passed(test: &TextTest, array: &StringViewArray) -> BooleanBuffer {
+    let answer = test(array);
+    assert_eq!(answer.len(), array.len(), "a test answers for each string");
+    match answer.nulls() {
+        None => answer.values().clone(),
+        Some(nulls) => answer.values() & nulls.inner(),
+    }
+}

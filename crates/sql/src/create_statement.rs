@@ -1,0 +1,67 @@
+//! The statements that make a table or view anew, from the catalogue: `SHOW CREATE TABLE`, `SHOW CREATE VIEW`.
+//!
+//! ```text
+//! CREATE TABLE sales.item (
+//!     id INTEGER NOT NULL,
+//!     price DECIMAL(8,2) DEFAULT 9.99,
+//!     CONSTRAINT item_price_check CHECK (price >= 0)
+//! ) WITH (partition_by = 'id')
+//! ```
+//!
+//! Names are qualified unless they are in `public`, and quoted where they have to be, so that the text means the same in
+//! every session whose current schema is `public`.
+
+use crate::catalog::{Table, View, quoted};
+use crate::types::sql_name;
+use eris_engine::Partitioning;
+
+/// The CREATE TABLE statement of a table, without a semicolon.
+pub(crate) fn create_statement(table: &Table) -> String {
+    let mut lines = Vec::new();
+    for (field, rules) in table.schema.fields().iter().zip(&table.rules) {
+        let name = quoted(field.name());
+        let mut line = format!(
+            "{name} {}",
+            sql_name(field.data_type(), rules.max_characters)
+        );
+        if !field.is_nullable() {
+            line.push_str(" NOT NULL");
+        }
+        if let Some(default) = &rules.default {
+            line.push_str(&format!(" DEFAULT {default}"));
+        }
+        lines.push(line);
+    }
+    for check in &table.checks {
+        lines.push(format!(
+            "CONSTRAINT {} CHECK ({})",
+            quoted(&check.name),
+            check.expr
+        ));
+    }
+    let options = match table.partitioning {
+        Partitioning::Size => String::new(),
+        Partitioning::Range(column) => {
+            let column = table.schema.field(column.index()).name();
+            format!(" WITH (partition_by = '{}')", column.replace('\'', "''"))
+        }
+    };
+    format!(
+        "CREATE TABLE {} (\n    {}\n){options}",
+        table.name.sql(),
+        lines.join(",\n    ")
+    )
+}
+
+/// The CREATE VIEW statement of a view, without a semicolon.
+pub(crate) fn create_view_statement(view: &View) -> String {
+    let columns: Vec<String> = match view.named {
+        true => view.column_names().map(quoted).collect(),
+        false => Vec::new(),
+    };
+    let columns = match columns.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", columns.join(", ")),
+    };
+    format!("CREATE VIEW {}{columns} AS {}", view.name.sql(), view.text)
+}

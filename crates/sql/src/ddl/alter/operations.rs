@@ -1,0 +1,382 @@
+//! What the operations of ALTER TABLE make of a table's definition.
+
+use crate::catalog::{Definition, RelationName, Table, most_similar};
+use crate::core::{Core, normalize};
+use crate::ddl::columns::{add_checks, column, columns_of, default_value, rename_in, table_check};
+use crate::ddl::{excerpt, excerpt_of};
+use crate::error::SqlError;
+use crate::statement::Statement;
+use crate::types::column_type;
+use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::sql::sqlparser::ast::{
+    self, AlterColumnOperation, AlterTableOperation, DropBehavior, Ident, ObjectName,
+    RenameTableNameKind,
+};
+use eris_engine::Partitioning;
+use eris_types::ColumnId;
+use std::sync::Arc;
+
+/// The table as it is to be.
+pub(super) struct Altered {
+    pub definition: Definition,
+    /// Where the values of each column come from.
+    pub sources: Vec<Source>,
+    /// Rows have to be looked at, for a rule was added.
+    pub recheck: bool,
+    /// Views that would fail are dropped.
+    pub cascade: bool,
+}
+
+/// Where the values of a column come from.
+#[derive(Clone)]
+pub(super) enum Source {
+    /// The column at this position before.
+    Old(usize),
+    /// An expression over the columns before, as ALTER COLUMN TYPE … USING gives it.
+    Using(Box<ast::Expr>),
+    /// The column's default.
+    Default,
+}
+
+impl Altered {
+    pub fn of(table: &Table) -> Self {
+        Altered {
+            definition: table.definition(),
+            sources: (0..table.types.len()).map(Source::Old).collect(),
+            recheck: false,
+            cascade: false,
+        }
+    }
+
+    /// Whether the rows of `old` are not those of the new table.
+    pub fn needs_rewrite(&self, old: &Table) -> bool {
+        let in_place = self.sources.len() == old.types.len()
+            && (self.sources.iter().enumerate())
+                .all(|(position, source)| matches!(source, Source::Old(old) if *old == position));
+        let same_types = (self
+            .definition
+            .schema
+            .fields()
+            .iter()
+            .zip(old.schema.fields()))
+        .all(|(new, old)| new.data_type() == old.data_type());
+        !(in_place && same_types)
+    }
+
+    /// Applies one operation after the others.
+    pub async fn apply(
+        &mut self,
+        core: &Core,
+        operation: &AlterTableOperation,
+        statement: &Statement,
+    ) -> Result<(), SqlError> {
+        use AlterTableOperation as Op;
+        match operation {
+            Op::AddColumn {
+                if_not_exists,
+                column_def,
+                column_position: None,
+                ..
+            } => {
+                self.add_column(core, column_def, *if_not_exists, statement)
+                    .await
+            }
+            Op::DropColumn {
+                column_names,
+                if_exists,
+                drop_behavior,
+                ..
+            } => {
+                let cascade = *drop_behavior == Some(DropBehavior::Cascade);
+                self.cascade |= cascade;
+                for name in column_names {
+                    self.drop_column(name, *if_exists, cascade, statement)?;
+                }
+                Ok(())
+            }
+            Op::RenameColumn {
+                old_column_name,
+                new_column_name,
+            } => self.rename_column(old_column_name, new_column_name, statement),
+            Op::RenameTable {
+                table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),
+            } => self.rename(name, statement),
+            Op::AlterColumn { column_name, op } => {
+                self.alter_column(core, column_name, op, statement).await
+            }
+            Op::AddConstraint {
+                constraint,
+                not_valid: false,
+            } => {
+                self.recheck = true;
+                let check = table_check(constraint)?;
+                let Definition {
+                    name,
+                    schema,
+                    checks,
+                    ..
+                } = &mut self.definition;
+                add_checks(core, checks, vec![check], &name.name, schema, statement)
+            }
+            Op::DropConstraint {
+                if_exists, name, ..
+            } => self.drop_constraint(name, *if_exists, statement),
+            Op::RenameConstraint { old_name, new_name } => {
+                self.rename_constraint(old_name, new_name, statement)
+            }
+            other => Err(SqlError::not_supported(format!("ALTER TABLE … {other}"))),
+        }
+    }
+
+    fn set_fields(&mut self, fields: Vec<Arc<Field>>) {
+        self.definition.schema = Arc::new(Schema::new(fields));
+    }
+
+    fn fields(&self) -> Vec<Arc<Field>> {
+        self.definition.schema.fields().to_vec()
+    }
+
+    fn position(&self, name: &Ident, statement: &Statement) -> Result<usize, SqlError> {
+        let plain = normalize(name);
+        let schema = &self.definition.schema;
+        schema.index_of(&plain).map_err(|_| {
+            let all = schema.fields().iter().map(|field| field.name().as_str());
+            let similar = most_similar(&plain, all);
+            SqlError::invalid(format!(
+                "table \"{}\" has no column \"{plain}\"",
+                self.definition.name
+            ))
+            .at(excerpt_of(name, statement))
+            .with_hint(similar.map(|name| format!("did you mean \"{name}\"?")))
+        })
+    }
+
+    fn check_free(&self, name: &Ident, statement: &Statement) -> Result<(), SqlError> {
+        let plain = normalize(name);
+        if self.definition.schema.index_of(&plain).is_ok() {
+            let table = &self.definition.name;
+            let message = format!("table \"{table}\" has a column \"{plain}\" already");
+            return Err(SqlError::invalid(message).at(excerpt_of(name, statement)));
+        }
+        Ok(())
+    }
+
+    async fn add_column(
+        &mut self,
+        core: &Core,
+        definition: &ast::ColumnDef,
+        if_not_exists: bool,
+        statement: &Statement,
+    ) -> Result<(), SqlError> {
+        let known = self
+            .definition
+            .schema
+            .index_of(&normalize(&definition.name));
+        if if_not_exists && known.is_ok() {
+            return Ok(());
+        }
+        self.check_free(&definition.name, statement)?;
+        let added = column(core, definition, statement).await?;
+        let mut fields = self.fields();
+        fields.push(Arc::new(added.field));
+        self.set_fields(fields);
+        self.definition.rules.push(added.rules);
+        self.sources.push(Source::Default);
+        let Definition {
+            name,
+            schema,
+            checks,
+            ..
+        } = &mut self.definition;
+        add_checks(core, checks, added.checks, &name.name, schema, statement)
+    }
+
+    fn drop_column(
+        &mut self,
+        name: &Ident,
+        if_exists: bool,
+        cascade: bool,
+        statement: &Statement,
+    ) -> Result<(), SqlError> {
+        let plain = normalize(name);
+        if if_exists && self.definition.schema.index_of(&plain).is_err() {
+            return Ok(());
+        }
+        let position = self.position(name, statement)?;
+        let refused = |reason: String, hint: Option<&str>| {
+            let table = &self.definition.name;
+            let message =
+                format!("column \"{plain}\" of table \"{table}\" cannot be dropped: {reason}");
+            SqlError::invalid(message)
+                .at(excerpt_of(name, statement))
+                .with_hint(hint)
+        };
+        if self.sources.len() == 1 {
+            return Err(refused("it is the only one".into(), Some("DROP TABLE")));
+        }
+        let partitioning = match self.definition.partitioning {
+            Partitioning::Range(column) if column.index() == position => {
+                return Err(refused("the table is partitioned by it".into(), None));
+            }
+            Partitioning::Range(column) if column.index() > position => {
+                Partitioning::Range(ColumnId(column.index() as u32 - 1))
+            }
+            other => other,
+        };
+        // A CHECK of this column alone goes with it; one that also speaks of others is not silently lost.
+        let mut kept = Vec::new();
+        for check in &self.definition.checks {
+            let columns = columns_of(&check.expr);
+            if !columns.contains(&plain) {
+                kept.push(check.clone());
+            } else if columns.len() > 1 && !cascade {
+                let reason = format!("CHECK constraint \"{}\" also names others", check.name);
+                let hint = "ALTER TABLE … DROP CONSTRAINT first, or DROP COLUMN … CASCADE";
+                return Err(refused(reason, Some(hint)));
+            }
+        }
+        self.definition.checks = kept;
+        self.definition.partitioning = partitioning;
+        let mut fields = self.fields();
+        fields.remove(position);
+        self.set_fields(fields);
+        self.definition.rules.remove(position);
+        self.sources.remove(position);
+        Ok(())
+    }
+
+    fn rename_column(
+        &mut self,
+        old: &Ident,
+        new: &Ident,
+        statement: &Statement,
+    ) -> Result<(), SqlError> {
+        let position = self.position(old, statement)?;
+        self.check_free(new, statement)?;
+        let (old, new) = (normalize(old), normalize(new));
+        let mut fields = self.fields();
+        fields[position] = Arc::new(fields[position].as_ref().clone().with_name(&new));
+        self.set_fields(fields);
+        for check in &mut self.definition.checks {
+            rename_in(&mut check.expr, &old, &new);
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, name: &ObjectName, statement: &Statement) -> Result<(), SqlError> {
+        let [part] = &name.0[..] else {
+            return Err(
+                SqlError::not_supported("RENAME TO another schema").at(excerpt(name, statement))
+            );
+        };
+        let new = part.as_ident().map_or_else(|| part.to_string(), normalize);
+        let schema = self.definition.name.schema.clone();
+        self.definition.name = RelationName::new(schema, new);
+        Ok(())
+    }
+
+    async fn alter_column(
+        &mut self,
+        core: &Core,
+        name: &Ident,
+        operation: &AlterColumnOperation,
+        statement: &Statement,
+    ) -> Result<(), SqlError> {
+        let position = self.position(name, statement)?;
+        let place = || excerpt_of(name, statement);
+        let mut fields = self.fields();
+        let field = fields[position].as_ref().clone();
+        let rules = &mut self.definition.rules[position];
+        match operation {
+            AlterColumnOperation::SetNotNull => {
+                self.recheck = true;
+                fields[position] = Arc::new(field.with_nullable(false));
+                self.set_fields(fields);
+            }
+            AlterColumnOperation::DropNotNull => {
+                fields[position] = Arc::new(field.with_nullable(true));
+                self.set_fields(fields);
+            }
+            AlterColumnOperation::SetDefault { value } => {
+                let default = default_value(core, value, &field, rules, statement).await;
+                rules.default = Some(default.map_err(|error| error.at(place()))?);
+            }
+            AlterColumnOperation::DropDefault => rules.default = None,
+            AlterColumnOperation::SetDataType {
+                data_type, using, ..
+            } => {
+                let known = column_type(data_type).map_err(|reason| {
+                    let plain = normalize(name);
+                    SqlError::not_supported(format!("{reason} of column \"{plain}\"")).at(place())
+                })?;
+                // A shorter text has to be looked for.
+                self.recheck |= known.max_characters.is_some();
+                rules.max_characters = known.max_characters;
+                let field = field.with_data_type(known.data_type);
+                if let Some(default) = &rules.default {
+                    let expr = default.expr.clone();
+                    let default = default_value(core, &expr, &field, rules, statement).await;
+                    rules.default = Some(default.map_err(|error| {
+                        let hint = "ALTER COLUMN … DROP DEFAULT first";
+                        error.at(place()).with_hint(Some(hint))
+                    })?);
+                }
+                if let Some(using) = using {
+                    self.sources[position] = Source::Using(Box::new(using.clone()));
+                }
+                fields[position] = Arc::new(field);
+                self.set_fields(fields);
+            }
+            AlterColumnOperation::AddGenerated { .. } => {
+                return Err(SqlError::not_supported("ALTER COLUMN … ADD GENERATED").at(place()));
+            }
+        }
+        Ok(())
+    }
+
+    fn constraint(&self, name: &Ident, statement: &Statement) -> Result<usize, SqlError> {
+        let plain = normalize(name);
+        let checks = &self.definition.checks;
+        let found = checks.iter().position(|check| check.name == plain);
+        found.ok_or_else(|| {
+            let similar = most_similar(&plain, checks.iter().map(|check| check.name.as_str()));
+            let table = &self.definition.name;
+            SqlError::invalid(format!("table \"{table}\" has no constraint \"{plain}\""))
+                .at(excerpt_of(name, statement))
+                .with_hint(similar.map(|name| format!("did you mean \"{name}\"?")))
+        })
+    }
+
+    fn drop_constraint(
+        &mut self,
+        name: &Ident,
+        if_exists: bool,
+        statement: &Statement,
+    ) -> Result<(), SqlError> {
+        match self.constraint(name, statement) {
+            Ok(position) => {
+                self.definition.checks.remove(position);
+                Ok(())
+            }
+            Err(_) if if_exists => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn rename_constraint(
+        &mut self,
+        old: &Ident,
+        new: &Ident,
+        statement: &Statement,
+    ) -> Result<(), SqlError> {
+        let position = self.constraint(old, statement)?;
+        let name = normalize(new);
+        if (self.definition.checks.iter()).any(|check| check.name == name) {
+            let table = &self.definition.name;
+            let message = format!("table \"{table}\" has a constraint \"{name}\" already");
+            return Err(SqlError::invalid(message).at(excerpt_of(new, statement)));
+        }
+        self.definition.checks[position].name = name;
+        Ok(())
+    }
+}

@@ -1,0 +1,261 @@
+//! Definitions of columns and of what holds for rows: types, NOT NULL, DEFAULT, CHECK.
+
+use crate::catalog::{Check, ColumnRules, DefaultValue};
+use crate::coerce;
+use crate::core::{Core, normalize};
+use crate::ddl::excerpt_of;
+use crate::error::SqlError;
+use crate::insert::collect_one;
+use crate::parse::{place_of_expr, planning_error};
+use crate::row_rules::{ComputedDefault, check_condition};
+use crate::statement::Statement;
+use crate::types::{column_type, sql_name};
+use datafusion::arrow::datatypes::{Field, SchemaRef};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::sql::sqlparser::ast::{
+    self, ColumnOption, Ident, TableConstraint, visit_expressions, visit_expressions_mut,
+};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+/// A column as CREATE TABLE or ADD COLUMN defines it.
+pub(crate) struct Column {
+    pub field: Field,
+    pub rules: ColumnRules,
+    /// Its CHECKs, not looked at yet: they may name columns that come later.
+    pub checks: Vec<UncheckedCheck>,
+}
+
+/// A CHECK as it is written.
+pub(crate) struct UncheckedCheck {
+    name: Option<Ident>,
+    /// The column with whose definition it is written.
+    column: Option<String>,
+    expr: ast::Expr,
+}
+
+/// The column that is defined.
+///
+/// # Errors
+/// A type that is not stored, an option that would not hold, a default that is no value of the column.
+pub(crate) async fn column(
+    core: &Core,
+    definition: &ast::ColumnDef,
+    statement: &Statement,
+) -> Result<Column, SqlError> {
+    let place = || excerpt_of(&definition.name, statement);
+    let name = normalize(&definition.name);
+    let known = column_type(&definition.data_type).map_err(|reason| {
+        SqlError::not_supported(format!("{reason} of column \"{name}\"")).at(place())
+    })?;
+    let mut nullable = None;
+    let mut rules = ColumnRules {
+        max_characters: known.max_characters,
+        default: None,
+    };
+    let mut default = None;
+    let mut checks = Vec::new();
+    for option in &definition.options {
+        match &option.option {
+            ColumnOption::Null if nullable != Some(false) => nullable = Some(true),
+            ColumnOption::NotNull if nullable != Some(true) => nullable = Some(false),
+            ColumnOption::Null | ColumnOption::NotNull => {
+                let message = format!("column \"{name}\" is both NULL and NOT NULL");
+                return Err(SqlError::invalid(message).at(place()));
+            }
+            ColumnOption::Default(_) if default.is_some() => {
+                let message = format!("column \"{name}\" has two defaults");
+                return Err(SqlError::invalid(message).at(place()));
+            }
+            ColumnOption::Default(value) => default = Some(value),
+            ColumnOption::Check(check) => checks.push(UncheckedCheck {
+                name: option.name.clone().or_else(|| check.name.clone()),
+                column: Some(name.clone()),
+                expr: check.expr.as_ref().clone(),
+            }),
+            other => {
+                let words = format!("{} of column \"{name}\"", first_words(&other.to_string()));
+                return Err(SqlError::not_supported(not_enforced(&words)).at(place()));
+            }
+        }
+    }
+    let field = Field::new(&name, known.data_type, nullable.unwrap_or(true));
+    if let Some(value) = default {
+        let value = default_value(core, value, &field, &rules, statement).await;
+        rules.default = Some(value.map_err(|error| error.at(place()))?);
+    }
+    Ok(Column {
+        field,
+        rules,
+        checks,
+    })
+}
+
+/// A constraint of the table, if it is a CHECK.
+///
+/// # Errors
+/// Another one, for it would not be enforced.
+pub(crate) fn table_check(constraint: &TableConstraint) -> Result<UncheckedCheck, SqlError> {
+    match constraint {
+        TableConstraint::Check(check) if check.enforced != Some(false) => Ok(UncheckedCheck {
+            name: check.name.clone(),
+            column: None,
+            expr: check.expr.as_ref().clone(),
+        }),
+        TableConstraint::PrimaryKey(_) => Err(SqlError::not_supported(not_enforced("PRIMARY KEY"))),
+        TableConstraint::Unique(_) => Err(SqlError::not_supported(not_enforced("UNIQUE"))),
+        TableConstraint::ForeignKey(_) => Err(SqlError::not_supported(not_enforced("FOREIGN KEY"))),
+        other => Err(SqlError::not_supported(not_enforced(first_words(
+            &other.to_string(),
+        )))),
+    }
+}
+
+/// The words with which a constraint begins.
+fn first_words(constraint: &str) -> &str {
+    constraint.split('(').next().unwrap_or_default().trim()
+}
+
+fn not_enforced(constraint: &str) -> String {
+    format!("{constraint}, for it would not be enforced")
+}
+
+/// DEFAULT of a column. A constant is evaluated now, anything else for each row that needs it.
+///
+/// # Errors
+/// It is no value of the column's type, or needs rows.
+pub(crate) async fn default_value(
+    core: &Core,
+    value: &ast::Expr,
+    field: &Field,
+    rules: &ColumnRules,
+    statement: &Statement,
+) -> Result<DefaultValue, SqlError> {
+    let mut default = DefaultValue {
+        expr: value.clone(),
+        constant: None,
+    };
+    let no_value = || {
+        SqlError::invalid(format!(
+            "DEFAULT {value} is not a value of column \"{}\", whose type is {}",
+            field.name(),
+            sql_name(field.data_type(), rules.max_characters)
+        ))
+    };
+    if is_constant(value) {
+        let (array, _) = collect_one(core, value, statement).await?;
+        let array = coerce::column(&array, field, rules, "", 1).map_err(|_| no_value())?;
+        let constant = ScalarValue::try_from_array(&array, 0);
+        default.constant = Some(constant.map_err(SqlError::from_datafusion)?);
+    } else {
+        let planning = |error| planning_error(error, statement);
+        let values = ComputedDefault::new(&core.bare_state(), &default)
+            .and_then(|default| default.values(1))
+            .map_err(planning)?;
+        coerce::column(&values, field, rules, "", 1).map_err(|_| no_value())?;
+    }
+    Ok(default)
+}
+
+fn is_constant(value: &ast::Expr) -> bool {
+    match value {
+        ast::Expr::Value(_) | ast::Expr::TypedString(_) => true,
+        ast::Expr::UnaryOp { expr, .. }
+        | ast::Expr::Nested(expr)
+        | ast::Expr::Cast { expr, .. } => is_constant(expr),
+        _ => false,
+    }
+}
+
+/// Adds CHECKs to those of a table with these columns.
+///
+/// # Errors
+/// Unknown columns, an expression that is no condition, a name that is taken.
+pub(crate) fn add_checks(
+    core: &Core,
+    checks: &mut Vec<Check>,
+    added: Vec<UncheckedCheck>,
+    table: &str,
+    schema: &SchemaRef,
+    statement: &Statement,
+) -> Result<(), SqlError> {
+    let state = core.bare_state();
+    let names =
+        DFSchema::try_from_qualified_schema(table, schema).map_err(SqlError::from_datafusion)?;
+    for mut check in added {
+        check_condition(&state, &check.expr, &names).map_err(|error| {
+            let place = place_of_expr(&check.expr).map(|place| statement.excerpt(place));
+            planning_error(error, statement).at(place)
+        })?;
+        unqualify(&mut check.expr);
+        let taken = |name: &str| checks.iter().any(|other| other.name == name);
+        let name = match &check.name {
+            Some(name) => {
+                let plain = normalize(name);
+                if taken(&plain) {
+                    let error = SqlError::invalid(format!(
+                        "table \"{table}\" has a constraint \"{plain}\" already"
+                    ));
+                    return Err(error.at(excerpt_of(name, statement)));
+                }
+                plain
+            }
+            None => {
+                let columns = columns_of(&check.expr);
+                let mut only = columns.iter().filter(|_| columns.len() == 1);
+                let column = check.column.as_ref().or(only.next());
+                let column = column.map_or(String::new(), |column| format!("{column}_"));
+                let name = format!("{table}_{column}check");
+                let mut numbered = (1..).map(|number| format!("{name}{number}"));
+                match taken(&name) {
+                    true => numbered
+                        .find(|name| !taken(name))
+                        .expect("numbers do not end"),
+                    false => name,
+                }
+            }
+        };
+        checks.push(Check {
+            name,
+            expr: check.expr,
+        });
+    }
+    Ok(())
+}
+
+/// Takes the table's name away from the names of columns: it may change.
+fn unqualify(expr: &mut ast::Expr) {
+    let _ = visit_expressions_mut(expr, |expr| {
+        if let ast::Expr::CompoundIdentifier(parts) = expr
+            && let Some(last) = parts.pop()
+        {
+            *expr = ast::Expr::Identifier(last);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+}
+
+/// The columns that an expression of a CHECK names.
+pub(crate) fn columns_of(expr: &ast::Expr) -> BTreeSet<String> {
+    let mut columns = BTreeSet::new();
+    let _ = visit_expressions(expr, |expr| {
+        if let ast::Expr::Identifier(name) = expr {
+            columns.insert(normalize(name));
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    columns
+}
+
+/// Calls a column by another name in an expression of a CHECK.
+pub(crate) fn rename_in(expr: &mut ast::Expr, old: &str, new: &str) {
+    let _ = visit_expressions_mut(expr, |expr| {
+        if let ast::Expr::Identifier(name) = expr
+            && normalize(name) == old
+        {
+            name.value = new.to_owned();
+            name.quote_style = crate::catalog::quoted(new).starts_with('"').then_some('"');
+        }
+        ControlFlow::<()>::Continue(())
+    });
+}

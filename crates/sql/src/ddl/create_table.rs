@@ -1,0 +1,286 @@
+//! CREATE TABLE, also AS a query, OR REPLACE, LIKE another table.
+
+use crate::catalog::{
+    Check, ColumnRules, Definition, Relation, RelationName, Table, most_similar, retire,
+};
+use crate::coerce::{Target, storable};
+use crate::core::{Begun, Core, normalize};
+use crate::ddl::columns::{add_checks, column, table_check};
+use crate::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
+use crate::error::SqlError;
+use crate::insert::write;
+use crate::locks::{Writable, retire_all};
+use crate::statement::Statement;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
+use datafusion::sql::sqlparser::ast::{
+    self, CreateTable, CreateTableLikeDefaults, CreateTableLikeKind, CreateTableOptions,
+    ObjectName, SqlOption, Value,
+};
+use eris_engine::Partitioning;
+use eris_types::ColumnId;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+const TAG: &str = "CREATE TABLE";
+const HINT: &str = "CREATE TABLE IF NOT EXISTS, or CREATE OR REPLACE TABLE";
+
+/// CREATE TABLE, also AS a query.
+pub(super) async fn create(
+    core: &Core,
+    create: CreateTable,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    refuse_the_rest(&create)?;
+    let full = core.resolve(&create.name, statement)?;
+    check_schema(&core.catalog.contents(), &full, &create.name, statement)?;
+    let publication = Publication {
+        name: &create.name,
+        or_replace: create.or_replace,
+        if_not_exists: create.if_not_exists,
+        statement,
+    };
+    // Known already that it is not needed, or not possible.
+    if let Some(relation) = core.catalog.contents().get(&full)
+        && publication.is_in_the_way(relation)?
+    {
+        return Ok(Begun::Done { tag: TAG });
+    }
+    let query = match create.query.clone() {
+        None => {
+            let definition = definition(core, &create, full, statement).await?;
+            let table = Arc::new(Table::create(&core.engine, definition)?);
+            publication.publish(core, table).await?;
+            return Ok(Begun::Done { tag: TAG });
+        }
+        Some(query) => query,
+    };
+    if !create.columns.is_empty() || !create.constraints.is_empty() || create.like.is_some() {
+        return Err(SqlError::not_supported("CREATE TABLE with columns and AS"));
+    }
+    let plan = core.plan(*query, statement).await?;
+    let schema = storable(&plan.columns(), &full.to_string())?;
+    let definition = Definition {
+        rules: vec![ColumnRules::default(); schema.fields().len()],
+        checks: Vec::new(),
+        partitioning: partitioning(&create.table_options, &schema)?,
+        schema,
+        name: full,
+    };
+    let table = Arc::new(Table::create(&core.engine, definition)?);
+    let targets = (0..table.types.len()).map(Target::Source).collect();
+    let written = match plan.run() {
+        Ok(source) => write(core, &Writable::unpublished(&table), source, targets).await,
+        Err(error) => Err(error),
+    };
+    match written {
+        Ok(rows) => {
+            drop(plan);
+            publication.publish(core, table).await?;
+            Ok(Begun::Count {
+                rows,
+                tag: "CREATE TABLE AS",
+            })
+        }
+        Err(error) => {
+            retire([table]).await?;
+            Err(error)
+        }
+    }
+}
+
+/// How a new table gets its name.
+struct Publication<'a> {
+    name: &'a ObjectName,
+    or_replace: bool,
+    if_not_exists: bool,
+    statement: &'a Statement,
+}
+
+impl Publication<'_> {
+    /// Whether the statement ends without doing anything because of what has the name.
+    ///
+    /// # Errors
+    /// It can neither be replaced nor left as it is.
+    fn is_in_the_way(&self, relation: &Relation) -> Result<bool, SqlError> {
+        match relation {
+            _ if self.if_not_exists => Ok(true),
+            Relation::Table(_) if self.or_replace => Ok(false),
+            relation => {
+                let hint = matches!(relation, Relation::Table(_)).then_some(HINT);
+                let error = exists(relation.kind(), relation.name(), hint);
+                Err(error.at(excerpt(self.name, self.statement)))
+            }
+        }
+    }
+
+    /// Gives the table its name. Another session may have been faster.
+    async fn publish(&self, core: &Core, table: Arc<Table>) -> Result<(), SqlError> {
+        let full = table.name.clone();
+        let replaced = || {
+            let old = core.catalog.contents().table(&full).cloned();
+            Ok(old.into_iter().filter(|_| self.or_replace).collect())
+        };
+        loop {
+            let locked = core.exclusive(replaced).await?;
+            let mut change = core.catalog.change().await;
+            let taken = check_schema(&change, &full, self.name, self.statement);
+            let taken = taken.and_then(|()| match change.get(&full) {
+                Some(relation) => self.is_in_the_way(relation),
+                None => Ok(false),
+            });
+            match taken {
+                Ok(false) => {}
+                Ok(true) => return retire([table]).await,
+                Err(error) => {
+                    retire([table]).await?;
+                    return Err(error);
+                }
+            }
+            let old = change.table(&full);
+            if let Some(old) = old
+                && !(locked.iter()).any(|locked| Arc::ptr_eq(&locked.table.lock, &old.lock))
+            {
+                continue;
+            }
+            change.put(Relation::Table(Arc::clone(&table)));
+            if let Err(error) = dependents::keep(core, &mut change, &full, "table", false).await {
+                drop(change);
+                retire([table]).await?;
+                return Err(error);
+            }
+            change.commit()?;
+            return retire_all(locked).await;
+        }
+    }
+}
+
+/// The table that is defined by its columns, or by another table.
+async fn definition(
+    core: &Core,
+    create: &CreateTable,
+    name: RelationName,
+    statement: &Statement,
+) -> Result<Definition, SqlError> {
+    let (mut fields, mut rules) = match &create.like {
+        Some(like) => columns_like(core, like, statement)?,
+        None => Default::default(),
+    };
+    let mut names: HashSet<String> = fields.iter().map(|field| field.name().clone()).collect();
+    let mut unchecked = Vec::new();
+    for definition in &create.columns {
+        let column = column(core, definition, statement).await?;
+        let name = column.field.name().clone();
+        if !names.insert(name.clone()) {
+            return Err(SqlError::invalid(format!("column \"{name}\" occurs twice"))
+                .at(excerpt_of(&definition.name, statement)));
+        }
+        fields.push(Arc::new(column.field));
+        rules.push(column.rules);
+        unchecked.extend(column.checks);
+    }
+    if fields.is_empty() {
+        return Err(SqlError::invalid("a table needs at least one column")
+            .at(excerpt(&create.name, statement)));
+    }
+    for constraint in &create.constraints {
+        unchecked.push(table_check(constraint)?);
+    }
+    let schema: SchemaRef = Arc::new(Schema::new(fields));
+    let mut checks: Vec<Check> = Vec::new();
+    add_checks(core, &mut checks, unchecked, &name.name, &schema, statement)?;
+    Ok(Definition {
+        partitioning: partitioning(&create.table_options, &schema)?,
+        name,
+        schema,
+        rules,
+        checks,
+    })
+}
+
+type Columns = (
+    Vec<Arc<datafusion::arrow::datatypes::Field>>,
+    Vec<ColumnRules>,
+);
+
+/// The columns of another table, with their NOT NULL and, if asked for, their defaults.
+fn columns_like(
+    core: &Core,
+    like: &CreateTableLikeKind,
+    statement: &Statement,
+) -> Result<Columns, SqlError> {
+    let (CreateTableLikeKind::Parenthesized(like) | CreateTableLikeKind::Plain(like)) = like;
+    let other = core.table(&like.name, statement)?;
+    let mut rules = other.rules.clone();
+    if like.defaults != Some(CreateTableLikeDefaults::Including) {
+        rules.iter_mut().for_each(|rules| rules.default = None);
+    }
+    Ok((other.schema.fields().to_vec(), rules))
+}
+
+/// Refuses every clause that is not looked at elsewhere: the statement made anew of what is looked at has to be the same.
+fn refuse_the_rest(create: &CreateTable) -> Result<(), SqlError> {
+    if create.temporary {
+        return Err(
+            SqlError::not_supported("CREATE TEMPORARY TABLE").with_hint(Some(
+                "all tables live in memory and end with the process; a schema keeps them apart",
+            )),
+        );
+    }
+    if create.or_replace && create.if_not_exists {
+        return Err(SqlError::invalid(
+            "CREATE TABLE with both OR REPLACE and IF NOT EXISTS",
+        ));
+    }
+    let known = CreateTableBuilder::new(create.name.clone())
+        .or_replace(create.or_replace)
+        .if_not_exists(create.if_not_exists)
+        .columns(create.columns.clone())
+        .constraints(create.constraints.clone())
+        .table_options(create.table_options.clone())
+        .like(create.like.clone())
+        .query(create.query.clone())
+        .build();
+    if known != *create {
+        return Err(SqlError::not_supported(
+            "CREATE TABLE with other clauses than columns, LIKE, WITH (partition_by = …) and AS",
+        ));
+    }
+    Ok(())
+}
+
+/// `WITH (partition_by = 'column')`.
+fn partitioning(options: &CreateTableOptions, schema: &Schema) -> Result<Partitioning, SqlError> {
+    let options = match options {
+        CreateTableOptions::None => return Ok(Partitioning::Size),
+        CreateTableOptions::With(options) => options,
+        other => return Err(SqlError::not_supported(format!("table options {other}"))),
+    };
+    let mut partitioning = Partitioning::Size;
+    for option in options {
+        let refused = || {
+            SqlError::not_supported(format!("table option {option}"))
+                .with_hint(Some("the only table option is partition_by = 'column'"))
+        };
+        let column = match option {
+            SqlOption::KeyValue { key, value } if normalize(key) == "partition_by" => match value {
+                ast::Expr::Identifier(column) => normalize(column),
+                ast::Expr::Value(value) => match &value.value {
+                    Value::SingleQuotedString(column) => column.clone(),
+                    _ => return Err(refused()),
+                },
+                _ => return Err(refused()),
+            },
+            _ => return Err(refused()),
+        };
+        let position = schema.index_of(&column).map_err(|_| {
+            let names = schema.fields().iter().map(|field| field.name().as_str());
+            SqlError::invalid(format!(
+                "partition_by: the table has no column \"{column}\""
+            ))
+            .with_hint(most_similar(&column, names).map(|name| format!("did you mean \"{name}\"?")))
+        })?;
+        partitioning = Partitioning::Range(ColumnId(position as u32));
+    }
+    Ok(partitioning)
+}

@@ -1,0 +1,137 @@
+//! Arithmetic that fails rather than wrapping, and casts that round rather than cutting off, everywhere.
+//!
+//! DataFusion's `+`, `-` and `*` wrap around silently, and its casts of fractions to integers drop the fraction. Fragments
+//! do neither; so that it does not matter where an expression is evaluated, this rule puts functions in the place of those
+//! operators, once the operands' types are known:
+//!
+//! ```text
+//!  a + b                    add(a, b)              integers and DECIMAL: an error if the result does not fit its type
+//!  CAST(x AS INTEGER)       CAST(round_half_even(x) AS INTEGER)          x DOUBLE or REAL: 2.5 → 2, 3.5 → 4
+//!  CAST(d AS INTEGER)       CAST(CAST(d AS DECIMAL(…, 0)) AS INTEGER)    d DECIMAL: 2.5 → 3
+//!  CAST(t AS VARCHAR)       timestamp_text(t)      t TIMESTAMP: a blank between day and time, not a T
+//! ```
+//!
+//! In a fragment they become the plain operators again.
+
+use crate::arithmetic::CheckedArithmetic;
+use crate::moments::TimestampText;
+use crate::rounding::RoundHalfEven;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::expr::{BinaryExpr, Cast, TryCast};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+use std::sync::{Arc, LazyLock};
+
+/// The rule. Runs after DataFusion has made the types of operands equal.
+#[derive(Debug)]
+pub(crate) struct ExactArithmetic;
+
+impl AnalyzerRule for ExactArithmetic {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(|plan| {
+            let mut schema = merge_schema(&plan.inputs());
+            if let LogicalPlan::TableScan(scan) = &plan {
+                schema.merge(&scan.projected_schema);
+            }
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let rewritten = expr.transform_up(|expr| Ok(rewrite(expr, &schema)))?;
+                Ok(rewritten.update_data(|expr| name.restore(expr)))
+            })
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "exact_arithmetic"
+    }
+}
+
+static ADD: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operator::Plus));
+static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operator::Minus));
+static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operator::Multiply));
+static ROUND: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::from(RoundHalfEven::default())));
+static TEXT: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::from(TimestampText::default())));
+
+fn function(op: Operator) -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::from(CheckedArithmetic::new(op)))
+}
+
+fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if can_overflow(&left, schema) && can_overflow(&right, schema) =>
+        {
+            let function = match op {
+                Operator::Plus => &ADD,
+                Operator::Minus => &SUBTRACT,
+                Operator::Multiply => &MULTIPLY,
+                _ => return Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+            };
+            Transformed::yes(function.call(vec![*left, *right]))
+        }
+        Expr::Cast(Cast { expr, field }) if is_moment_as_text(&expr, field.data_type(), schema) => {
+            let text = TEXT.call(vec![*expr]);
+            Transformed::yes(match field.data_type() {
+                DataType::Utf8View => text,
+                other => cast(text, other.clone()),
+            })
+        }
+        Expr::Cast(Cast { expr, field }) => match rounded(&expr, field.data_type(), schema) {
+            Some(rounded) => Transformed::yes(Expr::Cast(Cast {
+                expr: Box::new(rounded),
+                field,
+            })),
+            None => Transformed::no(Expr::Cast(Cast { expr, field })),
+        },
+        Expr::TryCast(TryCast { expr, field }) => match rounded(&expr, field.data_type(), schema) {
+            Some(rounded) => Transformed::yes(Expr::TryCast(TryCast {
+                expr: Box::new(rounded),
+                field,
+            })),
+            None => Transformed::no(Expr::TryCast(TryCast { expr, field })),
+        },
+        other => Transformed::no(other),
+    }
+}
+
+fn is_moment_as_text(expr: &Expr, to: &DataType, schema: &DFSchema) -> bool {
+    to.is_string()
+        && expr
+            .get_type(schema)
+            .is_ok_and(|data_type| matches!(data_type, DataType::Timestamp(..)))
+}
+
+fn can_overflow(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|data_type| {
+        data_type.is_integer() || matches!(data_type, DataType::Decimal128(..))
+    })
+}
+
+/// The operand of a cast to this type without its fraction, if it can have one.
+fn rounded(expr: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
+    if !to.is_integer() || is_rounded(expr) {
+        return None;
+    }
+    match expr.get_type(schema).ok()? {
+        DataType::Float32 | DataType::Float64 => Some(ROUND.call(vec![expr.clone()])),
+        DataType::Decimal128(precision, scale @ 1..) => {
+            // One digit more: 9.9 becomes 10.
+            let digits = (precision + 1).saturating_sub(scale as u8).max(1);
+            Some(cast(expr.clone(), DataType::Decimal128(digits, 0)))
+        }
+        _ => None,
+    }
+}
+
+fn is_rounded(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(function) if function.func.inner().is::<RoundHalfEven>())
+}

@@ -1,0 +1,254 @@
+//! Cutting text files into blocks of whole records, which workers parse side by side.
+//!
+//! ```text
+//! file   ├──────────── 1 MiB ──────┊──┤├──── …         read under the file's lock, by whoever needs a block
+//! block  └─ whole records ─────────┘                    parsed without lock
+//!                                   └──┘                begins the next block
+//! ```
+//!
+//! Only the search for the last record's end is serial, and decompression. Files that nobody has begun are begun first, so
+//! that many files are read side by side; then workers help with those that are under way.
+
+use super::column::bad_line;
+use super::compression::Compression;
+use super::failed;
+use crate::error::SqlError;
+use crate::progress::Progress;
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of a block, unless a record is longer.
+pub(super) const BLOCK: usize = 1 << 20;
+
+/// Where records end.
+pub(super) trait Boundary: Send + Sync + fmt::Debug {
+    /// Behind the last whole record of bytes that begin with a record.
+    fn last_end(&self, bytes: &[u8]) -> Option<usize>;
+
+    /// What is wrong with a record of more than the most bytes.
+    fn endless(&self, most: usize) -> String;
+}
+
+/// Whole records of one file.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub bytes: Vec<u8>,
+    pub path: Arc<Path>,
+    /// The line with which it begins, from 1.
+    pub line: u64,
+    /// Whether it is the file's first.
+    pub first: bool,
+}
+
+impl Block {
+    /// The line of a place in it.
+    pub fn line_at(&self, at: usize) -> u64 {
+        self.line + lines(&self.bytes[..at.min(self.bytes.len())])
+    }
+}
+
+fn lines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+/// How files are cut.
+#[derive(Clone, Debug)]
+pub(super) struct Cutting {
+    pub boundary: Arc<dyn Boundary>,
+    pub compression: Option<Compression>,
+    /// Lines in front that are no records.
+    pub skip: u64,
+    /// Most bytes of a record.
+    pub most: usize,
+    /// Bytes of a block.
+    pub block: usize,
+}
+
+/// One file on its way.
+pub(super) struct Cutter {
+    cutting: Cutting,
+    path: Arc<Path>,
+    reader: Box<dyn Read + Send>,
+    rest: Vec<u8>,
+    line: u64,
+    first: bool,
+    ended: bool,
+}
+
+impl Cutter {
+    /// Opens a file and skips what is in front of its records.
+    pub fn open(path: &Path, cutting: Cutting, progress: Progress) -> Result<Cutter, SqlError> {
+        let name = path.to_string_lossy();
+        let compression = cutting.compression;
+        let compression = compression.unwrap_or_else(|| Compression::of_name(&name));
+        let reader = compression
+            .read(path, progress)
+            .map_err(|error| failed(&name, error))?;
+        let mut cutter = Cutter {
+            path: path.into(),
+            reader,
+            rest: Vec::new(),
+            line: 1,
+            first: true,
+            ended: false,
+            cutting,
+        };
+        cutter.fill(cutter.cutting.block)?;
+        if cutter.rest.starts_with(b"\xEF\xBB\xBF") {
+            cutter.rest.drain(..3);
+        }
+        for _ in 0..cutter.cutting.skip {
+            cutter.skip_line()?;
+        }
+        Ok(cutter)
+    }
+
+    /// Reads until there are so many bytes, or the file ends.
+    fn fill(&mut self, bytes: usize) -> Result<(), SqlError> {
+        let missing = bytes.saturating_sub(self.rest.len());
+        self.rest.reserve(missing);
+        let read = self
+            .reader
+            .by_ref()
+            .take(missing as u64)
+            .read_to_end(&mut self.rest);
+        let read = read.map_err(|error| failed(&self.path.to_string_lossy(), error))?;
+        self.ended |= read < missing;
+        Ok(())
+    }
+
+    fn skip_line(&mut self) -> Result<(), SqlError> {
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.rest) {
+                self.rest.drain(..=end);
+                self.line += 1;
+                return Ok(());
+            }
+            self.rest.clear();
+            if self.ended {
+                return Ok(());
+            }
+            self.fill(self.cutting.block)?;
+        }
+    }
+
+    /// The next whole records; `None` at the end.
+    pub fn next(&mut self) -> Result<Option<Block>, SqlError> {
+        let mut wanted = self.cutting.block;
+        let end = loop {
+            self.fill(wanted)?;
+            if self.ended {
+                break self.rest.len();
+            }
+            if let Some(end) = self.cutting.boundary.last_end(&self.rest) {
+                break end;
+            }
+            if self.rest.len() >= self.cutting.most {
+                let what = self.cutting.boundary.endless(self.cutting.most);
+                return Err(bad_line(&self.path, self.line, what));
+            }
+            wanted = (2 * self.rest.len()).min(self.cutting.most);
+        };
+        if end == 0 {
+            return Ok(None);
+        }
+        if end > self.cutting.most {
+            // The file's end has come with the last piece.
+            if self.cutting.boundary.last_end(&self.rest).is_none() {
+                let what = self.cutting.boundary.endless(self.cutting.most);
+                return Err(bad_line(&self.path, self.line, what));
+            }
+        }
+        let mut next = Vec::with_capacity(self.cutting.block.max(self.rest.len() - end));
+        next.extend_from_slice(&self.rest[end..]);
+        let mut bytes = std::mem::replace(&mut self.rest, next);
+        bytes.truncate(end);
+        let block = Block {
+            path: Arc::clone(&self.path),
+            line: self.line,
+            first: std::mem::take(&mut self.first),
+            bytes,
+        };
+        self.line += lines(&block.bytes);
+        Ok(Some(block))
+    }
+}
+
+/// The blocks of several files, for several workers.
+pub(super) struct Blocks {
+    cutting: Cutting,
+    progress: Progress,
+    files: Vec<(PathBuf, Mutex<State>)>,
+    /// The first file that nobody has begun.
+    unbegun: AtomicUsize,
+}
+
+enum State {
+    Unbegun,
+    Begun(Box<Cutter>),
+    Done,
+}
+
+impl Blocks {
+    pub fn new(files: &[PathBuf], cutting: Cutting, progress: Progress) -> Self {
+        let files = files
+            .iter()
+            .map(|file| (file.clone(), Mutex::new(State::Unbegun)));
+        Blocks {
+            cutting,
+            progress,
+            files: files.collect(),
+            unbegun: AtomicUsize::new(0),
+        }
+    }
+
+    /// A worker's next block; `current` is the file that it works on.
+    pub fn next(&self, current: &mut Option<usize>) -> Result<Option<Block>, SqlError> {
+        if let Some(file) = *current
+            && let Some(block) = self.of_file(file)?
+        {
+            return Ok(Some(block));
+        }
+        loop {
+            let file = self.unbegun.fetch_add(1, Ordering::Relaxed);
+            if file >= self.files.len() {
+                break;
+            }
+            *current = Some(file);
+            if let Some(block) = self.of_file(file)? {
+                return Ok(Some(block));
+            }
+        }
+        for file in 0..self.files.len() {
+            if let Some(block) = self.of_file(file)? {
+                *current = Some(file);
+                return Ok(Some(block));
+            }
+        }
+        *current = None;
+        Ok(None)
+    }
+
+    fn of_file(&self, file: usize) -> Result<Option<Block>, SqlError> {
+        let (path, state) = &self.files[file];
+        // Behind a panic or an error, the file is done.
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cutter = match std::mem::replace(&mut *state, State::Done) {
+            State::Unbegun => Box::new(Cutter::open(
+                path,
+                self.cutting.clone(),
+                self.progress.clone(),
+            )?),
+            State::Begun(cutter) => cutter,
+            State::Done => return Ok(None),
+        };
+        let block = cutter.next()?;
+        if block.is_some() {
+            *state = State::Begun(cutter);
+        }
+        Ok(block)
+    }
+}

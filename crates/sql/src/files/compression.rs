@@ -1,0 +1,107 @@
+//! Compressed text: gzip and zstd, by a name's ending or by an option. Several members or frames in a row are one text.
+
+use crate::progress::Progress;
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// How a text file is compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Compression {
+    #[default]
+    None,
+    Gzip,
+    Zstd,
+}
+
+/// A file whose bytes are counted while they are read.
+pub(super) struct Counted {
+    pub file: File,
+    pub progress: Progress,
+}
+
+impl Read for Counted {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(bytes)?;
+        self.progress.read_bytes(read as u64);
+        Ok(read)
+    }
+}
+
+impl Seek for Counted {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+/// Level of zstd where none is said: its own default.
+pub(super) const ZSTD_LEVEL: i32 = 3;
+
+impl Compression {
+    /// By the name's ending.
+    pub fn of_name(name: &str) -> Self {
+        let name = name.to_ascii_lowercase();
+        if name.ends_with(".gz") || name.ends_with(".gzip") {
+            Compression::Gzip
+        } else if name.ends_with(".zst") || name.ends_with(".zstd") {
+            Compression::Zstd
+        } else {
+            Compression::None
+        }
+    }
+
+    /// By an option's value; `auto` goes by the file's name.
+    pub fn named(word: &str) -> Option<Option<Self>> {
+        match word.to_ascii_lowercase().as_str() {
+            "auto" | "auto_detect" => Some(None),
+            "none" | "uncompressed" => Some(Some(Compression::None)),
+            "gzip" | "gz" => Some(Some(Compression::Gzip)),
+            "zstd" | "zst" => Some(Some(Compression::Zstd)),
+            _ => None,
+        }
+    }
+
+    /// The file's text; the progress counts the file's bytes.
+    pub fn read(self, path: &Path, progress: Progress) -> io::Result<Box<dyn Read + Send>> {
+        let file = Counted {
+            file: File::open(path)?,
+            progress,
+        };
+        Ok(match self {
+            Compression::None => Box::new(file),
+            Compression::Gzip => Box::new(MultiGzDecoder::new(io::BufReader::new(file))),
+            Compression::Zstd => Box::new(zstd::Decoder::new(file)?),
+        })
+    }
+
+    /// A piece of text as a member or frame of its own, so that pieces can be compressed side by side.
+    pub fn pack(self, text: Vec<u8>) -> io::Result<Vec<u8>> {
+        match self {
+            Compression::None => Ok(text),
+            Compression::Gzip => {
+                let mut encoder =
+                    flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+                encoder.write_all(&text)?;
+                encoder.finish()
+            }
+            Compression::Zstd => zstd::encode_all(&text[..], ZSTD_LEVEL),
+        }
+    }
+
+    /// How many bytes of text a byte of the file stands for, roughly.
+    pub fn factor(self) -> u64 {
+        match self {
+            Compression::None => 1,
+            Compression::Gzip | Compression::Zstd => 4,
+        }
+    }
+}
+
+/// The name without the ending of a compression.
+pub(super) fn without_ending(name: &str) -> &str {
+    match (Compression::of_name(name), name.rsplit_once('.')) {
+        (Compression::Gzip | Compression::Zstd, Some((stem, _))) => stem,
+        _ => name,
+    }
+}

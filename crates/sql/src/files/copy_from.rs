@@ -1,0 +1,128 @@
+//! COPY table FROM files.
+//!
+//! Text is parsed with the table's own types. Columns of CSV files are the table's, or those that are named, in this order;
+//! members of JSON objects go by name; columns of Parquet and Arrow files go by name if all are there, else in order.
+
+use super::column::Column;
+use super::format::Format;
+use super::glob;
+use super::read::{ReadOptions, open};
+use super::statement::CopyFrom;
+use super::{Files, blocking, failed};
+use crate::catalog::Table;
+use crate::coerce::Target;
+use crate::core::{Begun, Core};
+use crate::error::SqlError;
+use crate::insert::{columns, targets, write};
+use crate::locks::Writable;
+use crate::statement::Statement;
+use datafusion::arrow::datatypes::Schema;
+use datafusion::sql::sqlparser::ast::ObjectName;
+use std::sync::Arc;
+
+/// The name under which the statement's query knows the files. No table has it, for nothing closes its bracket.
+const FILES: &str = "copy(";
+
+/// Runs the statement.
+pub(super) async fn run(
+    core: &Core,
+    copy: CopyFrom,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let table = core.writable(&copy.table, statement).await?;
+    let names: Vec<_> = copy
+        .columns
+        .iter()
+        .cloned()
+        .map(|name| ObjectName::from(vec![name]))
+        .collect();
+    let columns = columns(&table, &names)?;
+    let options = ReadOptions::new(copy.options, None, "COPY FROM")?;
+    let rows = load(core, &table, &columns, copy.files, options).await?;
+    Ok(Begun::Count { rows, tag: "COPY" })
+}
+
+/// Writes the files' rows into these columns of a table: all of them, or none.
+pub(super) async fn load(
+    core: &Core,
+    table: &Writable,
+    columns: &[usize],
+    files: Vec<String>,
+    mut options: ReadOptions,
+) -> Result<u64, SqlError> {
+    let (shown, format) = (files.first().cloned().unwrap_or_default(), options.format);
+    let names = files.clone();
+    let (_, format) = blocking(move || glob::expand(&names, format)).await?;
+    options.format = Some(format);
+    let given = match format {
+        Format::Csv | Format::Json => Some(given(table, columns)),
+        Format::Parquet | Format::Arrow => None,
+    };
+    let provider = open(files, options, given, core.state()).await?;
+    let places = match format {
+        Format::Csv | Format::Json => (0..columns.len()).collect(),
+        Format::Parquet | Format::Arrow => places(&provider.schema(), table, columns, &shown)?,
+    };
+    let selected: Vec<_> = places
+        .iter()
+        .map(|&place| quoted(provider.schema().field(place).name()))
+        .collect();
+    let query = format!("SELECT {} FROM {}", selected.join(", "), quoted(FILES));
+    let files = Files::from([(FILES.to_owned(), provider)]);
+    let plan = core.plan_text(&query, files).await?;
+    let sources: Vec<Target> = targets(core, table, columns)?;
+    write(core, table, plan.run()?, sources).await
+}
+
+/// A name in double quotes.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The table's columns as a text file has them.
+fn given(table: &Table, columns: &[usize]) -> Vec<Column> {
+    let column = |&at: &usize| Column {
+        field: Arc::clone(&table.schema.fields()[at]),
+        max_characters: table.rules[at].max_characters,
+    };
+    columns.iter().map(column).collect()
+}
+
+/// Where the file has the columns: by name if it has all of them, else in order.
+fn places(
+    file: &Schema,
+    table: &Table,
+    columns: &[usize],
+    shown: &str,
+) -> Result<Vec<usize>, SqlError> {
+    let by_name = columns.iter().map(|&at| {
+        let name = table.schema.field(at).name();
+        let found = file.fields().iter().position(|field| field.name() == name);
+        found.or_else(|| {
+            file.fields()
+                .iter()
+                .position(|field| field.name().eq_ignore_ascii_case(name))
+        })
+    });
+    if let Some(places) = by_name.collect::<Option<Vec<_>>>() {
+        return Ok(places);
+    }
+    if file.fields().len() == columns.len() {
+        return Ok((0..columns.len()).collect());
+    }
+    let names: Vec<_> = file
+        .fields()
+        .iter()
+        .map(|field| field.name().as_str())
+        .collect();
+    let reason = format!(
+        "{} columns, but {} are wanted, and not all of them by name",
+        names.len(),
+        columns.len()
+    );
+    Err(failed(shown, reason).with_hint(Some(format!(
+        "its columns are {}; name those of the table that it has: COPY {} (column, …) FROM …",
+        names.join(", "),
+        table.name
+    ))))
+}

@@ -1,0 +1,402 @@
+//! Finding out what a CSV file is like, from its first records: delimiter, header, names and types of columns.
+
+use super::convert::{Cells, Reading};
+use super::dialect::Dialect;
+use super::tokenize::{Field, Records, tokenize};
+use super::{ColumnRef, Csv, CsvOptions};
+use crate::error::SqlError;
+use crate::files::blocks::{Block, Cutter};
+use crate::files::column::Column;
+use crate::files::compression::without_ending;
+use crate::files::kind::Kind;
+use crate::files::{failed, unique_names};
+use crate::progress::Progress;
+use datafusion::arrow::datatypes::{DataType, Field as ArrowField};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Delimiters that are tried.
+const DELIMITERS: [u8; 4] = [b',', b'|', b';', b'\t'];
+/// Records that tell the delimiter.
+const TELLING: usize = 512;
+
+/// What the columns have to be.
+pub(in crate::files) enum Wanted<'a> {
+    /// As the file has them.
+    Found,
+    /// A table's.
+    Given(&'a [Column]),
+}
+
+/// What the file is like; the other files have to be alike.
+pub(in crate::files) fn inspect(
+    path: &Path,
+    options: &CsvOptions,
+    wanted: &Wanted<'_>,
+) -> Result<Csv, SqlError> {
+    let given = options.quote.unwrap_or(Some(b'"'));
+    let mut dialect = Dialect {
+        quote: given,
+        escape: options.escape.or(given),
+        comment: options.comment,
+        ..Dialect::default()
+    };
+    let name = path.to_string_lossy();
+    let lower = without_ending(&name).to_ascii_lowercase();
+    let usual = match () {
+        () if lower.ends_with(".tbl") => b'|',
+        () if lower.ends_with(".tsv") => b'\t',
+        () => b',',
+    };
+    let width = match wanted {
+        Wanted::Given(columns) => Some(columns.len()),
+        Wanted::Found if options.names.is_empty() => None,
+        Wanted::Found => Some(options.names.len()),
+    };
+    let mut cutter = Cutter::open(path, options.cutting(&dialect), Progress::default())?;
+    let Some(block) = cutter.next()? else {
+        return empty(&name, dialect, options, wanted);
+    };
+    dialect.delimiter = options
+        .delimiter
+        .unwrap_or_else(|| delimiter(&dialect, &block.bytes, usual, width));
+    let sample = Sample::new(&dialect, &block);
+    if sample.records.len() == 0 {
+        return empty(&name, dialect, options, wanted);
+    }
+    let all_blank_ends = sample.all_end_blank();
+    dialect.trailing = match width {
+        Some(width) => sample.records.record(0).len() == width + 1 && sample.ends_blank(0),
+        None => lower.ends_with(".tbl") && all_blank_ends,
+    };
+    match wanted {
+        Wanted::Given(columns) => {
+            let header = sample.header_of(&dialect, &options.reading, options.header, columns);
+            Ok(Csv {
+                header,
+                columns: columns.to_vec(),
+                sampled: None,
+                reading: options.reading.clone(),
+                ignore_errors: options.ignore_errors,
+                dialect,
+            })
+        }
+        Wanted::Found => {
+            let tbl = lower.ends_with(".tbl").then_some(false);
+            let header = options.header.or(tbl);
+            found(dialect, options, header, sample, &mut cutter)
+        }
+    }
+}
+
+fn empty(
+    name: &str,
+    dialect: Dialect,
+    options: &CsvOptions,
+    wanted: &Wanted<'_>,
+) -> Result<Csv, SqlError> {
+    match wanted {
+        Wanted::Given(columns) => Ok(Csv {
+            dialect,
+            reading: options.reading.clone(),
+            header: None,
+            columns: columns.to_vec(),
+            sampled: None,
+            ignore_errors: options.ignore_errors,
+        }),
+        Wanted::Found => Err(failed(name, "the file is empty, so it has no columns")),
+    }
+}
+
+/// The delimiter that cuts most records into equally many fields, and then into most.
+fn delimiter(dialect: &Dialect, bytes: &[u8], usual: u8, width: Option<usize>) -> u8 {
+    let mut best = (usual, 0.0, 1);
+    let others = DELIMITERS.into_iter().filter(|&other| other != usual);
+    for delimiter in std::iter::once(usual).chain(others) {
+        let dialect = Dialect {
+            delimiter,
+            ..dialect.clone()
+        };
+        let mut records = Records::default();
+        let end = nth_line_end(bytes, TELLING);
+        let end = dialect.last_end(&bytes[..end]).unwrap_or(end);
+        let faults = usize::from(tokenize(&dialect, &bytes[..end], None, &mut records).is_err());
+        if records.len() == 0 {
+            continue;
+        }
+        let counts: Vec<usize> = (0..records.len())
+            .map(|at| records.record(at).len())
+            .collect();
+        let usual_count = width.unwrap_or_else(|| most_frequent(&counts));
+        let fits = |count: &&usize| {
+            **count == usual_count || width.is_some_and(|width| **count == width + 1)
+        };
+        let fitting = counts.iter().filter(fits).count();
+        let share = fitting as f64 / (counts.len() + faults) as f64;
+        let better = share > best.1 || (share == best.1 && usual_count > best.2);
+        if (usual_count > 1 || width.is_some()) && better {
+            best = (delimiter, share, usual_count);
+        }
+    }
+    best.0
+}
+
+fn nth_line_end(bytes: &[u8], n: usize) -> usize {
+    memchr::memchr_iter(b'\n', bytes)
+        .nth(n)
+        .map_or(bytes.len(), |end| end + 1)
+}
+
+fn most_frequent(counts: &[usize]) -> usize {
+    let mut sorted = counts.to_vec();
+    sorted.sort_unstable();
+    let runs = sorted.chunk_by(|a, b| a == b);
+    runs.max_by_key(|run| run.len()).map_or(0, |run| run[0])
+}
+
+/// The first records, as far as they can be told apart.
+struct Sample<'a> {
+    dialect: Dialect,
+    text: std::borrow::Cow<'a, str>,
+    records: Records,
+}
+
+impl<'a> Sample<'a> {
+    fn new(dialect: &Dialect, block: &'a Block) -> Self {
+        let text = String::from_utf8_lossy(&block.bytes);
+        let mut records = Records::default();
+        // A fault is reported by whoever reads the file; what is in front of it tells enough.
+        let _ = tokenize(dialect, text.as_bytes(), None, &mut records);
+        records
+            .fields
+            .truncate(records.ends.last().map_or(0, |end| *end as usize));
+        Sample {
+            dialect: dialect.clone(),
+            text,
+            records,
+        }
+    }
+
+    fn ends_blank(&self, record: usize) -> bool {
+        let last = self.records.record(record).last();
+        last.is_some_and(|last| last.range().is_empty() && !last.is_quoted())
+    }
+
+    fn all_end_blank(&self) -> bool {
+        (0..self.records.len()).all(|record| self.ends_blank(record))
+    }
+
+    fn first_names(&self, width: usize) -> Vec<String> {
+        let first = self.records.record(0);
+        names(&self.dialect, &self.text, &first[..width.min(first.len())])
+    }
+
+    /// The header of a file whose columns are known: it is one if it has the columns' names, or if none of its fields is a
+    /// value of a column that holds other things than texts.
+    fn header_of(
+        &self,
+        dialect: &Dialect,
+        reading: &Reading,
+        said: Option<bool>,
+        columns: &[Column],
+    ) -> Option<Vec<String>> {
+        let first = self.records.record(0);
+        let names = self.first_names(columns.len());
+        let alike = names.len() == columns.len()
+            && columns
+                .iter()
+                .zip(&names)
+                .all(|(column, name)| column.field.name().eq_ignore_ascii_case(name));
+        let fits = |place: usize| {
+            let cells = Cells {
+                dialect,
+                reading,
+                text: &self.text,
+                fields: &first[..columns.len()],
+                width: columns.len(),
+                place,
+            };
+            cells.convert(&columns[place]).is_ok()
+        };
+        let others = |place: &usize| *columns[*place].field.data_type() != DataType::Utf8View;
+        let none_fits = || {
+            let mut others = (0..columns.len()).filter(others).peekable();
+            others.peek().is_some()
+                && others.all(|place| !fits(place))
+                && names.iter().all(|name| is_word(name))
+        };
+        let is_header =
+            said.unwrap_or_else(|| alike || (first.len() >= columns.len() && none_fits()));
+        is_header.then_some(names)
+    }
+}
+
+/// Whether a text could be a name.
+fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | ' ' | '-' | '.'))
+}
+
+/// The texts of a header.
+pub(super) fn names(dialect: &Dialect, text: &str, fields: &[Field]) -> Vec<String> {
+    let reading = Reading {
+        nulls: Vec::new(),
+        ..Reading::default()
+    };
+    let cells = Cells {
+        dialect,
+        reading: &reading,
+        text,
+        fields,
+        width: fields.len().max(1),
+        place: 0,
+    };
+    let names = fields
+        .iter()
+        .map(|field| cells.value(*field, true).unwrap_or_default());
+    names.map(|name| name.trim().to_owned()).collect()
+}
+
+/// Columns as the file has them.
+fn found(
+    dialect: Dialect,
+    options: &CsvOptions,
+    header: Option<bool>,
+    sample: Sample<'_>,
+    cutter: &mut Cutter,
+) -> Result<Csv, SqlError> {
+    let width = sample.records.record(0).len() - usize::from(dialect.trailing);
+    let mut kinds = vec![Kind::Unknown; width];
+    let mut seen = note(
+        &dialect,
+        &options.reading,
+        &sample,
+        1,
+        options.sample,
+        &mut kinds,
+    );
+    let mut first = vec![Kind::Unknown; width];
+    note(&dialect, &options.reading, &sample, 0, 1, &mut first);
+    let text = |kind: &Kind| matches!(kind, Kind::Text | Kind::Unknown);
+    let alone = sample.records.len() == 1;
+    let is_header = header.unwrap_or_else(|| {
+        let consistent = kinds
+            .iter()
+            .zip(&first)
+            .all(|(kind, first)| kind.join(*first) == *kind);
+        if alone {
+            first.iter().all(text)
+        } else {
+            kinds.iter().all(text) || !consistent
+        }
+    });
+    let header_names = is_header.then(|| sample.first_names(width));
+    if !is_header {
+        kinds
+            .iter_mut()
+            .zip(&first)
+            .for_each(|(kind, first)| *kind = kind.join(*first));
+        seen += 1;
+    }
+    drop(sample);
+    while seen < options.sample {
+        let Some(block) = cutter.next()? else {
+            break;
+        };
+        let more = Sample::new(&dialect, &block);
+        seen += note(
+            &dialect,
+            &options.reading,
+            &more,
+            0,
+            options.sample - seen,
+            &mut kinds,
+        );
+    }
+    let given = (!options.names.is_empty()).then(|| options.names.clone());
+    let names = given.or_else(|| header_names.clone()).unwrap_or_default();
+    let mut columns = Vec::with_capacity(width);
+    for (at, name) in unique_names(names, width).into_iter().enumerate() {
+        let said = options.types.iter().find(|(column, _)| match column {
+            ColumnRef::Name(wanted) => wanted.eq_ignore_ascii_case(&name),
+            ColumnRef::Number(number) => *number == at,
+        });
+        let data_type = match said {
+            Some((_, data_type)) => data_type.clone(),
+            None if options.all_text => DataType::Utf8View,
+            None => kinds[at].data_type(),
+        };
+        columns.push(Column {
+            field: Arc::new(ArrowField::new(name, data_type, true)),
+            max_characters: None,
+        });
+    }
+    for (column, _) in &options.types {
+        let known = |column: &ColumnRef| match column {
+            ColumnRef::Name(wanted) => columns
+                .iter()
+                .any(|column| column.field.name().eq_ignore_ascii_case(wanted)),
+            ColumnRef::Number(number) => *number < width,
+        };
+        if !known(column) {
+            let names: Vec<_> = columns
+                .iter()
+                .map(|column| column.field.name().as_str())
+                .collect();
+            return Err(
+                SqlError::invalid(format!("types: the file has no column {column}"))
+                    .with_hint(Some(format!("its columns are {}", names.join(", ")))),
+            );
+        }
+    }
+    Ok(Csv {
+        dialect,
+        reading: options.reading.clone(),
+        header: header_names,
+        columns,
+        sampled: Some(seen),
+        ignore_errors: options.ignore_errors,
+    })
+}
+
+/// Notes the values' kinds of records from `from` on; returns how many records there were.
+fn note(
+    dialect: &Dialect,
+    reading: &Reading,
+    sample: &Sample<'_>,
+    from: usize,
+    most: usize,
+    kinds: &mut [Kind],
+) -> usize {
+    let end = from.saturating_add(most).min(sample.records.len());
+    for record in from..end {
+        let fields = sample.records.record(record);
+        let cells = Cells {
+            dialect,
+            reading,
+            text: &sample.text,
+            fields,
+            width: fields.len(),
+            place: 0,
+        };
+        for (kind, field) in kinds.iter_mut().zip(fields) {
+            if *kind != Kind::Text
+                && let Some(value) = cells.value(*field, false)
+            {
+                *kind = kind.with(&value, reading);
+            }
+        }
+    }
+    end.saturating_sub(from)
+}
+
+impl std::fmt::Display for ColumnRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ColumnRef::Name(name) => write!(f, "\"{name}\""),
+            ColumnRef::Number(number) => write!(f, "{}", number + 1),
+        }
+    }
+}

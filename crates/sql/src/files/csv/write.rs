@@ -1,0 +1,105 @@
+//! Rows as CSV text.
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use std::fmt::Write;
+
+/// How CSV is written.
+#[derive(Clone, Debug)]
+pub(in crate::files) struct CsvStyle {
+    pub header: bool,
+    pub delimiter: u8,
+    /// `None`: nothing is quoted.
+    pub quote: Option<u8>,
+    pub escape: u8,
+    pub null: String,
+    pub date_format: Option<String>,
+    pub timestamp_format: Option<String>,
+}
+
+impl Default for CsvStyle {
+    fn default() -> Self {
+        CsvStyle {
+            header: true,
+            delimiter: b',',
+            quote: Some(b'"'),
+            escape: b'"',
+            null: String::new(),
+            date_format: None,
+            timestamp_format: None,
+        }
+    }
+}
+
+impl CsvStyle {
+    /// The names of the columns as a line.
+    pub fn header_line<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
+        let mut line = String::new();
+        for (at, name) in names.enumerate() {
+            if at > 0 {
+                line.push(self.delimiter.into());
+            }
+            self.push(&mut line, name);
+        }
+        line.push('\n');
+        line
+    }
+
+    /// A text, in quotes if it would be read as something else without.
+    fn push(&self, line: &mut String, text: &str) {
+        let special = |byte: u8| {
+            matches!(byte, b'\n' | b'\r') || byte == self.delimiter || Some(byte) == self.quote
+        };
+        match self.quote {
+            Some(quote) if text == self.null || text.bytes().any(special) => {
+                line.push(quote.into());
+                for c in text.chars() {
+                    if c == char::from(quote) || c == char::from(self.escape) {
+                        line.push(self.escape.into());
+                    }
+                    line.push(c);
+                }
+                line.push(quote.into());
+            }
+            _ => line.push_str(text),
+        }
+    }
+}
+
+/// The rows as lines.
+pub(in crate::files) fn format(
+    style: &CsvStyle,
+    batch: &RecordBatch,
+) -> Result<String, ArrowError> {
+    let timestamps = style.timestamp_format.as_deref();
+    let options = FormatOptions::default()
+        .with_date_format(style.date_format.as_deref())
+        .with_timestamp_format(Some(timestamps.unwrap_or(super::super::write::TIMESTAMP)))
+        .with_timestamp_tz_format(Some(
+            timestamps.unwrap_or(super::super::write::TIMESTAMP_ZONED),
+        ));
+    let columns = batch.columns().iter();
+    let columns = columns
+        .map(|column| Ok((column, ArrayFormatter::try_new(column, &options)?)))
+        .collect::<Result<Vec<_>, ArrowError>>()?;
+    let mut lines = String::with_capacity(batch.num_rows() * columns.len() * 8);
+    let mut cell = String::new();
+    for row in 0..batch.num_rows() {
+        for (at, (column, formatter)) in columns.iter().enumerate() {
+            if at > 0 {
+                lines.push(style.delimiter.into());
+            }
+            if column.is_null(row) {
+                lines.push_str(&style.null);
+                continue;
+            }
+            cell.clear();
+            write!(cell, "{}", formatter.value(row))
+                .map_err(|_| ArrowError::CsvError(format!("row {row} cannot be shown")))?;
+            style.push(&mut lines, &cell);
+        }
+        lines.push('\n');
+    }
+    Ok(lines)
+}

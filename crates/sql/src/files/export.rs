@@ -1,0 +1,164 @@
+//! EXPORT DATABASE 'directory': what makes the database again, there as a whole or not at all.
+//!
+//! ```text
+//! directory/schema.sql      CREATE statements
+//! directory/load.sql        a COPY per table
+//! directory/<table>.parquet its rows, all tables at one snapshot
+//! ```
+//!
+//! The layout is DuckDB's, which reads it.
+
+use super::sink::name_beside;
+use super::statement::Export;
+use super::{blocking, copy_to, failed};
+use crate::catalog::{Contents, RelationName, SCHEMA, View, quoted};
+use crate::core::{Begun, Core};
+use crate::create_statement::{create_statement, create_view_statement};
+use crate::error::SqlError;
+use crate::parse::parse;
+use crate::statement::Statement;
+use datafusion::sql::sqlparser::ast;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file with the statements that make the tables.
+pub(super) const SCHEMA_FILE: &str = "schema.sql";
+/// The file with the statements that fill them.
+pub(super) const LOAD_FILE: &str = "load.sql";
+
+/// Runs the statement.
+pub(super) async fn run(core: &Core, export: Export) -> Result<Begun, SqlError> {
+    let target = PathBuf::from(export.directory.trim_end_matches('/'));
+    let parquet = export.options.0.iter().all(|given| given.name != "format");
+    let file = if parquet { "x.parquet" } else { "" };
+    let options = copy_to::options(export.options, file)?;
+    let ending = match options.format {
+        super::format::Format::Csv => "csv",
+        super::format::Format::Json => "json",
+        super::format::Format::Parquet => "parquet",
+        super::format::Format::Arrow => "arrow",
+    };
+    let name = target.clone();
+    let directory = blocking(move || Directory::create(&name)).await?;
+    let names = core.names();
+    let contents = names.contents();
+    let (mut schema, mut load) = (String::new(), String::new());
+    for name in contents.schema_names().filter(|name| *name != SCHEMA) {
+        schema += &format!("CREATE SCHEMA {};\n", quoted(name));
+    }
+    for (number, table) in contents.tables().enumerate() {
+        let query = Statement::from(format!("SELECT * FROM {}", table.name.sql()));
+        let ast::Statement::Query(query_tree) = parse(&query)? else {
+            unreachable!("it is a query");
+        };
+        let plan = core.plan_at(*query_tree, &names, &query).await?;
+        let file = format!("{}.{ending}", file_stem(&table.name, number));
+        copy_to::write(&plan, directory.temporary.join(&file), options.clone()).await?;
+        schema += &format!("{};\n", create_statement(table));
+        let header = if ending == "csv" { ", HEADER true" } else { "" };
+        let path = target.join(&file).to_string_lossy().replace('\'', "''");
+        load += &format!(
+            "COPY {} FROM '{path}' (FORMAT '{ending}'{header});\n",
+            table.name.sql()
+        );
+    }
+    for view in in_order(contents) {
+        schema += &format!("{};\n", create_view_statement(view));
+    }
+    blocking(move || directory.finish(&schema, &load)).await?;
+    Ok(Begun::Done {
+        tag: "EXPORT DATABASE",
+    })
+}
+
+/// All views, each behind those that it reads.
+fn in_order(contents: &Contents) -> Vec<&View> {
+    let mut left: Vec<&View> = contents.views().map(|view| &**view).collect();
+    let mut ordered = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let free = |view: &&View| !left.iter().any(|other| view.reads(&other.name));
+        let free = left.iter().position(free).expect("views form no circle");
+        ordered.push(left.remove(free));
+    }
+    ordered
+}
+
+/// A file's name for a table's.
+fn file_stem(table: &RelationName, number: usize) -> String {
+    if table.schema != SCHEMA {
+        return format!("table {number}");
+    }
+    let table = &table.name;
+    let plain = table
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if plain && table.len() < 200 && *table == table.to_lowercase() {
+        table.to_owned()
+    } else {
+        format!("table {number}")
+    }
+}
+
+/// A directory that gets its name at the end. Dropped before, it is removed.
+struct Directory {
+    temporary: PathBuf,
+    target: PathBuf,
+    finished: bool,
+}
+
+impl Directory {
+    fn create(target: &Path) -> Result<Directory, SqlError> {
+        let why = |error: io::Error| {
+            failed(
+                &target.to_string_lossy(),
+                format!("cannot be written: {error}"),
+            )
+        };
+        match fs::read_dir(target) {
+            Ok(mut entries) => {
+                if entries.next().is_some() {
+                    return Err(
+                        failed(&target.to_string_lossy(), "the directory is not empty")
+                            .with_hint(Some("export into a new directory")),
+                    );
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(why(error)),
+        }
+        let temporary = name_beside(target);
+        fs::create_dir(&temporary).map_err(why)?;
+        Ok(Directory {
+            temporary,
+            target: target.to_owned(),
+            finished: false,
+        })
+    }
+
+    fn finish(mut self, schema: &str, load: &str) -> Result<(), SqlError> {
+        let finish = || -> io::Result<()> {
+            fs::write(self.temporary.join(SCHEMA_FILE), schema)?;
+            fs::write(self.temporary.join(LOAD_FILE), load)?;
+            // Replaces an empty directory.
+            fs::rename(&self.temporary, &self.target)
+        };
+        finish().map_err(|error| {
+            failed(
+                &self.target.to_string_lossy(),
+                format!("cannot be written: {error}"),
+            )
+        })?;
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if !self.finished {
+            // Nothing can be done if even that fails.
+            let _ = fs::remove_dir_all(&self.temporary);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! `read_csv('x.csv', header => true)` and its sisters in FROM.
+//!
+//! DataFusion's table functions take neither names nor a query's own snapshot, so calls are taken out of the tree before it
+//! is planned: each becomes the name of a table that only this statement has.
+
+use super::format::Format;
+use super::options::{Given, Options, Value};
+use super::read::{ReadOptions, open};
+use crate::core::normalize;
+use crate::error::SqlError;
+use crate::parse::place_of_expr;
+use crate::statement::Statement;
+use datafusion::catalog::TableProvider;
+use datafusion::execution::context::SessionState;
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query,
+    TableAlias, TableFactor, UnaryOperator, VisitMut, VisitorMut,
+};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The tables that only one statement has, by name.
+pub(crate) type Files = HashMap<String, Arc<dyn TableProvider>>;
+
+/// Replaces the calls in a query by names, and opens their files.
+///
+/// # Errors
+/// Arguments that the function does not know, or files that cannot be read.
+pub(crate) async fn open_functions(
+    query: &mut Query,
+    state: &SessionState,
+    statement: &Statement,
+) -> Result<Files, SqlError> {
+    let mut calls = Calls {
+        statement,
+        found: Vec::new(),
+    };
+    if let ControlFlow::Break(error) = query.visit(&mut calls) {
+        return Err(*error);
+    }
+    let mut files = Files::new();
+    for call in calls.found {
+        files.insert(
+            call.name,
+            open(call.paths, call.options, None, state).await?,
+        );
+    }
+    Ok(files)
+}
+
+struct Call {
+    /// The name that stands in its place.
+    name: String,
+    paths: Vec<String>,
+    options: ReadOptions,
+}
+
+struct Calls<'a> {
+    statement: &'a Statement,
+    found: Vec<Call>,
+}
+
+impl VisitorMut for Calls<'_> {
+    type Break = Box<SqlError>;
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        match self.take(factor) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(Box::new(error)),
+        }
+    }
+}
+
+impl Calls<'_> {
+    fn take(&mut self, factor: &mut TableFactor) -> Result<(), SqlError> {
+        let TableFactor::Table {
+            name, alias, args, ..
+        } = factor
+        else {
+            return Ok(());
+        };
+        let function = match (&name.0[..], &args) {
+            ([part], Some(_)) => part.as_ident().map(normalize).unwrap_or_default(),
+            _ => return Ok(()),
+        };
+        let Some(format) = Format::of_function(&function) else {
+            return Ok(());
+        };
+        let shown = args.take().map(|args| args.args).unwrap_or_default();
+        let (paths, options) = self.arguments(&function, shown)?;
+        let number = self.found.len();
+        let unique = match number {
+            0 => function.clone(),
+            _ => format!("{function}_{number}"),
+        };
+        if alias.is_none() {
+            *alias = Some(TableAlias {
+                explicit: true,
+                name: Ident::with_quote('"', &unique),
+                columns: Vec::new(),
+                at: None,
+            });
+        }
+        // No table has a name with a bracket that nothing closes.
+        let key = format!("{unique}(");
+        let span = name.0[0].as_ident().map(|ident| ident.span);
+        let mut ident = Ident::with_quote('"', &key);
+        ident.span = span.unwrap_or(ident.span);
+        *name = ObjectName::from(vec![ident]);
+        self.found.push(Call {
+            name: key,
+            paths,
+            options: ReadOptions::new(options, Some(format), &function)?,
+        });
+        Ok(())
+    }
+
+    /// The paths and the options of a call.
+    fn arguments(
+        &self,
+        function: &str,
+        args: Vec<FunctionArg>,
+    ) -> Result<(Vec<String>, Options), SqlError> {
+        let refuse = |what: &str| {
+            SqlError::invalid(format!("{function}: {what}"))
+                .with_hint(Some(format!("{function}('dir/*.csv', option => value)")))
+        };
+        let mut paths = Vec::new();
+        let mut options = Options::default();
+        for (number, arg) in args.into_iter().enumerate() {
+            let (name, expr) = match arg {
+                FunctionArg::Named {
+                    name,
+                    arg: FunctionArgExpr::Expr(expr),
+                    ..
+                } => (Some(normalize(&name)), expr),
+                FunctionArg::ExprNamed {
+                    name: Expr::Identifier(name),
+                    arg: FunctionArgExpr::Expr(expr),
+                    ..
+                } => (Some(normalize(&name)), expr),
+                // `header = true` comes as a comparison.
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp {
+                    left,
+                    op: ast::BinaryOperator::Eq,
+                    right,
+                })) => match *left {
+                    Expr::Identifier(name) => (Some(normalize(&name)), *right),
+                    _ => return Err(refuse("an option is written name => value")),
+                },
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => (None, expr),
+                _ => return Err(refuse("an argument has to be a constant")),
+            };
+            let place = place_of_expr(&expr).map(|place| self.statement.excerpt(place));
+            let value = value(&expr)
+                .ok_or_else(|| refuse("an argument has to be a constant").at(place.clone()))?;
+            let given = Given {
+                name: name.clone().unwrap_or_else(|| "path".to_owned()),
+                value,
+                place,
+            };
+            match name {
+                None if number == 0 => paths = given.texts()?,
+                None => {
+                    return Err(refuse(
+                        "only the path has no name; a list of paths is written ['a', 'b']",
+                    )
+                    .at(given.place));
+                }
+                Some(_) => options.0.push(given),
+            }
+        }
+        if paths.is_empty() {
+            return Err(refuse("a path is missing"));
+        }
+        Ok((paths, options))
+    }
+}
+
+/// The function that `{'a': 1}` becomes when it is parsed.
+pub(crate) const STRUCT: &str = "struct_pack";
+
+/// A constant of an option.
+pub(super) fn value(expr: &Expr) -> Option<Value> {
+    Some(match expr {
+        Expr::Value(value) => match &value.value {
+            ast::Value::Boolean(flag) => Value::Bool(*flag),
+            ast::Value::Number(digits, _) => Value::Text(digits.clone()),
+            ast::Value::SingleQuotedString(text)
+            | ast::Value::EscapedStringLiteral(text)
+            | ast::Value::DoubleQuotedString(text) => Value::Text(text.clone()),
+            ast::Value::DollarQuotedString(text) => Value::Text(text.value.clone()),
+            _ => return None,
+        },
+        Expr::Identifier(word) => Value::Text(word.value.clone()),
+        Expr::Nested(inner) => value(inner)?,
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => match value(expr)? {
+            Value::Text(digits) => Value::Text(format!("-{digits}")),
+            _ => return None,
+        },
+        Expr::Array(array) => Value::List(array.elem.iter().map(value).collect::<Option<_>>()?),
+        Expr::Tuple(elements) => Value::List(elements.iter().map(value).collect::<Option<_>>()?),
+        Expr::Function(function) if function.name.to_string() == STRUCT => entries(&function.args)?,
+        _ => return None,
+    })
+}
+
+fn entries(args: &FunctionArguments) -> Option<Value> {
+    let FunctionArguments::List(list) = args else {
+        return None;
+    };
+    let constant = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => value(expr),
+        _ => None,
+    };
+    let values = list.args.iter().map(constant).collect::<Option<Vec<_>>>()?;
+    let pairs = values.chunks(2).map(|pair| match pair {
+        [Value::Text(name), value] => Some((name.clone(), value.clone())),
+        _ => None,
+    });
+    Some(Value::Map(pairs.collect::<Option<_>>()?))
+}

@@ -1,0 +1,95 @@
+//! Which files a name means: one, those of a directory, or those that a pattern matches.
+
+use super::failed;
+use super::format::{Format, endings};
+use crate::error::SqlError;
+use std::path::{Path, PathBuf};
+
+/// The files, in order of their names.
+///
+/// # Errors
+/// There are none, or a directory cannot be read.
+pub(super) fn expand(
+    names: &[String],
+    format: Option<Format>,
+) -> Result<(Vec<PathBuf>, Format), SqlError> {
+    let mut files = Vec::new();
+    for name in names {
+        let found = expand_one(name, format)?;
+        if found.is_empty() {
+            return Err(failed(name, "no such file").with_hint(nearby(name)));
+        }
+        files.extend(found);
+    }
+    let name = names.first().map_or("", String::as_str);
+    let named = |file: &PathBuf| Format::of_name(&file.to_string_lossy());
+    let Some(format) = format.or_else(|| files.first().and_then(named)) else {
+        return Err(failed(
+            name,
+            "its name does not tell which format the file has",
+        )
+        .with_hint(Some(format!(
+            "names end with {}, perhaps with .gz or .zst behind it; or use read_csv('{name}'), read_json, read_parquet, read_arrow",
+            endings()
+        ))));
+    };
+    Ok((files, format))
+}
+
+fn expand_one(name: &str, format: Option<Format>) -> Result<Vec<PathBuf>, SqlError> {
+    let path = Path::new(name);
+    if path.is_dir() {
+        return directory(path, format).map_err(|error| failed(name, error));
+    }
+    // A file of exactly this name comes before a pattern.
+    if path.exists() {
+        return Ok(vec![path.to_owned()]);
+    }
+    if !name.contains(['*', '?', '[']) {
+        return Ok(Vec::new());
+    }
+    let found = glob::glob(name).map_err(|error| failed(name, error))?;
+    let mut files = Vec::new();
+    for file in found {
+        let file = file.map_err(|error| failed(name, error))?;
+        if file.is_file() {
+            files.push(file);
+        }
+    }
+    Ok(files)
+}
+
+/// The files of a directory that have the format, or that of the first one whose name tells.
+fn directory(path: &Path, format: Option<Format>) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let file = entry?.path();
+        if file.is_file() && Format::of_name(&file.to_string_lossy()).is_some() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    let of = |file: &PathBuf| Format::of_name(&file.to_string_lossy());
+    let wanted = format.or_else(|| files.first().and_then(of));
+    files.retain(|file| of(file) == wanted);
+    Ok(files)
+}
+
+/// A file beside the missing one whose name is like it.
+fn nearby(name: &str) -> Option<String> {
+    let path = Path::new(name);
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let entries = std::fs::read_dir(parent.unwrap_or(Path::new("."))).ok()?;
+    let names: Vec<String> = entries
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .collect();
+    let wanted = path.file_name()?.to_string_lossy();
+    let similar = crate::catalog::most_similar(&wanted, names.iter().map(String::as_str))?;
+    let similar = match parent {
+        Some(parent) => parent.join(similar),
+        None => similar.into(),
+    };
+    Some(format!("did you mean '{}'?", similar.display()))
+}

@@ -1,0 +1,222 @@
+//! IMPORT DATABASE 'directory': runs the statements that EXPORT DATABASE has written, Eris' or DuckDB's.
+//!
+//! All tables are new, so whatever fails, they are dropped again.
+
+use super::copy_from;
+use super::export::{LOAD_FILE, SCHEMA_FILE};
+use super::read::ReadOptions;
+use super::statement::{self, FileStatement};
+use super::{blocking, failed};
+use crate::cancel::{CancelToken, STATEMENT, begin_commit};
+use crate::catalog::{RelationName, SCHEMA};
+use crate::core::{Begun, Core, normalize};
+use crate::ddl::exists;
+use crate::error::SqlError;
+use crate::parse::parse;
+use crate::statement::{Statement, split};
+use datafusion::sql::sqlparser::ast::{self, SchemaName};
+use std::path::{Path, PathBuf};
+use tokio::runtime::Handle;
+
+/// Runs the statement.
+pub(super) async fn run(core: &Core, directory: &str) -> Result<Begun, SqlError> {
+    // Names without a schema are of the one that was left out when they were written.
+    let core = &core.clone().in_schema(SCHEMA);
+    let directory = PathBuf::from(directory.trim_end_matches('/'));
+    let (schema, load) = (
+        read(&directory, SCHEMA_FILE).await?,
+        read(&directory, LOAD_FILE).await?,
+    );
+    let schema_file = directory.join(SCHEMA_FILE).to_string_lossy().into_owned();
+    let mut creates = Vec::new();
+    for text in &schema {
+        let wrong = |error: SqlError| in_file(&schema_file, &error);
+        let made = Made::by(core, &parse(text).map_err(wrong)?, text).map_err(wrong)?;
+        made.refuse_existing(core)?;
+        creates.push((made, text));
+    }
+    let (views, others): (Vec<_>, Vec<_>) = creates
+        .into_iter()
+        .partition(|(made, _)| matches!(made, Made::View(_)));
+    let mut created = Created {
+        core: core.clone(),
+        made: Vec::new(),
+    };
+    for (made, text) in others {
+        create(core, text, &schema_file).await?;
+        created.made.push(made);
+    }
+    for text in &load {
+        fill(core, &directory, text, &created.made).await?;
+    }
+    for (made, text) in views {
+        create(core, text, &schema_file).await?;
+        created.made.push(made);
+    }
+    begin_commit()?;
+    created.made.clear();
+    Ok(Begun::Done {
+        tag: "IMPORT DATABASE",
+    })
+}
+
+/// What a statement of the schema file makes.
+#[derive(PartialEq)]
+enum Made {
+    Schema(String),
+    Table(RelationName),
+    View(RelationName),
+}
+
+impl Made {
+    fn by(core: &Core, tree: &ast::Statement, text: &Statement) -> Result<Self, SqlError> {
+        match tree {
+            ast::Statement::CreateTable(create) => {
+                Ok(Made::Table(core.resolve(&create.name, text)?))
+            }
+            ast::Statement::CreateView(create) => Ok(Made::View(core.resolve(&create.name, text)?)),
+            ast::Statement::CreateSchema {
+                schema_name: SchemaName::Simple(name),
+                ..
+            } => {
+                let last = name.0.last().and_then(|part| part.as_ident());
+                Ok(Made::Schema(last.map(normalize).unwrap_or_default()))
+            }
+            _ => {
+                let words: Vec<_> = text.text().split_whitespace().take(2).collect();
+                Err(SqlError::not_supported(format!(
+                    "IMPORT of {}",
+                    words.join(" ")
+                )))
+            }
+        }
+    }
+
+    fn refuse_existing(&self, core: &Core) -> Result<(), SqlError> {
+        let contents = core.catalog.contents();
+        let (kind, name) = match self {
+            // It is shared with what is there.
+            Made::Schema(_) => return Ok(()),
+            Made::Table(name) => ("TABLE", name),
+            Made::View(name) => ("VIEW", name),
+        };
+        match contents.get(name) {
+            None => Ok(()),
+            Some(found) => {
+                let hint = format!(
+                    "DROP {kind} {} first; nothing has been imported",
+                    name.sql()
+                );
+                Err(exists(found.kind(), name, Some(&hint)))
+            }
+        }
+    }
+}
+
+/// Runs a statement of the schema file as one of its own: what it makes takes effect at once, while the import goes on.
+async fn create(core: &Core, text: &Statement, file: &str) -> Result<(), SqlError> {
+    let parsed = parse(text).map_err(|error| in_file(file, &error))?;
+    if let ast::Statement::CreateSchema {
+        schema_name: SchemaName::Simple(name),
+        ..
+    } = &parsed
+    {
+        let last = name.0.last().and_then(|part| part.as_ident());
+        if last.is_some_and(|name| core.catalog.contents().has_schema(&normalize(name))) {
+            return Ok(());
+        }
+    }
+    let begun = STATEMENT.scope(CancelToken::new(None), core.begin(text));
+    let begun = Box::pin(begun).await;
+    begun.map_err(|error| in_file(file, &error)).map(|_| ())
+}
+
+async fn read(directory: &Path, name: &str) -> Result<Vec<Statement>, SqlError> {
+    let path = directory.join(name);
+    let text = blocking(move || {
+        std::fs::read_to_string(&path).map_err(|error| {
+            failed(&path.to_string_lossy(), error).with_hint(Some(
+                "the directory has to be one that EXPORT DATABASE has written",
+            ))
+        })
+    });
+    split(&text.await?)
+}
+
+/// Runs a COPY, of a file in the directory, wherever that was when it was written.
+async fn fill(
+    core: &Core,
+    directory: &Path,
+    text: &Statement,
+    created: &[Made],
+) -> Result<(), SqlError> {
+    let load_file = directory.join(LOAD_FILE).to_string_lossy().into_owned();
+    let wrong = |error: SqlError| in_file(&load_file, &error);
+    let Some(FileStatement::CopyFrom(mut copy)) = statement::parse(text).map_err(wrong)? else {
+        return Err(failed(
+            &load_file,
+            "only COPY table FROM 'file' may be in it",
+        ));
+    };
+    let name = core.resolve(&copy.table, text).map_err(wrong)?;
+    if !created.contains(&Made::Table(name.clone())) {
+        return Err(failed(
+            &load_file,
+            format!("it fills \"{name}\", which '{SCHEMA_FILE}' does not create"),
+        ));
+    }
+    let table = core.writable(&copy.table, text).await?;
+    for file in &mut copy.files {
+        let beside = Path::new(&*file)
+            .file_name()
+            .map(|name| directory.join(name));
+        if let Some(beside) = beside.filter(|beside| beside.exists()) {
+            *file = beside.to_string_lossy().into_owned();
+        }
+    }
+    let options = ReadOptions::new(copy.options, None, "COPY FROM").map_err(wrong)?;
+    let columns: Vec<usize> = (0..table.types.len()).collect();
+    let load = copy_from::load(core, &table, &columns, copy.files, options);
+    Box::pin(STATEMENT.scope(CancelToken::new(None), load)).await?;
+    Ok(())
+}
+
+fn in_file(file: &str, error: &SqlError) -> SqlError {
+    failed(file, error).with_hint(Some("nothing has been imported"))
+}
+
+/// What the statement has made so far; dropped again with it, unless it succeeds.
+struct Created {
+    core: Core,
+    made: Vec<Made>,
+}
+
+impl Drop for Created {
+    fn drop(&mut self) {
+        let made = std::mem::take(&mut self.made);
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        let core = self.core.clone();
+        if made.is_empty() {
+            return;
+        }
+        // The catalogue is changed in turn, which may take waiting.
+        runtime.spawn(async move {
+            let mut change = core.catalog.change().await;
+            for made in made.iter().rev() {
+                match made {
+                    Made::Schema(name) => {
+                        if change.relations_in(name).next().is_none() {
+                            change.remove_schema(name);
+                        }
+                    }
+                    Made::Table(name) | Made::View(name) => {
+                        change.remove(name);
+                    }
+                }
+            }
+            change.commit()
+        });
+    }
+}

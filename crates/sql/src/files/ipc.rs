@@ -1,0 +1,178 @@
+//! Arrow's IPC files and streams: batches as they are, file by file.
+
+use super::compression::Counted;
+use super::failed;
+use super::scan::{Bytes, Reading, Source, length};
+use crate::error::SqlError;
+use crate::progress::Progress;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// With what an IPC file begins, and a stream does not.
+const MAGIC: &[u8] = b"ARROW1";
+
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+
+/// IPC files whose columns agree.
+#[derive(Debug)]
+pub(super) struct IpcFiles {
+    files: Vec<PathBuf>,
+    schema: SchemaRef,
+}
+
+impl IpcFiles {
+    /// Reads the schemas of the files.
+    pub fn new(files: Vec<PathBuf>) -> Result<Self, SqlError> {
+        let mut schema: Option<SchemaRef> = None;
+        for file in &files {
+            let (found, _) = open(file, None, Progress::default())?;
+            match &schema {
+                None => schema = Some(found),
+                Some(first) if *first.fields() == *found.fields() => {}
+                Some(_) => {
+                    let reason = format!("its columns are not those of '{}'", files[0].display());
+                    return Err(failed(&file.to_string_lossy(), reason)
+                        .with_hint(Some("read files with different columns one by one")));
+                }
+            }
+        }
+        let schema = schema.expect("a name means at least one file");
+        if schema.fields().is_empty() {
+            return Err(failed(&files[0].to_string_lossy(), "no columns in it"));
+        }
+        Ok(IpcFiles { files, schema })
+    }
+}
+
+/// Opens a file or stream.
+fn open(
+    path: &Path,
+    columns: Option<Vec<usize>>,
+    progress: Progress,
+) -> Result<(SchemaRef, Batches), SqlError> {
+    let name = path.to_string_lossy();
+    let opened = move || -> Result<(SchemaRef, Batches), ArrowError> {
+        let mut file = BufReader::new(Counted {
+            file: File::open(path)?,
+            progress,
+        });
+        let mut magic = [0; MAGIC.len()];
+        let is_file = file.read_exact(&mut magic).is_ok() && magic == MAGIC;
+        file.rewind()?;
+        Ok(if is_file {
+            let schema = FileReader::try_new(&mut file, None)?.schema();
+            file.rewind()?;
+            (schema, Box::new(FileReader::try_new(file, columns)?))
+        } else {
+            let whole = StreamReader::try_new(&mut file, None)?.schema();
+            file.rewind()?;
+            (whole, Box::new(StreamReader::try_new(file, columns)?))
+        })
+    };
+    opened().map_err(|error| failed(&name, format!("no Arrow IPC file or stream: {error}")))
+}
+
+impl Source for IpcFiles {
+    fn schema(&self) -> SchemaRef {
+        // Keys and values that came with the schema are for other programs.
+        Arc::new(Schema::new(self.schema.fields().clone()))
+    }
+
+    fn bytes(&self) -> Bytes {
+        let of_files = self.files.iter().map(|file| length(file)).sum();
+        Bytes {
+            of_files,
+            of_rows: of_files,
+        }
+    }
+
+    fn begin(&self, projection: &[usize], progress: &Progress) -> Arc<dyn Reading> {
+        let schema = self.schema().project(projection);
+        let files = self
+            .files
+            .iter()
+            .map(|file| (file.clone(), Mutex::new(None)));
+        Arc::new(IpcReading {
+            files: files.collect(),
+            schema: Arc::new(schema.expect("the projection is one of this schema")),
+            projection: projection.to_vec(),
+            progress: progress.clone(),
+            unbegun: AtomicUsize::new(0),
+        })
+    }
+}
+
+struct IpcReading {
+    /// A file's batches are read under its lock; `None` before they are begun.
+    files: Vec<(PathBuf, Mutex<Option<Batches>>)>,
+    schema: SchemaRef,
+    projection: Vec<usize>,
+    progress: Progress,
+    unbegun: AtomicUsize,
+}
+
+impl IpcReading {
+    fn of_file(&self, file: usize) -> Result<Option<RecordBatch>, SqlError> {
+        let (path, batches) = &self.files[file];
+        let mut batches = batches.lock().unwrap_or_else(PoisonError::into_inner);
+        if batches.is_none() {
+            // Rows are counted by any column, if none is wanted.
+            let mut columns = self.projection.clone();
+            if columns.is_empty() {
+                columns.push(0);
+            }
+            columns.sort_unstable();
+            columns.dedup();
+            *batches = Some(open(path, Some(columns), self.progress.clone())?.1);
+        }
+        let next = batches.as_mut().and_then(Iterator::next);
+        drop(batches);
+        let why = |error: ArrowError| failed(&path.to_string_lossy(), error);
+        let Some(batch) = next.transpose().map_err(why)? else {
+            return Ok(None);
+        };
+        let arrays = self.schema.fields().iter().map(|field| {
+            let column = batch.column_by_name(field.name()).cloned();
+            column.ok_or_else(|| failed(&path.to_string_lossy(), "its columns have changed"))
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
+            .map(Some)
+            .map_err(why)
+    }
+}
+
+impl Reading for IpcReading {
+    fn next(&self, current: &mut Option<usize>) -> Result<Option<RecordBatch>, SqlError> {
+        if let Some(file) = *current
+            && let Some(batch) = self.of_file(file)?
+        {
+            return Ok(Some(batch));
+        }
+        loop {
+            let file = self.unbegun.fetch_add(1, Ordering::Relaxed);
+            if file >= self.files.len() {
+                break;
+            }
+            *current = Some(file);
+            if let Some(batch) = self.of_file(file)? {
+                return Ok(Some(batch));
+            }
+        }
+        for file in 0..self.files.len() {
+            if let Some(batch) = self.of_file(file)? {
+                *current = Some(file);
+                return Ok(Some(batch));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,129 @@
+//! Options as they are written, `(HEADER true, DELIMITER '|')` or `header => true`, and taking them by name.
+
+use crate::catalog::most_similar;
+use crate::error::SqlError;
+use crate::position::Excerpt;
+
+/// The value of an option.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    /// Only its name was given.
+    Absent,
+    Bool(bool),
+    /// A string, a word or a number, as written.
+    Text(String),
+    List(Vec<Value>),
+    Map(Vec<(String, Value)>),
+}
+
+/// One option.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    /// In lower case.
+    pub name: String,
+    pub value: Value,
+    pub place: Option<Excerpt>,
+}
+
+impl Given {
+    /// The error of a value that the option cannot have.
+    pub fn refuse(&self, wanted: &str) -> SqlError {
+        SqlError::invalid(format!(
+            "option {} takes {wanted}",
+            self.name.to_uppercase()
+        ))
+        .at(self.place.clone())
+    }
+
+    pub fn flag(&self) -> Result<bool, SqlError> {
+        match &self.value {
+            Value::Absent => Ok(true),
+            Value::Bool(flag) => Ok(*flag),
+            Value::Text(text) => match text.to_ascii_lowercase().as_str() {
+                "true" | "on" | "1" | "yes" => Ok(true),
+                "false" | "off" | "0" | "no" => Ok(false),
+                _ => Err(self.refuse("true or false")),
+            },
+            _ => Err(self.refuse("true or false")),
+        }
+    }
+
+    pub fn text(&self) -> Result<&str, SqlError> {
+        match &self.value {
+            Value::Text(text) => Ok(text),
+            _ => Err(self.refuse("a string")),
+        }
+    }
+
+    /// One character of ASCII; `None` for the empty string.
+    pub fn byte(&self) -> Result<Option<u8>, SqlError> {
+        let text = match self.text()? {
+            "\\t" | "tab" => "\t",
+            text => text,
+        };
+        match text.as_bytes() {
+            [] => Ok(None),
+            [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r') => Ok(Some(*byte)),
+            _ => Err(self.refuse("a single ASCII character other than a line end")),
+        }
+    }
+
+    pub fn number(&self) -> Result<i64, SqlError> {
+        let number = self.text().ok().and_then(|text| text.parse().ok());
+        number.ok_or_else(|| self.refuse("a whole number"))
+    }
+
+    pub fn texts(&self) -> Result<Vec<String>, SqlError> {
+        let text = |value: &Value| match value {
+            Value::Text(text) => Ok(text.clone()),
+            _ => Err(self.refuse("a string or a list of strings")),
+        };
+        match &self.value {
+            Value::List(values) => values.iter().map(text).collect(),
+            value => Ok(vec![text(value)?]),
+        }
+    }
+}
+
+/// The options of one statement or function, each taken by whoever knows it.
+#[derive(Debug, Default)]
+pub(super) struct Options(pub Vec<Given>);
+
+impl Options {
+    /// Takes the option with one of these names; `known` collects them for the error of an unknown one.
+    ///
+    /// # Errors
+    /// It is there twice.
+    pub fn take(&mut self, names: &[&str]) -> Result<Option<Given>, SqlError> {
+        let mut found = None;
+        while let Some(at) = self
+            .0
+            .iter()
+            .position(|given| names.contains(&given.name.as_str()))
+        {
+            let given = self.0.remove(at);
+            if found.is_some() {
+                let message = format!("option {} occurs twice", given.name.to_uppercase());
+                return Err(SqlError::invalid(message).at(given.place));
+            }
+            found = Some(given);
+        }
+        Ok(found)
+    }
+
+    /// Refuses what nobody has taken.
+    pub fn finish(self, what: &str, known: &[&str]) -> Result<(), SqlError> {
+        let Some(given) = self.0.into_iter().next() else {
+            return Ok(());
+        };
+        let similar = most_similar(&given.name, known.iter().copied());
+        let hint = match similar {
+            Some(name) => format!("did you mean {}?", name.to_uppercase()),
+            None => format!("{what} knows {}", known.join(", ").to_uppercase()),
+        };
+        let message = format!("{what} has no option {}", given.name.to_uppercase());
+        Err(SqlError::invalid(message)
+            .at(given.place)
+            .with_hint(Some(hint)))
+    }
+}

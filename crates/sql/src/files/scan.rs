@@ -1,0 +1,374 @@
+//! Files as a leaf of a plan: each partition is a worker that parses blocks until there are none left.
+
+use super::blocks::{Block, Blocks, Cutting};
+use super::column::{Column, schema};
+use super::compression::Compression;
+use crate::error::SqlError;
+use crate::progress::{self, Progress};
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Statistics;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Bytes of text for which a further worker is worth its thread.
+const BYTES_PER_WORKER: u64 = 2 << 20;
+/// Batches that may wait for their reader, per worker.
+const WAITING: usize = 2;
+
+/// What can be read by several workers.
+pub(super) trait Source: Send + Sync + fmt::Debug {
+    fn schema(&self) -> SchemaRef;
+
+    /// How much there is to be read.
+    fn bytes(&self) -> Bytes;
+
+    /// Begins to read these columns.
+    fn begin(&self, projection: &[usize], progress: &Progress) -> Arc<dyn Reading>;
+}
+
+/// Sizes of files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bytes {
+    pub of_files: u64,
+    /// What is in them, roughly.
+    pub of_rows: u64,
+}
+
+/// A file's length; that of one that is gone is 0.
+pub(super) fn length(file: &Path) -> u64 {
+    std::fs::metadata(file).map_or(0, |metadata| metadata.len())
+}
+
+/// A reading that is under way.
+pub(super) trait Reading: Send + Sync {
+    /// A worker's next rows; `current` is what it works on.
+    fn next(&self, current: &mut Option<usize>) -> Result<Option<RecordBatch>, SqlError>;
+}
+
+/// What makes rows of text.
+pub(super) trait Parser: Send + Sync + fmt::Debug {
+    fn columns(&self) -> &[Column];
+
+    /// The rows of whole records.
+    fn parse(&self, block: &Block, projection: &[usize]) -> Result<RecordBatch, SqlError>;
+}
+
+/// Text files.
+#[derive(Debug)]
+pub(super) struct TextFiles<P> {
+    pub parser: Arc<P>,
+    pub files: Vec<PathBuf>,
+    pub cutting: Cutting,
+}
+
+impl<P: Parser + 'static> Source for TextFiles<P> {
+    fn schema(&self) -> SchemaRef {
+        schema(self.parser.columns())
+    }
+
+    fn bytes(&self) -> Bytes {
+        let mut bytes = Bytes {
+            of_files: 0,
+            of_rows: 0,
+        };
+        for file in &self.files {
+            let length = length(file);
+            let of_name = || Compression::of_name(&file.to_string_lossy());
+            let compression = self.cutting.compression.unwrap_or_else(of_name);
+            bytes.of_files += length;
+            bytes.of_rows += length * compression.factor();
+        }
+        bytes
+    }
+
+    fn begin(&self, projection: &[usize], progress: &Progress) -> Arc<dyn Reading> {
+        Arc::new(TextReading {
+            parser: Arc::clone(&self.parser),
+            blocks: Blocks::new(&self.files, self.cutting.clone(), progress.clone()),
+            projection: projection.to_vec(),
+        })
+    }
+}
+
+struct TextReading<P> {
+    parser: Arc<P>,
+    blocks: Blocks,
+    projection: Vec<usize>,
+}
+
+impl<P: Parser> Reading for TextReading<P> {
+    fn next(&self, current: &mut Option<usize>) -> Result<Option<RecordBatch>, SqlError> {
+        let block = self.blocks.next(current)?;
+        block
+            .map(|block| self.parser.parse(&block, &self.projection))
+            .transpose()
+    }
+}
+
+/// Files as a table.
+#[derive(Debug)]
+pub(super) struct FileTable(pub Arc<dyn Source>);
+
+#[async_trait]
+impl TableProvider for FileTable {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let all = || (0..self.0.schema().fields().len()).collect();
+        let projection = projection.cloned().unwrap_or_else(all);
+        let most = session.config().target_partitions();
+        Ok(Arc::new(FileExec::new(
+            Arc::clone(&self.0),
+            projection,
+            limit,
+            most,
+        )?))
+    }
+}
+
+/// The leaf.
+#[derive(Clone, Debug)]
+pub(super) struct FileExec {
+    source: Arc<dyn Source>,
+    projection: Vec<usize>,
+    limit: Option<usize>,
+    bytes: Bytes,
+    progress: Progress,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    runs: Arc<Mutex<Runs>>,
+}
+
+/// The executions of one plan node: the n-th opening of a partition belongs to the n-th run.
+#[derive(Default)]
+struct Runs {
+    opened: Vec<usize>,
+    runs: Vec<Run>,
+}
+
+/// A reading, and how many rows are still wanted of it.
+#[derive(Clone)]
+struct Run {
+    reading: Arc<dyn Reading>,
+    wanted: Arc<AtomicUsize>,
+}
+
+impl fmt::Debug for Runs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Runs({})", self.runs.len())
+    }
+}
+
+impl FileExec {
+    pub fn new(
+        source: Arc<dyn Source>,
+        projection: Vec<usize>,
+        limit: Option<usize>,
+        most_workers: usize,
+    ) -> Result<Self> {
+        let schema = Arc::new(source.schema().project(&projection)?);
+        let bytes = source.bytes();
+        let workers =
+            (bytes.of_rows / BYTES_PER_WORKER).clamp(1, most_workers.max(1) as u64) as usize;
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&schema)),
+            Partitioning::UnknownPartitioning(workers),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Ok(FileExec {
+            source,
+            projection,
+            limit,
+            bytes,
+            progress: progress::current(),
+            schema,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+            runs: Arc::default(),
+        })
+    }
+
+    fn open(&self, partition: usize) -> Run {
+        let mut runs = self.runs.lock().expect("nothing panics under this lock");
+        let runs = &mut *runs;
+        runs.opened
+            .resize(self.properties.partitioning.partition_count(), 0);
+        let number = runs.opened[partition];
+        runs.opened[partition] += 1;
+        if number == runs.runs.len() {
+            self.progress.expect_bytes(self.bytes.of_files);
+            runs.runs.push(Run {
+                reading: self.source.begin(&self.projection, &self.progress),
+                wanted: Arc::new(AtomicUsize::new(self.limit.unwrap_or(usize::MAX))),
+            });
+        }
+        runs.runs[number].clone()
+    }
+}
+
+impl Run {
+    /// As many of the rows as are still wanted.
+    fn take(&self, batch: RecordBatch) -> RecordBatch {
+        let rows = batch.num_rows();
+        let claim = |wanted: usize| {
+            Some(match wanted {
+                usize::MAX => wanted,
+                _ => wanted.saturating_sub(rows),
+            })
+        };
+        let claimed = self
+            .wanted
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim);
+        let wanted = claimed.unwrap_or_else(|wanted| wanted);
+        if wanted < rows {
+            batch.slice(0, wanted)
+        } else {
+            batch
+        }
+    }
+
+    fn is_satisfied(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl ExecutionPlan for FileExec {
+    fn name(&self) -> &str {
+        "FileExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut fresh = FileExec::clone(&self);
+        fresh.runs = Arc::default();
+        Ok(Arc::new(fresh))
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    /// Reading blocks and parsing takes a thread that may wait; it ends with the first rows that nobody takes.
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let run = self.open(partition);
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), WAITING);
+        let sender = builder.tx();
+        builder.spawn_blocking(move || {
+            let mut current = None;
+            while !run.is_satisfied() && !sender.is_closed() {
+                let timer = metrics.elapsed_compute().timer();
+                let batch = run
+                    .reading
+                    .next(&mut current)
+                    .map_err(SqlError::into_datafusion)?;
+                let Some(batch) = batch else {
+                    break;
+                };
+                let batch = run.take(batch);
+                timer.done();
+                metrics.output_rows().add(batch.num_rows());
+                if sender.blocking_send(Ok(batch)).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        Ok(builder.build())
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema);
+        statistics.total_byte_size = Precision::Inexact(self.bytes.of_rows as usize);
+        // Ten bytes of text a value is not far off, and tells large files from small ones.
+        let columns = self.source.schema().fields().len().max(1);
+        statistics.num_rows = Precision::Inexact(self.bytes.of_rows as usize / (10 * columns));
+        Ok(Arc::new(statistics))
+    }
+}
+
+impl DisplayAs for FileExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self
+            .schema
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str())
+            .collect();
+        let workers = self.properties.partitioning.partition_count();
+        write!(
+            f,
+            "FileExec: columns=[{}], workers={workers}",
+            names.join(", ")
+        )?;
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Values for the parameters of prepared statements.
+
+use crate::error::SqlError;
+use crate::types::sql_name;
+use datafusion::arrow::array::Array;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::sql::sqlparser::ast::{self, UnaryOperator, Value};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+/// A value for a parameter. Numbers, text, booleans and options of them convert; everything else, such as dates and decimals,
+/// is given as text or comes out of an array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter(ScalarValue);
+
+impl Parameter {
+    /// NULL.
+    pub const NULL: Parameter = Parameter(ScalarValue::Null);
+
+    /// A value of an array.
+    ///
+    /// # Errors
+    /// A type that no parameter can have, such as a list.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn of_array(array: &dyn Array, row: usize) -> Result<Parameter, SqlError> {
+        let value = ScalarValue::try_from_array(array, row).map_err(SqlError::from_datafusion)?;
+        let parameter = Parameter(value);
+        parameter.literal()?;
+        Ok(parameter)
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    pub(crate) fn data_type(&self) -> DataType {
+        self.0.data_type()
+    }
+
+    /// The same value as one of another type. A number is only converted if that changes nothing.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub(crate) fn cast(&self, to: &DataType, name: &str) -> Result<Parameter, SqlError> {
+        let refused = || {
+            let given = sql_name(&self.data_type(), None);
+            SqlError::invalid(format!(
+                "parameter {name}: value {} of type {given} does not fit {}",
+                self.shown(),
+                sql_name(to, None)
+            ))
+        };
+        let cast = self.0.cast_to(to).map_err(|_| refused())?;
+        let exact = !self.data_type().is_numeric()
+            || cast
+                .cast_to(&self.data_type())
+                .is_ok_and(|back| back == self.0);
+        match exact {
+            true => Ok(Parameter(cast)),
+            false => Err(refused()),
+        }
+    }
+
+    fn shown(&self) -> String {
+        match class(&self.data_type()) {
+            Class::Text => format!("'{}'", self.0),
+            _ => self.0.to_string(),
+        }
+    }
+
+    /// The value as it would be written in a statement.
+    pub(crate) fn literal(&self) -> Result<ast::Expr, SqlError> {
+        let data_type = self.data_type();
+        let number = |digits: String| match digits.strip_prefix('-') {
+            Some(digits) => ast::Expr::UnaryOp {
+                op: UnaryOperator::Minus,
+                expr: Box::new(ast::Expr::value(Value::Number(digits.to_owned(), false))),
+            },
+            None => ast::Expr::value(Value::Number(digits, false)),
+        };
+        Ok(match &self.0 {
+            ScalarValue::Null => ast::Expr::value(Value::Null),
+            ScalarValue::Boolean(Some(value)) => ast::Expr::value(Value::Boolean(*value)),
+            ScalarValue::Int64(Some(value)) => number(value.to_string()),
+            ScalarValue::Utf8(Some(text))
+            | ScalarValue::LargeUtf8(Some(text))
+            | ScalarValue::Utf8View(Some(text)) => {
+                ast::Expr::value(Value::SingleQuotedString(text.clone()))
+            }
+            value => {
+                let content = match value.is_null() {
+                    true => Value::Null,
+                    false => Value::SingleQuotedString(as_text(value)?),
+                };
+                ast::Expr::Cast {
+                    kind: ast::CastKind::Cast,
+                    expr: Box::new(ast::Expr::value(content)),
+                    data_type: written(&data_type)?,
+                    array: false,
+                    format: None,
+                }
+            }
+        })
+    }
+}
+
+/// The value as text that a cast reads again.
+fn as_text(value: &ScalarValue) -> Result<String, SqlError> {
+    let text = value.cast_to(&DataType::Utf8);
+    match text.map_err(SqlError::from_datafusion)? {
+        ScalarValue::Utf8(Some(text)) => Ok(text),
+        other => Err(SqlError::not_supported(format!("parameter {other}"))),
+    }
+}
+
+/// A type as the parser knows it.
+fn written(data_type: &DataType) -> Result<ast::DataType, SqlError> {
+    let name = sql_name(data_type, None);
+    let stored = eris_fragment::Type::try_from(data_type).is_ok();
+    let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(&name);
+    let parsed = parser.and_then(|mut parser| parser.parse_data_type());
+    parsed
+        .ok()
+        .filter(|_| stored)
+        .ok_or_else(|| SqlError::not_supported(format!("a parameter of type {name}")))
+}
+
+/// Kinds of types between which nothing is converted by itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    Number,
+    Text,
+    Boolean,
+    Time,
+    Other,
+}
+
+pub(crate) fn class(data_type: &DataType) -> Class {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Class::Text,
+        DataType::Boolean => Class::Boolean,
+        data_type if data_type.is_numeric() => Class::Number,
+        data_type if data_type.is_temporal() => Class::Time,
+        _ => Class::Other,
+    }
+}
+
+macro_rules! from {
+    ($($native:ty => $variant:ident),+ $(,)?) => {
+        $(
+            impl From<$native> for Parameter {
+                fn from(value: $native) -> Self {
+                    Parameter(ScalarValue::$variant(Some(value.into())))
+                }
+            }
+
+            impl From<Option<$native>> for Parameter {
+                fn from(value: Option<$native>) -> Self {
+                    value.map_or(Parameter::NULL, Parameter::from)
+                }
+            }
+        )+
+    };
+}
+
+from! {
+    bool => Boolean,
+    i8 => Int64,
+    i16 => Int64,
+    i32 => Int64,
+    i64 => Int64,
+    u8 => Int64,
+    u16 => Int64,
+    u32 => Int64,
+    u64 => UInt64,
+    f32 => Float64,
+    f64 => Float64,
+    &str => Utf8,
+    String => Utf8,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_written_as_people_write_them() {
+        for (value, written) in [
+            (Parameter::from(5), "5"),
+            (Parameter::from(-5i64), "-5"),
+            (Parameter::from(i64::MIN), "-9223372036854775808"),
+            (Parameter::from("it's"), "'it''s'"),
+            (Parameter::from(true), "true"),
+            (Parameter::from(None::<i32>), "NULL"),
+            (Parameter::from(1.5), "CAST('1.5' AS DOUBLE)"),
+            (Parameter::from(7u64), "CAST('7' AS UBIGINT)"),
+        ] {
+            assert_eq!(value.literal().unwrap().to_string(), written);
+        }
+    }
+
+    #[test]
+    fn only_what_fits_is_cast() {
+        let five = Parameter::from("5").cast(&DataType::Int32, "$1").unwrap();
+        assert_eq!(five.data_type(), DataType::Int32);
+        assert!(Parameter::from(300).cast(&DataType::Int8, "$1").is_err());
+        assert!(Parameter::from(1.5).cast(&DataType::Int32, "$1").is_err());
+        assert!(Parameter::from("x").cast(&DataType::Date32, "$1").is_err());
+        assert!(
+            Parameter::NULL
+                .cast(&DataType::Date32, "$1")
+                .unwrap()
+                .is_null()
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! What there is, for people who look around and for completion: tables, views, functions. Without planning a query, so that
+//! it can be asked at every key.
+
+use crate::catalog;
+use crate::create_statement::{create_statement, create_view_statement};
+use crate::database::Database;
+use crate::system::described::{self, Described};
+use datafusion::logical_expr::Documentation;
+
+/// A table, view or system table.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    /// The schema in which it is.
+    pub schema: String,
+    /// Its name there.
+    pub name: String,
+    /// What it is.
+    pub kind: RelationKind,
+    /// Its columns in their order.
+    pub columns: Vec<RelationColumn>,
+    /// The statement that makes it anew, without its semicolon; empty for a system table.
+    pub definition: String,
+}
+
+/// What a relation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelationKind {
+    /// It has rows of its own.
+    Table,
+    /// A query with a name.
+    View,
+    /// Computed when a statement names it.
+    System,
+}
+
+/// A column of a table or view.
+#[derive(Clone, Debug)]
+pub struct RelationColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type, as SQL writes it.
+    pub data_type: String,
+    /// Whether it may be NULL.
+    pub nullable: bool,
+    /// The expression of its default.
+    pub default: Option<String>,
+}
+
+/// A function that queries can call.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// What it is called on.
+    pub kind: FunctionKind,
+    /// How it is called, as an example.
+    pub syntax: Option<String>,
+    /// What it does.
+    pub description: Option<String>,
+}
+
+/// What a function is called on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FunctionKind {
+    /// Each row.
+    Scalar,
+    /// Groups of rows.
+    Aggregate,
+    /// A row among its neighbours.
+    Window,
+    /// It stands in FROM.
+    Table,
+}
+
+impl Database {
+    /// All tables and views, by schema and name, then the system tables.
+    pub fn relations(&self) -> Vec<Relation> {
+        let contents = self.core().catalog.contents();
+        let users = contents.relations().map(|known| {
+            let definition = match known {
+                catalog::Relation::Table(table) => create_statement(table),
+                catalog::Relation::View(view) => create_view_statement(view),
+            };
+            relation(described::describe_relation(known), definition)
+        });
+        let system = described::system().map(|known| relation(known, String::new()));
+        users.chain(system).collect()
+    }
+
+    /// All schemas, by name.
+    pub fn schemas(&self) -> Vec<String> {
+        described::schemas(self.core())
+    }
+
+    /// All functions, by name.
+    pub fn functions(&self) -> Vec<Function> {
+        let state = self.core().state();
+        let mut functions = Vec::new();
+        let mut add = |name: &str, kind, documentation: Option<&Documentation>| {
+            let text = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            functions.push(Function {
+                name: name.to_owned(),
+                kind,
+                syntax: documentation.map(|known| text(&known.syntax_example)),
+                description: documentation.map(|known| text(&known.description)),
+            });
+        };
+        for (name, function) in state.scalar_functions() {
+            add(name, FunctionKind::Scalar, function.documentation());
+        }
+        for (name, function) in state.aggregate_functions() {
+            add(name, FunctionKind::Aggregate, function.documentation());
+        }
+        for (name, function) in state.window_functions() {
+            add(name, FunctionKind::Window, function.documentation());
+        }
+        for name in state.table_functions().keys() {
+            add(name, FunctionKind::Table, None);
+        }
+        functions.sort_by(|a, b| (&a.name, a.kind).cmp(&(&b.name, b.kind)));
+        functions
+    }
+}
+
+fn relation(described: Described, definition: String) -> Relation {
+    let columns = described.columns.iter().map(|column| RelationColumn {
+        name: column.name.clone(),
+        data_type: column.type_name(),
+        nullable: column.nullable,
+        default: column.default.clone(),
+    });
+    Relation {
+        columns: columns.collect(),
+        schema: described.schema,
+        name: described.name,
+        kind: match described.kind {
+            described::RelationKind::Table { .. } => RelationKind::Table,
+            described::RelationKind::View { .. } => RelationKind::View,
+            described::RelationKind::System => RelationKind::System,
+        },
+        definition,
+    }
+}

@@ -1,0 +1,290 @@
+//! All settings. A new one is an entry here.
+
+use super::value::{Kind, Value};
+use super::{Access, Setting};
+use crate::catalog::most_similar;
+use crate::core::Core;
+use crate::error::SqlError;
+use std::time::Duration;
+
+/// Least memory: below this the engine's own structures would not fit.
+const LEAST_MEMORY: u64 = 16_000_000;
+
+/// The settings, by name.
+pub(crate) static SETTINGS: [Setting; 15] = [
+    Setting {
+        name: "batch_rows",
+        kind: Kind::Integer {
+            least: 64,
+            most: 1 << 20,
+            unit: "rows",
+        },
+        access: Access::Session {
+            get: |variables| number(variables.batch_rows),
+            set: |variables, value| variables.batch_rows = value.usize(),
+        },
+        description: "rows of a batch above the scans",
+    },
+    Setting {
+        name: "huge_pages",
+        kind: Kind::Choice(&["auto", "always", "never"]),
+        access: Access::Start {
+            get: |core| Value::Text(format!("{:?}", core.huge_pages).to_lowercase()),
+            how: "it is given to the engine by the program that starts it",
+        },
+        description: "whether column data lies on pages of 2 MiB",
+    },
+    Setting {
+        name: "join_build_bytes",
+        kind: Kind::Bytes {
+            least: 0,
+            unlimited: false,
+        },
+        access: Access::Session {
+            get: |variables| number(variables.join_build_bytes),
+            set: |variables, value| variables.join_build_bytes = value.usize(),
+        },
+        description: "a join's build side up to this size is read as a whole; larger ones are exchanged by hash",
+    },
+    Setting {
+        name: "join_build_rows",
+        kind: Kind::Integer {
+            least: 0,
+            most: 1 << 40,
+            unit: "rows",
+        },
+        access: Access::Session {
+            get: |variables| number(variables.join_build_rows),
+            set: |variables, value| variables.join_build_rows = value.usize(),
+        },
+        description: "the same limit in rows, where bytes are not known",
+    },
+    Setting {
+        name: "join_filters",
+        kind: Kind::Boolean,
+        access: Access::Session {
+            get: |variables| Value::Boolean(variables.join_filters),
+            set: |variables, value| variables.join_filters = value.boolean(),
+        },
+        description: "whether joins send the keys of their build side to the scan of the other",
+    },
+    Setting {
+        name: "max_temp_directory_size",
+        kind: Kind::Bytes {
+            least: 0,
+            unlimited: true,
+        },
+        access: Access::Database {
+            get: |core| Value::Number(core.spill.limit().unwrap_or(u64::MAX)),
+            set: |core, value| {
+                let bytes = value.number();
+                core.spill.set_limit((bytes < u64::MAX).then_some(bytes));
+                Ok(())
+            },
+            default: |_| Value::Number(u64::MAX),
+        },
+        description: "most bytes of all temporary files together",
+    },
+    Setting {
+        name: "memory_limit",
+        kind: Kind::Bytes {
+            least: LEAST_MEMORY,
+            unlimited: false,
+        },
+        access: Access::Database {
+            get: |core| Value::Number(core.engine.memory().budget().limit()),
+            set: |core, value| {
+                core.engine.memory().budget().set_limit(value.number());
+                Ok(())
+            },
+            default: |core| Value::Number(core.first_memory_limit),
+        },
+        description: "what tables and statements may take together; at the start --memory or ERIS_MEMORY",
+    },
+    Setting {
+        name: "parallel_streams",
+        kind: Kind::Integer {
+            least: 1,
+            most: 4096,
+            unit: "streams",
+        },
+        access: Access::Session {
+            get: |variables| number(variables.parallel_streams),
+            set: |variables, value| variables.parallel_streams = value.usize(),
+        },
+        description: "streams of rows on which operators above the scans work side by side",
+    },
+    Setting {
+        name: "prefer_hash_join",
+        kind: Kind::Boolean,
+        access: Access::Session {
+            get: |variables| Value::Boolean(variables.prefer_hash_join),
+            set: |variables, value| variables.prefer_hash_join = value.boolean(),
+        },
+        description: "whether joins on equality are hash joins, or merges of sorted rows",
+    },
+    Setting {
+        name: "search_path",
+        kind: Kind::Text("the name of a schema"),
+        access: Access::Session {
+            get: |variables| Value::Text(variables.schema.clone()),
+            set: |variables, value| variables.schema = value.text(),
+        },
+        description: "the schema of names that are written without one",
+    },
+    Setting {
+        name: "statement_timeout",
+        kind: Kind::Duration,
+        access: Access::Session {
+            get: |variables| {
+                let timeout = variables.statement_timeout.unwrap_or_default();
+                Value::Number(timeout.as_millis() as u64)
+            },
+            set: |variables, value| {
+                let timeout = Duration::from_millis(value.number());
+                variables.statement_timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
+            },
+        },
+        description: "statements that take longer are stopped",
+    },
+    Setting {
+        name: "temp_directory",
+        kind: Kind::Text("the path of a directory"),
+        access: Access::Database {
+            get: |core| Value::Text(core.spill.directory().display().to_string()),
+            set: |core, value| core.spill.set_directory(value.text()),
+            default: |_| Value::Text(std::env::temp_dir().display().to_string()),
+        },
+        description: "where statements put what does not fit into memory",
+    },
+    Setting {
+        name: "threads",
+        kind: Kind::Integer {
+            least: 1,
+            most: u16::MAX as u64,
+            unit: "AEUs",
+        },
+        access: Access::Start {
+            get: |core| number(core.engine.topology().aeus().len()),
+            how: "start with --aeus N, or with ERIS_TOPOLOGY=NODESxAEUS",
+        },
+        description: "AEUs, which scan and write; as many threads work on what they yield",
+    },
+    Setting {
+        name: "timezone",
+        kind: Kind::Choice(&["UTC"]),
+        access: Access::Session {
+            get: |_| Value::Text("UTC".to_owned()),
+            set: |_, _| {},
+        },
+        description: "the time zone of TIMESTAMP WITH TIME ZONE; others by AT TIME ZONE",
+    },
+    Setting {
+        name: "topology",
+        kind: Kind::Text("NODESxAEUS"),
+        access: Access::Start {
+            get: |core| Value::Text(topology(core)),
+            how: "start with ERIS_TOPOLOGY=NODESxAEUS, such as 4x2, for logical nodes; otherwise it is the machine's",
+        },
+        description: "NUMA nodes, and AEUs on each",
+    },
+];
+
+/// Nodes and AEUs per node, or each node's where they differ.
+fn topology(core: &Core) -> String {
+    let topology = core.engine.topology();
+    let mut aeus = vec![0usize; topology.nodes().len()];
+    for place in topology.aeus() {
+        aeus[place.node.index()] += 1;
+    }
+    match aeus.iter().all(|count| *count == aeus[0]) {
+        true => format!("{}x{}", aeus.len(), aeus[0]),
+        false => aeus
+            .iter()
+            .map(usize::to_string)
+            .collect::<Vec<_>>()
+            .join("+"),
+    }
+}
+
+fn number(value: usize) -> Value {
+    Value::Number(value as u64)
+}
+
+impl Value {
+    fn number(&self) -> u64 {
+        match self {
+            Value::Number(number) => *number,
+            other => unreachable!("{other:?} is of another kind than its setting"),
+        }
+    }
+
+    fn usize(&self) -> usize {
+        usize::try_from(self.number()).unwrap_or(usize::MAX)
+    }
+
+    fn boolean(&self) -> bool {
+        match self {
+            Value::Boolean(value) => *value,
+            other => unreachable!("{other:?} is of another kind than its setting"),
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Value::Text(text) => text,
+            other => unreachable!("{other:?} is of another kind than its setting"),
+        }
+    }
+}
+
+/// Other names, as other databases call them.
+const SYNONYMS: [(&str, &str); 4] = [
+    ("schema", "search_path"),
+    ("time_zone", "timezone"),
+    ("max_memory", "memory_limit"),
+    ("aeus", "threads"),
+];
+
+/// The setting of this name, whatever its case.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn find(name: &str) -> Result<&'static Setting, SqlError> {
+    let wanted = name.to_lowercase();
+    let synonym = SYNONYMS.iter().find(|(other, _)| *other == wanted);
+    let wanted = synonym.map_or(wanted.as_str(), |(_, name)| name);
+    let found = SETTINGS.iter().find(|setting| setting.name == wanted);
+    found.ok_or_else(|| {
+        let similar = most_similar(wanted, SETTINGS.iter().map(|setting| setting.name));
+        let hint = match similar {
+            Some(similar) => format!("did you mean \"{similar}\"?"),
+            None => "SHOW ALL lists all settings".to_owned(),
+        };
+        SqlError::invalid(format!("there is no setting \"{name}\"")).with_hint(Some(hint))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Variables;
+
+    #[test]
+    fn settings_are_in_the_order_of_their_names() {
+        assert!(SETTINGS.is_sorted_by(|a, b| a.name < b.name));
+    }
+
+    #[test]
+    fn what_a_session_sets_is_what_it_gets() {
+        for setting in &SETTINGS {
+            let Access::Session { get, set } = setting.access else {
+                continue;
+            };
+            let value = get(&Variables::new(3));
+            let mut variables = Variables::new(1);
+            set(&mut variables, value.clone());
+            assert_eq!(get(&variables), value, "{}", setting.name);
+        }
+    }
+}

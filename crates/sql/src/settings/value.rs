@@ -1,0 +1,207 @@
+//! Values of settings, and how they are written.
+
+use eris_numa::Bytes;
+use std::fmt;
+use std::time::Duration;
+
+/// A value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Number(u64),
+    Boolean(bool),
+    Text(String),
+}
+
+/// The kinds of values. `Display` says in words what is allowed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// Bytes, at least so many; `u64::MAX` is `unlimited`, where that is allowed.
+    Bytes {
+        least: u64,
+        unlimited: bool,
+    },
+    /// A time span in milliseconds; 0 is `none`.
+    Duration,
+    /// A whole number of something.
+    Integer {
+        least: u64,
+        most: u64,
+        unit: &'static str,
+    },
+    Boolean,
+    /// One of these words, whatever their case.
+    Choice(&'static [&'static str]),
+    /// Any text, such as a name or path.
+    Text(&'static str),
+}
+
+impl Kind {
+    /// The value that this text means.
+    pub fn parse(&self, text: &str) -> Option<Value> {
+        let word = text.trim().to_lowercase();
+        Some(match self {
+            Kind::Bytes {
+                unlimited: true, ..
+            } if word == "unlimited" => Value::Number(u64::MAX),
+            Kind::Bytes { least, .. } => {
+                let Bytes(bytes) = text.parse().ok()?;
+                (bytes >= *least).then_some(Value::Number(bytes))?
+            }
+            Kind::Duration if word == "none" => Value::Number(0),
+            Kind::Duration => Value::Number(milliseconds(&word)?),
+            Kind::Integer { least, most, .. } => {
+                let number = word.replace('_', "").parse().ok()?;
+                (*least..=*most)
+                    .contains(&number)
+                    .then_some(Value::Number(number))?
+            }
+            Kind::Boolean => match word.as_str() {
+                "on" | "true" | "yes" | "1" => Value::Boolean(true),
+                "off" | "false" | "no" | "0" => Value::Boolean(false),
+                _ => return None,
+            },
+            Kind::Choice(words) => {
+                let chosen = words.iter().find(|known| known.to_lowercase() == word);
+                Value::Text((*chosen?).to_owned())
+            }
+            Kind::Text(_) => Value::Text(text.to_owned()),
+        })
+    }
+
+    /// The value as text that [`Kind::parse`] understands.
+    pub fn show(&self, value: &Value) -> String {
+        match (self, value) {
+            (Kind::Bytes { .. }, Value::Number(u64::MAX)) => "unlimited".to_owned(),
+            (Kind::Bytes { .. }, Value::Number(bytes)) => Bytes(*bytes).to_string(),
+            (Kind::Duration, Value::Number(time)) => {
+                Milliseconds(Duration::from_millis(*time)).to_string()
+            }
+            (_, Value::Number(number)) => number.to_string(),
+            (_, Value::Boolean(true)) => "on".to_owned(),
+            (_, Value::Boolean(false)) => "off".to_owned(),
+            (_, Value::Text(text)) => text.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Bytes { least, unlimited } => {
+                write!(f, "bytes, such as '2GB' or '512MiB'")?;
+                if *least > 0 {
+                    write!(f, ", at least {}", Bytes(*least))?;
+                }
+                match unlimited {
+                    true => write!(f, "; or 'unlimited'"),
+                    false => Ok(()),
+                }
+            }
+            Kind::Duration => {
+                write!(
+                    f,
+                    "milliseconds, or a time such as '30s' or '5min'; or 'none'"
+                )
+            }
+            Kind::Integer { least, most, unit } => {
+                write!(f, "a number of {unit} from {least} to {most}")
+            }
+            Kind::Boolean => write!(f, "on or off"),
+            Kind::Choice(words) => write!(f, "{}", words.join(", ")),
+            Kind::Text(what) => write!(f, "{what}"),
+        }
+    }
+}
+
+/// Units of time by their names, in milliseconds.
+const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)];
+
+/// Milliseconds, with or without a unit.
+fn milliseconds(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    let scale = match unit.trim() {
+        "" => 1,
+        unit => UNITS.iter().find(|(name, _)| *name == unit)?.1,
+    };
+    let time = number.parse::<f64>().ok()? * scale as f64;
+    // A timer needs an end: a year is far enough.
+    (time <= 366.0 * 24.0 * 3.6e6).then(|| time.ceil() as u64)
+}
+
+/// A time span in the largest unit in which it is whole; 0 is `none`.
+pub(crate) struct Milliseconds(pub Duration);
+
+impl fmt::Display for Milliseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = self.0.as_millis() as u64;
+        if time == 0 {
+            return write!(f, "none");
+        }
+        let (unit, scale) = (UNITS.iter())
+            .find(|(_, scale)| time.is_multiple_of(*scale))
+            .expect("all are whole milliseconds");
+        write!(f, "{}{unit}", time / scale)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_read_again() {
+        let kinds = [
+            (
+                Kind::Duration,
+                ["none", "1ms", "90s", "5min", "2h"].as_slice(),
+            ),
+            (Kind::Boolean, &["on", "off"]),
+            (Kind::Choice(&["auto", "UTC"]), &["auto", "UTC"]),
+            (
+                Kind::Bytes {
+                    least: 0,
+                    unlimited: true,
+                },
+                &["2 GB", "unlimited", "512 bytes"],
+            ),
+            (
+                Kind::Integer {
+                    least: 1,
+                    most: 9,
+                    unit: "rows",
+                },
+                &["1", "9"],
+            ),
+        ];
+        for (kind, texts) in kinds {
+            for text in texts {
+                let value = kind.parse(text).unwrap();
+                assert_eq!(kind.show(&value), *text);
+            }
+        }
+    }
+
+    #[test]
+    fn values_out_of_bounds_are_none() {
+        let rows = Kind::Integer {
+            least: 1,
+            most: 9,
+            unit: "rows",
+        };
+        assert_eq!(rows.parse("0"), None);
+        assert_eq!(rows.parse("10"), None);
+        assert_eq!(rows.parse("-1"), None);
+        assert_eq!(Kind::Duration.parse("-5s"), None);
+        assert_eq!(Kind::Duration.parse("5 days"), None);
+        assert_eq!(Kind::Duration.parse("1.5s"), Some(Value::Number(1500)));
+        assert_eq!(Kind::Duration.parse(""), None);
+        assert_eq!(Kind::Boolean.parse("maybe"), None);
+        let bytes = Kind::Bytes {
+            least: 1000,
+            unlimited: false,
+        };
+        assert_eq!(bytes.parse("999"), None);
+        assert_eq!(bytes.parse("unlimited"), None);
+    }
+}

@@ -1,0 +1,58 @@
+//! What each session sets for itself.
+
+use crate::catalog::SCHEMA;
+use datafusion::common::config::ConfigNonZeroUsize;
+use datafusion::prelude::SessionConfig;
+use std::time::Duration;
+
+/// Rows of a batch above the fragments.
+const BATCH_ROWS: usize = 8192;
+/// A build side up to this size is read as a whole, so that the probe side, mostly the fact table, needs no exchange of
+/// its rows and gets one filter for all of the build side.
+const BUILD_ROWS: usize = 4 << 20;
+/// The same in bytes.
+const BUILD_BYTES: usize = 512 << 20;
+
+/// A session's variables. Statements see them as they were when they began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Variables {
+    /// The schema of names that are written without one.
+    pub schema: String,
+    pub statement_timeout: Option<Duration>,
+    pub batch_rows: usize,
+    pub join_build_rows: usize,
+    pub join_build_bytes: usize,
+    pub prefer_hash_join: bool,
+    pub join_filters: bool,
+    pub parallel_streams: usize,
+}
+
+impl Variables {
+    /// A new session's, on so many AEUs.
+    pub fn new(aeus: usize) -> Self {
+        Variables {
+            schema: SCHEMA.to_owned(),
+            statement_timeout: None,
+            batch_rows: BATCH_ROWS,
+            join_build_rows: BUILD_ROWS,
+            join_build_bytes: BUILD_BYTES,
+            prefer_hash_join: true,
+            join_filters: true,
+            parallel_streams: aeus.max(1),
+        }
+    }
+
+    /// Tells DataFusion.
+    pub fn apply(&self, config: &mut SessionConfig) {
+        let options = config.options_mut();
+        options.catalog.default_schema = self.schema.clone();
+        options.execution.batch_size =
+            ConfigNonZeroUsize::try_new(self.batch_rows).expect("a setting has limits");
+        options.execution.target_partitions = self.parallel_streams;
+        let optimizer = &mut options.optimizer;
+        optimizer.hash_join_single_partition_threshold = self.join_build_bytes;
+        optimizer.hash_join_single_partition_threshold_rows = self.join_build_rows;
+        optimizer.prefer_hash_join = self.prefer_hash_join;
+        optimizer.enable_join_dynamic_filter_pushdown = self.join_filters;
+    }
+}

@@ -1,0 +1,207 @@
+//! Files for what does not fit into the memory budget.
+//!
+//! ```text
+//! <temp_directory>/eris-<pid>-<random>/     made when the first operator spills, removed with the database
+//!     lock                                  locked as long as the process lives
+//!     sort-x3fK9a …                         one per run of a sort, per state of an aggregate, per part of a join
+//! ```
+//!
+//! A file goes when its last reader has gone, also when its statement failed or was cancelled. What a killed process left
+//! is removed by the next one that opens a database with the same temporary directory: such a directory is known by its
+//! lock being free, so that processes of other containers are safe although their numbers mean nothing here.
+
+mod directory;
+mod file;
+
+use crate::error::{SqlError, SqlErrorKind};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::spill_file::{SpillFile, TempFileFactory};
+use directory::Directory;
+use eris_numa::Bytes;
+use file::File;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Where operators put what does not fit into memory, how much of it there may be, and how much there is. Clones are the
+/// same.
+#[derive(Clone)]
+pub struct Spill(Arc<State>);
+
+struct State {
+    place: Mutex<Place>,
+    /// Most bytes of all files together. Relaxed, as all numbers here: they guard nothing else.
+    limit: AtomicU64,
+    bytes: AtomicU64,
+    files: AtomicUsize,
+    /// All bytes ever written.
+    written: AtomicU64,
+}
+
+struct Place {
+    /// Where the directory is made.
+    parent: PathBuf,
+    directory: Option<Arc<Directory>>,
+    closed: bool,
+}
+
+impl Spill {
+    /// Files will be below the system's temporary directory (`TMPDIR`), as many as there is room for.
+    pub(crate) fn new() -> Self {
+        let parent = std::env::temp_dir();
+        directory::clean(&parent);
+        Spill(Arc::new(State {
+            place: Mutex::new(Place {
+                parent,
+                directory: None,
+                closed: false,
+            }),
+            limit: AtomicU64::new(u64::MAX),
+            bytes: AtomicU64::new(0),
+            files: AtomicUsize::new(0),
+            written: AtomicU64::new(0),
+        }))
+    }
+
+    /// The directory below which files are made.
+    pub fn directory(&self) -> PathBuf {
+        self.place().parent.clone()
+    }
+
+    /// Makes new files below another directory; those that exist stay where they are until they are not needed any more.
+    ///
+    /// # Errors
+    /// It does not exist, or nothing can be written there.
+    pub fn set_directory(&self, parent: impl Into<PathBuf>) -> Result<(), SqlError> {
+        let parent = parent.into();
+        let failed = |error: io::Error| refused(&parent, &error.to_string());
+        if !std::fs::metadata(&parent).map_err(failed)?.is_dir() {
+            return Err(refused(&parent, "not a directory"));
+        }
+        tempfile::tempfile_in(&parent).map_err(failed)?;
+        directory::clean(&parent);
+        let mut place = self.place();
+        if place.parent != parent {
+            place.parent = parent;
+            place.directory = None;
+        }
+        Ok(())
+    }
+
+    /// How many bytes all files together may have; `None`: as many as fit on the disk.
+    pub fn limit(&self) -> Option<u64> {
+        Some(self.0.limit.load(Ordering::Relaxed)).filter(|&limit| limit < u64::MAX)
+    }
+
+    /// Changes the limit for what is written from now on.
+    pub fn set_limit(&self, limit: Option<u64>) {
+        let limit = limit.unwrap_or(u64::MAX);
+        self.0.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// Bytes of all files now.
+    pub fn used(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Files now.
+    pub fn files(&self) -> usize {
+        self.0.files.load(Ordering::Relaxed)
+    }
+
+    /// All bytes that were written since the start.
+    pub fn written(&self) -> u64 {
+        self.0.written.load(Ordering::Relaxed)
+    }
+
+    /// Removes everything; who still runs and wants to write fails.
+    pub(crate) fn close(&self) {
+        let mut place = self.place();
+        place.closed = true;
+        let directory = place.directory.take();
+        drop(place);
+        if let Some(directory) = directory {
+            directory.remove();
+        }
+    }
+
+    /// The state, also behind a panic: it is replaced as a whole.
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.0.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open_directory(&self) -> Result<Arc<Directory>, SqlError> {
+        let mut place = self.place();
+        if place.closed {
+            return Err(refused(&place.parent, "the database was closed"));
+        }
+        if let Some(directory) = &place.directory {
+            return Ok(Arc::clone(directory));
+        }
+        let made = Directory::create(&place.parent)
+            .map_err(|error| refused(&place.parent, &error.to_string()))?;
+        Ok(Arc::clone(place.directory.insert(Arc::new(made))))
+    }
+
+    /// Takes room for bytes that will be written.
+    fn take(&self, bytes: u64, directory: &Path) -> Result<(), SqlError> {
+        let limit = self.0.limit.load(Ordering::Relaxed);
+        let taken = self
+            .0
+            .bytes
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(bytes).filter(|&sum| sum <= limit)
+            });
+        match taken {
+            Ok(_) => {
+                self.0.written.fetch_add(bytes, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(used) => {
+                let reason = format!("{} of {} are in use", Bytes(used), Bytes(limit));
+                Err(refused(directory, &reason)
+                    .with_hint(Some("raise max_temp_directory_size, or memory_limit")))
+            }
+        }
+    }
+
+    fn give(&self, bytes: u64) {
+        self.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl TempFileFactory for Spill {
+    fn create_temp_file(&self, what: &str) -> Result<Arc<dyn SpillFile>> {
+        let directory = self
+            .open_directory()
+            .map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let file = File::create(self.clone(), directory, what)
+            .map_err(|error| DataFusionError::External(Box::new(error)))?;
+        Ok(Arc::new(file))
+    }
+}
+
+impl fmt::Debug for Spill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let directory = self.directory();
+        write!(
+            f,
+            "Spill({} files, {} in {})",
+            self.files(),
+            Bytes(self.used()),
+            directory.display()
+        )
+    }
+}
+
+fn refused(directory: &Path, reason: &str) -> SqlError {
+    SqlError::new(SqlErrorKind::Spill {
+        directory: directory.display().to_string(),
+        reason: reason.to_owned(),
+    })
+    .with_hint(Some(
+        "set temp_directory to a place with more room, or raise memory_limit",
+    ))
+}

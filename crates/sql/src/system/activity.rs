@@ -1,0 +1,238 @@
+//! What the engine is and does: `eris.aeus`, `eris.nodes`, `eris.budget`, `eris.queries`, `eris.settings`,
+//! `eris.functions`, `eris.prepared_statements`.
+
+use crate::core::Core;
+use crate::settings::SETTINGS;
+use crate::system::relation::{Cell, Kind, Relation, row};
+use eris_numa::AeuPlace;
+use futures::FutureExt;
+use std::future::ready;
+
+use Kind::{Number, Real, Text, Time};
+
+pub(super) static RELATIONS: [Relation; 7] = [
+    Relation {
+        name: "aeus",
+        columns: &[
+            ("aeu", Number),
+            ("node", Number),
+            ("cpu", Number),
+            ("busy_seconds", Real),
+            ("commands_received", Number),
+            ("commands_sent", Number),
+            ("command_groups", Number),
+            ("tasks", Number),
+            ("slices", Number),
+            ("steps_busy", Number),
+            ("steps_idle", Number),
+            ("parks", Number),
+            ("wakes", Number),
+            ("rows_scanned", Number),
+            ("bytes_scanned", Number),
+            ("chunks_scanned", Number),
+            ("chunks_skipped", Number),
+            ("chunks_helped", Number),
+            ("panics", Number),
+        ],
+        rows: |core| ready(Ok(aeus(core))).boxed(),
+    },
+    Relation {
+        name: "nodes",
+        columns: &[
+            ("node", Number),
+            ("os_node", Number),
+            ("cores", Number),
+            ("aeus", Number),
+            ("memory_bytes", Number),
+            ("table_bytes", Number),
+        ],
+        rows: |core| ready(Ok(nodes(core))).boxed(),
+    },
+    Relation {
+        name: "budget",
+        columns: &[
+            ("limit_bytes", Number),
+            ("used_bytes", Number),
+            ("free_bytes", Number),
+            ("table_bytes", Number),
+            ("other_bytes", Number),
+            ("temporary_bytes", Number),
+            ("temporary_files", Number),
+            ("resident_bytes", Number),
+            ("huge_page_bytes", Number),
+        ],
+        rows: |core| ready(Ok(budget(core))).boxed(),
+    },
+    Relation {
+        name: "queries",
+        columns: &[
+            ("id", Number),
+            ("session", Number),
+            ("state", Text),
+            ("started", Time),
+            ("elapsed_ms", Real),
+            ("rows", Number),
+            ("rows_scanned", Number),
+            ("memory_bytes", Number),
+            ("peak_memory_bytes", Number),
+            ("statement", Text),
+            ("error", Text),
+        ],
+        rows: |core| ready(Ok(queries(core))).boxed(),
+    },
+    Relation {
+        name: "settings",
+        columns: &[
+            ("name", Text),
+            ("value", Text),
+            ("default", Text),
+            ("scope", Text),
+            ("type", Text),
+            ("description", Text),
+        ],
+        rows: |core| ready(Ok(settings(core))).boxed(),
+    },
+    Relation {
+        name: "functions",
+        columns: &[("name", Text), ("kind", Text), ("usage", Text)],
+        rows: |core| ready(Ok(functions(core))).boxed(),
+    },
+    Relation {
+        name: "prepared_statements",
+        columns: &[
+            ("name", Text),
+            ("parameter_types", Text),
+            ("statement", Text),
+        ],
+        rows: |core| ready(Ok(prepared(core))).boxed(),
+    },
+];
+
+fn aeus(core: &Core) -> Vec<Vec<Cell>> {
+    let counters = core.engine.counters();
+    let places = core.engine.topology().aeus().iter();
+    let rows = places.map(|AeuPlace { aeu, node, cpu }| {
+        let counted = counters.aeus.get(aeu.index()).copied().unwrap_or_default();
+        row![
+            aeu.0,
+            node.0,
+            *cpu,
+            counted.busy_nanoseconds as f64 / 1e9,
+            counted.received.iter().sum::<u64>(),
+            counted.sent.iter().sum::<u64>(),
+            counted.groups,
+            counted.tasks,
+            counted.slices,
+            counted.steps_busy,
+            counted.steps_idle,
+            counted.parks,
+            counted.wakes,
+            counted.rows_scanned,
+            counted.bytes_scanned,
+            counted.chunks_scanned,
+            counted.chunks_skipped,
+            counted.chunks_helped,
+            counted.panics,
+        ]
+    });
+    rows.collect()
+}
+
+fn nodes(core: &Core) -> Vec<Vec<Cell>> {
+    let topology = core.engine.topology();
+    let usage = core.engine.memory().usage();
+    let rows = topology.nodes().iter().map(|node| {
+        let aeus = topology.aeus().iter().filter(|place| place.node == node.id);
+        let held = usage.iter().filter(|usage| usage.node == node.id);
+        row![
+            node.id.0,
+            node.os_node,
+            topology.cores_of(node.id),
+            aeus.count(),
+            node.memory_bytes,
+            held.map(|usage| usage.bytes).sum::<u64>(),
+        ]
+    });
+    rows.collect()
+}
+
+fn budget(core: &Core) -> Vec<Vec<Cell>> {
+    let memory = core.engine.memory();
+    let budget = memory.budget();
+    let used = budget.used();
+    let tables: u64 = memory.usage().iter().map(|usage| usage.bytes).sum();
+    let (resident, huge) = process_memory();
+    vec![row![
+        budget.limit(),
+        used,
+        budget.free(),
+        tables,
+        used.saturating_sub(tables),
+        core.spill.used(),
+        core.spill.files(),
+        resident,
+        huge,
+    ]]
+}
+
+/// Bytes of the process that are in memory, and those of them on huge pages, as the operating system says; nothing where it
+/// does not say.
+fn process_memory() -> (Option<u64>, Option<u64>) {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+    let field = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+        Some(kilobytes * 1024)
+    };
+    (field("Rss:"), field("AnonHugePages:"))
+}
+
+fn queries(core: &Core) -> Vec<Vec<Cell>> {
+    let rows = core.queries.rows().into_iter().map(|query| {
+        row![
+            query.id,
+            query.session,
+            query.state,
+            query.started,
+            query.elapsed.as_micros() as f64 / 1e3,
+            query.rows,
+            query.rows_scanned,
+            query.memory,
+            query.most_memory,
+            query.text,
+            query.error,
+        ]
+    });
+    rows.collect()
+}
+
+fn settings(core: &Core) -> Vec<Vec<Cell>> {
+    let rows = SETTINGS.iter().map(|setting| {
+        row![
+            setting.name,
+            setting.value(core),
+            setting.default(core),
+            setting.scope(),
+            setting.type_name(),
+            setting.description,
+        ]
+    });
+    rows.collect()
+}
+
+fn functions(core: &Core) -> Vec<Vec<Cell>> {
+    let all = core.functions().into_iter();
+    all.map(|it| row![it.name, it.kind, it.usage]).collect()
+}
+
+fn prepared(core: &Core) -> Vec<Vec<Cell>> {
+    let all = core.session.prepared();
+    let rows = all.iter().map(|(name, prepared)| {
+        let types = prepared.type_names().into_iter();
+        let types: Vec<String> = types
+            .map(|name| name.unwrap_or_else(|| "any".to_owned()))
+            .collect();
+        row![name, types.join(", "), prepared.text()]
+    });
+    rows.collect()
+}

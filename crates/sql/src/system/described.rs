@@ -1,0 +1,151 @@
+//! The catalogue as system tables tell it.
+
+use crate::catalog::{Relation, Table, View};
+use crate::core::Core;
+use crate::system::{INFORMATION, SYSTEM, relations};
+use crate::types::sql_name;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use eris_engine::Partitioning;
+use eris_types::ObjectId;
+
+/// A relation.
+pub(crate) struct Described {
+    pub schema: String,
+    pub name: String,
+    pub kind: RelationKind,
+    pub columns: Vec<Column>,
+}
+
+/// What a relation is.
+pub(crate) enum RelationKind {
+    Table {
+        object: ObjectId,
+        partitioned_by: Option<String>,
+        /// CHECK constraints: name and condition.
+        checks: Vec<(String, String)>,
+    },
+    /// A view, with its query.
+    View { definition: String },
+    /// A system table.
+    System,
+}
+
+/// A column.
+pub(crate) struct Column {
+    pub name: String,
+    pub data_type: DataType,
+    pub max_characters: Option<u64>,
+    pub nullable: bool,
+    /// As SQL.
+    pub default: Option<String>,
+}
+
+impl Column {
+    /// SQL's name of its type.
+    pub fn type_name(&self) -> String {
+        sql_name(&self.data_type, self.max_characters)
+    }
+}
+
+/// The names of all schemas, in order.
+pub(crate) fn schemas(core: &Core) -> Vec<String> {
+    let contents = core.catalog.contents();
+    let users = contents.schema_names().map(str::to_owned);
+    let mut names: Vec<String> = users
+        .chain([SYSTEM, INFORMATION].map(str::to_owned))
+        .collect();
+    names.sort();
+    names
+}
+
+/// Users' tables, by schema and name.
+pub(crate) fn tables(core: &Core) -> Vec<Described> {
+    let contents = core.catalog.contents();
+    contents
+        .tables()
+        .map(|table| describe_table(table))
+        .collect()
+}
+
+/// All relations, by schema and name.
+pub(crate) fn all(core: &Core) -> Vec<Described> {
+    let contents = core.catalog.contents();
+    let users = contents.relations().map(describe_relation);
+    let mut all: Vec<Described> = users.chain(system()).collect();
+    all.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
+    all
+}
+
+/// The system tables.
+pub(crate) fn system() -> impl Iterator<Item = Described> {
+    let schemas = [SYSTEM, INFORMATION].into_iter();
+    schemas.flat_map(|schema| {
+        relations(schema).map(move |relation| Described {
+            schema: schema.to_owned(),
+            name: relation.name.to_owned(),
+            kind: RelationKind::System,
+            columns: columns(&relation.schema(), |_| (None, None)),
+        })
+    })
+}
+
+/// A table or view.
+pub(crate) fn describe_relation(relation: &Relation) -> Described {
+    match relation {
+        Relation::Table(table) => describe_table(table),
+        Relation::View(view) => describe_view(view),
+    }
+}
+
+fn describe_table(table: &Table) -> Described {
+    let partitioned_by = match table.partitioning {
+        Partitioning::Size => None,
+        Partitioning::Range(column) => Some(table.schema.field(column.index()).name().clone()),
+    };
+    let checks = table.checks.iter();
+    let checks = checks.map(|check| (check.name.clone(), check.expr.to_string()));
+    Described {
+        schema: table.name.schema.clone(),
+        name: table.name.name.clone(),
+        kind: RelationKind::Table {
+            object: table.object,
+            partitioned_by,
+            checks: checks.collect(),
+        },
+        columns: columns(&table.schema, |position| {
+            let rules = &table.rules[position];
+            let default = rules.default.as_ref().map(|value| value.to_string());
+            (rules.max_characters, default)
+        }),
+    }
+}
+
+fn describe_view(view: &View) -> Described {
+    Described {
+        schema: view.name.schema.clone(),
+        name: view.name.name.clone(),
+        kind: RelationKind::View {
+            definition: view.text.clone(),
+        },
+        columns: columns(&view.schema, |_| (None, None)),
+    }
+}
+
+fn columns(
+    schema: &SchemaRef,
+    rules: impl Fn(usize) -> (Option<u64>, Option<String>),
+) -> Vec<Column> {
+    let fields = schema.fields().iter().enumerate();
+    fields
+        .map(|(position, field)| {
+            let (max_characters, default) = rules(position);
+            Column {
+                name: field.name().clone(),
+                data_type: field.data_type().clone(),
+                max_characters,
+                nullable: field.is_nullable(),
+                default,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,336 @@
+//! What tables consist of and where they lie: `eris.tables`, `eris.columns`, `eris.segments`, `eris.chunks`, `eris.memory`.
+
+use crate::core::Core;
+use crate::error::SqlError;
+use crate::scalar;
+use crate::system::described::{self, Column, Described, RelationKind};
+use crate::system::relation::{Cell, Kind, Relation, row};
+use eris_engine::{ColumnChunkInspection, EngineError, Inspection};
+use eris_fragment::Scalar;
+use futures::FutureExt;
+use std::collections::BTreeMap;
+
+use Kind::{Number, Text, Truth};
+
+pub(super) static RELATIONS: [Relation; 5] = [
+    Relation {
+        name: "tables",
+        columns: &[
+            ("schema", Text),
+            ("table", Text),
+            ("rows", Number),
+            ("bytes", Number),
+            ("columns", Number),
+            ("segments", Number),
+            ("chunks", Number),
+            ("partitioned_by", Text),
+        ],
+        rows: |core| tables(core).boxed(),
+    },
+    Relation {
+        name: "columns",
+        columns: &[
+            ("schema", Text),
+            ("table", Text),
+            ("column", Text),
+            ("position", Number),
+            ("type", Text),
+            ("nullable", Truth),
+            ("rows", Number),
+            ("nulls", Number),
+            ("min", Text),
+            ("max", Text),
+            ("bytes", Number),
+            ("encodings", Text),
+            ("dictionary_entries", Number),
+            ("dictionary_bytes", Number),
+        ],
+        rows: |core| columns(core).boxed(),
+    },
+    Relation {
+        name: "segments",
+        columns: &[
+            ("schema", Text),
+            ("table", Text),
+            ("segment", Number),
+            ("aeu", Number),
+            ("node", Number),
+            ("rows", Number),
+            ("sealed_rows", Number),
+            ("tail_rows", Number),
+            ("chunks", Number),
+            ("tail_chunks", Number),
+            ("bytes", Number),
+        ],
+        rows: |core| segments(core).boxed(),
+    },
+    Relation {
+        name: "chunks",
+        columns: &[
+            ("schema", Text),
+            ("table", Text),
+            ("column", Text),
+            ("segment", Number),
+            ("aeu", Number),
+            ("node", Number),
+            ("chunk", Number),
+            ("sealed", Truth),
+            ("rows", Number),
+            ("nulls", Number),
+            ("encoding", Text),
+            ("width", Number),
+            ("bytes", Number),
+            ("min", Text),
+            ("max", Text),
+        ],
+        rows: |core| chunks(core).boxed(),
+    },
+    Relation {
+        name: "memory",
+        columns: &[
+            ("kind", Text),
+            ("schema", Text),
+            ("table", Text),
+            ("node", Number),
+            ("bytes", Number),
+        ],
+        rows: |core| memory(core).boxed(),
+    },
+];
+
+type CellRows = Result<Vec<Vec<Cell>>, SqlError>;
+
+/// Every user's table with what it consists of; those that are dropped meanwhile are left out.
+async fn inspected(core: &Core) -> Result<Vec<(Described, Inspection)>, SqlError> {
+    let mut all = Vec::new();
+    for table in described::tables(core) {
+        let RelationKind::Table { object, .. } = table.kind else {
+            continue;
+        };
+        match core.engine.inspect(object).await {
+            Ok(inspection) => all.push((table, inspection)),
+            Err(EngineError::NoSuchObject(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(all)
+}
+
+async fn tables(core: &Core) -> CellRows {
+    let all = inspected(core).await?;
+    let rows = all.iter().map(|(table, inspection)| {
+        let segments = &inspection.segments;
+        let chunks = || segments.iter().flat_map(|segment| &segment.chunks);
+        let partitioned_by = match &table.kind {
+            RelationKind::Table { partitioned_by, .. } => partitioned_by.clone(),
+            RelationKind::View { .. } | RelationKind::System => None,
+        };
+        row![
+            &table.schema,
+            &table.name,
+            chunks().map(|chunk| chunk.rows).sum::<u64>(),
+            segments.iter().map(|segment| segment.bytes).sum::<u64>(),
+            table.columns.len(),
+            segments.len(),
+            chunks().count(),
+            partitioned_by,
+        ]
+    });
+    Ok(rows.collect())
+}
+
+async fn segments(core: &Core) -> CellRows {
+    let all = inspected(core).await?;
+    let rows = all.iter().flat_map(|(table, inspection)| {
+        inspection.segments.iter().map(|segment| {
+            let rows = |sealed| {
+                let chunks = segment.chunks.iter();
+                let chunks = chunks.filter(move |chunk| chunk.sealed == sealed);
+                (
+                    chunks.clone().map(|chunk| chunk.rows).sum::<u64>(),
+                    chunks.count(),
+                )
+            };
+            let ((sealed_rows, sealed), (tail_rows, tail)) = (rows(true), rows(false));
+            row![
+                &table.schema,
+                &table.name,
+                segment.segment.0,
+                segment.aeu.0,
+                segment.node.0,
+                sealed_rows + tail_rows,
+                sealed_rows,
+                tail_rows,
+                sealed,
+                tail,
+                segment.bytes,
+            ]
+        })
+    });
+    Ok(rows.collect())
+}
+
+async fn chunks(core: &Core) -> CellRows {
+    let mut rows = Vec::new();
+    for (table, inspection) in inspected(core).await? {
+        for segment in &inspection.segments {
+            for (number, chunk) in segment.chunks.iter().enumerate() {
+                for (column, part) in table.columns.iter().zip(&chunk.columns) {
+                    let (min, max) = ends(part.range.as_ref());
+                    rows.push(row![
+                        &table.schema,
+                        &table.name,
+                        &column.name,
+                        segment.segment.0,
+                        segment.aeu.0,
+                        segment.node.0,
+                        number,
+                        chunk.sealed,
+                        chunk.rows,
+                        part.nulls,
+                        &part.encoding,
+                        part.width,
+                        part.bytes,
+                        min,
+                        max,
+                    ]);
+                }
+            }
+        }
+    }
+    Ok(rows)
+}
+
+async fn columns(core: &Core) -> CellRows {
+    let mut rows = Vec::new();
+    for (table, inspection) in inspected(core).await? {
+        let RelationKind::Table { object, .. } = table.kind else {
+            continue;
+        };
+        let statistics = match core.engine.statistics(object) {
+            Ok(statistics) => statistics,
+            Err(EngineError::NoSuchObject(_)) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        for (position, column) in table.columns.iter().enumerate() {
+            let known = statistics.columns.get(position);
+            let range = known.and_then(|known| Some((known.min.clone()?, known.max.clone()?)));
+            let (min, max) = ends(range.as_ref());
+            let dictionary = inspection.dictionaries.get(position).copied().flatten();
+            let dictionary = dictionary.filter(|dictionary| dictionary.entries > 0);
+            let total = Total::of(&inspection, position);
+            let Column { name, nullable, .. } = column;
+            rows.push(row![
+                &table.schema,
+                &table.name,
+                name,
+                position + 1,
+                column.type_name(),
+                *nullable,
+                total.rows,
+                total.nulls,
+                min,
+                max,
+                total.bytes,
+                total.encodings(),
+                dictionary.map(|dictionary| dictionary.entries),
+                dictionary.map(|dictionary| dictionary.bytes),
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+/// All column chunks of one column together.
+#[derive(Default)]
+struct Total {
+    rows: u64,
+    nulls: u64,
+    bytes: u64,
+    /// Chunks by encoding and width.
+    encodings: BTreeMap<String, u64>,
+}
+
+impl Total {
+    fn of(inspection: &Inspection, column: usize) -> Self {
+        let mut total = Total::default();
+        for chunk in inspection
+            .segments
+            .iter()
+            .flat_map(|segment| &segment.chunks)
+        {
+            let Some(part) = chunk.columns.get(column) else {
+                continue;
+            };
+            total.rows += chunk.rows;
+            total.nulls += part.nulls;
+            total.bytes += part.bytes;
+            *total.encodings.entry(shown(part)).or_default() += 1;
+        }
+        total
+    }
+
+    /// The encodings with their numbers of chunks, the most frequent first, such as `packed(4): 12, constant: 1`.
+    fn encodings(&self) -> Option<String> {
+        let mut all: Vec<_> = self.encodings.iter().collect();
+        all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let words: Vec<String> = all
+            .into_iter()
+            .map(|(encoding, count)| format!("{encoding}: {count}"))
+            .collect();
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+}
+
+fn shown(part: &ColumnChunkInspection) -> String {
+    match part.width {
+        Some(width) => format!("{}({width})", part.encoding),
+        None => part.encoding.clone(),
+    }
+}
+
+/// The ends of a range as text.
+fn ends(range: Option<&(Scalar, Scalar)>) -> (Option<String>, Option<String>) {
+    let text = |scalar: &Scalar| {
+        let value = scalar::to_datafusion(scalar)?;
+        let text = value.cast_to(&datafusion::arrow::datatypes::DataType::Utf8);
+        text.ok().map(|text| text.to_string())
+    };
+    match range {
+        Some((min, max)) => (text(min), text(max)),
+        None => (None, None),
+    }
+}
+
+/// Bytes in the engine's budget, by what holds them. They add up to what is used, so `other` is what operators, groups and
+/// writers hold at this moment.
+async fn memory(core: &Core) -> CellRows {
+    let memory = core.engine.memory();
+    let tables = described::tables(core);
+    let mut rows = Vec::new();
+    let mut known = 0;
+    for usage in memory.usage() {
+        let table = tables.iter().find(|table| match table.kind {
+            RelationKind::Table { object, .. } => object == usage.object,
+            RelationKind::View { .. } | RelationKind::System => false,
+        });
+        known += usage.bytes;
+        // Without a name: dropped, and still read by a statement, or not yet visible.
+        rows.push(row![
+            "table",
+            table.map(|table| &table.schema),
+            table.map(|table| &table.name),
+            usage.node.0,
+            usage.bytes,
+        ]);
+    }
+    let used = memory.budget().used();
+    rows.push(row![
+        "other",
+        Cell::Null,
+        Cell::Null,
+        Cell::Null,
+        used.saturating_sub(known),
+    ]);
+    Ok(rows)
+}

@@ -1,0 +1,181 @@
+//! DataFusion's words in the user's: types as SQL names them, constants as they are written, names as they are quoted.
+
+use crate::types::sql_name;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Column, SchemaError};
+use std::fmt::Write;
+
+/// A message with SQL's names of types in it.
+pub(crate) fn in_sql(message: &str) -> String {
+    let mut out = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_uppercase()) {
+        let at_word = !rest[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let length = rest[start..]
+            .find(|c: char| !c.is_ascii_alphanumeric())
+            .unwrap_or(rest.len() - start);
+        let (before, word, behind) = (
+            &rest[..start],
+            &rest[start..start + length],
+            &rest[start + length..],
+        );
+        out.push_str(before);
+        rest = behind;
+        match known(word) {
+            Some(data_type) if at_word => match enclosed(rest) {
+                // A constant such as Int64(5) or Utf8("x").
+                Some((value, behind)) if is_constant(value) => {
+                    out.push_str(&constant(value));
+                    rest = behind;
+                }
+                _ => out.push_str(&sql_name(&data_type, None)),
+            },
+            None if at_word && word == "Decimal128" => {
+                out.push_str("DECIMAL");
+                if let Some((digits, behind)) = enclosed(rest) {
+                    let _ = write!(out, "({})", digits.replace(' ', ""));
+                    rest = behind;
+                }
+            }
+            None if at_word && word == "Timestamp" => {
+                out.push_str("TIMESTAMP");
+                if let Some((unit, behind)) = enclosed(rest) {
+                    if unit.contains("UTC") {
+                        out.push_str(" WITH TIME ZONE");
+                    }
+                    rest = behind;
+                }
+            }
+            _ => out.push_str(word),
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn known(word: &str) -> Option<DataType> {
+    Some(match word {
+        "Boolean" => DataType::Boolean,
+        "Int8" => DataType::Int8,
+        "Int16" => DataType::Int16,
+        "Int32" => DataType::Int32,
+        "Int64" => DataType::Int64,
+        "UInt8" => DataType::UInt8,
+        "UInt16" => DataType::UInt16,
+        "UInt32" => DataType::UInt32,
+        "UInt64" => DataType::UInt64,
+        "Float32" => DataType::Float32,
+        "Float64" => DataType::Float64,
+        "Utf8" | "LargeUtf8" | "Utf8View" => DataType::Utf8View,
+        "Date32" => DataType::Date32,
+        _ => return None,
+    })
+}
+
+/// What stands in parentheses at the beginning of a text, and what follows.
+fn enclosed(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix('(')?.split_once(')')
+}
+
+fn is_constant(text: &str) -> bool {
+    let quoted = text.len() > 1 && text.starts_with('"') && text.ends_with('"');
+    quoted || text == "NULL" || text == "true" || text == "false" || text.parse::<f64>().is_ok()
+}
+
+fn constant(text: &str) -> String {
+    match text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'))
+    {
+        Some(text) => format!("'{text}'"),
+        None => text.to_owned(),
+    }
+}
+
+/// What is wrong with a name, and what to do about it.
+pub(crate) fn of_schema(error: &SchemaError) -> Option<(String, Option<String>)> {
+    match error {
+        SchemaError::FieldNotFound {
+            field,
+            valid_fields,
+        } => {
+            let message = match &field.relation {
+                Some(table)
+                    if !valid_fields
+                        .iter()
+                        .any(|valid| valid.relation == field.relation) =>
+                {
+                    format!(
+                        "there is no \"{table}\" in FROM with a column \"{}\"",
+                        field.name
+                    )
+                }
+                Some(table) => format!("\"{table}\" has no column \"{}\"", field.name),
+                None => format!("there is no column \"{}\"", field.name),
+            };
+            Some((message, hint(field, valid_fields)))
+        }
+        SchemaError::AmbiguousReference { field } => {
+            let name = &field.name;
+            let message = format!("column \"{name}\" is ambiguous: several tables have it");
+            let hint = format!("name the table as well: table.{name}");
+            Some((message, Some(hint)))
+        }
+        _ => None,
+    }
+}
+
+/// Names shown in a hint.
+const SHOWN: usize = 12;
+
+fn hint(field: &Column, valid: &[Column]) -> Option<String> {
+    let shown = |column: &Column| match (&column.relation, &field.relation) {
+        (Some(table), Some(_)) => format!("{}.{}", table.table(), column.name),
+        _ => column.name.clone(),
+    };
+    let names = valid.iter().map(|column| column.name.as_str());
+    if let Some(similar) = crate::catalog::most_similar(&field.name, names) {
+        let column = valid.iter().find(|column| column.name == similar)?;
+        let quote = column
+            .name
+            .chars()
+            .any(|c| c.is_uppercase() || !(c.is_alphanumeric() || c == '_'));
+        let quoted = if quote {
+            " (in quotes, for it is not all small letters)"
+        } else {
+            ""
+        };
+        return Some(format!("did you mean \"{}\"?{quoted}", shown(column)));
+    }
+    let names: Vec<String> = valid.iter().take(SHOWN).map(shown).collect();
+    let more = if valid.len() > SHOWN { ", …" } else { "" };
+    (!names.is_empty()).then(|| format!("there are {}{more}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_and_constants_are_as_in_sql() {
+        for (message, expected) in [
+            (
+                "Cannot cast Utf8View to Int32",
+                "Cannot cast VARCHAR to INTEGER",
+            ),
+            ("t.a + Int64(1) > Utf8(\"x\")", "t.a + 1 > 'x'"),
+            ("sum(Decimal128(10, 2))", "sum(DECIMAL(10,2))"),
+            (
+                "Timestamp(µs) and Timestamp(ns, \"UTC\")",
+                "TIMESTAMP and TIMESTAMP WITH TIME ZONE",
+            ),
+            (
+                "abs(Boolean) of MyInt64 \"Table\"",
+                "abs(BOOLEAN) of MyInt64 \"Table\"",
+            ),
+            ("ü Int64", "ü BIGINT"),
+        ] {
+            assert_eq!(in_sql(message), expected);
+        }
+    }
+}
