@@ -68,6 +68,8 @@ struct Consumer {
     merging: u64,
     /// Whether the last that it asked for was refused.
     refused: bool,
+    /// Whether anything ever was, so that it has put something on the disk.
+    spilled: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +159,12 @@ impl BudgetPool {
         match asking.kind {
             // It has put its groups on the disk or handed them on, and its empty tables take this.
             kind if kind.is_aggregate() && (asking.refused || few) => Claim::Needed,
+            // It reads one of the files that it has written.
+            kind if kind.is_aggregate() && asking.spilled && asking.bytes == 0 => Claim::Needed,
+            // The second file, without which it cannot merge.
+            kind if kind.is_aggregate() && asking.spilled && asking.bytes <= asked => {
+                Claim::Leaving(0)
+            }
             // Groups of the rows that it merges, which is what its other reservation is for.
             kind if kind.is_aggregate()
                 && reserved < asking.bytes
@@ -168,8 +176,10 @@ impl BudgetPool {
             Kind::Sort if asking.bytes == 0 || few => Claim::Needed,
             Kind::Merge { .. } if few => Claim::Needed,
             Kind::Merge { sort } => match sort.and_then(|sort| state.consumers.get(&sort)) {
-                // The sort has written its batches, so it merges files.
-                Some(sort) if sort.bytes == 0 => self.leaving(state, sort, asked),
+                // The sort has written its batches, so it merges files, more than two.
+                Some(sort) if sort.bytes == 0 && asking.bytes > asked => {
+                    self.leaving(state, sort, asked)
+                }
                 _ => Claim::Leaving(0),
             },
             _ => self.leaving(state, asking, asked),
@@ -259,6 +269,7 @@ impl MemoryPool for BudgetPool {
             bytes: 0,
             merging: 0,
             refused: false,
+            spilled: false,
         };
         state.consumers.insert(consumer.id(), known);
     }
@@ -302,6 +313,7 @@ impl MemoryPool for BudgetPool {
         };
         if let Some(consumer) = state.consumers.get_mut(&id) {
             consumer.refused = !granted;
+            consumer.spilled |= !granted;
         }
         if !granted {
             return Err(self.refused(&state, id, asked));
@@ -398,16 +410,16 @@ mod tests {
         let first = register(&pool, "ExternalSorter[0]", true);
         let second = register(&pool, "ExternalSorter[1]", true);
         let window = register(&pool, "Window", false);
-        // 32 MiB are guaranteed to the second sort; an eighth is left free.
-        first.try_grow(841 * MB).unwrap();
+        // 32 MiB are guaranteed to the second sort; a third is left free.
+        first.try_grow(633 * MB).unwrap();
         assert!(first.try_grow(MB).is_err());
         second.try_grow(33 * MB).unwrap();
         assert!(second.try_grow(2 * MB).is_err());
         // What is left free is for others.
-        window.try_grow(125 * MB).unwrap();
+        window.try_grow(325 * MB).unwrap();
         let error = window.try_grow(10 * MB).unwrap_err().to_string();
         assert!(
-            error.contains("out of memory: a window function needs 10 MB more; of 1 GB, tables and scans hold 0 bytes, operators 999 MB (a sort 841 MB, a window function 125 MB, a sort 33 MB)"),
+            error.contains("out of memory: a window function needs 10 MB more; of 1 GB, tables and scans hold 0 bytes, operators 991 MB (a sort 633 MB, a window function 325 MB, a sort 33 MB)"),
             "{error}"
         );
         first.free();
@@ -427,13 +439,44 @@ mod tests {
         assert!(late.try_grow(MB).is_err());
         drop((join, late));
         let aggregate = register(&pool, "FinalHashAggregateStream[0]", true);
-        aggregate.try_grow(870 * MB).unwrap();
+        aggregate.try_grow(660 * MB).unwrap();
         assert!(aggregate.try_grow(10 * MB).is_err());
         // Refused once, it has emptied its tables; their capacity may be more than it had before.
         aggregate.try_grow(20 * MB).unwrap();
         assert!(aggregate.try_grow(MB).is_err());
         aggregate.shrink(400 * MB);
         aggregate.try_grow(100 * MB).unwrap();
+    }
+
+    #[test]
+    fn what_is_needed_behind_a_refusal_is_never_refused() {
+        const MB: usize = 1_000_000;
+        let budget = Budget::new(1000 * MB as u64);
+        let pool = pool(&budget);
+        let sort = register(&pool, "ExternalSorter[1]", true);
+        let merge = register(&pool, "ExternalSorterMerge[1]", false);
+        let aggregate = register(&pool, "FinalHashAggregateStream[0]", true);
+        let window = register(&pool, "Window", false);
+        aggregate.try_grow(600 * MB).unwrap();
+        assert!(aggregate.try_grow(100 * MB).is_err());
+        aggregate.free();
+        window.try_grow(930 * MB).unwrap();
+        // One of its files has to be read; a third is not worth the limit.
+        let files = aggregate.new_empty();
+        files.try_grow(40 * MB).unwrap();
+        files.try_grow(20 * MB).unwrap_err();
+        // The groups of what it reads are few.
+        let groups = aggregate.new_empty();
+        for _ in 0..5 {
+            groups.try_grow(5 * MB).unwrap();
+        }
+        // The first batch of a sort is there; the second is written instead.
+        sort.try_grow(40 * MB).unwrap();
+        assert!(sort.try_grow(MB).is_err());
+        merge.try_grow(4 * MB).unwrap();
+        assert!(merge.try_grow(MB).is_err());
+        assert!(window.try_grow(MB).is_err());
+        assert!(budget.used() > budget.limit());
     }
 
     #[test]

@@ -282,8 +282,12 @@ fn files_are_where_they_should_be_and_go_with_their_statement() {
                 let sql = sql.to_owned();
                 async move { run(&session, &sql).await }
             });
-            eventually("spilled", || files_below(directory.path()) > 0).await;
-            assert!(database.spill().files() > 0 && database.spill().used() < 1 << 30);
+            // Those of an exchange come and go.
+            eventually("spilled", || {
+                files_below(directory.path()) > 0 && database.spill().files() > 0
+            })
+            .await;
+            assert!(database.spill().used() < 1 << 30);
             running.abort();
             assert!(running.await.unwrap_err().is_cancelled());
             eventually("gone", || database.spill().files() == 0).await;
