@@ -4,11 +4,22 @@
 //! limit  |== tables ==|== cannot spill ==|=== can spill ===|····· free ·····|·guaranteed·|·reserve·|
 //! ```
 //!
-//! An operator that *cannot* spill (a window, a nested-loop join) gets what is free. One that *can* (a sort, an aggregate, a join's
-//! hash table, an exchange) gets what is free too, and spills when it is refused; but it may not take what was *guaranteed* to
-//! other such operators that have not got it yet, or else the first sort of a plan would starve the last. Nor may it take
-//! the *reserve*: from it come the guaranteed bytes of operators that begin later, and the rows that it yields can
-//! still be written into a table.
+//! The pool grants or refuses at once: nobody ever waits for memory, so nobody can wait in a circle. What is refused is
+//! decided by what the operator does next:
+//!
+//! - It *collects* (batches of a sort, groups, a join's build side, an exchange), and puts on the disk what it has when it is
+//!   refused. It may not take what is *guaranteed* to other collectors that have not got it yet, or else the first sort of a
+//!   plan would starve the last, nor the *reserve*. Up to what is guaranteed to itself it may take both.
+//! - It *gives way*: sorts what it collected in order to write it, merges what it wrote, groups the merged rows. That needs
+//!   less than what was collected, but fails if it is refused. It gets all that is free: the reserve is there for that.
+//!   A sort keeps rows in another form beside the batches, and an aggregate doubles its tables before it asks; so a
+//!   third stays free of them. Reading what was written is also collecting: the more files at once the better, but two will do.
+//! - What has been allocated already, or is too little to be worth a failed statement – a batch, an empty table, the two
+//!   batches of the narrowest merge – is granted always. Where it does not fit, the budget is exceeded by that much.
+//! - It *cannot spill* (a window, a nested-loop join): it gets what is free and not guaranteed to others.
+//!
+//! So whoever can spill gets on with little, and the little is never refused. Which of these an operator does shows in its
+//! reservations: while it gives way, it asks for memory beside another reservation that it holds.
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{
@@ -19,15 +30,19 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An operator that can spill is guaranteed so much, if a part of what there is for all of them is enough for that. Spilling
-/// files of this size is efficient.
+/// A collector is guaranteed so much, if a part of what there is for all of them is enough for that. Spilling files of this size
+/// is efficient.
 const GUARANTEED: u64 = 32 << 20;
 /// That part.
 const GUARANTEED_PART: u64 = 2;
-/// This part of what the operators could have is left free by those that can spill,
+/// This part of what the operators could have is left free by sorts and aggregates,
+const GROWING_RESERVE_PART: u64 = 3;
+/// and this by joins and exchanges, which need little more than they hold;
 const RESERVE_PART: u64 = 8;
 /// and so many bytes, if there are four times as many.
 const RESERVE_LEAST: u64 = 8 << 20;
+/// What a sort or an aggregate is never refused: a few batches.
+const LEAST: u64 = 4 << 20;
 /// How many operators an error names.
 const NAMED: usize = 3;
 
@@ -47,21 +62,75 @@ struct State {
 #[derive(Debug)]
 struct Consumer {
     name: String,
-    can_spill: bool,
+    kind: Kind,
     bytes: u64,
+    /// Of a sort: what its merge holds.
+    merging: u64,
     /// Whether the last that it asked for was refused.
     refused: bool,
+    /// Whether anything ever was, so that it has put something on the disk.
+    spilled: bool,
 }
 
-impl Consumer {
-    /// Whether it needs memory to get anywhere. An exchange does not: it writes what it gets.
-    fn is_guaranteed(&self) -> bool {
-        self.can_spill && !self.name.starts_with("Repartition")
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Sort,
+    /// What a sort merges its batches or files with, or, without a sort, a merge of rows that are sorted already.
+    Merge {
+        sort: Option<usize>,
+    },
+    Aggregate,
+    /// Its input comes in order of some keys or all; then it keeps few groups, but cannot spill these.
+    OrderedAggregate,
+    Join,
+    /// It writes what it gets, and needs nothing to get on.
+    Exchange,
+    CannotSpill,
+}
+
+impl Kind {
+    fn of(consumer: &MemoryConsumer, consumers: &HashMap<usize, Consumer>) -> Self {
+        let name = consumer.name();
+        if let Some(partition) = name.strip_prefix("ExternalSorterMerge") {
+            // DataFusion registers a sort, then its merge.
+            let sorts = consumers.iter().filter(|(id, other)| {
+                let sorter = other.name.strip_prefix("ExternalSorter");
+                **id < consumer.id() && sorter == Some(partition)
+            });
+            let sort = sorts.map(|(id, _)| *id).max();
+            return Kind::Merge { sort };
+        }
+        if name.starts_with("SortPreservingMerge") || name.contains("[Merge ") {
+            return Kind::Merge { sort: None };
+        }
+        // DataFusion's hash join does not spill, but ours does.
+        if name.starts_with("HashJoin") {
+            return Kind::Join;
+        }
+        match name {
+            name if name.starts_with("Ordered") => Kind::OrderedAggregate,
+            name if is_aggregate(name) => Kind::Aggregate,
+            _ if !consumer.can_spill() => Kind::CannotSpill,
+            name if name.starts_with("Repartition") => Kind::Exchange,
+            _ => Kind::Sort,
+        }
     }
 
-    fn is_aggregate(&self) -> bool {
-        self.name.contains("Aggregate") || self.name.contains("GroupedHash")
+    fn is_guaranteed(self) -> bool {
+        self.is_aggregate() || matches!(self, Kind::Sort | Kind::Join)
     }
+
+    fn is_aggregate(self) -> bool {
+        matches!(self, Kind::Aggregate | Kind::OrderedAggregate)
+    }
+}
+
+/// What a request is measured by.
+enum Claim {
+    /// It is granted, also beyond the limit.
+    Needed,
+    /// So much has to stay free.
+    Leaving(u64),
 }
 
 impl BudgetPool {
@@ -81,34 +150,69 @@ impl BudgetPool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What has to stay free if this consumer takes so much more.
-    fn untouchable(&self, state: &State, asking: usize, asked: u64) -> u64 {
+    /// What this consumer may take for a reservation of so many bytes.
+    fn claim(&self, state: &State, id: usize, reserved: u64, asked: u64) -> Claim {
+        let Some(asking) = state.consumers.get(&id) else {
+            return Claim::Leaving(0);
+        };
+        let few = asking.bytes + asked <= LEAST;
+        match asking.kind {
+            // It has put its groups on the disk or handed them on, and its empty tables take this.
+            kind if kind.is_aggregate() && (asking.refused || few) => Claim::Needed,
+            // It reads one of the files that it has written.
+            kind if kind.is_aggregate() && asking.spilled && asking.bytes == 0 => Claim::Needed,
+            // The second file, without which it cannot merge.
+            kind if kind.is_aggregate() && asking.spilled && asking.bytes <= asked => {
+                Claim::Leaving(0)
+            }
+            // Groups of the rows that it merges, which is what its other reservation is for.
+            kind if kind.is_aggregate()
+                && reserved < asking.bytes
+                && reserved + asked <= GUARANTEED =>
+            {
+                Claim::Needed
+            }
+            // The batch is there.
+            Kind::Sort if asking.bytes == 0 || few => Claim::Needed,
+            Kind::Merge { .. } if few => Claim::Needed,
+            Kind::Merge { sort } => match sort.and_then(|sort| state.consumers.get(&sort)) {
+                // The sort has written its batches, so it merges files, more than two.
+                Some(sort) if sort.bytes == 0 && asking.bytes > asked => {
+                    self.leaving(state, sort, asked)
+                }
+                _ => Claim::Leaving(0),
+            },
+            _ => self.leaving(state, asking, asked),
+        }
+    }
+
+    /// What has to stay free if a collector takes so much more, or one that cannot spill.
+    fn leaving(&self, state: &State, asking: &Consumer, asked: u64) -> Claim {
         let unspillable: u64 = (state.consumers.values())
-            .filter(|consumer| !consumer.can_spill)
+            .filter(|consumer| consumer.kind == Kind::CannotSpill)
             .map(|consumer| consumer.bytes)
             .sum();
         let tables = self.budget.used().saturating_sub(state.held.bytes());
         let for_spillers = (self.budget.limit()).saturating_sub(tables + unspillable);
-        let spillers = (state.consumers.iter()).filter(|(_, consumer)| consumer.is_guaranteed());
+        let spillers = (state.consumers.values()).filter(|consumer| consumer.kind.is_guaranteed());
         let count = spillers.clone().count().max(1) as u64;
         let guaranteed = GUARANTEED.min(for_spillers / GUARANTEED_PART / count);
-        let owed: u64 = spillers
-            .filter(|(id, _)| **id != asking)
-            .map(|(_, consumer)| guaranteed.saturating_sub(consumer.bytes))
-            .sum();
-        match state.consumers.get(&asking) {
-            // Its own, also if it came late: that is what the reserve is for.
-            Some(consumer) if consumer.is_guaranteed() && consumer.bytes + asked <= guaranteed => 0,
-            // It has put its groups on the disk or handed them on, and asks for what its empty tables take.
-            Some(consumer) if consumer.refused && consumer.is_aggregate() => 0,
-            // Nor can it spill any more while it merges what it has put there.
-            Some(consumer) if consumer.name.starts_with("OrderedFinal") => owed,
-            Some(consumer) if consumer.can_spill => {
-                let least = RESERVE_LEAST.min(for_spillers / 4);
-                owed + least.max(for_spillers / RESERVE_PART)
-            }
-            _ => owed,
+        let held = |consumer: &Consumer| consumer.bytes + consumer.merging;
+        // Its own, also if it came late: that is what the reserve is for, too.
+        if asking.kind.is_guaranteed() && held(asking) + asked <= guaranteed {
+            return Claim::Leaving(0);
         }
+        let owed: u64 = spillers
+            .filter(|other| !std::ptr::eq(*other, asking))
+            .map(|other| guaranteed.saturating_sub(held(other)))
+            .sum();
+        let part = match asking.kind {
+            Kind::CannotSpill | Kind::OrderedAggregate => return Claim::Leaving(owed),
+            Kind::Sort | Kind::Aggregate | Kind::Merge { .. } => GROWING_RESERVE_PART,
+            Kind::Join | Kind::Exchange => RESERVE_PART,
+        };
+        let least = RESERVE_LEAST.min(for_spillers / 4);
+        Claim::Leaving(owed + least.max(for_spillers / part))
     }
 
     fn refused(&self, state: &State, asking: usize, asked: u64) -> DataFusionError {
@@ -137,20 +241,37 @@ impl BudgetPool {
     }
 }
 
+impl State {
+    /// Changes what a consumer holds.
+    fn count(&mut self, id: usize, change: impl Fn(u64) -> u64) {
+        let Some(consumer) = self.consumers.get_mut(&id) else {
+            return;
+        };
+        consumer.bytes = change(consumer.bytes);
+        if let Kind::Merge { sort: Some(sort) } = consumer.kind
+            && let Some(sort) = self.consumers.get_mut(&sort)
+        {
+            sort.merging = change(sort.merging);
+        }
+    }
+}
+
 impl MemoryPool for BudgetPool {
     fn name(&self) -> &str {
         "budget"
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
+        let mut state = self.state();
         let known = Consumer {
             name: consumer.name().to_owned(),
-            // DataFusion's hash join does not, but ours does.
-            can_spill: consumer.can_spill() || consumer.name().starts_with("HashJoin"),
+            kind: Kind::of(consumer, &state.consumers),
             bytes: 0,
+            merging: 0,
             refused: false,
+            spilled: false,
         };
-        self.state().consumers.insert(consumer.id(), known);
+        state.consumers.insert(consumer.id(), known);
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
@@ -160,16 +281,17 @@ impl MemoryPool for BudgetPool {
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         let mut state = self.state();
         state.held.grow(additional as u64);
-        if let Some(consumer) = state.consumers.get_mut(&reservation.consumer().id()) {
-            consumer.bytes += additional as u64;
-        }
+        state.count(reservation.consumer().id(), |bytes| {
+            bytes.saturating_add(additional as u64)
+        });
     }
 
     fn shrink(&self, reservation: &MemoryReservation, less: usize) {
+        let id = reservation.consumer().id();
         let mut state = self.state();
         state.held.shrink(less as u64);
-        if let Some(consumer) = state.consumers.get_mut(&reservation.consumer().id()) {
-            consumer.bytes -= less as u64;
+        state.count(id, |bytes| bytes.saturating_sub(less as u64));
+        if let Some(consumer) = state.consumers.get_mut(&id) {
             consumer.refused = false;
         }
     }
@@ -178,16 +300,25 @@ impl MemoryPool for BudgetPool {
         let asked = additional as u64;
         let id = reservation.consumer().id();
         let mut state = self.state();
-        let untouchable = self.untouchable(&state, id, asked);
-        let fits = (asked.checked_add(untouchable)).is_some_and(|sum| sum <= self.budget.free());
-        let granted = asked == 0 || (fits && state.held.try_grow(asked).is_ok());
+        let granted = match self.claim(&state, id, reservation.size() as u64, asked) {
+            _ if asked == 0 => true,
+            Claim::Needed => {
+                state.held.grow(asked);
+                true
+            }
+            Claim::Leaving(rest) => {
+                let fits = (asked.checked_add(rest)).is_some_and(|sum| sum <= self.budget.free());
+                fits && state.held.try_grow(asked).is_ok()
+            }
+        };
         if let Some(consumer) = state.consumers.get_mut(&id) {
             consumer.refused = !granted;
-            consumer.bytes += if granted { asked } else { 0 };
+            consumer.spilled |= !granted;
         }
         if !granted {
             return Err(self.refused(&state, id, asked));
         }
+        state.count(id, |bytes| bytes.saturating_add(asked));
         Ok(())
     }
 
@@ -211,6 +342,11 @@ impl fmt::Display for BudgetPool {
     }
 }
 
+fn is_aggregate(name: &str) -> bool {
+    let plain = name.split('[').next().unwrap_or(name);
+    plain.contains("Aggregate") || plain.contains("GroupedHash")
+}
+
 /// What users call the operator of this name, such as `ExternalSorterMerge[3]`.
 fn in_words(name: &str) -> &str {
     const WORDS: [(&str, &str); 12] = [
@@ -227,10 +363,10 @@ fn in_words(name: &str) -> &str {
         ("RecursiveQuery", "a recursive query"),
         ("Window", "a window function"),
     ];
-    let plain = name.split('[').next().unwrap_or(name);
-    if plain.contains("Aggregate") || plain.contains("GroupedHash") {
+    if is_aggregate(name) {
         return "an aggregate";
     }
+    let plain = name.split('[').next().unwrap_or(name);
     let known = WORDS.iter().find(|(start, _)| plain.starts_with(start));
     known.map_or(name, |(_, words)| words)
 }
@@ -274,16 +410,16 @@ mod tests {
         let first = register(&pool, "ExternalSorter[0]", true);
         let second = register(&pool, "ExternalSorter[1]", true);
         let window = register(&pool, "Window", false);
-        // 32 MiB are guaranteed to the second sort; an eighth is left free.
-        first.try_grow(841 * MB).unwrap();
+        // 32 MiB are guaranteed to the second sort; a third is left free.
+        first.try_grow(633 * MB).unwrap();
         assert!(first.try_grow(MB).is_err());
         second.try_grow(33 * MB).unwrap();
         assert!(second.try_grow(2 * MB).is_err());
         // What is left free is for others.
-        window.try_grow(125 * MB).unwrap();
+        window.try_grow(325 * MB).unwrap();
         let error = window.try_grow(10 * MB).unwrap_err().to_string();
         assert!(
-            error.contains("out of memory: a window function needs 10 MB more; of 1 GB, tables and scans hold 0 bytes, operators 999 MB (a sort 841 MB, a window function 125 MB, a sort 33 MB)"),
+            error.contains("out of memory: a window function needs 10 MB more; of 1 GB, tables and scans hold 0 bytes, operators 991 MB (a sort 633 MB, a window function 325 MB, a sort 33 MB)"),
             "{error}"
         );
         first.free();
@@ -303,13 +439,44 @@ mod tests {
         assert!(late.try_grow(MB).is_err());
         drop((join, late));
         let aggregate = register(&pool, "FinalHashAggregateStream[0]", true);
-        aggregate.try_grow(870 * MB).unwrap();
+        aggregate.try_grow(660 * MB).unwrap();
         assert!(aggregate.try_grow(10 * MB).is_err());
         // Refused once, it has emptied its tables; their capacity may be more than it had before.
         aggregate.try_grow(20 * MB).unwrap();
         assert!(aggregate.try_grow(MB).is_err());
         aggregate.shrink(400 * MB);
         aggregate.try_grow(100 * MB).unwrap();
+    }
+
+    #[test]
+    fn what_is_needed_behind_a_refusal_is_never_refused() {
+        const MB: usize = 1_000_000;
+        let budget = Budget::new(1000 * MB as u64);
+        let pool = pool(&budget);
+        let sort = register(&pool, "ExternalSorter[1]", true);
+        let merge = register(&pool, "ExternalSorterMerge[1]", false);
+        let aggregate = register(&pool, "FinalHashAggregateStream[0]", true);
+        let window = register(&pool, "Window", false);
+        aggregate.try_grow(600 * MB).unwrap();
+        assert!(aggregate.try_grow(100 * MB).is_err());
+        aggregate.free();
+        window.try_grow(930 * MB).unwrap();
+        // One of its files has to be read; a third is not worth the limit.
+        let files = aggregate.new_empty();
+        files.try_grow(40 * MB).unwrap();
+        files.try_grow(20 * MB).unwrap_err();
+        // The groups of what it reads are few.
+        let groups = aggregate.new_empty();
+        for _ in 0..5 {
+            groups.try_grow(5 * MB).unwrap();
+        }
+        // The first batch of a sort is there; the second is written instead.
+        sort.try_grow(40 * MB).unwrap();
+        assert!(sort.try_grow(MB).is_err());
+        merge.try_grow(4 * MB).unwrap();
+        assert!(merge.try_grow(MB).is_err());
+        assert!(window.try_grow(MB).is_err());
+        assert!(budget.used() > budget.limit());
     }
 
     #[test]

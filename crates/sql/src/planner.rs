@@ -13,6 +13,7 @@ use crate::sum::ExactSum;
 use crate::types::{Types, ZONE};
 use crate::windows::AccountWindows;
 use crate::yield_rule::YieldAfterJoins;
+use datafusion::config::ConfigNonZeroUsize;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
@@ -64,6 +65,11 @@ fn config(variables: &Variables) -> SessionConfig {
     options.execution.parquet.pushdown_filters = true;
     options.execution.parquet.reorder_filters = true;
     options.execution.sort_spill_reservation_bytes = MERGE_BYTES;
+    // An exchange begins another file after each batch. Of larger files, several threads fill one each, but the reader empties
+    // them one after the other: it may wait for a batch in the first while the exchange lets nobody send until it has
+    // read the one in the second.
+    options.execution.max_spill_file_size_bytes =
+        ConfigNonZeroUsize::try_new(1).expect("it is not zero");
     options.sql_parser.collect_spans = true;
     // 10.25 means just that, and compares with a DECIMAL column without a cast of the column.
     options.sql_parser.parse_float_as_decimal = true;
