@@ -36,6 +36,7 @@ mod depth;
 mod dynamic_filter;
 mod error;
 mod exact;
+mod extreme_row;
 mod explain;
 mod files;
 mod fragment_exec;
