@@ -134,7 +134,10 @@ fn parse_whole<T>(
         };
         let ended = message.strip_suffix("found: EOF");
         let (message, place) = match ended {
-            Some(before) => (format!("{before}found: the end"), Some(end(statement.text()))),
+            Some(before) => (
+                format!("{before}found: the end"),
+                Some(end(statement.text())),
+            ),
             None => (message, place),
         };
         let place = place.unwrap_or_else(|| position(parser.peek_token().span.start));

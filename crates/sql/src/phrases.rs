@@ -118,7 +118,10 @@ fn holes<'a>(sentence: &str, text: &'a str) -> Option<Vec<&'a str>> {
     for (at, part) in parts.iter().enumerate() {
         let is_last = at + 1 == parts.len();
         let end = match is_last {
-            true => rest.len().checked_sub(part.len()).filter(|_| rest.ends_with(part)),
+            true => rest
+                .len()
+                .checked_sub(part.len())
+                .filter(|_| rest.ends_with(part)),
             false => rest.find(part),
         }?;
         found.push(&rest[..end]);

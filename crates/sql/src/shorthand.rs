@@ -120,9 +120,7 @@ const EXPRESSIONS: [(&str, &str); 35] = [
 ];
 
 /// Other names of what is written as an expression.
-const SAME: [(&str, &str); 1] = [
-    ("countif", "count_if"),
-];
+const SAME: [(&str, &str); 1] = [("countif", "count_if")];
 
 static TEMPLATES: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
     let parsed = EXPRESSIONS.iter().map(|(name, text)| {

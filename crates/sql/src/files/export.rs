@@ -131,9 +131,12 @@ impl Directory {
         }
         let temporary = name_beside(target);
         fs::create_dir(&temporary).map_err(|error| {
-            let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let parent = target
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
             let missing = parent.filter(|parent| !parent.exists());
-            let hint = missing.map(|parent| format!("create the directory '{}' first", parent.display()));
+            let hint =
+                missing.map(|parent| format!("create the directory '{}' first", parent.display()));
             why(error).with_hint(hint)
         })?;
         Ok(Directory {

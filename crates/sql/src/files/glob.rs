@@ -50,7 +50,10 @@ fn expand_one(name: &str, format: Option<Format>) -> Result<Vec<PathBuf>, SqlErr
     }
     let found = glob::glob(name).map_err(|error| {
         let place = error.pos + 1;
-        failed(name, format!("the pattern is wrong at character {place}: {}", error.msg))
+        failed(
+            name,
+            format!("the pattern is wrong at character {place}: {}", error.msg),
+        )
     })?;
     let mut files = Vec::new();
     for file in found {

@@ -450,7 +450,9 @@ fn decode(text: &[u8], columns: &[Column], rows: usize) -> Result<RecordBatch, (
     let target = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     // Integers come as they are written: the decoder would cut off their fractions.
     let written = target.fields().iter().map(|field| match field.data_type() {
-        of if of.is_integer() => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)),
+        of if of.is_integer() => {
+            Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View))
+        }
         _ => Arc::clone(field),
     });
     let written = Arc::new(Schema::new(written.collect::<Vec<_>>()));

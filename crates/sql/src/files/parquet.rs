@@ -30,7 +30,11 @@ pub(super) async fn open(
             let inferred = options.infer_schema(state, &url).await.map_err(why)?;
             if inferred.fields().is_empty() {
                 let empty = file.metadata().is_ok_and(|file| file.len() == 0);
-                let why = if empty { "the file is empty" } else { "no columns in it" };
+                let why = if empty {
+                    "the file is empty"
+                } else {
+                    "no columns in it"
+                };
                 return Err(failed(&name, why));
             }
             schema = Some(inferred);
