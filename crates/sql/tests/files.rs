@@ -621,7 +621,7 @@ fn a_fault_is_told_with_its_place_and_nothing_stays() {
         let sql = format!(
             "COPY (SELECT 1 / (i - 50000) FROM generate_series(1, 60000) AS g(i)) TO '{path}'"
         );
-        assert!(failure(&session, &sql).await.contains("ivide by zero"));
+        assert!(failure(&session, &sql).await.contains("division by zero"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
         assert_eq!(files(&directory.path().join("out")), ["kept.csv"]);
     });
