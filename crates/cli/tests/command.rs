@@ -149,6 +149,32 @@ fn a_wrong_command_line_is_a_usage_error() {
 }
 
 #[test]
+fn wrong_options_and_surroundings_say_what_they_take() {
+    for (arguments, expected) in [
+        (
+            &["--memory", "lots"][..],
+            "'lots' is no number of bytes; write it like 2GB, 512MiB or 1.5 GB",
+        ),
+        (&["--memory", "1"], "must be 16 MB at least"),
+        (&["--aeus", "x"], "invalid value 'x' for '--aeus <N>'"),
+        (&["--format", "xml"], "possible values: table, csv, json"),
+        (&["--file"], "a value is required for '--file <FILE>'"),
+    ] {
+        let errors = failure(&run(arguments), 2);
+        assert!(errors.contains(expected), "{arguments:?}: {errors}");
+    }
+    for topology in ["x", "0x1", "2x", "1x1x1", "4x9999999", "-1x2"] {
+        let mut command = eris(&["-c", "SELECT 1"]);
+        let output = command.env("ERIS_TOPOLOGY", topology).output();
+        let errors = failure(&output.expect("eris starts"), 1);
+        let expected = format!(
+            "error: ERIS_TOPOLOGY=\"{topology}\" is no topology: expected NODESxCORES, as in ERIS_TOPOLOGY=4x2"
+        );
+        assert!(errors.starts_with(&expected), "{errors}");
+    }
+}
+
+#[test]
 fn help_has_examples_and_the_exit_status() {
     let output = run(&["--help"]);
     let help = stdout(&output);

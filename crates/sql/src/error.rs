@@ -1,5 +1,6 @@
 //! What a statement can fail with, told in the user's terms: what, where in the text, and what to do about it.
 
+use crate::phrases::rephrase;
 use crate::position::{Excerpt, Position};
 use crate::wording::{in_sql, of_schema};
 use datafusion::arrow::error::ArrowError;
@@ -60,7 +61,7 @@ pub enum SqlErrorKind {
         reason: String,
     },
     /// A fragment failed while it ran.
-    #[error("{0}")]
+    #[error("{}", in_sql(&.0.to_string()))]
     Fragment(FragmentError),
     /// The engine refused.
     #[error("{0}")]
@@ -161,6 +162,14 @@ impl SqlError {
         if let Some(own) = recover(&error) {
             return own;
         }
+        let exhausted = matches!(error.find_root(), DataFusionError::ResourcesExhausted(_));
+        if let Some((message, hint)) = rephrase(&innermost(&error)).filter(|_| !exhausted) {
+            let kind = match error.find_root() {
+                DataFusionError::NotImplemented(_) => SqlErrorKind::NotSupported(message),
+                _ => SqlErrorKind::Invalid(message),
+            };
+            return Self::new(kind).with_hint(hint);
+        }
         match error.find_root() {
             DataFusionError::NotImplemented(what) => {
                 Self::not_supported(in_sql(what.trim_end_matches('.')))
@@ -223,6 +232,7 @@ fn innermost(error: &DataFusionError) -> String {
             | ArrowError::InvalidArgumentError(text) => text.clone(),
             other => other.to_string(),
         },
+        DataFusionError::ParquetError(_) => "a Parquet file is damaged".to_owned(),
         DataFusionError::External(inner) => inner.to_string(),
         DataFusionError::SchemaError(schema, _) => schema.to_string(),
         other => other.message().into_owned(),
@@ -231,7 +241,8 @@ fn innermost(error: &DataFusionError) -> String {
         .split(DataFusionError::BACK_TRACE_SEP)
         .next()
         .unwrap_or_default();
-    in_sql(text.trim().trim_end_matches('.'))
+    let text = text.trim().trim_end_matches('.');
+    in_sql(text.strip_prefix("Execution error: ").unwrap_or(text))
 }
 
 /// What to do when the budget is used up.
@@ -240,6 +251,11 @@ const MORE_MEMORY: &str =
 
 impl From<FragmentError> for SqlError {
     fn from(error: FragmentError) -> Self {
+        if let FragmentError::Evaluation(inner) = &error
+            && let Some((message, hint)) = rephrase(&in_sql(&inner.to_string()))
+        {
+            return Self::invalid(message).with_hint(hint);
+        }
         let hint = matches!(error, FragmentError::OutOfMemory(_)).then_some(MORE_MEMORY);
         Self::new(SqlErrorKind::Fragment(error)).with_hint(hint)
     }

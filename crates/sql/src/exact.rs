@@ -9,6 +9,7 @@
 //!  CAST(x AS INTEGER)       CAST(round_half_even(x) AS INTEGER)          x DOUBLE or REAL: 2.5 → 2, 3.5 → 4
 //!  CAST(d AS INTEGER)       CAST(CAST(d AS DECIMAL(…, 0)) AS INTEGER)    d DECIMAL: 2.5 → 3
 //!  CAST(t AS VARCHAR)       timestamp_text(t)      t TIMESTAMP: a blank between day and time, not a T
+//!  last(x ORDER BY y, y)    last(x ORDER BY y)     its accumulators count on each expression being there once
 //! ```
 //!
 //! In a fragment they become the plain operators again.
@@ -77,6 +78,21 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
                 _ => return Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
             };
             Transformed::yes(function.call(vec![*left, *right]))
+        }
+        Expr::AggregateFunction(mut function) if function.params.order_by.len() > 1 => {
+            let order = &mut function.params.order_by;
+            let before = order.len();
+            let mut seen = Vec::with_capacity(before);
+            order.retain(|sort| {
+                let is_new = !seen.contains(&sort.expr);
+                if is_new {
+                    seen.push(sort.expr.clone());
+                }
+                is_new
+            });
+            let changed = order.len() < before;
+            let expr = Expr::AggregateFunction(function);
+            Transformed::new_transformed(expr, changed)
         }
         Expr::Cast(Cast { expr, field }) if is_moment_as_text(&expr, field.data_type(), schema) => {
             let text = TEXT.call(vec![*expr]);

@@ -6,6 +6,7 @@ use crate::files::STRUCT;
 use crate::position::Position;
 use crate::precedence::rebind;
 use crate::statement::Statement;
+use crate::wording::in_sql;
 use datafusion::common::SchemaError;
 use datafusion::common::Span;
 use datafusion::error::DataFusionError;
@@ -131,6 +132,14 @@ fn parse_whole<T>(
                 ("the statement is nested too deeply".to_owned(), None)
             }
         };
+        let ended = message.strip_suffix("found: EOF");
+        let (message, place) = match ended {
+            Some(before) => (
+                format!("{before}found: the end"),
+                Some(end(statement.text())),
+            ),
+            None => (message, place),
+        };
         let place = place.unwrap_or_else(|| position(parser.peek_token().span.start));
         syntax(message).at((place.line > 0).then(|| statement.excerpt(place)))
     })?;
@@ -252,6 +261,16 @@ pub(crate) fn position(location: Location) -> Position {
     }
 }
 
+/// The place behind the last character of a text.
+fn end(text: &str) -> Position {
+    let text = text.trim_end();
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    Position {
+        line: text.matches('\n').count() as u64 + 1,
+        column: last.chars().count() as u64 + 1,
+    }
+}
+
 /// The parser ends its messages with the place, in words.
 fn located(message: &str) -> (String, Option<Position>) {
     let split = || {
@@ -276,7 +295,7 @@ pub(crate) fn planning_error(error: DataFusionError, statement: &Statement) -> S
     let span = span(&error);
     let help = error
         .diagnostic()
-        .and_then(|diagnostic| diagnostic.helps.first().map(|help| help.message.clone()));
+        .and_then(|diagnostic| Some(in_sql(&diagnostic.helps.first()?.message)));
     let place = span.map(|span| {
         statement.excerpt(Position {
             line: span.start.line,

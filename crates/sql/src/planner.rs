@@ -4,6 +4,7 @@ use crate::aggregate_rule::PushAggregates;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::comparison_rule::CompareAsDouble;
 use crate::exact::ExactArithmetic;
+use crate::extreme_row::ExtremeRow;
 use crate::membership::ExactMembership;
 use crate::memory_pool::BudgetPool;
 use crate::settings::Variables;
@@ -48,9 +49,15 @@ pub(crate) fn state(engine: &Engine, spill: &Spill) -> Result<SessionState, crat
         .with_analyzer_rules(analyzer_rules())
         .with_physical_optimizer_rules(physical_rules())
         .build();
-    state
-        .register_udaf(Arc::new(AggregateUDF::from(ExactSum::default())))
-        .map_err(crate::SqlError::from_datafusion)?;
+    for function in [
+        AggregateUDF::from(ExactSum::default()),
+        AggregateUDF::from(ExtremeRow::greatest()),
+        AggregateUDF::from(ExtremeRow::least()),
+    ] {
+        state
+            .register_udaf(Arc::new(function))
+            .map_err(crate::SqlError::from_datafusion)?;
+    }
     crate::functions::register(&mut state).map_err(crate::SqlError::from_datafusion)?;
     Ok(state)
 }

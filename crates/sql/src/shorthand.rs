@@ -51,7 +51,7 @@ const NAMES: [(&str, &str); 24] = [
 ];
 
 /// Functions of as many arguments as the highest number, as expressions over them.
-const EXPRESSIONS: [(&str, &str); 37] = [
+const EXPRESSIONS: [(&str, &str); 35] = [
     ("year", "date_part('year', $1)"),
     ("quarter", "date_part('quarter', $1)"),
     ("month", "date_part('month', $1)"),
@@ -116,23 +116,11 @@ const EXPRESSIONS: [(&str, &str); 37] = [
         "regexp_extract",
         "CASE WHEN $1 IS NULL THEN NULL ELSE coalesce(array_element(regexp_match($1, '(' || $2 || ')'), $3 + 1), '') END",
     ),
-    (
-        "max_by",
-        "first_value($1 ORDER BY $2 DESC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)",
-    ),
-    (
-        "min_by",
-        "first_value($1 ORDER BY $2) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)",
-    ),
     ("isodow", "date_part('isodow', $1)"),
 ];
 
 /// Other names of what is written as an expression.
-const SAME: [(&str, &str); 3] = [
-    ("arg_max", "max_by"),
-    ("arg_min", "min_by"),
-    ("countif", "count_if"),
-];
+const SAME: [(&str, &str); 1] = [("countif", "count_if")];
 
 static TEMPLATES: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
     let parsed = EXPRESSIONS.iter().map(|(name, text)| {

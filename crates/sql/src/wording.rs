@@ -147,8 +147,14 @@ fn hint(field: &Column, valid: &[Column]) -> Option<String> {
         };
         return Some(format!("did you mean \"{}\"?{quoted}", shown(column)));
     }
-    let names: Vec<String> = valid.iter().take(SHOWN).map(shown).collect();
-    let more = if valid.len() > SHOWN { ", …" } else { "" };
+    let mut names: Vec<String> = Vec::new();
+    for name in valid.iter().map(shown) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = if names.len() > SHOWN { ", …" } else { "" };
+    names.truncate(SHOWN);
     (!names.is_empty()).then(|| format!("there are {}{more}", names.join(", ")))
 }
 

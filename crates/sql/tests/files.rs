@@ -206,6 +206,116 @@ fn a_database_comes_back_with_defaults_and_rules() {
 }
 
 #[test]
+fn an_import_is_there_as_a_whole_or_not_at_all() {
+    let directory = TempDir::new().unwrap();
+    let target = directory.path().join("export");
+    let (export, import) = (
+        format!("EXPORT DATABASE '{}'", target.display()),
+        format!("IMPORT DATABASE '{}'", target.display()),
+    );
+    block_on(async {
+        let first = small();
+        let session = first.session();
+        lines(
+            &session,
+            "CREATE SCHEMA s; CREATE SCHEMA \"Two Words\"; CREATE SCHEMA kept",
+        )
+        .await;
+        lines(&session, "CREATE TABLE t (a INTEGER DEFAULT 7, b VARCHAR CHECK (b <> 'no')); INSERT INTO t VALUES (1, 'x')").await;
+        lines(
+            &session,
+            "CREATE TABLE s.t (z INTEGER); INSERT INTO s.t VALUES (42)",
+        )
+        .await;
+        lines(
+            &session,
+            "CREATE TABLE \"Two Words\".\"T \"\"q\"\"\" (\"a.b\" INTEGER)",
+        )
+        .await;
+        lines(&session, "CREATE VIEW z AS SELECT * FROM s.t; CREATE VIEW s.y (q) AS SELECT z + 1 FROM z; CREATE VIEW a AS SELECT q FROM s.y").await;
+        // Another schema is current, in which the names mean other tables.
+        lines(
+            &session,
+            &format!("SET schema = 's'; CREATE VIEW x AS SELECT z FROM t; {export}"),
+        )
+        .await;
+        let queries = [
+            "SELECT a, b FROM public.t",
+            "SELECT * FROM public.a",
+            "SELECT * FROM s.x",
+            "SELECT count(*) FROM \"Two Words\".\"T \"\"q\"\"\"",
+        ];
+        let all = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema NOT IN ('eris', 'information_schema') ORDER BY 1, 2";
+        let second = small();
+        let session = second.session();
+        lines(
+            &session,
+            "CREATE SCHEMA s; CREATE SCHEMA kept; SET schema = 's'",
+        )
+        .await;
+        let before = (
+            lines(&session, all).await,
+            lines(&session, "SHOW SCHEMAS").await,
+        );
+        let memory = second.engine().memory().budget().used();
+        let load = std::fs::read_to_string(target.join("load.sql")).unwrap();
+        let schema = std::fs::read_to_string(target.join("schema.sql")).unwrap();
+        for (file, good, bad) in [
+            (
+                "load.sql",
+                &load,
+                format!("{load}COPY t FROM 'nowhere.parquet';"),
+            ),
+            (
+                "schema.sql",
+                &schema,
+                format!("{schema}CREATE VIEW w AS SELECT nothing FROM t;"),
+            ),
+            ("schema.sql", &schema, format!("{schema}DROP TABLE t;")),
+        ] {
+            std::fs::write(target.join(file), bad).unwrap();
+            let told = failure(&session, &import).await;
+            assert!(
+                told.contains("nothing") || told.contains("nowhere") || told.contains("DROP"),
+                "{told}"
+            );
+            let after = (
+                lines(&session, all).await,
+                lines(&session, "SHOW SCHEMAS").await,
+            );
+            assert_eq!(after, before, "{told}");
+            std::fs::write(target.join(file), good).unwrap();
+        }
+        let execution = session.execute(import.as_str());
+        drop(tokio::time::timeout(std::time::Duration::from_millis(1), execution).await);
+        loop {
+            // What was given up goes in the background; an import that was quicker stays as a whole.
+            let left = lines(&session, all).await;
+            if left == before.0 {
+                lines(&session, &import).await;
+                break;
+            }
+            if left.len() == 7 {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        for (query, expected) in queries.into_iter().zip(["1|x", "43", "42", "0"]) {
+            assert_eq!(lines(&session, query).await, [expected], "{query}");
+        }
+        let refused = failure(&session, &import).await;
+        assert!(refused.contains("exists already"), "{refused}");
+        assert!(
+            failure(&session, "INSERT INTO public.t VALUES (1, 'no')")
+                .await
+                .contains("CHECK")
+        );
+        lines(&session, "DROP SCHEMA \"Two Words\" CASCADE; DROP SCHEMA s CASCADE; DROP TABLE IF EXISTS public.t CASCADE").await;
+        assert!(second.engine().memory().budget().used() <= memory);
+    });
+}
+
+#[test]
 fn what_files_are_like_is_found_out() {
     let directory = TempDir::new().unwrap();
     let database = small();

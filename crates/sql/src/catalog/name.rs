@@ -144,7 +144,7 @@ pub(crate) fn most_similar<'a>(
                 candidate,
             )
         })
-        .filter(|(distance, _)| *distance <= wanted.len().div_ceil(3))
+        .filter(|(distance, _)| *distance <= wanted.len().div_ceil(3) && *distance < wanted.len())
         .min()
         .map(|(_, candidate)| candidate.to_owned())
 }

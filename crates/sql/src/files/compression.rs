@@ -35,6 +35,34 @@ impl Seek for Counted {
     }
 }
 
+/// Compressed text whose faults are told in plain words.
+struct Told<R> {
+    text: R,
+    compression: Compression,
+}
+
+impl<R: Read> Read for Told<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.text.read(bytes).map_err(|error| {
+            let name = match self.compression {
+                Compression::Gzip => "gzip",
+                _ => "zstd",
+            };
+            // An error of the system has a number, one of the text has none.
+            if error.raw_os_error().is_some() {
+                return error;
+            }
+            let is_short = error.kind() == io::ErrorKind::UnexpectedEof
+                || error.to_string().starts_with("incomplete");
+            let what = match is_short {
+                true => format!("the {name} data is cut off, or no {name} at all"),
+                false => format!("damaged {name} data, or no {name} at all: {error}"),
+            };
+            io::Error::new(error.kind(), what)
+        })
+    }
+}
+
 /// Level of zstd where none is said: its own default.
 pub(super) const ZSTD_LEVEL: i32 = 3;
 
@@ -70,8 +98,14 @@ impl Compression {
         };
         Ok(match self {
             Compression::None => Box::new(file),
-            Compression::Gzip => Box::new(MultiGzDecoder::new(io::BufReader::new(file))),
-            Compression::Zstd => Box::new(zstd::Decoder::new(file)?),
+            Compression::Gzip => Box::new(Told {
+                text: MultiGzDecoder::new(io::BufReader::new(file)),
+                compression: self,
+            }),
+            Compression::Zstd => Box::new(Told {
+                text: zstd::Decoder::new(file)?,
+                compression: self,
+            }),
         })
     }
 

@@ -12,7 +12,7 @@ use super::{Files, blocking, failed};
 use crate::catalog::Table;
 use crate::coerce::Target;
 use crate::core::{Begun, Core};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlErrorKind};
 use crate::insert::{columns, targets, write};
 use crate::locks::Writable;
 use crate::statement::Statement;
@@ -71,7 +71,13 @@ pub(super) async fn load(
     let files = Files::from([(FILES.to_owned(), provider)]);
     let plan = core.plan_text(&query, files).await?;
     let sources: Vec<Target> = targets(core, table, columns)?;
-    write(core, table, plan.run()?, sources).await
+    let written = write(core, table, plan.run()?, sources).await;
+    written.map_err(|error| match error.kind() {
+        SqlErrorKind::Constraint(_) | SqlErrorKind::Invalid(_) => {
+            error.within(&format!("file '{shown}'"))
+        }
+        _ => error,
+    })
 }
 
 /// A name in double quotes.

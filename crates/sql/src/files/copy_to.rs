@@ -9,7 +9,8 @@ use super::options::{Given, Options};
 use super::read::{compression_of, format_of, pattern};
 use super::statement::{CopySource, CopyTo};
 use super::write::{self, PIECE_BYTES, WriteOptions};
-use super::{Files, blocking};
+use super::{Files, blocking, failed};
+use crate::catalog::SCHEMA;
 use crate::core::{Begun, Core, Plan};
 use crate::error::SqlError;
 use crate::insert::columns;
@@ -50,6 +51,9 @@ pub(super) async fn run(
     copy: CopyTo,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
+    if copy.file.is_empty() {
+        return Err(failed(&copy.file, "the name is empty"));
+    }
     let options = options(copy.options, &copy.file)?;
     let plan = match copy.source {
         CopySource::Query(query) => core.plan(*query, statement).await?,
@@ -65,6 +69,8 @@ pub(super) async fn run(
                 .map(|&at| quoted(table.schema.field(at).name()))
                 .collect();
             let query = format!("SELECT {} FROM {}", columns.join(", "), table.name.sql());
+            // The name is that of the table, whatever schema is current.
+            let core = core.clone().in_schema(SCHEMA);
             core.plan_text(&query, Files::new()).await?
         }
     };

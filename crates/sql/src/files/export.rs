@@ -29,6 +29,8 @@ pub(super) const LOAD_FILE: &str = "load.sql";
 
 /// Runs the statement.
 pub(super) async fn run(core: &Core, export: Export) -> Result<Begun, SqlError> {
+    // What the files say has to mean the same whatever schema is current.
+    let core = &core.clone().in_schema(SCHEMA);
     let target = PathBuf::from(export.directory.trim_end_matches('/'));
     let parquet = export.options.0.iter().all(|given| given.name != "format");
     let file = if parquet { "x.parquet" } else { "" };
@@ -128,7 +130,15 @@ impl Directory {
             Err(error) => return Err(why(error)),
         }
         let temporary = name_beside(target);
-        fs::create_dir(&temporary).map_err(why)?;
+        fs::create_dir(&temporary).map_err(|error| {
+            let parent = target
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            let missing = parent.filter(|parent| !parent.exists());
+            let hint =
+                missing.map(|parent| format!("create the directory '{}' first", parent.display()));
+            why(error).with_hint(hint)
+        })?;
         Ok(Directory {
             temporary,
             target: target.to_owned(),

@@ -17,7 +17,7 @@ pub(super) fn expand(
     for name in names {
         let found = expand_one(name, format)?;
         if found.is_empty() {
-            return Err(failed(name, "no such file").with_hint(nearby(name)));
+            return Err(none(name));
         }
         files.extend(found);
     }
@@ -48,7 +48,13 @@ fn expand_one(name: &str, format: Option<Format>) -> Result<Vec<PathBuf>, SqlErr
     if !name.contains(['*', '?', '[']) {
         return Ok(Vec::new());
     }
-    let found = glob::glob(name).map_err(|error| failed(name, error))?;
+    let found = glob::glob(name).map_err(|error| {
+        let place = error.pos + 1;
+        failed(
+            name,
+            format!("the pattern is wrong at character {place}: {}", error.msg),
+        )
+    })?;
     let mut files = Vec::new();
     for file in found {
         let file = file.map_err(|error| failed(name, error))?;
@@ -73,6 +79,19 @@ fn directory(path: &Path, format: Option<Format>) -> std::io::Result<Vec<PathBuf
     let wanted = format.or_else(|| files.first().and_then(of));
     files.retain(|file| of(file) == wanted);
     Ok(files)
+}
+
+/// The error of a name that means no files.
+fn none(name: &str) -> SqlError {
+    let path = Path::new(name);
+    if path.is_dir() {
+        let hint = format!("names in it have to end with {}", endings());
+        return failed(name, "a directory without files to read").with_hint(Some(hint));
+    }
+    match name.contains(['*', '?', '[']) {
+        true => failed(name, "no file matches"),
+        false => failed(name, "no such file").with_hint(nearby(name)),
+    }
 }
 
 /// A file beside the missing one whose name is like it.

@@ -15,6 +15,7 @@ use crate::error::SqlError;
 use crate::parse::parse;
 use crate::statement::{Statement, split};
 use datafusion::sql::sqlparser::ast::{self, SchemaName};
+use eris_fragment::FragmentError;
 use std::path::{Path, PathBuf};
 use tokio::runtime::Handle;
 
@@ -42,22 +43,31 @@ pub(super) async fn run(core: &Core, directory: &str) -> Result<Begun, SqlError>
         core: core.clone(),
         made: Vec::new(),
     };
-    for (made, text) in others {
-        create(core, text, &schema_file).await?;
-        created.made.push(made);
+    let done = async {
+        for (made, text) in others {
+            created.add(made, text, &schema_file).await?;
+        }
+        for text in &load {
+            fill(core, &directory, text, &created.made).await?;
+        }
+        for (made, text) in views {
+            created.add(made, text, &schema_file).await?;
+        }
+        begin_commit()
+    };
+    let done = done.await;
+    let made = std::mem::take(&mut created.made);
+    match done {
+        Ok(()) => Ok(Begun::Done {
+            tag: "IMPORT DATABASE",
+        }),
+        Err(error) => {
+            // Before the statement returns, and also if nobody waits for that.
+            let undone = tokio::spawn(undo(core.clone(), made));
+            undone.await.map_err(|_| FragmentError::Cancelled)??;
+            Err(error)
+        }
     }
-    for text in &load {
-        fill(core, &directory, text, &created.made).await?;
-    }
-    for (made, text) in views {
-        create(core, text, &schema_file).await?;
-        created.made.push(made);
-    }
-    begin_commit()?;
-    created.made.clear();
-    Ok(Begun::Done {
-        tag: "IMPORT DATABASE",
-    })
 }
 
 /// What a statement of the schema file makes.
@@ -115,17 +125,6 @@ impl Made {
 
 /// Runs a statement of the schema file as one of its own: what it makes takes effect at once, while the import goes on.
 async fn create(core: &Core, text: &Statement, file: &str) -> Result<(), SqlError> {
-    let parsed = parse(text).map_err(|error| in_file(file, &error))?;
-    if let ast::Statement::CreateSchema {
-        schema_name: SchemaName::Simple(name),
-        ..
-    } = &parsed
-    {
-        let last = name.0.last().and_then(|part| part.as_ident());
-        if last.is_some_and(|name| core.catalog.contents().has_schema(&normalize(name))) {
-            return Ok(());
-        }
-    }
     let begun = STATEMENT.scope(CancelToken::new(None), core.begin(text));
     let begun = Box::pin(begun).await;
     begun.map_err(|error| in_file(file, &error)).map(|_| ())
@@ -191,32 +190,44 @@ struct Created {
     made: Vec<Made>,
 }
 
+impl Created {
+    /// Makes what a statement of the schema file says, unless it is a schema that is there.
+    async fn add(&mut self, made: Made, text: &Statement, file: &str) -> Result<(), SqlError> {
+        if matches!(&made, Made::Schema(name) if self.core.catalog.contents().has_schema(name)) {
+            return Ok(());
+        }
+        create(&self.core, text, file).await?;
+        self.made.push(made);
+        Ok(())
+    }
+}
+
 impl Drop for Created {
     fn drop(&mut self) {
         let made = std::mem::take(&mut self.made);
-        let Ok(runtime) = Handle::try_current() else {
-            return;
-        };
-        let core = self.core.clone();
-        if made.is_empty() {
-            return;
+        if let Ok(runtime) = Handle::try_current()
+            && !made.is_empty()
+        {
+            // The catalogue is changed in turn, which may take waiting.
+            runtime.spawn(undo(self.core.clone(), made));
         }
-        // The catalogue is changed in turn, which may take waiting.
-        runtime.spawn(async move {
-            let mut change = core.catalog.change().await;
-            for made in made.iter().rev() {
-                match made {
-                    Made::Schema(name) => {
-                        if change.relations_in(name).next().is_none() {
-                            change.remove_schema(name);
-                        }
-                    }
-                    Made::Table(name) | Made::View(name) => {
-                        change.remove(name);
-                    }
+    }
+}
+
+/// Drops what has been made, the last first.
+async fn undo(core: Core, made: Vec<Made>) -> Result<(), SqlError> {
+    let mut change = core.catalog.change().await;
+    for made in made.iter().rev() {
+        match made {
+            Made::Schema(name) => {
+                if change.relations_in(name).next().is_none() {
+                    change.remove_schema(name);
                 }
             }
-            change.commit()
-        });
+            Made::Table(name) | Made::View(name) => {
+                change.remove(name);
+            }
+        }
     }
+    change.commit()
 }

@@ -76,7 +76,16 @@ fn open(
             (whole, Box::new(StreamReader::try_new(file, columns)?))
         })
     };
-    opened().map_err(|error| failed(&name, format!("no Arrow IPC file or stream: {error}")))
+    opened().map_err(|error| broken(&name, &error))
+}
+
+/// The error of a file that cannot be read as what its name says.
+fn broken(name: &str, error: &ArrowError) -> SqlError {
+    let what = match error {
+        ArrowError::IoError(_, cause) if cause.raw_os_error().is_some() => cause.to_string(),
+        _ => "damaged, cut off, or no Arrow IPC file or stream at all".to_owned(),
+    };
+    failed(name, what)
 }
 
 impl Source for IpcFiles {
@@ -134,7 +143,7 @@ impl IpcReading {
         }
         let next = batches.as_mut().and_then(Iterator::next);
         drop(batches);
-        let why = |error: ArrowError| failed(&path.to_string_lossy(), error);
+        let why = |error: ArrowError| broken(&path.to_string_lossy(), &error);
         let Some(batch) = next.transpose().map_err(why)? else {
             return Ok(None);
         };

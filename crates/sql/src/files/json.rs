@@ -12,11 +12,14 @@ use super::csv::Reading;
 use super::failed;
 use super::kind::Kind;
 use super::scan::Parser;
+use super::values::whole;
 use crate::error::SqlError;
 use crate::progress::Progress;
-use datafusion::arrow::array::Array;
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, PrimitiveArray, StringViewArray, downcast_integer,
+};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, Field, Schema};
 use datafusion::arrow::json::ReaderBuilder;
 use datafusion::arrow::json::reader::infer_json_schema_from_iterator;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -278,6 +281,34 @@ fn no_object(block: &Block, at: usize, text: &[u8]) -> SqlError {
     ))
 }
 
+fn stray(block: &Block, at: usize) -> SqlError {
+    let line = block.line_at(at);
+    bad_line(&block.path, line, "a comma without an object behind it").with_hint(Some(
+        "objects are separated by one comma each, and none is behind the last",
+    ))
+}
+
+/// The first comma that separates nothing, in what is between two objects or behind the last of all.
+fn stray_comma(between: &[u8], is_last: bool) -> Option<usize> {
+    let mut marks = between
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| b",[]".contains(byte));
+    let mut previous = None;
+    let stray = marks.find_map(|(at, mark)| {
+        let before = previous.replace((at, *mark));
+        match (before, mark) {
+            (Some((comma, b',')), _) => Some(comma),
+            (Some((_, b'[')), b',') => Some(at),
+            _ => None,
+        }
+    });
+    match previous {
+        Some((comma, b',')) if is_last && stray.is_none() => Some(comma),
+        _ => stray,
+    }
+}
+
 impl Parser for Json {
     fn columns(&self) -> &[Column] {
         &self.columns
@@ -325,8 +356,11 @@ impl Json {
         let mut end = 0;
         let between = |from: usize, to: usize| {
             let rest = &block.bytes[from..to];
-            let other = rest.iter().position(|byte| !b" \t\r\n,[]".contains(byte));
-            other.map_or(Ok(()), |at| Err(no_object(block, from + at, &rest[at..])))
+            if let Some(at) = rest.iter().position(|byte| !b" \t\r\n,[]".contains(byte)) {
+                return Err(no_object(block, from + at, &rest[at..]));
+            }
+            let is_last = to == block.bytes.len();
+            stray_comma(rest, is_last).map_or(Ok(()), |at| Err(stray(block, from + at)))
         };
         for object in objects(&block.bytes) {
             between(end, object.start)?;
@@ -399,7 +433,6 @@ impl Json {
 }
 
 fn is_longer(array: &dyn Array, most: u64) -> bool {
-    use datafusion::arrow::array::AsArray;
     array.as_string_view_opt().is_some_and(|texts| {
         texts
             .iter()
@@ -415,7 +448,15 @@ fn decode(text: &[u8], columns: &[Column], rows: usize) -> Result<RecordBatch, (
         .iter()
         .map(|column| column.field.as_ref().clone().with_nullable(true));
     let target = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let decoder = ReaderBuilder::new(Arc::clone(&target))
+    // Integers come as they are written: the decoder would cut off their fractions.
+    let written = target.fields().iter().map(|field| match field.data_type() {
+        of if of.is_integer() => {
+            Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View))
+        }
+        _ => Arc::clone(field),
+    });
+    let written = Arc::new(Schema::new(written.collect::<Vec<_>>()));
+    let decoder = ReaderBuilder::new(Arc::clone(&written))
         .with_batch_size(rows)
         .with_coerce_primitive(true);
     let mut decoder = decoder.build_decoder().map_err(drop)?;
@@ -428,8 +469,34 @@ fn decode(text: &[u8], columns: &[Column], rows: usize) -> Result<RecordBatch, (
         }
     }
     batches.extend(decoder.flush().map_err(drop)?);
-    let batch = datafusion::arrow::compute::concat_batches(&target, &batches).map_err(drop)?;
+    let batch = datafusion::arrow::compute::concat_batches(&written, &batches).map_err(drop)?;
     let arrays = batch.columns().iter().zip(target.fields());
-    let arrays = arrays.map(|(array, field)| cast(array, field.data_type()).map_err(drop));
+    let arrays = arrays.map(|(array, field)| match field.data_type() {
+        of if of.is_integer() => integers(array.as_string_view(), of),
+        of => cast(array, of).map_err(drop),
+    });
     RecordBatch::try_new(Arc::clone(&target), arrays.collect::<Result<_, _>>()?).map_err(drop)
+}
+
+/// Texts as integers of this type.
+fn integers(texts: &StringViewArray, data_type: &DataType) -> Result<ArrayRef, ()> {
+    fn of<T: ArrowPrimitiveType>(texts: &StringViewArray) -> Result<ArrayRef, ()>
+    where
+        T::Native: std::str::FromStr + TryFrom<i128>,
+    {
+        let values = texts.iter().map(|text| {
+            let value = text.map(|text| whole::<T::Native>(text).ok_or(()));
+            value.transpose()
+        });
+        Ok(Arc::new(values.collect::<Result<PrimitiveArray<T>, ()>>()?))
+    }
+    macro_rules! of_type {
+        ($type:ty, $texts:ident) => {
+            of::<$type>($texts)
+        };
+    }
+    downcast_integer! {
+        data_type => (of_type, texts),
+        _ => Err(()),
+    }
 }

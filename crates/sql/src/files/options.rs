@@ -118,6 +118,7 @@ impl Options {
         };
         let similar = most_similar(&given.name, known.iter().copied());
         let hint = match similar {
+            Some(name) if name == given.name => "other formats have it".to_owned(),
             Some(name) => format!("did you mean {}?", name.to_uppercase()),
             None => format!("{what} knows {}", known.join(", ").to_uppercase()),
         };

@@ -7,6 +7,7 @@ use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
+use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,13 +23,19 @@ pub(super) async fn open(
     let mut schema = None;
     for file in files {
         let name = file.to_string_lossy();
-        let why = |error: datafusion::error::DataFusionError| failed(&name, innermost(&error));
+        let why = |error: DataFusionError| broken(&name, &error);
         // A name is not a pattern here.
         let url = ListingTableUrl::parse(escaped(&name)).map_err(why)?;
         if schema.is_none() {
             let inferred = options.infer_schema(state, &url).await.map_err(why)?;
             if inferred.fields().is_empty() {
-                return Err(failed(&name, "no columns in it"));
+                let empty = file.metadata().is_ok_and(|file| file.len() == 0);
+                let why = if empty {
+                    "the file is empty"
+                } else {
+                    "no columns in it"
+                };
+                return Err(failed(&name, why));
             }
             schema = Some(inferred);
         }
@@ -47,6 +54,13 @@ fn escaped(name: &str) -> String {
     glob::Pattern::escape(name)
 }
 
-fn innermost(error: &datafusion::error::DataFusionError) -> String {
-    error.find_root().message().into_owned()
+/// The error of a file that cannot be read as what its name says.
+fn broken(name: &str, error: &DataFusionError) -> SqlError {
+    let what = match error.find_root() {
+        DataFusionError::ParquetError(_) | DataFusionError::ArrowError(..) => {
+            "damaged, cut off, or no Parquet file at all".to_owned()
+        }
+        other => other.message().into_owned(),
+    };
+    failed(name, what)
 }

@@ -78,6 +78,9 @@ impl ReadOptions {
         }
         if let Some(given) = options.take(&["quote"])? {
             csv.quote = Some(given.byte()?);
+            if csv.delimiter.is_some() && csv.quote == Some(csv.delimiter) {
+                return Err(given.refuse("another character than DELIMITER"));
+            }
         }
         if let Some(given) = options.take(&["escape"])? {
             csv.escape = given.byte()?;

@@ -36,6 +36,22 @@ where
     }
 }
 
+/// A whole number, however it is written; one with a fraction is none.
+pub(super) fn whole<T>(text: &str) -> Option<T>
+where
+    T: std::str::FromStr + TryFrom<i128>,
+{
+    const DIGITS: u8 = 18;
+    let unit = POWERS[usize::from(DIGITS)];
+    match text.parse() {
+        Ok(value) => Some(value),
+        Err(_) => match decimal(text, 38, DIGITS as i8)? {
+            value if value % unit == 0 => T::try_from(value / unit).ok(),
+            _ => None,
+        },
+    }
+}
+
 pub(super) fn float<T: std::str::FromStr + Into<f64> + Copy>(text: &str) -> Option<T> {
     let text = text.trim_ascii();
     let value: T = text.parse().ok()?;
@@ -260,6 +276,12 @@ mod tests {
             assert_eq!(integer::<i8>(refused), None, "{refused}");
         }
         assert_eq!(integer::<u64>("18446744073709551615"), Some(u64::MAX));
+        assert_eq!(whole::<i32>("1.0"), Some(1));
+        assert_eq!(whole::<u64>("18446744073709551615.0"), Some(u64::MAX));
+        assert_eq!(whole::<i64>("-1.2e3"), Some(-1200));
+        for refused in ["1.5", "-0.000001", "1e-1", "3e9", "true", ""] {
+            assert_eq!(whole::<i32>(refused), None, "{refused}");
+        }
         assert_eq!(integer::<u8>("-1"), None);
         assert_eq!(decimal("12.345", 5, 2), Some(1235));
         assert_eq!(decimal("-0.005", 5, 2), Some(-1));

@@ -1,0 +1,242 @@
+//! Wrong statements and wrong files: each is told exactly what is written in `wrong/*.txt`, and leaves nothing behind.
+//!
+//! ```text
+//! SELECT 1 +                                         the case: statements of a new session, of which the last one fails
+//!   | line 1:11: syntax error: Expected: …           what it says, with place and hint
+//! ```
+//!
+//! `ERIS_WRITE=1` writes down what is said now, to be read before it is committed. `{dir}` is the directory of the files.
+
+use eris_engine::Settings;
+use eris_numa::{HugePages, Topology};
+use eris_sql::{Database, Outcome, Session, SqlError};
+use futures::StreamExt;
+use std::fmt::Write;
+use std::io::Write as _;
+use std::path::Path;
+use tempfile::TempDir;
+
+const TABLES: &str = "
+    CREATE TABLE t (a INTEGER NOT NULL, b VARCHAR(3), c DECIMAL(4,1), d DATE, e DOUBLE CHECK (e > 0));
+    INSERT INTO t VALUES (1, 'x', 1.5, '2020-01-01', 1.0), (2, 'y', NULL, NULL, NULL);
+    CREATE TABLE u (a INTEGER, x BIGINT);
+    INSERT INTO u VALUES (1, 9223372036854775807);
+    CREATE VIEW v AS SELECT a, b FROM t";
+
+/// Words of the machinery, and of what may not happen.
+const FORBIDDEN: [&str; 20] = [
+    "internal error",
+    "Internal error",
+    "bug",
+    "panicked",
+    "DataFusion",
+    "ArrowError",
+    "Arrow:",
+    "Arrow error",
+    "Utf8",
+    "Int8",
+    "Int32",
+    "Int64",
+    "Float64",
+    "Schema error",
+    "Plan error",
+    "Error during planning",
+    "Execution error",
+    "physical",
+    "Physical",
+    "logical",
+];
+
+fn database() -> Database {
+    let settings = Settings {
+        topology: Topology::fake(1, 2),
+        huge_pages: HugePages::Never,
+        memory_limit: Some(1 << 30),
+    };
+    Database::open(settings).unwrap()
+}
+
+async fn run(session: &Session, sql: &str) -> Result<String, SqlError> {
+    let mut shown = String::new();
+    if let Outcome::Rows(mut rows) = session.execute(sql).await? {
+        while let Some(batch) = rows.next().await {
+            write!(shown, "{:?}", batch?.columns()).unwrap();
+        }
+    }
+    Ok(shown)
+}
+
+/// Everything that a failed statement might have changed.
+async fn state(database: &Database, directory: &Path) -> String {
+    let session = database.session();
+    let mut state = String::new();
+    for query in [
+        "SELECT table_schema, table_name, column_name, data_type, column_default, is_nullable
+         FROM information_schema.columns WHERE table_schema <> 'eris' ORDER BY 1, 2, ordinal_position",
+        "SELECT * FROM t ORDER BY a",
+        "SELECT * FROM u",
+        "SELECT * FROM v ORDER BY a",
+    ] {
+        state += &run(&session, query).await.unwrap();
+        state.push('\n');
+    }
+    let mut files: Vec<_> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    write!(state, "{files:?}").unwrap();
+    state
+}
+
+/// What a case says.
+async fn told(database: &Database, case: &str) -> String {
+    let session = database.session();
+    let statements = match Session::split(case) {
+        Ok(statements) => statements,
+        Err(error) => return error.to_string(),
+    };
+    let (last, first) = statements.split_last().expect("a case has a statement");
+    for statement in first {
+        run(&session, statement.text()).await.unwrap();
+    }
+    match run(&session, last.text()).await {
+        Ok(rows) => format!("SUCCESS {rows}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// The cases of a file: statements, and what they say.
+fn cases(text: &str) -> Vec<(String, String)> {
+    let mut cases = Vec::new();
+    for block in text.split("\n\n").filter(|block| !block.trim().is_empty()) {
+        let (mut case, mut expected) = (Vec::new(), Vec::new());
+        for line in block.trim_matches('\n').lines() {
+            match line.strip_prefix("  |") {
+                Some(line) => expected.push(line.strip_prefix(' ').unwrap_or(line)),
+                None => case.push(line),
+            }
+        }
+        cases.push((case.join("\n"), expected.join("\n")));
+    }
+    cases
+}
+
+fn check(name: &str, directory: &TempDir, at_least: usize) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/wrong/{name}.txt"));
+    let cases = cases(&std::fs::read_to_string(&path).unwrap());
+    assert!(cases.len() >= at_least, "{} cases", cases.len());
+    let shown = directory.path().to_str().unwrap();
+    let database = database();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let (mut written, mut wrong) = (String::new(), String::new());
+    runtime.block_on(async {
+        let session = database.session();
+        for statement in Session::split(TABLES).unwrap() {
+            run(&session, statement.text()).await.unwrap();
+        }
+        drop(session);
+        let before = state(&database, directory.path()).await;
+        let memory = database.engine().memory().budget().used();
+        for (case, expected) in cases {
+            let told = told(&database, &case.replace("{dir}", shown)).await;
+            let told = told.replace(shown, "{dir}").replace('\t', "  ");
+            let forbidden = FORBIDDEN.iter().find(|word| told.contains(**word));
+            if told != expected || forbidden.is_some() {
+                writeln!(
+                    wrong,
+                    "{case}\n{told}\n{forbidden:?}\nbut expected\n{expected}\n"
+                )
+                .unwrap();
+            }
+            writeln!(written, "{case}").unwrap();
+            for line in told.lines() {
+                writeln!(written, "{}", format!("  | {line}").trim_end()).unwrap();
+            }
+            written.push('\n');
+            // Whatever was begun in parallel has ended when the memory is back.
+            for _ in 0..10_000 {
+                if database.engine().memory().budget().used() <= memory {
+                    break;
+                }
+                tokio::task::yield_now().await;
+                std::thread::yield_now();
+            }
+            assert_eq!(state(&database, directory.path()).await, before, "{case}");
+            assert_eq!(database.engine().memory().budget().used(), memory, "{case}");
+            assert_eq!(database.spill().files(), 0, "{case}");
+        }
+    });
+    if std::env::var_os("ERIS_WRITE").is_some() {
+        std::fs::write(path, written).unwrap();
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn wrong_statements_say_what_is_wrong_and_change_nothing() {
+    check("statements", &TempDir::new().unwrap(), 90);
+}
+
+#[test]
+fn wrong_files_and_options_say_what_is_wrong_and_change_nothing() {
+    // Names of the same length everywhere, for places in statements are told by column.
+    let directory = TempDir::new_in("/tmp").unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let write = |name: &str, bytes: &[u8]| std::fs::write(path(name), bytes).unwrap();
+    for (name, text) in [
+        ("empty.csv", ""),
+        ("empty.parquet", ""),
+        ("empty.json", ""),
+        ("empty.arrow", ""),
+        ("none.parquet", "this is no Parquet"),
+        ("none.arrow", "this is no Arrow"),
+        ("none.csv.gz", "this is no gzip"),
+        ("none.csv.zst", "this is no zstd"),
+        ("quote.csv", "a,b\n1,x\n2,\"y\n"),
+        ("header.csv", "a,x\n"),
+        ("wide.csv", "1,2\n1,2,3\n"),
+        ("comma.json", "[{\"a\": 1},\n {\"a\": 2},\n]"),
+        ("commas.json", "[{\"a\": 1},,{\"a\": 2}]"),
+        ("member.jsonl", "{\"a\": 1,}\n"),
+        ("cut.json", "[{\"a\": 1}, {\"a\":"),
+        ("fraction.jsonl", "{\"a\": 1.0}\n{\"a\": 1.5}\n"),
+        ("true.jsonl", "{\"a\": 1}\n{\"a\": true}\n"),
+        ("large.jsonl", "{\"a\": 3e9}\n"),
+    ] {
+        write(name, text.as_bytes());
+    }
+    write("bytes.csv", b"a\nx\n\xFF\n");
+    write("bytes.jsonl", b"{\"a\": \"\xFF\"}\n");
+    let long = [&b"a\n"[..], &vec![b'x'; (16 << 20) + 9]].concat();
+    write("long.csv", &long);
+    let numbers: String = (0..50_000).map(|row| format!("{row}\n")).collect();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(numbers.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    write("cut.csv.gz", &gzip[..gzip.len() / 2]);
+    let zstd = zstd::encode_all(numbers.as_bytes(), 1).unwrap();
+    write("cut.csv.zst", &zstd[..zstd.len() / 2]);
+    std::fs::create_dir(path("directory.csv")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", path("full.csv")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let database = database();
+        let session = database.session();
+        for format in ["parquet", "arrow", "arrows"] {
+            let good = path(&format!("good.{format}"));
+            let rows = "SELECT i AS a, 'x' || i AS b FROM generate_series(1, 20000) AS g(i)";
+            let copy = format!("COPY ({rows}) TO '{}'", good.display());
+            run(&session, &copy).await.unwrap();
+            let bytes = std::fs::read(&good).unwrap();
+            write(&format!("cut.{format}"), &bytes[..bytes.len() / 2]);
+        }
+    });
+    check("files", &directory, 60);
+}
