@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!  a + b                    add(a, b)              integers and DECIMAL: an error if the result does not fit its type
+//!  -a                       subtract(0, a)         integers: only the least has no counterpart in its type
 //!  CAST(x AS INTEGER)       CAST(round_half_even(x) AS INTEGER)          x DOUBLE or REAL: 2.5 → 2, 3.5 → 4
 //!  CAST(d AS INTEGER)       CAST(CAST(d AS DECIMAL(…, 0)) AS INTEGER)    d DECIMAL: 2.5 → 3
 //!  CAST(t AS VARCHAR)       timestamp_text(t)      t TIMESTAMP: a blank between day and time, not a T
@@ -18,7 +19,7 @@ use crate::moments::TimestampText;
 use crate::rounding::RoundHalfEven;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{BinaryExpr, Cast, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -78,6 +79,10 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             };
             Transformed::yes(function.call(vec![*left, *right]))
         }
+        Expr::Negative(operand) => match zero_beside(&operand, schema) {
+            Some(zero) => Transformed::yes(SUBTRACT.call(vec![zero, *operand])),
+            None => Transformed::no(Expr::Negative(operand)),
+        },
         Expr::Cast(Cast { expr, field }) if is_moment_as_text(&expr, field.data_type(), schema) => {
             let text = TEXT.call(vec![*expr]);
             Transformed::yes(match field.data_type() {
@@ -114,6 +119,16 @@ fn can_overflow(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| {
         data_type.is_integer() || matches!(data_type, DataType::Decimal128(..))
     })
+}
+
+/// The zero of an integer's type; none for a literal, whose sign belongs to it.
+fn zero_beside(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+    if matches!(expr, Expr::Literal(..)) {
+        return None;
+    }
+    let data_type = expr.get_type(schema).ok()?;
+    let zero = data_type.is_signed_integer().then(|| ScalarValue::new_zero(&data_type));
+    Some(Expr::Literal(zero?.ok()?, None))
 }
 
 /// The operand of a cast to this type without its fraction, if it can have one.
