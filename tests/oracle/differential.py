@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random tables and random queries in eris and in DuckDB; results compared, real numbers with a tolerance.
 
-    differential.py                          six rounds from seed 1 on, or from ERIS_ORACLE_SEED; `clock` is a new seed each time
+    differential.py                          six rounds (or ERIS_ORACLE_ROUNDS) from seed 1 on, or from ERIS_ORACLE_SEED; `clock` is a new seed each time
     differential.py --seed 42 --rounds 1     the round that seed 42 makes
     differential.py --keep DIR               leaves the tables and the script of each round there
 
@@ -52,8 +52,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--eris", help="the binary [ERIS, or the build's]")
     parser.add_argument("--seed", type=int, default=first_seed(), help="first round's seed [ERIS_ORACLE_SEED, or 1]")
-    parser.add_argument("--rounds", type=int, default=len(LARGE), help="rounds, each with its own tables [%(default)s]")
-    parser.add_argument("--queries", type=int, default=60, help="queries of a round [%(default)s]")
+    parser.add_argument("--rounds", type=int, default=rounds(), help="rounds, each with its own tables [ERIS_ORACLE_ROUNDS, or 6]")
+    parser.add_argument("--queries", type=int, default=45, help="queries of a round [%(default)s]")
     parser.add_argument("--topologies", default="1x1,1x2,4x2", help="each round takes one of these [%(default)s]")
     parser.add_argument("--stop-after", type=int, default=10, help="end after so many failures [%(default)s]")
     parser.add_argument("--timeout", type=int, default=300, help="seconds for a round's statements [%(default)s]")
@@ -65,6 +65,10 @@ def first_seed():
     """Fixed, so that a change is judged by the same queries as the one before it; new ones are for the night."""
     seed = os.environ.get("ERIS_ORACLE_SEED", "1")
     return int(time.time()) if seed == "clock" else int(seed)
+
+
+def rounds():
+    return int(os.environ.get("ERIS_ORACLE_ROUNDS", len(LARGE)))
 
 
 def play_round(binary, seed, topologies, options):

@@ -24,7 +24,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{BinaryExpr, Cast, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast, lit};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::sync::{Arc, LazyLock};
 
@@ -83,6 +83,10 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             Some(zero) => Transformed::yes(SUBTRACT.call(vec![zero, *operand])),
             None => Transformed::no(Expr::Negative(operand)),
         },
+        Expr::IsTrue(expr) => Transformed::yes(compared(expr, Operator::IsNotDistinctFrom, true)),
+        Expr::IsFalse(expr) => Transformed::yes(compared(expr, Operator::IsNotDistinctFrom, false)),
+        Expr::IsNotTrue(expr) => Transformed::yes(compared(expr, Operator::IsDistinctFrom, true)),
+        Expr::IsNotFalse(expr) => Transformed::yes(compared(expr, Operator::IsDistinctFrom, false)),
         Expr::Cast(Cast { expr, field }) if is_moment_as_text(&expr, field.data_type(), schema) => {
             let text = TEXT.call(vec![*expr]);
             Transformed::yes(match field.data_type() {
@@ -121,13 +125,21 @@ fn can_overflow(expr: &Expr, schema: &DFSchema) -> bool {
     })
 }
 
+/// `x IS TRUE` and its like, as they are executed. Until then DataFusion takes them for something that is never NULL, and
+/// finds later that the plans differ.
+fn compared(expr: Box<Expr>, op: Operator, value: bool) -> Expr {
+    Expr::BinaryExpr(BinaryExpr::new(expr, op, Box::new(lit(value))))
+}
+
 /// The zero of an integer's type; none for a literal, whose sign belongs to it.
 fn zero_beside(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     if matches!(expr, Expr::Literal(..)) {
         return None;
     }
     let data_type = expr.get_type(schema).ok()?;
-    let zero = data_type.is_signed_integer().then(|| ScalarValue::new_zero(&data_type));
+    let zero = data_type
+        .is_signed_integer()
+        .then(|| ScalarValue::new_zero(&data_type));
     Some(Expr::Literal(zero?.ok()?, None))
 }
 

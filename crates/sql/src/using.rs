@@ -128,17 +128,19 @@ fn shows(items: &[SelectItem], name: &Ident) -> bool {
 /// Whether DataFusion would take another column than the one that is meant, or could not tell it.
 fn needs_it(joins: &[Join]) -> bool {
     let mut seen: Vec<String> = Vec::new();
-    joins.iter().any(|join| match constraint(&join.join_operator) {
-        Some((side, JoinConstraint::Using(columns))) => {
-            let names = columns.iter().filter_map(column_name).map(normalize);
-            let names: Vec<String> = names.collect();
-            let again = names.iter().any(|name| seen.contains(name));
-            seen.extend(names);
-            again || side.shows_right()
-        }
-        Some((side, JoinConstraint::Natural)) => side.shows_right(),
-        _ => false,
-    })
+    joins
+        .iter()
+        .any(|join| match constraint(&join.join_operator) {
+            Some((side, JoinConstraint::Using(columns))) => {
+                let names = columns.iter().filter_map(column_name).map(normalize);
+                let names: Vec<String> = names.collect();
+                let again = names.iter().any(|name| seen.contains(name));
+                seen.extend(names);
+                again || side.shows_right()
+            }
+            Some((side, JoinConstraint::Natural)) => side.shows_right(),
+            _ => false,
+        })
 }
 
 /// Which tables' rows a join keeps in any case.
@@ -232,7 +234,8 @@ impl Tables {
                 Side::Both => parsed(&format!("coalesce({left}, {right})")),
             };
             let name = column.clone();
-            self.shared.insert(normalize(column), Shared { name, table, value });
+            self.shared
+                .insert(normalize(column), Shared { name, table, value });
         }
         match conditions.len() {
             0 => Ok(None),
@@ -263,7 +266,8 @@ impl Tables {
                 .collect();
             let options = WildcardAdditionalOptions {
                 opt_exclude: (!hidden.is_empty()).then_some(ExcludeSelectItem::Multiple(hidden)),
-                opt_replace: (!replaced.is_empty()).then_some(ReplaceSelectItem { items: replaced }),
+                opt_replace: (!replaced.is_empty())
+                    .then_some(ReplaceSelectItem { items: replaced }),
                 ..Default::default()
             };
             let table = SelectItemQualifiedWildcardKind::ObjectName(ObjectName::from(name.clone()));
@@ -297,7 +301,10 @@ impl VisitorMut for Names {
             && let Expr::Identifier(name) = expr
         {
             let name = normalize(name);
-            let mut shared = self.tables.iter().filter_map(|tables| tables.shared.get(&name));
+            let mut shared = self
+                .tables
+                .iter()
+                .filter_map(|tables| tables.shared.get(&name));
             if let Some(shared) = shared.next() {
                 *expr = shared.value.clone();
             }
@@ -318,7 +325,9 @@ fn qualifier(table: &TableFactor) -> Option<Vec<Ident>> {
         | TableFactor::Function {
             alias: Some(alias), ..
         } => Some(vec![alias.name.clone()]),
-        TableFactor::Table { name, args: None, .. } => {
+        TableFactor::Table {
+            name, args: None, ..
+        } => {
             let parts = name.0.iter().map(|part| part.as_ident().cloned());
             parts.collect()
         }
@@ -344,6 +353,7 @@ fn parsed(text: &str) -> Expr {
 }
 
 fn refused(what: &str) -> SqlError {
-    SqlError::not_supported(format!("{what}, in joins that share a column"))
-        .with_hint(Some("join them by ON, and say coalesce(a.k, b.k) for the column"))
+    SqlError::not_supported(format!("{what}, in joins that share a column")).with_hint(Some(
+        "join them by ON, and say coalesce(a.k, b.k) for the column",
+    ))
 }
