@@ -3,6 +3,7 @@
 
     differential.py                          six rounds (or ERIS_ORACLE_ROUNDS) from seed 1 on, or from ERIS_ORACLE_SEED; `clock` is a new seed each time
     differential.py --seed 42 --rounds 1     the round that seed 42 makes
+    ERIS_MEMORY=32MB differential.py         the same in little memory, where sorts, aggregates and joins spill
     differential.py --keep DIR               leaves the tables and the script of each round there
 
 Round r of seed s is round 0 of seed s + r, so every failure names the seed that repeats it alone. What is generated and
