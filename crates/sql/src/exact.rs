@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!  a + b                    add(a, b)              integers and DECIMAL: an error if the result does not fit its type
+//!  -a                       subtract(0, a)         integers: only the least has no counterpart in its type
 //!  CAST(x AS INTEGER)       CAST(round_half_even(x) AS INTEGER)          x DOUBLE or REAL: 2.5 → 2, 3.5 → 4
 //!  CAST(d AS INTEGER)       CAST(CAST(d AS DECIMAL(…, 0)) AS INTEGER)    d DECIMAL: 2.5 → 3
 //!  CAST(t AS VARCHAR)       timestamp_text(t)      t TIMESTAMP: a blank between day and time, not a T
@@ -19,12 +20,12 @@ use crate::moments::TimestampText;
 use crate::rounding::RoundHalfEven;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{BinaryExpr, Cast, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast, lit};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::sync::{Arc, LazyLock};
 
@@ -94,6 +95,14 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             let expr = Expr::AggregateFunction(function);
             Transformed::new_transformed(expr, changed)
         }
+        Expr::Negative(operand) => match zero_beside(&operand, schema) {
+            Some(zero) => Transformed::yes(SUBTRACT.call(vec![zero, *operand])),
+            None => Transformed::no(Expr::Negative(operand)),
+        },
+        Expr::IsTrue(expr) => Transformed::yes(compared(expr, Operator::IsNotDistinctFrom, true)),
+        Expr::IsFalse(expr) => Transformed::yes(compared(expr, Operator::IsNotDistinctFrom, false)),
+        Expr::IsNotTrue(expr) => Transformed::yes(compared(expr, Operator::IsDistinctFrom, true)),
+        Expr::IsNotFalse(expr) => Transformed::yes(compared(expr, Operator::IsDistinctFrom, false)),
         Expr::Cast(Cast { expr, field }) if is_moment_as_text(&expr, field.data_type(), schema) => {
             let text = TEXT.call(vec![*expr]);
             Transformed::yes(match field.data_type() {
@@ -130,6 +139,24 @@ fn can_overflow(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| {
         data_type.is_integer() || matches!(data_type, DataType::Decimal128(..))
     })
+}
+
+/// `x IS TRUE` and its like, as they are executed. Until then DataFusion takes them for something that is never NULL, and
+/// finds later that the plans differ.
+fn compared(expr: Box<Expr>, op: Operator, value: bool) -> Expr {
+    Expr::BinaryExpr(BinaryExpr::new(expr, op, Box::new(lit(value))))
+}
+
+/// The zero of an integer's type; none for a literal, whose sign belongs to it.
+fn zero_beside(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+    if matches!(expr, Expr::Literal(..)) {
+        return None;
+    }
+    let data_type = expr.get_type(schema).ok()?;
+    let zero = data_type
+        .is_signed_integer()
+        .then(|| ScalarValue::new_zero(&data_type));
+    Some(Expr::Literal(zero?.ok()?, None))
 }
 
 /// The operand of a cast to this type without its fraction, if it can have one.

@@ -13,7 +13,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
 use datafusion::physical_expr::{
     EquivalenceProperties, Partitioning, PhysicalExpr, split_conjunction,
 };
@@ -54,6 +54,22 @@ struct Runs {
     runs: Vec<Arc<Run>>,
 }
 
+/// Which columns show the same value. DataFusion may have relied on it before they became columns of a fragment.
+fn equal_columns(output: &Output, schema: &SchemaRef) -> EquivalenceProperties {
+    let mut properties = EquivalenceProperties::new(Arc::clone(schema));
+    let Output::Rows { columns, .. } = output else {
+        return properties;
+    };
+    let column = |number: usize| Arc::new(Column::new(schema.field(number).name(), number)) as _;
+    for (number, expr) in columns.iter().enumerate() {
+        if let Some(first) = columns[..number].iter().position(|other| other == expr) {
+            // Two columns without conditions beside them: this cannot fail.
+            let _ = properties.add_equal_conditions(column(first), column(number));
+        }
+    }
+    properties
+}
+
 impl FragmentExec {
     /// A fragment with this output, whose columns get the names and nullability of `schema`.
     pub fn new(scan: Arc<Scan>, filter: Vec<Expr>, output: Output, schema: SchemaRef) -> Self {
@@ -62,7 +78,7 @@ impl FragmentExec {
             _ => scan.lanes,
         };
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&schema)),
+            equal_columns(&output, &schema),
             Partitioning::UnknownPartitioning(lanes),
             EmissionType::Incremental,
             Boundedness::Bounded,

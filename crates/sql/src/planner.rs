@@ -7,6 +7,7 @@ use crate::exact::ExactArithmetic;
 use crate::extreme_row::ExtremeRow;
 use crate::membership::ExactMembership;
 use crate::memory_pool::BudgetPool;
+use crate::repeated_keys::OmitRepeatedKeys;
 use crate::settings::Variables;
 use crate::spill::Spill;
 use crate::spilling_join::SpillJoins;
@@ -88,6 +89,7 @@ fn config(variables: &Variables) -> SessionConfig {
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(CompareAsDouble));
+    rules.push(Arc::new(OmitRepeatedKeys));
     rules.push(Arc::new(ExactArithmetic));
     rules.push(Arc::new(ExactMembership));
     rules

@@ -3,7 +3,7 @@
 
 use crate::error::SqlError;
 use crate::names::{Headers, make_unique};
-use crate::{refuse, set_all, shorthand};
+use crate::{refuse, set_all, shorthand, using};
 use datafusion::sql::sqlparser::ast::Query;
 
 /// Rewrites a query; returns what its columns are called as it was written.
@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::Query;
 pub(crate) fn rewrite(query: &mut Query) -> Result<Headers, SqlError> {
     refuse::ignored(query)?;
     let headers = Headers::of(query);
+    using::write_out(query)?;
     make_unique(query);
     shorthand::write_out(query);
     set_all::number(query)?;

@@ -14,7 +14,7 @@ ABSOLUTE = 1e-6
 def expected_value(value):
     """A value of DuckDB's Python client in the form in which eris' JSON is compared."""
     if isinstance(value, datetime.datetime):
-        return moment(value.isoformat())
+        return moment(value.isoformat(sep=" "))
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):

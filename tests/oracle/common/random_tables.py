@@ -16,7 +16,7 @@ texts (escape in LIKE), dates before 1970 or beyond 2100.
 """
 
 import datetime
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -130,6 +130,39 @@ def make_table(random, name, rows, directory):
         use_dictionary=random.random() < 0.7,
     )
     return Table(name, rows, path, columns)
+
+
+def make_rewritten(random, tables, directory):
+    """A table that was emptied, altered and filled again by small statements: the table and the statements."""
+    table = make_table(random, "d", random.choice([0, 1, 100, 3_000, 70_000]), directory)
+    source = f"'{table.path}'"
+    parts = random.choice([1, 2, 7])
+    statements = [
+        f"CREATE TABLE d AS SELECT * FROM {source}",
+        "TRUNCATE d",
+        "ALTER TABLE d ADD COLUMN d_extra INTEGER DEFAULT 7",
+    ]
+    for part in range(parts):
+        names = ", ".join(column.name for column in table.columns)
+        chosen = f"FROM {source} WHERE d_id % {parts} = {part}"
+        statements.append(f"INSERT INTO d ({names}) SELECT {names} {chosen}")
+    if random.random() < 0.5:
+        statements.append("ALTER TABLE d DROP COLUMN d_extra")
+    else:
+        column = Column("d_more", "integer", bound=7, domain=[7] if table.rows else [])
+        statements.append("ALTER TABLE d RENAME COLUMN d_extra TO d_more")
+        table.columns.append(column)
+    return table, statements
+
+
+def make_view(random, tables, _):
+    """A view of a part of a table, with other names."""
+    table = random.choice(tables)
+    columns = [replace(column, name=f"e_{column.name}") for column in table.columns]
+    items = ", ".join(f"{old.name} AS {new.name}" for old, new in zip(table.columns, columns))
+    condition = random.choice(["", f" WHERE {table.columns[0].name} % 3 <> 1"])
+    statement = f"CREATE VIEW e AS SELECT {items} FROM {table.name}{condition}"
+    return Table("e", table.rows, table.path, columns), [statement]
 
 
 def shaped(random, rows, draw):
