@@ -87,7 +87,15 @@ class Lines(Shell):
         shell.wait_for("│  10 │")
         shell.wait_for(PROMPT)
         shell.send("SELECT 11" + PAGE_UP + "\r")
-        shell.wait_for("│        11 │")
+        shell.wait_for("│ 11 │")
+        shell.wait_for(PROMPT)
+        self.assertEqual(shell.end(), 0)
+
+    def test_what_is_typed_ahead_is_not_lost(self):
+        shell = self.open()
+        shell.send("SELECT 1 AS one;\rSELECT 2 AS two;\rSELECT\r  44 AS many;\r")
+        for shown in ("│   1 │", "│   2 │", "│   44 │"):
+            shell.wait_for(shown)
         shell.wait_for(PROMPT)
         self.assertEqual(shell.end(), 0)
 
@@ -103,7 +111,7 @@ class Lines(Shell):
     def test_completion(self):
         self.file("some data.csv", "a,b\n1,2\n")
         shell = self.open()
-        shell.ask("CREATE TABLE customer (c_custkey INTEGER, c_region VARCHAR, \"Odd\" DATE);")
+        shell.ask("CREATE TABLE customer (c_custkey INTEGER, c_region VARCHAR, \"Odd\" DATE, \"order\" INTEGER);")
         for typed, completed in [
             ("sele\t", "select"),
             ("SELECT * FROM cust\t", "customer"),
@@ -111,6 +119,8 @@ class Lines(Shell):
             ("SELECT c. FROM customer AS c" + "\x1b[D" * 19 + "c_r\t", "c.c_region FROM"),
             ("SELECT c_cu\t", "c_custkey"),
             ("SELECT \"O\t", '"Odd"'),
+            ("SELECT customer.orde\t", 'customer."order"'),
+            ("SELECT * FROM read_parq\t", "read_parquet("),
             ("SELECT date_tr\t", "date_trunc("),
             (f"SELECT * FROM '{self.state}/some\t", "some data.csv'"),
             (f"\\i {self.state}/some\t", "data.csv"),
@@ -229,10 +239,14 @@ class Commands(Shell):
         shell = self.open()
         shell.ask("CREATE TABLE sales (id INTEGER NOT NULL, price DECIMAL(8,2) DEFAULT 9.50);")
         self.assertIn("│ public │ sales │ table │", shell.ask("\\d"))
-        self.assertIn("│ public │ sales │ table │", shell.ask(".tables sal"))
+        self.assertIn("│ public │ sales │ table │       2 │", shell.ask(".tables sal"))
+        for pattern in ("s*", "public.*", "%LES", "pub*.sal"):
+            self.assertIn("│ sales │", shell.ask(f"\\dt {pattern}"))
+        for pattern in ("*.x*", "other.*", "s?"):
+            self.assertNotIn("│ sales │", shell.ask(f"\\dt {pattern}"))
         self.assertNotIn("sales", shell.ask("\\dt other"))
         self.assertNotIn("sales", shell.ask("\\dv"))
-        self.assertIn("│ public │", shell.ask("\\dn"))
+        self.assertRegex(shell.ask("\\dn"), r"│ public +│")
         shown = shell.ask("\\d sales;")
         self.assertIn("table public.sales", shown)
         self.assertIn("│ price  │ DECIMAL(8,2) │          │ 9.50    │", shown)
@@ -295,6 +309,9 @@ class Commands(Shell):
         shown = shell.ask("\\?")
         for word in ("Ctrl-C", "\\copy", ".mode", "Examples:"):
             self.assertIn(word, shown)
+        self.assertIn(".mode", shell.ask("\\? markdown"))
+        self.assertIn("one │ 1", shell.ask("SELECT 1 AS one \\gx"))
+        self.assertIn("┌", shell.ask("SELECT 1 AS one;"), "for one statement only")
         self.assertIn("unknown command .tabels\nhint: did you mean .tables?", shell.ask(".tabels"))
         self.assertIn("unknown command \\nonsense", shell.ask("\\nonsense"))
         self.assertEqual(shell.end(), 0)

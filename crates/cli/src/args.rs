@@ -1,8 +1,9 @@
 //! The command line.
 
 use crate::format::Format;
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use eris_numa::{Bytes, ParseBytesError};
+use eris_numa::{Bytes, HugePages, ParseBytesError};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ Examples:
   eris -c 'SELECT 1 + 1'                        run a statement and exit
   eris -f schema.sql -c 'SELECT count(*) FROM t' --format json
   eris --format csv < report.sql > report.csv   run a script from standard input
-  eris -c '\\d t' -c '.schema t'                 commands of the prompt work in scripts, too; \\? lists them
+  eris -c '\\d t' -c '.schema t'                 commands of the prompt, \\? lists them
   eris ssb run --scale 1                        generate, load and run the Star Schema Benchmark
   ERIS_TOPOLOGY=4x2 eris                        pretend to have 4 NUMA nodes with 2 cores each
 
@@ -43,6 +44,36 @@ pub struct Cli {
     /// control group's]
     #[arg(long, global = true, value_name = "SIZE", env = "ERIS_MEMORY", value_parser = memory)]
     pub memory: Option<Bytes>,
+
+    /// Whether column data lies on pages of 2 MiB: where they fit, also where that wastes some, or not at all
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        env = "ERIS_HUGE_PAGES",
+        value_enum,
+        default_value_t
+    )]
+    pub huge_pages: PageSize,
+}
+
+/// The engine's setting as the command line has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PageSize {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl From<PageSize> for HugePages {
+    fn from(size: PageSize) -> Self {
+        match size {
+            PageSize::Auto => HugePages::Auto,
+            PageSize::Always => HugePages::Always,
+            PageSize::Never => HugePages::Never,
+        }
+    }
 }
 
 /// What to run without a command.
@@ -220,7 +251,9 @@ pub enum Source {
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<(Cli, Vec<Source>), clap::Error> {
-    let matches = Cli::command().try_get_matches_from(arguments)?;
+    let matches = Cli::command()
+        .try_get_matches_from(arguments)
+        .map_err(with_file_hint)?;
     let cli = Cli::from_arg_matches(&matches)?;
     let sources = sources(&cli.statements, &matches);
     if cli.command.is_some() && (!sources.is_empty() || given(&matches, "format")) {
@@ -230,6 +263,24 @@ pub fn parse(
         ));
     }
     Ok((cli, sources))
+}
+
+/// A file in place of a command: how it is run or read.
+fn with_file_hint(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    if std::path::Path::new(word).is_file() {
+        let hint = match word.ends_with(".sql") {
+            true => format!("to run its statements: eris -f {word}"),
+            false => format!("to read its rows: eris -c \"SELECT * FROM '{word}'\""),
+        };
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![hint.into()]),
+        );
+    }
+    error
 }
 
 fn given(matches: &ArgMatches, id: &str) -> bool {
@@ -300,6 +351,7 @@ mod tests {
             "eris ssb generate",
             "eris --memory 2XB",
             "eris --memory 1MB",
+            "eris --huge-pages 1",
             "eris bench",
             "eris bench scan --chunk --rows 5",
         ] {

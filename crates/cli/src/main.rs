@@ -17,6 +17,7 @@ mod arriving;
 mod benches;
 mod commands;
 mod editor;
+mod footer;
 mod format;
 mod interactive;
 mod meter;
@@ -25,15 +26,17 @@ mod output;
 mod pager;
 mod places;
 mod runner;
+mod script_error;
 mod settings;
 mod ssb;
 mod units;
 
 use args::{Cli, Command, Source};
 use eris_engine::Settings;
-use eris_numa::{HugePages, Topology, TopologyError};
+use eris_numa::{Topology, TopologyError};
 use eris_sql::{Database, SqlError};
-use runner::{Flow, Runner, ScriptError};
+use runner::{Flow, Runner};
+use script_error::ScriptError;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -106,7 +109,7 @@ fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
     let topology = topology(cli.aeus)?;
     let settings = |topology| Settings {
         topology,
-        huge_pages: HugePages::Auto,
+        huge_pages: cli.huge_pages.into(),
         memory_limit: cli.memory.map(|memory| memory.0),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()

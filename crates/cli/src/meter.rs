@@ -24,6 +24,8 @@ pub struct Meter {
     budget: Budget,
     began: Instant,
     bar: Option<ProgressBar>,
+    /// The share that was shown last: it never goes back, also where more work becomes known.
+    shown: f64,
     /// Nobody sees it, or something else is on the screen.
     off: bool,
 }
@@ -36,6 +38,7 @@ impl Meter {
             budget: budget.clone(),
             began: Instant::now(),
             bar: None,
+            shown: 0.0,
             off: !io::stderr().is_terminal(),
         }
     }
@@ -70,18 +73,26 @@ impl Meter {
             return;
         }
         let (fraction, message) = describe(&self.progress, elapsed, &self.budget);
+        let fraction = fraction.map(|fraction| {
+            self.shown = self.shown.max(fraction);
+            self.shown
+        });
         let bar = self.bar.get_or_insert_with(|| {
             ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr())
         });
         let template = match fraction {
-            Some(_) => "{bar:30} {percent}% · {wide_msg}",
+            Some(_) => "{bar:30} {wide_msg}",
             None => "{spinner} {wide_msg}",
         };
         let style = ProgressStyle::with_template(template).expect("a valid template");
         bar.set_style(style.progress_chars("━╸─"));
-        bar.set_message(message);
+        // Each of these draws: the text last, so that it never stands beside the bar of before.
         bar.set_position((fraction.unwrap_or(0.0) * STEPS as f64) as u64);
-        bar.tick();
+        bar.set_message(match fraction {
+            // Rounded down: what works is not done.
+            Some(fraction) => format!("{:.0}% · {message}", (fraction * 100.0).floor()),
+            None => message,
+        });
     }
 }
 

@@ -1,97 +1,24 @@
 //! Runs statements and commands one after the other and prints what they yield.
 
-use crate::arriving::{Arriving, ArrivingError};
-use crate::commands::CommandError;
-use crate::format::{FormatError, Layout, ResultWriter, Shown};
+use crate::arriving::Arriving;
+use crate::footer::{described, footer};
+use crate::format::{Expanded, FormatError, Layout, ResultWriter};
 use crate::meter::Meter;
-use crate::numbers::{counted, duration};
+use crate::numbers::counted;
 use crate::output::Output;
 use crate::pager::{Pager, Screen};
+use crate::script_error::ScriptError;
 use crate::settings::Settings;
 use crate::units::{self, Unit};
 use arrow::array::RecordBatch;
-use eris_sql::{Outcome, Position, QueryStream, Session, SqlError, Statement};
+use eris_sql::{Outcome, QueryStream, Session, Statement};
 use futures::StreamExt;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// So many rows are printed between two looks for Ctrl-C.
 const PRINTED_ROWS: usize = 1024;
-
-/// Why a script ended early.
-#[derive(Debug, thiserror::Error)]
-pub enum ScriptError {
-    /// A statement failed; the message says where.
-    #[error(transparent)]
-    Statement(#[from] SqlError),
-    /// A command to the shell failed.
-    #[error("{}{error}", line(.start))]
-    Command {
-        /// Where it is in the script.
-        start: Position,
-        /// Why.
-        error: CommandError,
-    },
-    /// A file that the script includes failed.
-    #[error("{}: {error}", file.display())]
-    Included {
-        /// Its name.
-        file: PathBuf,
-        /// Why.
-        error: Box<ScriptError>,
-    },
-    /// The result could not be printed.
-    #[error(transparent)]
-    Format(#[from] FormatError),
-    /// The script itself could not be read.
-    #[error("cannot read: {0}")]
-    Read(io::Error),
-    /// The script cannot be cut into statements.
-    #[error(transparent)]
-    Script(#[from] ArrivingError),
-}
-
-impl ScriptError {
-    /// The error of the output, if it is one: then nobody can see results any more. Otherwise the same.
-    pub fn into_output(self) -> Result<FormatError, ScriptError> {
-        match self {
-            ScriptError::Format(error @ FormatError::Output(_)) => Ok(error),
-            ScriptError::Included { file, error } => {
-                let included = |error| ScriptError::Included {
-                    file,
-                    error: Box::new(error),
-                };
-                error.into_output().map_err(included)
-            }
-            other => Err(other),
-        }
-    }
-
-    /// Whether all that happened is that the reader of our output has gone.
-    pub fn is_closed_pipe(&self) -> bool {
-        match self {
-            ScriptError::Format(error) => error.is_closed_pipe(),
-            ScriptError::Included { error, .. } => error.is_closed_pipe(),
-            _ => false,
-        }
-    }
-}
-
-fn line(start: &Position) -> String {
-    match start {
-        &Position::START => String::new(),
-        start => format!("line {start}: "),
-    }
-}
-
-/// Errors of the output; those of the input say so.
-impl From<io::Error> for ScriptError {
-    fn from(error: io::Error) -> Self {
-        ScriptError::Format(error.into())
-    }
-}
 
 /// Whether there is more to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +39,8 @@ pub struct Runner {
     footer: bool,
     /// What `\watch` repeats.
     pub(crate) last: Option<Statement>,
+    /// Whether the result of the running statement becomes one line per value, whatever the settings say.
+    expanded: bool,
     /// Files that are being included.
     pub(crate) depth: usize,
 }
@@ -125,6 +54,7 @@ impl Runner {
             output: Output::standard(),
             footer,
             last: None,
+            expanded: false,
             depth: 0,
         }
     }
@@ -154,6 +84,7 @@ impl Runner {
     /// The future of a run was dropped before its end.
     pub fn cancelled(&mut self) {
         self.depth = 0;
+        self.expanded = false;
     }
 
     async fn units(&mut self, units: Vec<Unit>) -> Result<Flow, ScriptError> {
@@ -169,7 +100,10 @@ impl Runner {
                         writeln!(self.output, "{};", statement.text())?;
                     }
                     self.last = Some(statement.clone());
-                    self.statement(&statement, self.settings.pager).await?;
+                    self.expanded = units.peek().is_some_and(expands);
+                    let done = self.statement(&statement, self.settings.pager).await;
+                    self.expanded = false;
+                    done?;
                     Flow::Continue
                 }
                 Unit::Command(command) => self.command(&command).await?,
@@ -299,7 +233,10 @@ impl Runner {
         let size = self.output.screen().filter(|_| people);
         let pager = size.filter(|_| paged).and_then(Pager::find);
         let columns = size.map(|size| size.columns);
-        let layout = self.settings.layout(columns, pager.is_some());
+        let mut layout = self.settings.layout(columns, pager.is_some());
+        if self.expanded {
+            layout.expanded = Expanded::On;
+        }
         (pager, layout)
     }
 }
@@ -316,31 +253,14 @@ async fn print(writer: &mut dyn ResultWriter, batch: &RecordBatch) -> Result<(),
 
 /// Whether it runs the statement that it ends.
 fn watches(unit: &Unit) -> bool {
-    matches!(unit, Unit::Command(command) if command.ends_statement && command.text.starts_with("\\watch"))
+    ends_with(unit, "\\watch")
 }
 
-/// How many rows there were, and which of them can be seen.
-fn described(rows: u64, shown: Shown) -> String {
-    let all = counted(rows, "row");
-    match shown {
-        Shown::All => all,
-        Shown::Part { rows, columns } => {
-            let rows = rows.map(|rows| format!(" ({rows} shown)"));
-            let columns = columns.map(|(shown, all)| {
-                format!(
-                    ", {} ({shown} shown, \\x shows all)",
-                    counted(all as u64, "column")
-                )
-            });
-            all + &rows.unwrap_or_default() + &columns.unwrap_or_default()
-        }
-    }
+/// Whether it wants one line per value of the statement that it ends.
+fn expands(unit: &Unit) -> bool {
+    ends_with(unit, "\\gx")
 }
 
-/// What follows the result of a statement: what was done, and how long it took for who wants to know.
-fn footer(done: String, time: Option<Duration>) -> String {
-    match time {
-        Some(time) => format!("{done} in {}\n", duration(time)),
-        None => format!("{done}\n"),
-    }
+fn ends_with(unit: &Unit, name: &str) -> bool {
+    matches!(unit, Unit::Command(command) if command.ends_statement && command.text.starts_with(name))
 }

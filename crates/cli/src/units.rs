@@ -3,7 +3,7 @@
 //! ```text
 //! .mode csv⏎               command: from its backslash or dot to the end of the line
 //! SELECT 1;                statement: to its semicolon
-//! SELECT 2 \watch 5⏎       statement that a command ends: \g or \watch
+//! SELECT 2 \watch 5⏎       statement that a command ends: \g, \gx or \watch
 //! ```
 //!
 //! No statement begins with a backslash or with a dot and a letter, so there is nothing to escape.
@@ -135,7 +135,7 @@ fn command_spans(script: &str) -> Vec<Span> {
 /// Whether a text begins with a command that also ends the statement before it.
 fn ends_statement(text: &str) -> bool {
     let word = text.split(char::is_whitespace).next().unwrap_or_default();
-    matches!(word, "\\g" | "\\watch")
+    matches!(word, "\\g" | "\\gx" | "\\watch")
 }
 
 /// The place behind a text that begins at `position`.

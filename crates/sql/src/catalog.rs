@@ -12,7 +12,8 @@ mod name;
 mod table;
 mod view;
 
-pub(crate) use name::{CATALOG, RelationName, SCHEMA, is_reserved, most_similar, quoted};
+pub use name::quoted;
+pub(crate) use name::{CATALOG, RelationName, SCHEMA, is_reserved, most_similar};
 pub(crate) use table::{Check, ColumnRules, DefaultValue, Definition, Table, retire};
 pub(crate) use view::{Read, View};
 

@@ -16,7 +16,7 @@ use crate::settings::Variables;
 use crate::spill::Spill;
 use crate::statement::Statement;
 use crate::system::described;
-use crate::{ddl, explain, files, functions, insert, planner, prepare, settings, show};
+use crate::{ddl, explain, files, functions, insert, planner, prepare, progress, settings, show};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::execution::TaskContext;
@@ -76,7 +76,8 @@ pub(crate) struct Plan {
 impl Plan {
     /// Opens all partitions as one stream. Work begins when it is polled.
     pub fn run(&self) -> Result<SendableRecordBatchStream, SqlError> {
-        execute_stream(Arc::clone(&self.physical), Arc::clone(&self.context))
+        files::tell_progress(&self.physical, &progress::current())
+            .and_then(|()| execute_stream(Arc::clone(&self.physical), Arc::clone(&self.context)))
             .map_err(SqlError::from_datafusion)
     }
 

@@ -87,6 +87,7 @@ mod windows;
 mod wording;
 mod yield_rule;
 
+pub use catalog::quoted;
 pub use database::Database;
 pub use error::{SqlError, SqlErrorKind};
 pub use lexeme::{Lexeme, LexemeKind, lexemes};

@@ -141,7 +141,14 @@ fn parse_whole<T>(
             None => (message, place),
         };
         let place = place.unwrap_or_else(|| position(parser.peek_token().span.start));
-        syntax(message).at((place.line > 0).then(|| statement.excerpt(place)))
+        // What is missing at the end has no place of its own.
+        let place = if place.line > 0 {
+            place
+        } else {
+            end(statement.text())
+        };
+        let message = message.replace("found: EOF", "found: the end of the statement");
+        syntax(message).at(Some(statement.excerpt(place)))
     })?;
     while parser.consume_token(&Token::SemiColon) {}
     let next = parser.peek_token();
@@ -153,6 +160,16 @@ fn parse_whole<T>(
         return Err(error.at(Some(statement.excerpt(position(next.span.start)))));
     }
     Ok(parsed)
+}
+
+/// The place behind a text, without the blanks at its end.
+fn end(text: &str) -> Position {
+    let text = text.trim_end();
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    Position {
+        line: 1 + text.matches('\n').count() as u64,
+        column: 1 + last.chars().count() as u64,
+    }
 }
 
 /// Turns `{'a': 1}`, which this dialect does not have, into a call, for the options of files are written so.

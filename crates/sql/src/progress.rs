@@ -8,8 +8,8 @@
 //! statement's task           current(): expect_scan · expect_bytes, read_bytes · wrote
 //! ```
 //!
-//! A scan happens where the rows are, and its executor knows how far it is: it is asked when somebody looks. Files are read
-//! here, and whoever reads one counts. Nobody has to look, and looking disturbs nobody.
+//! A scan happens where the rows are, and its executor knows how far it is: it is asked when somebody looks. So is the reader
+//! of Parquet files. Other files are read here, and whoever reads one counts. Nobody has to look, and looking disturbs nobody.
 
 use eris_fragment::FragmentReport;
 use std::fmt;
@@ -45,10 +45,11 @@ struct Inner {
 #[derive(Default)]
 pub(crate) struct Scanning {
     rows: u64,
-    report: OnceLock<Report>,
+    done: OnceLock<Done>,
 }
 
 type Report = Arc<dyn Fn() -> FragmentReport + Send + Sync>;
+type Done = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 tokio::task_local! {
     /// The progress of the statement that the current task serves.
@@ -62,7 +63,7 @@ pub(crate) fn current() -> Progress {
 }
 
 impl Progress {
-    /// Rows of tables that are read, or excluded unread.
+    /// Rows of tables and Parquet files that are read, or excluded unread.
     pub fn rows(&self) -> Amount {
         // A report locks and adds up: not under our lock.
         let scans = self.0.scans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +93,7 @@ impl Progress {
     pub(crate) fn expect_scan(&self, rows: u64) -> Arc<Scanning> {
         let scan = Arc::new(Scanning {
             rows,
-            report: OnceLock::new(),
+            done: OnceLock::new(),
         });
         let mut scans = self.0.scans.lock().unwrap_or_else(PoisonError::into_inner);
         scans.push(Arc::clone(&scan));
@@ -123,20 +124,24 @@ impl Amount {
 }
 
 impl Scanning {
-    /// It has begun, and tells how far it is. It begins once.
+    /// It has begun in the engine, and tells how far it is.
     pub fn began(&self, report: Report) {
-        let first = self.report.set(report);
+        self.counts(Arc::new(move || {
+            let rows = |worker: &eris_fragment::WorkerReport| {
+                worker.rows_scanned.saturating_add(worker.rows_skipped)
+            };
+            report().workers.iter().map(rows).sum()
+        }));
+    }
+
+    /// It has begun, and this many of its rows are done whenever somebody asks. It begins once.
+    pub fn counts(&self, done: Done) {
+        let first = self.done.set(done);
         debug_assert!(first.is_ok(), "a scan begins once");
     }
 
     fn amount(&self) -> Amount {
-        let done = self.report.get().map_or(0, |report| {
-            let report = report();
-            let rows = |worker: &eris_fragment::WorkerReport| {
-                worker.rows_scanned.saturating_add(worker.rows_skipped)
-            };
-            report.workers.iter().map(rows).sum()
-        });
+        let done = self.done.get().map_or(0, |done| done());
         Amount {
             // A table may have grown since its rows were counted.
             done: self.rows.min(done),

@@ -117,6 +117,9 @@ impl Database {
         for name in state.table_functions().keys() {
             add(name, FunctionKind::Table, None);
         }
+        for name in crate::files::functions() {
+            add(name, FunctionKind::Table, None);
+        }
         functions.sort_by(|a, b| (&a.name, a.kind).cmp(&(&b.name, b.kind)));
         functions
     }

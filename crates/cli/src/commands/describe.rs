@@ -1,7 +1,8 @@
 //! What there is, as results: `\d` and its kin.
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use eris_sql::{Database, FunctionKind, Relation, RelationKind};
+use glob::Pattern;
 use std::sync::Arc;
 
 /// Which kinds of relations are listed.
@@ -24,15 +25,53 @@ fn batch<const N: usize>(names: [&str; N], rows: Vec<[Option<String>; N]>) -> Re
         }
     }
     let arrays = columns.map(|column| Arc::new(StringArray::from(column)) as ArrayRef);
-    let named = names
-        .into_iter()
-        .zip(arrays)
-        .map(|(name, array)| (name, array, true));
-    RecordBatch::try_from_iter_with_nullable(named).expect("columns of equal length")
+    named(names.into_iter().zip(arrays))
 }
 
-fn contains(name: &str, part: &str) -> bool {
-    name.to_lowercase().contains(&part.to_lowercase())
+fn named<'a>(columns: impl Iterator<Item = (&'a str, ArrayRef)>) -> RecordBatch {
+    let columns = columns.map(|(name, array)| (name, array, true));
+    RecordBatch::try_from_iter_with_nullable(columns).expect("columns of equal length")
+}
+
+/// Whether a name stands for all that look so: `*` and `%` are any text, `?` is any character.
+pub fn is_pattern(name: &str) -> bool {
+    name.contains(['*', '%', '?'])
+}
+
+/// Which names are meant: those that contain a text, or match a pattern as a whole. Both may be behind a schema.
+struct Wanted {
+    schema: Option<Pattern>,
+    name: Pattern,
+}
+
+impl Wanted {
+    fn new(text: &str) -> Self {
+        let text = text.to_lowercase();
+        let whole = |text: &str| {
+            let pattern = text
+                .replace('%', "*")
+                .replace('[', "[[]")
+                .replace("**", "*");
+            Pattern::new(&pattern).expect("no ranges, no doubled asterisks")
+        };
+        let (schema, name) = match text.split_once('.') {
+            Some((schema, name)) => (Some(whole(schema)), name),
+            None => (None, text.as_str()),
+        };
+        Wanted {
+            schema,
+            name: match is_pattern(name) {
+                true => whole(name),
+                false => whole(&format!("*{name}*")),
+            },
+        }
+    }
+
+    fn has(&self, schema: &str, name: &str) -> bool {
+        let schemas = self.schema.as_ref();
+        schemas.is_none_or(|wanted| wanted.matches(&schema.to_lowercase()))
+            && self.name.matches(&name.to_lowercase())
+    }
 }
 
 fn kind(relation: &Relation) -> &'static str {
@@ -43,7 +82,7 @@ fn kind(relation: &Relation) -> &'static str {
     }
 }
 
-/// Tables and views whose name contains `part`.
+/// Tables and views whose name contains `part`, or matches it.
 pub fn list(database: &Database, part: &str, kinds: Kinds) -> RecordBatch {
     let wanted = |relation: &Relation| match kinds {
         Kinds::All => relation.kind != RelationKind::System,
@@ -51,13 +90,27 @@ pub fn list(database: &Database, part: &str, kinds: Kinds) -> RecordBatch {
         Kinds::Views => relation.kind == RelationKind::View,
     };
     let relations = database.relations().into_iter();
-    let relations = relations.filter(|relation| wanted(relation) && contains(&relation.name, part));
-    let rows = relations.map(|relation| {
-        let columns = relation.columns.len().to_string();
-        let kind = kind(&relation).to_owned();
-        [relation.schema, relation.name, kind, columns].map(Some)
-    });
-    batch(["schema", "name", "kind", "columns"], rows.collect())
+    let names = Wanted::new(part);
+    let relations: Vec<Relation> = relations
+        .filter(|relation| wanted(relation) && names.has(&relation.schema, &relation.name))
+        .collect();
+    let text = |of: fn(&Relation) -> &str| {
+        let texts = relations.iter().map(of);
+        Arc::new(StringArray::from_iter_values(texts)) as ArrayRef
+    };
+    let columns = relations
+        .iter()
+        .map(|relation| relation.columns.len() as i64);
+    let columns: ArrayRef = Arc::new(Int64Array::from_iter_values(columns));
+    named(
+        [
+            ("schema", text(|relation| &relation.schema)),
+            ("name", text(|relation| &relation.name)),
+            ("kind", text(kind)),
+            ("columns", columns),
+        ]
+        .into_iter(),
+    )
 }
 
 /// All schemas.
@@ -66,10 +119,11 @@ pub fn schemas(database: &Database) -> RecordBatch {
     batch(["schema"], rows.collect())
 }
 
-/// Functions whose name contains `part`.
+/// Functions whose name contains `part`, or matches it.
 pub fn functions(database: &Database, part: &str) -> RecordBatch {
     let functions = database.functions().into_iter();
-    let functions = functions.filter(|function| contains(&function.name, part));
+    let names = Wanted::new(part);
+    let functions = functions.filter(|function| names.name.matches(&function.name));
     let rows = functions.map(|function| {
         let kind = match function.kind {
             FunctionKind::Scalar => "scalar",
@@ -128,11 +182,13 @@ pub fn relation(database: &Database, name: &str) -> Result<(String, RecordBatch)
     Ok((title, columns))
 }
 
-/// The CREATE statements of tables and views whose name contains `part`.
+/// The CREATE statements of tables and views whose name contains `part`, or matches it.
 pub fn definitions(database: &Database, part: &str) -> String {
     let relations = database.relations().into_iter();
-    let relations = relations
-        .filter(|relation| relation.kind != RelationKind::System && contains(&relation.name, part));
+    let names = Wanted::new(part);
+    let relations = relations.filter(|relation| {
+        relation.kind != RelationKind::System && names.has(&relation.schema, &relation.name)
+    });
     relations
         .map(|relation| relation.definition + ";\n")
         .collect()

@@ -1,14 +1,17 @@
-//! Commands to the shell: what there is, and how it is read. Running them is [`run`]'s.
+//! Commands to the shell: how they are read. [`list`] has all of them; running them is [`run`]'s.
 //!
 //! psql's begin with a backslash, DuckDB's with a dot; both work, wherever a statement could begin.
 
+mod arguments;
 pub mod copy;
 mod describe;
+mod list;
 mod run;
 mod words;
 
 use crate::format::{Expanded, Format};
-use clap::ValueEnum;
+use arguments::Arguments;
+pub use list::COMMANDS;
 use std::path::PathBuf;
 use std::time::Duration;
 use words::words;
@@ -24,7 +27,7 @@ pub enum Command {
     Views(String),
     /// Schemas.
     Schemas,
-    /// Functions whose name contains this.
+    /// Functions whose name contains this, or matches it as a pattern.
     Functions(String),
     /// CREATE statements.
     Schema(String),
@@ -40,14 +43,18 @@ pub enum Command {
     Copy(String),
     /// A file becomes rows of a table, which is made if there is none.
     Import { file: String, table: String },
-    /// Ends a statement, as a semicolon does.
+    /// Ends a statement, as a semicolon does; its result may be one line per value.
     Go,
+    /// Prints text.
+    Print(String),
+    /// Changes the working directory; `None`: to the user's own.
+    Directory(Option<PathBuf>),
     /// Runs the last statement again and again.
     Watch { every: Duration, times: Option<u32> },
     /// The form of results; `None`: tells it.
     Mode(Option<Format>),
-    /// Whether columns' names are shown.
-    Headers(bool),
+    /// Whether columns' names are shown; `None`: the other way round.
+    Headers(Option<bool>),
     /// What stands for NULL.
     NullValue(String),
     /// Whether statements are printed before they run.
@@ -62,8 +69,8 @@ pub enum Command {
     Settings,
     /// A command of the operating system.
     System(String),
-    /// What there is.
-    Help,
+    /// What there is, or what of it says this word.
+    Help(Option<String>),
     /// Leaves.
     Quit,
 }
@@ -100,305 +107,6 @@ fn hint(nearest: &Option<&'static str>) -> String {
         None => "\nhint: \\? lists the commands".to_owned(),
     }
 }
-
-/// A command as the table below tells of it.
-pub struct Spec {
-    /// Its names; the first is the one for messages.
-    pub names: &'static [&'static str],
-    /// What it takes.
-    pub usage: &'static str,
-    /// What it does.
-    pub help: &'static str,
-    read: fn(&Arguments<'_>) -> Result<Command, String>,
-}
-
-/// What follows a command's name.
-struct Arguments<'a> {
-    /// All of it.
-    text: &'a str,
-    /// Its words, without their quotes.
-    words: Vec<String>,
-}
-
-impl Arguments<'_> {
-    fn none(&self, command: Command) -> Result<Command, String> {
-        match self.words.first() {
-            None => Ok(command),
-            Some(word) => Err(format!("unexpected \"{word}\"")),
-        }
-    }
-
-    fn optional(&self) -> Result<Option<&str>, String> {
-        match &self.words[..] {
-            [] => Ok(None),
-            [word] => Ok(Some(word)),
-            [_, next, ..] => Err(format!("unexpected \"{next}\"")),
-        }
-    }
-
-    fn one(&self, what: &str) -> Result<&str, String> {
-        self.optional()?.ok_or_else(|| format!("{what} is missing"))
-    }
-
-    /// A part of a name; nothing is part of every name.
-    fn pattern(&self) -> Result<String, String> {
-        Ok(self.optional()?.unwrap_or_default().to_owned())
-    }
-
-    fn switch(&self) -> Result<Option<bool>, String> {
-        match self.optional()? {
-            None => Ok(None),
-            Some(word) => on_or_off(word).map(Some),
-        }
-    }
-
-    fn number(&self) -> Result<usize, String> {
-        let word = self.one("a number")?;
-        word.parse().map_err(|_| format!("\"{word}\" is no number"))
-    }
-}
-
-fn on_or_off(word: &str) -> Result<bool, String> {
-    match word.to_lowercase().as_str() {
-        "on" | "true" | "1" => Ok(true),
-        "off" | "false" | "0" => Ok(false),
-        _ => Err(format!("\"{word}\" is neither on nor off")),
-    }
-}
-
-fn expanded(word: &str) -> Result<Expanded, String> {
-    match word {
-        "auto" => Ok(Expanded::Auto),
-        _ => Ok(if on_or_off(word)? {
-            Expanded::On
-        } else {
-            Expanded::Off
-        }),
-    }
-}
-
-/// A format by one of its names, those that other shells have for it included.
-fn format(name: &str) -> Result<Format, String> {
-    match name {
-        "box" | "duckbox" | "column" | "aligned" => return Ok(Format::Table),
-        "jsonlines" | "ndjson" => return Ok(Format::Jsonl),
-        "expanded" => return Ok(Format::Line),
-        _ => {}
-    }
-    Format::from_str(name, true).map_err(|_| {
-        let all = Format::value_variants().iter();
-        let names: Vec<_> = all
-            .filter_map(|format| Some(format.to_possible_value()?.get_name().to_owned()))
-            .collect();
-        format!("no format \"{name}\", but {}", names.join(", "))
-    })
-}
-
-fn watch(words: &[String]) -> Result<Command, String> {
-    let (mut every, mut times) = (Duration::from_secs(2), None);
-    for word in words {
-        let wrong = |_| format!("\"{word}\" is neither seconds nor c=times");
-        if let Some(count) = word.strip_prefix("c=") {
-            times = Some(count.parse().map_err(|_| wrong(()))?);
-        } else {
-            let seconds: f64 = word.parse().map_err(|_| wrong(()))?;
-            every = Duration::try_from_secs_f64(seconds).map_err(|_| wrong(()))?;
-        }
-    }
-    Ok(Command::Watch { every, times })
-}
-
-fn pset(words: &[String]) -> Result<Command, String> {
-    let (name, value) = match words {
-        [] => return Ok(Command::Settings),
-        [name] => (name.as_str(), None),
-        [name, value] => (name.as_str(), Some(value.as_str())),
-        [_, _, next, ..] => return Err(format!("unexpected \"{next}\"")),
-    };
-    let switch = || value.map(on_or_off).transpose();
-    match (name, value) {
-        ("null", value) => Ok(Command::NullValue(value.unwrap_or_default().to_owned())),
-        ("format", None) => Ok(Command::Mode(None)),
-        ("format", Some(name)) => Ok(Command::Mode(Some(format(name)?))),
-        ("expanded" | "x", value) => Ok(Command::Expanded(value.map(expanded).transpose()?)),
-        ("pager", _) => Ok(Command::Pager(switch()?)),
-        ("tuples_only" | "t", _) => Ok(Command::Headers(!switch()?.unwrap_or(true))),
-        ("columns", Some(width)) => {
-            let width = width
-                .parse()
-                .map_err(|_| format!("\"{width}\" is no number"))?;
-            Ok(Command::MaxWidth(width))
-        }
-        _ => Err(format!("no setting \"{name}\" of this kind")),
-    }
-}
-
-/// Every command, in the order of the help.
-pub const COMMANDS: &[Spec] = &[
-    Spec {
-        names: &["\\?", "\\h", "\\help", ".help"],
-        usage: "",
-        help: "this help",
-        read: |_| Ok(Command::Help),
-    },
-    Spec {
-        names: &["\\q", "\\quit", ".exit", ".quit"],
-        usage: "",
-        help: "leave (as Ctrl-D)",
-        read: |_| Ok(Command::Quit),
-    },
-    Spec {
-        names: &["\\d", "\\d+", ".describe"],
-        usage: "[name]",
-        help: "tables and views, or the columns of one",
-        read: |arguments| Ok(Command::Describe(arguments.optional()?.map(str::to_owned))),
-    },
-    Spec {
-        names: &["\\dt", "\\dt+", ".tables"],
-        usage: "[part of a name]",
-        help: "tables",
-        read: |arguments| Ok(Command::Tables(arguments.pattern()?)),
-    },
-    Spec {
-        names: &["\\dv", "\\dv+"],
-        usage: "[part of a name]",
-        help: "views",
-        read: |arguments| Ok(Command::Views(arguments.pattern()?)),
-    },
-    Spec {
-        names: &["\\dn"],
-        usage: "",
-        help: "schemas",
-        read: |arguments| arguments.none(Command::Schemas),
-    },
-    Spec {
-        names: &["\\df"],
-        usage: "[part of a name]",
-        help: "functions",
-        read: |arguments| Ok(Command::Functions(arguments.pattern()?)),
-    },
-    Spec {
-        names: &[".schema"],
-        usage: "[part of a name]",
-        help: "CREATE statements of tables and views",
-        read: |arguments| Ok(Command::Schema(arguments.pattern()?)),
-    },
-    Spec {
-        names: &["\\i", "\\include", ".read"],
-        usage: "FILE",
-        help: "run the statements of a file",
-        read: |arguments| Ok(Command::Include(path(arguments.one("a file")?))),
-    },
-    Spec {
-        names: &["\\o", "\\out", ".output"],
-        usage: "[FILE]",
-        help: "results into a file; without a name, to the screen again",
-        read: |arguments| Ok(Command::Output(arguments.optional()?.map(path))),
-    },
-    Spec {
-        names: &["\\copy"],
-        usage: "TABLE|(QUERY) FROM|TO FILE [options]",
-        help: "rows from or into a file",
-        read: |arguments| Ok(Command::Copy(copy::statement(arguments.text)?)),
-    },
-    Spec {
-        names: &[".import"],
-        usage: "FILE TABLE",
-        help: "rows of a file into a table, which is made if there is none",
-        read: |arguments| match &arguments.words[..] {
-            [file, table] => Ok(Command::Import {
-                file: path(file).to_string_lossy().into_owned(),
-                table: table.clone(),
-            }),
-            _ => Err("a file and a table are needed".to_owned()),
-        },
-    },
-    Spec {
-        names: &["\\g"],
-        usage: "",
-        help: "run the statement, as ';' does",
-        read: |arguments| arguments.none(Command::Go),
-    },
-    Spec {
-        names: &["\\watch"],
-        usage: "[seconds] [c=times]",
-        help: "run the last statement again and again, until Ctrl-C",
-        read: |arguments| watch(&arguments.words),
-    },
-    Spec {
-        names: &["\\x"],
-        usage: "[on|off|auto]",
-        help: "one line per value; auto: where a table is wider than the screen",
-        read: |arguments| {
-            let word = arguments.optional()?;
-            Ok(Command::Expanded(word.map(expanded).transpose()?))
-        },
-    },
-    Spec {
-        names: &["\\timing", ".timer"],
-        usage: "[on|off]",
-        help: "tell the time of each statement",
-        read: |arguments| Ok(Command::Timing(arguments.switch()?)),
-    },
-    Spec {
-        names: &["\\pager", ".pager"],
-        usage: "[on|off]",
-        help: "page results that are longer than the screen (ERIS_PAGER, PAGER, less)",
-        read: |arguments| Ok(Command::Pager(arguments.switch()?)),
-    },
-    Spec {
-        names: &[".mode", "\\mode"],
-        usage: "[table|csv|json|jsonl|markdown|line]",
-        help: "form of results",
-        read: |arguments| {
-            Ok(Command::Mode(
-                arguments.optional()?.map(format).transpose()?,
-            ))
-        },
-    },
-    Spec {
-        names: &[".headers", ".header"],
-        usage: "on|off",
-        help: "names of columns above results",
-        read: |arguments| Ok(Command::Headers(on_or_off(arguments.one("on or off")?)?)),
-    },
-    Spec {
-        names: &[".nullvalue"],
-        usage: "TEXT",
-        help: "what stands for NULL",
-        read: |arguments| Ok(Command::NullValue(arguments.one("a text")?.to_owned())),
-    },
-    Spec {
-        names: &[".maxrows"],
-        usage: "N",
-        help: "most rows of a table on the screen, 0 for all",
-        read: |arguments| Ok(Command::MaxRows(arguments.number()?)),
-    },
-    Spec {
-        names: &[".maxwidth"],
-        usage: "N",
-        help: "width to which tables are fitted, 0 for that of the screen",
-        read: |arguments| Ok(Command::MaxWidth(arguments.number()?)),
-    },
-    Spec {
-        names: &[".echo"],
-        usage: "on|off",
-        help: "print each statement before it runs",
-        read: |arguments| Ok(Command::Echo(on_or_off(arguments.one("on or off")?)?)),
-    },
-    Spec {
-        names: &["\\pset", ".show"],
-        usage: "[null|format|expanded|pager|columns [value]]",
-        help: "settings, by psql's names; without a name, all of them",
-        read: |arguments| pset(&arguments.words),
-    },
-    Spec {
-        names: &["\\!", ".shell", ".system"],
-        usage: "[command]",
-        help: "a command of the operating system, or its shell",
-        read: |arguments| Ok(Command::System(arguments.text.to_owned())),
-    },
-];
 
 /// Reads a command.
 ///
@@ -446,7 +154,7 @@ fn nearest(name: &str) -> Option<&'static str> {
     let names = COMMANDS.iter().flat_map(|spec| spec.names);
     names
         .map(|known| (strsim::damerau_levenshtein(known, name), *known))
-        .filter(|(distance, _)| *distance <= (name.chars().count() - 1).div_ceil(3))
+        .filter(|(distance, _)| *distance <= (name.chars().count() - 1) / 3)
         .min()
         .map(|(_, known)| known)
 }
@@ -492,6 +200,18 @@ mod tests {
             ),
             (&["\\timing on", ".timer on"], Command::Timing(Some(true))),
             (
+                &["\\t on", ".headers off", "\\pset tuples_only on"],
+                Command::Headers(Some(false)),
+            ),
+            (
+                &["\\echo a  'b  c'", ".print a 'b  c';"],
+                Command::Print("a b  c".into()),
+            ),
+            (
+                &["\\cd /tmp", ".cd '/tmp'"],
+                Command::Directory(Some("/tmp".into())),
+            ),
+            (
                 &["\\!ls 'a;", "\\! ls 'a;", ".shell ls 'a;"],
                 Command::System("ls 'a;".into()),
             ),
@@ -516,6 +236,8 @@ mod tests {
                 "unknown command .tabels\nhint: did you mean .tables?",
             ),
             ("\\nonsense", "unknown command \\nonsense\nhint: \\? lists"),
+            // Every other short name would be as near.
+            ("\\c", "unknown command \\c\nhint: \\? lists"),
             ("\\i", "\\i: a file is missing\nhint: \\i FILE"),
             (
                 "\\x maybe",

@@ -4,7 +4,8 @@ use super::describe::{self, Kinds};
 use super::{COMMANDS, Command, CommandError, parse, path};
 use crate::format::{Expanded, Format};
 use crate::numbers::duration;
-use crate::runner::{Flow, Runner, ScriptError};
+use crate::runner::{Flow, Runner};
+use crate::script_error::ScriptError;
 use crate::units::CommandLine;
 use clap::ValueEnum;
 use eris_sql::Statement;
@@ -46,6 +47,14 @@ impl Runner {
                     failed(CommandError::Failed(reason))
                 })?;
             }
+            Command::Print(text) => writeln!(self.output, "{text}")?,
+            Command::Directory(directory) => {
+                let directory = directory.or_else(std::env::home_dir).unwrap_or_default();
+                std::env::set_current_dir(&directory).map_err(|error| {
+                    let reason = format!("cannot enter '{}': {error}", directory.display());
+                    failed(CommandError::Failed(reason))
+                })?;
+            }
             Command::System(command) => self.system(&command).map_err(failed)?,
             command => self.at_once(command, &failed)?,
         }
@@ -61,6 +70,9 @@ impl Runner {
         let database = self.session.database().clone();
         match command {
             Command::Describe(None) => self.print_batch(&describe::list(&database, "", Kinds::All)),
+            Command::Describe(Some(name)) if describe::is_pattern(&name) => {
+                self.print_batch(&describe::list(&database, &name, Kinds::All))
+            }
             Command::Describe(Some(name)) => match describe::relation(&database, &name) {
                 Ok((title, columns)) => {
                     if self.settings.format.is_for_people() {
@@ -82,7 +94,13 @@ impl Runner {
                 let text = describe::definitions(&database, &part);
                 self.print_text(&text)
             }
-            Command::Help => self.print_text(&help()),
+            Command::Help(word) => match help(word.as_deref()) {
+                Some(text) => self.print_text(&text),
+                None => Err(failed(CommandError::Failed(format!(
+                    "no command has \"{}\" in its help\nhint: \\? lists all",
+                    word.unwrap_or_default()
+                )))),
+            },
             Command::Settings => {
                 let text = self.told();
                 self.print_text(&text)
@@ -131,9 +149,10 @@ impl Runner {
                 settings.format = format;
                 None
             }
-            Command::Headers(on) => {
-                settings.headers = on;
-                None
+            Command::Headers(wish) => {
+                settings.headers = wish.unwrap_or(!settings.headers);
+                wish.is_none()
+                    .then(|| format!("names of columns are {}", on_off(settings.headers)))
             }
             Command::NullValue(text) => {
                 settings.null = Some(text);
@@ -262,18 +281,30 @@ fn name(format: Format) -> String {
     value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// What `\?` shows.
-fn help() -> String {
-    let mut text = String::from(
-        "Statements end in ';' and may span lines. Commands stand on a line of their own.\n\n",
-    );
-    for spec in COMMANDS {
+/// What `\?` shows: all, or the commands that have the word in their line.
+fn help(word: Option<&str>) -> Option<String> {
+    const LEFT: usize = 44;
+    let lines = COMMANDS.iter().map(|spec| {
         let names = spec.names.iter().filter(|name| !name.ends_with('+'));
         let names = names.copied().collect::<Vec<_>>().join(", ");
         let left = format!("{names} {}", spec.usage);
-        let fill = 44_usize.saturating_sub(left.width());
-        text.push_str(&format!("  {left}{}  {}\n", " ".repeat(fill), spec.help));
+        let gap = match LEFT.checked_sub(left.width()) {
+            Some(fill) => " ".repeat(fill),
+            None => format!("\n  {}", " ".repeat(LEFT)),
+        };
+        format!("  {left}{gap}  {}\n", spec.help)
+    });
+    if let Some(word) = word {
+        let word = word.to_lowercase();
+        let found: String = lines
+            .filter(|line| line.to_lowercase().contains(&word))
+            .collect();
+        return Some(found).filter(|found| !found.is_empty());
     }
+    let mut text = String::from(
+        "Statements end in ';' and may span lines. Commands stand on a line of their own.\n\n",
+    );
+    text.extend(lines);
     text.push_str(
         "
   Tab completes · Ctrl-R and PageUp search the history · Alt-Enter begins a line
@@ -287,5 +318,5 @@ Examples:
   SHOW TABLES; DESCRIBE t; EXPLAIN [ANALYZE] SELECT …;
 ",
     );
-    text
+    Some(text)
 }

@@ -11,7 +11,7 @@
 use super::keywords::KEYWORDS;
 use crate::commands::{COMMANDS, path};
 use crate::units;
-use eris_sql::{Database, Function, LexemeKind, Relation, RelationKind, lexemes};
+use eris_sql::{Database, Function, LexemeKind, Relation, RelationKind, lexemes, quoted};
 
 /// Completes from the database's names and the file system.
 pub struct SqlCompleter {
@@ -183,17 +183,6 @@ fn matching(word: &str, candidates: impl Iterator<Item = String>) -> Vec<String>
         }
     }
     found
-}
-
-/// A name as it has to be written.
-fn quoted(name: &str) -> String {
-    let small = |c: char| c == '_' || c.is_lowercase();
-    let mut chars = name.chars();
-    if chars.next().is_some_and(small) && chars.all(|c| small(c) || c.is_ascii_digit()) {
-        name.to_owned()
-    } else {
-        quoted_always(name)
-    }
 }
 
 fn quoted_always(name: &str) -> String {

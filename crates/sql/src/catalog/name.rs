@@ -103,7 +103,7 @@ const SPECIAL: [&str; 45] = [
 ];
 
 /// An identifier as SQL: bare if that means the same name, else in quotes.
-pub(crate) fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     let mut characters = name.chars();
     let plain = characters
         .next()

@@ -57,6 +57,13 @@ impl Format {
         }
     }
 
+    /// The functions that read files, without their other names.
+    pub fn functions() -> impl Iterator<Item = &'static str> {
+        [Format::Arrow, Format::Csv, Format::Json, Format::Parquet]
+            .into_iter()
+            .map(Format::function)
+    }
+
     /// By the name of the function that reads it.
     pub fn of_function(name: &str) -> Option<Format> {
         Some(match name {

@@ -37,6 +37,7 @@ mod values;
 mod write;
 
 pub(crate) use function::{Files, STRUCT, open_functions};
+pub(crate) use parquet::tell_progress;
 pub(crate) use statement::{FileStatement, parse};
 
 use crate::core::{Begun, Core};
@@ -46,6 +47,11 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::context::SessionState;
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// Names of the functions that read files.
+pub(crate) fn functions() -> impl Iterator<Item = &'static str> {
+    format::Format::functions()
+}
 
 /// Whether a name that is no table's means a file.
 pub(crate) fn is_file_name(name: &str) -> bool {

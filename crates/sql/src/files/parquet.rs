@@ -2,13 +2,19 @@
 
 use super::failed;
 use crate::error::SqlError;
+use crate::progress::Progress;
 use datafusion::catalog::TableProvider;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
-use datafusion::error::DataFusionError;
+use datafusion::datasource::physical_plan::ParquetSource;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionState;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,7 +22,7 @@ use std::sync::Arc;
 pub(super) async fn open(
     files: &[PathBuf],
     state: &SessionState,
-) -> Result<Arc<dyn TableProvider>, SqlError> {
+) -> std::result::Result<Arc<dyn TableProvider>, SqlError> {
     let format = ParquetFormat::default().with_options(state.table_options().parquet.clone());
     let options = ListingOptions::new(Arc::new(format)).with_file_extension("");
     let mut urls = Vec::with_capacity(files.len());
@@ -47,6 +53,35 @@ pub(super) async fn open(
         .with_schema(schema);
     let table = ListingTable::try_new(config).map_err(SqlError::from_datafusion)?;
     Ok(Arc::new(table))
+}
+
+/// Tells the statement's progress of the Parquet files that a plan reads, before it runs.
+///
+/// Their reader counts the rows that it gives and those that a filter takes out on the way, but not those of row groups that it
+/// skips: a statement may end before all rows are counted.
+pub(crate) fn tell_progress(plan: &Arc<dyn ExecutionPlan>, progress: &Progress) -> Result<()> {
+    plan.apply(|node| {
+        let source = node.downcast_ref::<DataSourceExec>();
+        let parquet = source.and_then(|source| source.downcast_to_file_source::<ParquetSource>());
+        if parquet.is_some() {
+            let statistics =
+                StatisticsContext::new().compute(node.as_ref(), &StatisticsArgs::new())?;
+            let rows = statistics.num_rows.get_value().copied().unwrap_or(0);
+            let source = Arc::clone(node);
+            progress
+                .expect_scan(rows as u64)
+                .counts(Arc::new(move || rows_read(source.as_ref())));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+fn rows_read(source: &dyn ExecutionPlan) -> u64 {
+    let metrics = source.metrics().unwrap_or_default();
+    let filtered = metrics.sum_by_name("pushdown_rows_pruned");
+    let filtered = filtered.map_or(0, |rows| rows.as_usize());
+    (metrics.output_rows().unwrap_or(0) + filtered) as u64
 }
 
 /// A name whose characters mean themselves, where patterns are understood.

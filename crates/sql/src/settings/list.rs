@@ -30,7 +30,7 @@ pub(crate) static SETTINGS: [Setting; 15] = [
         kind: Kind::Choice(&["auto", "always", "never"]),
         access: Access::Start {
             get: |core| Value::Text(format!("{:?}", core.huge_pages).to_lowercase()),
-            how: "it is given to the engine by the program that starts it",
+            how: "start with --huge-pages auto|always|never, or with ERIS_HUGE_PAGES",
         },
         description: "whether column data lies on pages of 2 MiB",
     },
