@@ -552,6 +552,67 @@ fn a_cancelled_copy_leaves_neither_rows_nor_files() {
 }
 
 #[test]
+fn a_copy_that_was_stopped_has_not_replaced_its_file() {
+    block_on(async {
+        let database = small();
+        let (session, killer) = (database.session(), database.session());
+        let directory = TempDir::new().unwrap();
+        let path = write(&directory, "x.csv", "old");
+        let copy = format!("COPY (SELECT 1 AS a) TO '{path}'");
+        let export = directory.path().join("export");
+        let export_sql = format!("EXPORT DATABASE '{}'", export.display());
+        lines(&session, "CREATE TABLE t AS SELECT 1 AS a").await;
+        let (mut stopped, mut done) = (0, 0);
+        for round in 0..600_u32 {
+            std::fs::write(&path, "old").unwrap();
+            let _ = std::fs::remove_dir_all(&export);
+            let sql = if round % 3 == 0 { &export_sql } else { &copy };
+            let statement = session.execute(sql.as_str());
+            let kill = async {
+                let sql = "SELECT id FROM eris.queries WHERE state = 'running' ORDER BY id LIMIT 1";
+                let found = lines(&killer, sql).await;
+                for _ in 0..round % 40 {
+                    tokio::task::yield_now().await;
+                }
+                // It may have ended before.
+                let _ = run(&killer, &format!("KILL {}", found[0])).await;
+            };
+            let (copied, ()) = tokio::join!(statement, kill);
+            let replaced = match round % 3 {
+                0 => export.exists(),
+                _ => std::fs::read(&path).unwrap() != b"old",
+            };
+            assert_eq!(replaced, copied.is_ok(), "round {round}: {copied:?}");
+            match copied {
+                Ok(_) => done += 1,
+                Err(_) => stopped += 1,
+            }
+        }
+        assert!(stopped > 0 && done > 0, "{stopped} stopped, {done} done");
+    });
+}
+
+#[test]
+fn what_a_failed_import_has_made_is_gone_when_it_has_failed() {
+    block_on(async {
+        let session = small().session();
+        let directory = TempDir::new().unwrap();
+        let schema = "CREATE SCHEMA s; CREATE TABLE s.t (a INTEGER); CREATE TABLE u (a INTEGER);";
+        write(&directory, "schema.sql", schema);
+        write(&directory, "load.sql", "COPY u FROM 'u.csv';");
+        write(&directory, "u.csv", "a\n1\nx\n");
+        let sql = format!("IMPORT DATABASE '{}'", directory.path().display());
+        for _ in 0..50 {
+            let error = failure(&session, &sql).await;
+            assert!(error.contains("'x'"), "{error}");
+            let left = "SELECT table_name FROM information_schema.tables
+                WHERE table_schema IN ('public', 's')";
+            assert_eq!(lines(&session, left).await, [""; 0]);
+        }
+    });
+}
+
+#[test]
 fn a_file_larger_than_the_budget_streams() {
     let directory = TempDir::new().unwrap();
     let budget = 24 << 20;
