@@ -14,8 +14,8 @@
 use crate::core::normalize;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Visit,
-    VisitMut, Visitor, VisitorMut,
+    Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Visit, VisitMut,
+    Visitor, VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;

@@ -14,7 +14,8 @@ use crate::named_windows;
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, DateTimeField, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
     FunctionArguments, Ident, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query,
-    Select, SelectItem, SetExpr, Value, ValueWithSpan, Values, VisitMut, VisitorMut, visit_expressions_mut,
+    Select, SelectItem, SetExpr, Value, ValueWithSpan, Values, VisitMut, VisitorMut,
+    visit_expressions_mut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;

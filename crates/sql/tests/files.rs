@@ -506,12 +506,21 @@ fn a_fault_is_told_with_its_place_and_nothing_stays() {
             assert!(told.contains(expected), "{sql}: {told}");
         }
         assert_eq!(lines(&session, "SELECT count(*) FROM t").await, ["0"]);
+        let empty = write(&directory, "objects.json", "{}\n{}\n");
+        let told = failure(&session, &format!("SELECT * FROM '{empty}'")).await;
+        assert!(told.contains("have no members"), "{told}");
+        let unquoted = directory.path().join("unquoted.csv");
+        let unquoted = format!("TO '{}' (QUOTE '')", unquoted.display());
+        for query in ["SELECT 'a,b' AS a", "SELECT 1 AS \"a\nb\""] {
+            let told = failure(&session, &format!("COPY ({query}) {unquoted}")).await;
+            assert!(told.contains("without quotes"), "{told}");
+        }
         // What fails while it writes leaves the file as it was.
         let path = write(&directory, "out/kept.csv", "kept");
         let sql = format!(
             "COPY (SELECT 1 / (i - 50000) FROM generate_series(1, 60000) AS g(i)) TO '{path}'"
         );
-        assert!(failure(&session, &sql).await.contains("ivide by zero"));
+        assert!(failure(&session, &sql).await.contains("division by zero"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
         assert_eq!(files(&directory.path().join("out")), ["kept.csv"]);
     });
@@ -608,6 +617,24 @@ fn what_a_failed_import_has_made_is_gone_when_it_has_failed() {
             let left = "SELECT table_name FROM information_schema.tables
                 WHERE table_schema IN ('public', 's')";
             assert_eq!(lines(&session, left).await, [""; 0]);
+        }
+        // A schema that was there before stays, empty as it was.
+        lines(&session, "CREATE SCHEMA s").await;
+        failure(&session, &sql).await;
+        lines(&session, "DROP SCHEMA s").await;
+    });
+}
+
+#[test]
+fn nulls_without_a_type_are_written_as_nulls() {
+    block_on(async {
+        let session = small().session();
+        let directory = TempDir::new().unwrap();
+        let path = write(&directory, "null.csv", "");
+        for (options, expected) in [("", "a,b\n,1\n"), ("(NULL 'x')", "a,b\nx,1\n")] {
+            let sql = format!("COPY (SELECT NULL AS a, 1 AS b) TO '{path}' {options}");
+            lines(&session, &sql).await;
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
         }
     });
 }

@@ -44,8 +44,9 @@ pub(super) async fn run(core: &Core, directory: &str) -> Result<Begun, SqlError>
     };
     let imported = async {
         for (made, text) in others {
-            create(core, text, &schema_file).await?;
-            created.made.push(made);
+            if create(core, text, &schema_file).await? {
+                created.made.push(made);
+            }
         }
         for text in &load {
             fill(core, &directory, text, &created.made).await?;
@@ -124,7 +125,8 @@ impl Made {
 }
 
 /// Runs a statement of the schema file as one of its own: what it makes takes effect at once, while the import goes on.
-async fn create(core: &Core, text: &Statement, file: &str) -> Result<(), SqlError> {
+/// Whether it has made anything: a schema may be there already.
+async fn create(core: &Core, text: &Statement, file: &str) -> Result<bool, SqlError> {
     let parsed = parse(text).map_err(|error| in_file(file, &error))?;
     if let ast::Statement::CreateSchema {
         schema_name: SchemaName::Simple(name),
@@ -133,12 +135,12 @@ async fn create(core: &Core, text: &Statement, file: &str) -> Result<(), SqlErro
     {
         let last = name.0.last().and_then(|part| part.as_ident());
         if last.is_some_and(|name| core.catalog.contents().has_schema(&normalize(name))) {
-            return Ok(());
+            return Ok(false);
         }
     }
     let begun = STATEMENT.scope(CancelToken::new(None), core.begin(text));
     let begun = Box::pin(begun).await;
-    begun.map_err(|error| in_file(file, &error)).map(|_| ())
+    begun.map_err(|error| in_file(file, &error)).map(|_| true)
 }
 
 async fn read(directory: &Path, name: &str) -> Result<Vec<Statement>, SqlError> {
