@@ -61,9 +61,12 @@ async fn turn() {
     .await;
 }
 
-/// Row numbers, scattered over all 64 bits so that a chunk is as wide as can be.
+/// A number that tells nothing of the row's (SplitMix64), so that no encoding makes a chunk narrower than 64 bits.
 fn value(row: i64) -> i64 {
-    row.wrapping_mul(0x4f1b_bcdc_bfa5_3e0b)
+    let mut word = (row as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (word ^ (word >> 31)) as i64
 }
 
 async fn fill(engine: &Engine, object: ObjectId) -> Result<(), EngineError> {

@@ -2,16 +2,18 @@
 
 use datafusion::arrow::array::{Array, AsArray, Datum};
 use datafusion::arrow::compute::kernels::numeric;
-use datafusion::arrow::datatypes::{DataType, Decimal128Type};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use datafusion::physical_expr_common::datum::apply;
 use eris_fragment::FragmentError;
+use std::sync::Arc;
 
 /// The function for one of the operators.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -61,6 +63,15 @@ impl ScalarUDFImpl for CheckedArithmetic {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         BinaryTypeCoercer::new(&types[0], &self.op, &types[1]).get_result_type()
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<_> = (args.arg_fields.iter())
+            .map(|field| field.data_type().clone())
+            .collect();
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        let field = Field::new(self.name(), self.return_type(&types)?, nullable);
+        Ok(Arc::new(field))
     }
 
     fn is_strict(&self) -> bool {

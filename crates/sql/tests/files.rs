@@ -642,7 +642,7 @@ fn nulls_without_a_type_are_written_as_nulls() {
 #[test]
 fn a_file_larger_than_the_budget_streams() {
     let directory = TempDir::new().unwrap();
-    let budget = 24 << 20;
+    let budget = 40 << 20;
     let database = database(Topology::fake(1, 2), budget);
     let session = database.session();
     let mut text = String::from("k,city,amount,note\n");

@@ -54,15 +54,15 @@ fn memory_is_given_back_after_drop_failure_and_cancelling() {
         run(&session, "SELECT g, sum(i) FROM s GROUP BY g ORDER BY g").await.unwrap();
         let warm = resident() + 40 * MB;
 
-        let large = "CREATE TABLE t AS SELECT i * i * 31 % 1000000007 AS a, i * i AS b, i * 7919 AS c \
-                     FROM generate_series(1, 8000000) AS q(i)";
+        let large = "CREATE TABLE t AS SELECT i * i * 31 % 1000000007 AS a, i * i * 17 % 999999937 AS b, \
+                     i * i * 7 % 998244353 AS c FROM generate_series(1, 12000000) AS q(i)";
         run(&session, large).await.unwrap();
         let full = resident();
         assert!(full > warm + 60 * MB, "{} MB", full / MB);
         run(&session, "DROP TABLE t").await.unwrap();
         settles_below(warm, "DROP").await;
 
-        let larger = large.replace("8000000", "800000000");
+        let larger = large.replace("12000000", "800000000");
         run(&session, &larger).await.unwrap_err();
         settles_below(warm, "a table that does not fit").await;
 
