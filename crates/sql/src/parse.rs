@@ -132,14 +132,6 @@ fn parse_whole<T>(
                 ("the statement is nested too deeply".to_owned(), None)
             }
         };
-        let ended = message.strip_suffix("found: EOF");
-        let (message, place) = match ended {
-            Some(before) => (
-                format!("{before}found: the end"),
-                Some(end(statement.text())),
-            ),
-            None => (message, place),
-        };
         let place = place.unwrap_or_else(|| position(parser.peek_token().span.start));
         // What is missing at the end has no place of its own.
         let place = if place.line > 0 {
@@ -275,16 +267,6 @@ pub(crate) fn position(location: Location) -> Position {
     Position {
         line: location.line,
         column: location.column,
-    }
-}
-
-/// The place behind the last character of a text.
-fn end(text: &str) -> Position {
-    let text = text.trim_end();
-    let last = text.rsplit('\n').next().unwrap_or_default();
-    Position {
-        line: text.matches('\n').count() as u64 + 1,
-        column: last.chars().count() as u64 + 1,
     }
 }
 

@@ -79,6 +79,8 @@ fn config(variables: &Variables) -> SessionConfig {
     options.execution.max_spill_file_size_bytes =
         ConfigNonZeroUsize::try_new(1).expect("it is not zero");
     options.sql_parser.collect_spans = true;
+    // The order of a subquery or view is that of what is read from it, as long as nothing in between asks for another.
+    options.sql_parser.enable_subquery_sort_elimination = false;
     // 10.25 means just that, and compares with a DECIMAL column without a cast of the column.
     options.sql_parser.parse_float_as_decimal = true;
     variables.apply(&mut config);

@@ -15,7 +15,6 @@ use crate::error::SqlError;
 use crate::parse::parse;
 use crate::statement::{Statement, split};
 use datafusion::sql::sqlparser::ast::{self, SchemaName};
-use eris_fragment::FragmentError;
 use std::path::{Path, PathBuf};
 use tokio::runtime::Handle;
 
@@ -43,28 +42,30 @@ pub(super) async fn run(core: &Core, directory: &str) -> Result<Begun, SqlError>
         core: core.clone(),
         made: Vec::new(),
     };
-    let done = async {
+    let imported = async {
         for (made, text) in others {
-            created.add(made, text, &schema_file).await?;
+            if create(core, text, &schema_file).await? {
+                created.made.push(made);
+            }
         }
         for text in &load {
             fill(core, &directory, text, &created.made).await?;
         }
         for (made, text) in views {
-            created.add(made, text, &schema_file).await?;
+            create(core, text, &schema_file).await?;
+            created.made.push(made);
         }
         begin_commit()
     };
-    let done = done.await;
-    let made = std::mem::take(&mut created.made);
-    match done {
-        Ok(()) => Ok(Begun::Done {
-            tag: "IMPORT DATABASE",
-        }),
+    match imported.await {
+        Ok(()) => {
+            created.made.clear();
+            Ok(Begun::Done {
+                tag: "IMPORT DATABASE",
+            })
+        }
         Err(error) => {
-            // Before the statement returns, and also if nobody waits for that.
-            let undone = tokio::spawn(undo(core.clone(), made));
-            undone.await.map_err(|_| FragmentError::Cancelled)??;
+            created.undo().await;
             Err(error)
         }
     }
@@ -124,10 +125,22 @@ impl Made {
 }
 
 /// Runs a statement of the schema file as one of its own: what it makes takes effect at once, while the import goes on.
-async fn create(core: &Core, text: &Statement, file: &str) -> Result<(), SqlError> {
+/// Whether it has made anything: a schema may be there already.
+async fn create(core: &Core, text: &Statement, file: &str) -> Result<bool, SqlError> {
+    let parsed = parse(text).map_err(|error| in_file(file, &error))?;
+    if let ast::Statement::CreateSchema {
+        schema_name: SchemaName::Simple(name),
+        ..
+    } = &parsed
+    {
+        let last = name.0.last().and_then(|part| part.as_ident());
+        if last.is_some_and(|name| core.catalog.contents().has_schema(&normalize(name))) {
+            return Ok(false);
+        }
+    }
     let begun = STATEMENT.scope(CancelToken::new(None), core.begin(text));
     let begun = Box::pin(begun).await;
-    begun.map_err(|error| in_file(file, &error)).map(|_| ())
+    begun.map_err(|error| in_file(file, &error)).map(|_| true)
 }
 
 async fn read(directory: &Path, name: &str) -> Result<Vec<Statement>, SqlError> {
@@ -191,43 +204,39 @@ struct Created {
 }
 
 impl Created {
-    /// Makes what a statement of the schema file says, unless it is a schema that is there.
-    async fn add(&mut self, made: Made, text: &Statement, file: &str) -> Result<(), SqlError> {
-        if matches!(&made, Made::Schema(name) if self.core.catalog.contents().has_schema(name)) {
-            return Ok(());
+    /// Everything is gone when this returns.
+    async fn undo(&mut self) {
+        let mut change = self.core.catalog.change().await;
+        // From here on nothing waits.
+        for made in std::mem::take(&mut self.made).iter().rev() {
+            match made {
+                Made::Schema(name) => {
+                    if change.relations_in(name).next().is_none() {
+                        change.remove_schema(name);
+                    }
+                }
+                Made::Table(name) | Made::View(name) => {
+                    change.remove(name);
+                }
+            }
         }
-        create(&self.core, text, file).await?;
-        self.made.push(made);
-        Ok(())
+        change.publish();
     }
 }
 
 impl Drop for Created {
     fn drop(&mut self) {
-        let made = std::mem::take(&mut self.made);
-        if let Ok(runtime) = Handle::try_current()
-            && !made.is_empty()
-        {
-            // The catalogue is changed in turn, which may take waiting.
-            runtime.spawn(undo(self.core.clone(), made));
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        if self.made.is_empty() {
+            return;
         }
+        let mut undone = Created {
+            core: self.core.clone(),
+            made: std::mem::take(&mut self.made),
+        };
+        // The catalogue is changed in turn, which may take waiting.
+        runtime.spawn(async move { undone.undo().await });
     }
-}
-
-/// Drops what has been made, the last first.
-async fn undo(core: Core, made: Vec<Made>) -> Result<(), SqlError> {
-    let mut change = core.catalog.change().await;
-    for made in made.iter().rev() {
-        match made {
-            Made::Schema(name) => {
-                if change.relations_in(name).next().is_none() {
-                    change.remove_schema(name);
-                }
-            }
-            Made::Table(name) | Made::View(name) => {
-                change.remove(name);
-            }
-        }
-    }
-    change.commit()
 }
