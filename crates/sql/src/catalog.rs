@@ -103,11 +103,16 @@ impl Change<'_> {
     /// The statement was stopped before.
     pub fn commit(self) -> Result<(), SqlError> {
         crate::cancel::begin_commit()?;
+        self.publish();
+        Ok(())
+    }
+
+    /// The same, whether or not the statement was stopped: to undo what it has done.
+    pub fn publish(self) {
         let new = Arc::new(self.contents);
         let old = std::mem::replace(&mut *self.catalog.current.write().expect(UNPOISONED), new);
         // Dropped behind the lock: it may hold the last reference to a table.
         drop(old);
-        Ok(())
     }
 }
 

@@ -14,7 +14,8 @@
 use crate::core::normalize;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut,
+    Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Visit, VisitMut,
+    Visitor, VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -72,8 +73,9 @@ impl Headers {
 
     /// The schema with these names, repeated ones told apart as in [`make_unique`].
     pub fn name_uniquely(&self, schema: &Schema) -> SchemaRef {
-        let mut names = Unique::default();
         let named = self.name(schema);
+        let taken = named.fields().iter().map(|field| field.name().clone());
+        let mut names = Unique::beside(taken.collect());
         let fields = named.fields().iter().map(|field| {
             let name = names.next(field.name());
             field.as_ref().clone().with_name(name)
@@ -111,17 +113,28 @@ fn text(expr: &Expr) -> String {
 }
 
 /// Names each of which is taken once.
-#[derive(Default)]
-struct Unique(HashSet<String>);
+struct Unique {
+    taken: HashSet<String>,
+    /// Names that mean something already, so that none is made up that is the same.
+    known: HashSet<String>,
+}
 
 impl Unique {
+    fn beside(known: HashSet<String>) -> Self {
+        Unique {
+            taken: HashSet::new(),
+            known,
+        }
+    }
+
     /// The name, with a number behind it if it is taken.
     fn next(&mut self, name: &str) -> String {
         let numbered = (1..).map(|number| format!("{name}_{number}"));
-        let mut candidates = std::iter::once(name.to_owned()).chain(numbered);
-        let free = candidates.find(|name| !self.0.contains(name));
-        let free = free.expect("there are more numbers than names");
-        self.0.insert(free.clone());
+        let mut numbered = numbered.filter(|name| !self.known.contains(name));
+        let mut free = name.to_owned();
+        while !self.taken.insert(free.clone()) {
+            free = numbered.next().expect("there are more numbers than names");
+        }
         free
     }
 }
@@ -138,38 +151,70 @@ impl VisitorMut for Lists {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let written = match (&*query.body, &query.order_by) {
+            (SetExpr::Select(select), Some(_)) => select.projection.clone(),
+            _ => Vec::new(),
+        };
+        let sorted_by = query.order_by.as_ref().map(mentioned).unwrap_or_default();
+        body(&mut query.body, &sorted_by);
         if let (SetExpr::Select(select), Some(order_by)) = (&*query.body, &mut query.order_by) {
-            refer(&select.projection, order_by);
+            refer(&written, &select.projection, order_by);
         }
-        body(&mut query.body);
         ControlFlow::Continue(())
     }
 }
 
-/// ORDER BY an expression of the list, by its name instead: beside DISTINCT it is not found otherwise.
-fn refer(items: &[SelectItem], order_by: &mut OrderBy) {
+/// The names that stand alone in a clause: these lead to columns, also to such as the list has not.
+fn mentioned(clause: &impl Visit) -> HashSet<String> {
+    struct Mentioned(HashSet<String>);
+    impl Visitor for Mentioned {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            if let Expr::Identifier(name) = expr {
+                self.0.insert(normalize(name));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut mentioned = Mentioned(HashSet::new());
+    // The visitor never breaks off.
+    let _ = clause.visit(&mut mentioned);
+    mentioned.0
+}
+
+/// ORDER BY an expression of the list as it was written, by the name that it has got: beside DISTINCT it is not found
+/// otherwise.
+fn refer(written: &[SelectItem], named: &[SelectItem], order_by: &mut OrderBy) {
     let OrderByKind::Expressions(keys) = &mut order_by.kind else {
         return;
     };
     for key in keys {
-        let is_item = |item: &&SelectItem| match item {
+        let is_item = |item: &SelectItem| match item {
             SelectItem::UnnamedExpr(expr) => *expr == key.expr && !is_name(expr),
             _ => false,
         };
         let is_number = matches!(key.expr, Expr::Value(_));
-        if !is_number && let Some(item) = items.iter().find(is_item) {
-            let name = shown(item).unwrap_or_default();
-            key.expr = Expr::Identifier(Ident::with_quote('"', name));
+        if !is_number
+            && let Some(place) = written.iter().position(is_item)
+            && let Some(SelectItem::ExprWithAlias { alias, .. }) = named.get(place)
+        {
+            key.expr = Expr::Identifier(alias.clone());
         }
     }
 }
 
-fn body(expr: &mut SetExpr) {
+fn body(expr: &mut SetExpr, sorted_by: &HashSet<String>) {
     match expr {
-        SetExpr::Select(select) => list(&mut select.projection),
+        SetExpr::Select(select) => {
+            let mut known = mentioned(&select.group_by);
+            known.extend(select.having.iter().flat_map(mentioned));
+            known.extend(sorted_by.iter().cloned());
+            list(&mut select.projection, known);
+        }
         SetExpr::SetOperation { left, right, .. } => {
-            body(left);
-            body(right);
+            body(left, sorted_by);
+            body(right, sorted_by);
         }
         // A query in parentheses is visited itself.
         _ => {}
@@ -177,8 +222,9 @@ fn body(expr: &mut SetExpr) {
 }
 
 /// What is no name gets one in any case: DataFusion's own may be the same for different expressions.
-fn list(items: &mut [SelectItem]) {
-    let mut names = Unique::default();
+fn list(items: &mut [SelectItem], mut known: HashSet<String>) {
+    known.extend(items.iter().filter_map(shown));
+    let mut names = Unique::beside(known);
     for item in items {
         let Some(wanted) = shown(item) else {
             continue;
@@ -236,6 +282,18 @@ mod tests {
             (
                 "SELECT a, 1 AS a_1, 2 AS a FROM t",
                 "SELECT a, 1 AS a_1, 2 AS \"a_2\" FROM t",
+            ),
+            (
+                "SELECT a, b AS a, a_1 FROM t",
+                "SELECT a, b AS \"a_2\", a_1 FROM t",
+            ),
+            (
+                "SELECT a, b AS a FROM t GROUP BY a, b, a_1 HAVING a_2 > 0 ORDER BY a_3 + a_4",
+                "SELECT a, b AS \"a_5\" FROM t GROUP BY a, b, a_1 HAVING a_2 > 0 ORDER BY a_3 + a_4",
+            ),
+            (
+                "SELECT a AS \"-k\", -k FROM t ORDER BY -k",
+                "SELECT a AS \"-k\", -k AS \"-k_1\" FROM t ORDER BY \"-k_1\"",
             ),
             (
                 "SELECT * FROM (SELECT 1, 1) UNION SELECT 2, 2",

@@ -65,6 +65,8 @@ fn config(variables: &Variables) -> SessionConfig {
     options.execution.parquet.reorder_filters = true;
     options.execution.sort_spill_reservation_bytes = MERGE_BYTES;
     options.sql_parser.collect_spans = true;
+    // The order of a subquery or view is that of what is read from it, as long as nothing in between asks for another.
+    options.sql_parser.enable_subquery_sort_elimination = false;
     // 10.25 means just that, and compares with a DECIMAL column without a cast of the column.
     options.sql_parser.parse_float_as_decimal = true;
     variables.apply(&mut config);

@@ -14,7 +14,8 @@ use crate::named_windows;
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, DateTimeField, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
     FunctionArguments, Ident, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query,
-    SelectItem, SetExpr, Value, ValueWithSpan, Values, VisitMut, VisitorMut, visit_expressions_mut,
+    Select, SelectItem, SetExpr, Value, ValueWithSpan, Values, VisitMut, VisitorMut,
+    visit_expressions_mut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -163,11 +164,13 @@ impl VisitorMut for Shorthands {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         order_by_all(query);
         fetch_first(query);
-        match query.body.as_mut() {
-            SetExpr::Select(select) => named_windows::inline(select),
-            SetExpr::Values(values) => exponents(values),
-            _ => {}
-        }
+        values(&mut query.body);
+        ControlFlow::Continue(())
+    }
+
+    /// Behind the queries within, whose windows may have the same names.
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        named_windows::inline(select);
         ControlFlow::Continue(())
     }
 
@@ -240,6 +243,18 @@ fn order_by_all(query: &mut Query) {
         }
         false => OrderByKind::All(options),
     };
+}
+
+/// All VALUES of a query without those of its subqueries.
+fn values(body: &mut SetExpr) {
+    match body {
+        SetExpr::Values(values) => exponents(values),
+        SetExpr::SetOperation { left, right, .. } => {
+            values(left);
+            values(right);
+        }
+        _ => {}
+    }
 }
 
 /// In VALUES, numbers with a point become DOUBLE beside numbers with an exponent, which are casts by now.

@@ -506,6 +506,15 @@ fn a_fault_is_told_with_its_place_and_nothing_stays() {
             assert!(told.contains(expected), "{sql}: {told}");
         }
         assert_eq!(lines(&session, "SELECT count(*) FROM t").await, ["0"]);
+        let empty = write(&directory, "objects.json", "{}\n{}\n");
+        let told = failure(&session, &format!("SELECT * FROM '{empty}'")).await;
+        assert!(told.contains("have no members"), "{told}");
+        let unquoted = directory.path().join("unquoted.csv");
+        let unquoted = format!("TO '{}' (QUOTE '')", unquoted.display());
+        for query in ["SELECT 'a,b' AS a", "SELECT 1 AS \"a\nb\""] {
+            let told = failure(&session, &format!("COPY ({query}) {unquoted}")).await;
+            assert!(told.contains("without quotes"), "{told}");
+        }
         // What fails while it writes leaves the file as it was.
         let path = write(&directory, "out/kept.csv", "kept");
         let sql = format!(
@@ -548,6 +557,85 @@ fn a_cancelled_copy_leaves_neither_rows_nor_files() {
             rows == ["0"] || rows == ["400000"],
             "a part of the rows stays: {rows:?}"
         );
+    });
+}
+
+#[test]
+fn a_copy_that_was_stopped_has_not_replaced_its_file() {
+    block_on(async {
+        let database = small();
+        let (session, killer) = (database.session(), database.session());
+        let directory = TempDir::new().unwrap();
+        let path = write(&directory, "x.csv", "old");
+        let copy = format!("COPY (SELECT 1 AS a) TO '{path}'");
+        let export = directory.path().join("export");
+        let export_sql = format!("EXPORT DATABASE '{}'", export.display());
+        lines(&session, "CREATE TABLE t AS SELECT 1 AS a").await;
+        let (mut stopped, mut done) = (0, 0);
+        for round in 0..600_u32 {
+            std::fs::write(&path, "old").unwrap();
+            let _ = std::fs::remove_dir_all(&export);
+            let sql = if round % 3 == 0 { &export_sql } else { &copy };
+            let statement = session.execute(sql.as_str());
+            let kill = async {
+                let sql = "SELECT id FROM eris.queries WHERE state = 'running' ORDER BY id LIMIT 1";
+                let found = lines(&killer, sql).await;
+                for _ in 0..round % 40 {
+                    tokio::task::yield_now().await;
+                }
+                // It may have ended before.
+                let _ = run(&killer, &format!("KILL {}", found[0])).await;
+            };
+            let (copied, ()) = tokio::join!(statement, kill);
+            let replaced = match round % 3 {
+                0 => export.exists(),
+                _ => std::fs::read(&path).unwrap() != b"old",
+            };
+            assert_eq!(replaced, copied.is_ok(), "round {round}: {copied:?}");
+            match copied {
+                Ok(_) => done += 1,
+                Err(_) => stopped += 1,
+            }
+        }
+        assert!(stopped > 0 && done > 0, "{stopped} stopped, {done} done");
+    });
+}
+
+#[test]
+fn what_a_failed_import_has_made_is_gone_when_it_has_failed() {
+    block_on(async {
+        let session = small().session();
+        let directory = TempDir::new().unwrap();
+        let schema = "CREATE SCHEMA s; CREATE TABLE s.t (a INTEGER); CREATE TABLE u (a INTEGER);";
+        write(&directory, "schema.sql", schema);
+        write(&directory, "load.sql", "COPY u FROM 'u.csv';");
+        write(&directory, "u.csv", "a\n1\nx\n");
+        let sql = format!("IMPORT DATABASE '{}'", directory.path().display());
+        for _ in 0..50 {
+            let error = failure(&session, &sql).await;
+            assert!(error.contains("'x'"), "{error}");
+            let left = "SELECT table_name FROM information_schema.tables
+                WHERE table_schema IN ('public', 's')";
+            assert_eq!(lines(&session, left).await, [""; 0]);
+        }
+        // A schema that was there before stays, empty as it was.
+        lines(&session, "CREATE SCHEMA s").await;
+        failure(&session, &sql).await;
+        lines(&session, "DROP SCHEMA s").await;
+    });
+}
+
+#[test]
+fn nulls_without_a_type_are_written_as_nulls() {
+    block_on(async {
+        let session = small().session();
+        let directory = TempDir::new().unwrap();
+        let path = write(&directory, "null.csv", "");
+        for (options, expected) in [("", "a,b\n,1\n"), ("(NULL 'x')", "a,b\nx,1\n")] {
+            let sql = format!("COPY (SELECT NULL AS a, 1 AS b) TO '{path}' {options}");
+            lines(&session, &sql).await;
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+        }
     });
 }
 

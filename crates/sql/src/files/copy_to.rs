@@ -8,8 +8,9 @@ use super::format::Format;
 use super::options::{Given, Options};
 use super::read::{compression_of, format_of, pattern};
 use super::statement::{CopySource, CopyTo};
-use super::write::{self, PIECE_BYTES, WriteOptions};
+use super::write::{self, FileUnderWay, PIECE_BYTES, WriteOptions};
 use super::{Files, blocking};
+use crate::cancel::begin_commit;
 use crate::core::{Begun, Core, Plan};
 use crate::error::SqlError;
 use crate::insert::columns;
@@ -68,16 +69,18 @@ pub(super) async fn run(
             core.plan_text(&query, Files::new()).await?
         }
     };
-    let rows = write(&plan, copy.file.into(), options).await?;
+    let (rows, file) = write(&plan, copy.file.into(), options).await?;
+    begin_commit()?;
+    blocking(move || file.finish()).await?;
     Ok(Begun::Count { rows, tag: "COPY" })
 }
 
-/// Writes all rows of a plan into a file, which is there afterwards or, if that fails, as it was before.
+/// Writes all rows of a plan into a file, which has its name once it is finished; until then what had it is as it was.
 pub(super) async fn write(
     plan: &Plan,
     path: PathBuf,
     options: WriteOptions,
-) -> Result<u64, SqlError> {
+) -> Result<(u64, FileUnderWay), SqlError> {
     let schema = plan.physical.schema();
     let (encoder, mut file) = blocking(move || write::create(&path, &schema, options)).await?;
     let encoder = Arc::new(encoder);
@@ -106,8 +109,7 @@ pub(super) async fn write(
         written += rows as u64;
         progress.wrote(rows as u64);
     }
-    blocking(move || file.finish()).await?;
-    Ok(written)
+    Ok((written, file))
 }
 
 /// Batches by the piece.

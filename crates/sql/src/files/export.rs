@@ -11,6 +11,7 @@
 use super::sink::name_beside;
 use super::statement::Export;
 use super::{blocking, copy_to, failed};
+use crate::cancel::begin_commit;
 use crate::catalog::{Contents, RelationName, SCHEMA, View, quoted};
 use crate::core::{Begun, Core};
 use crate::create_statement::{create_statement, create_view_statement};
@@ -54,7 +55,9 @@ pub(super) async fn run(core: &Core, export: Export) -> Result<Begun, SqlError> 
         };
         let plan = core.plan_at(*query_tree, &names, &query).await?;
         let file = format!("{}.{ending}", file_stem(&table.name, number));
-        copy_to::write(&plan, directory.temporary.join(&file), options.clone()).await?;
+        let path = directory.temporary.join(&file);
+        let (_, written) = copy_to::write(&plan, path, options.clone()).await?;
+        blocking(move || written.finish()).await?;
         schema += &format!("{};\n", create_statement(table));
         let header = if ending == "csv" { ", HEADER true" } else { "" };
         let path = target.join(&file).to_string_lossy().replace('\'', "''");
@@ -66,6 +69,7 @@ pub(super) async fn run(core: &Core, export: Export) -> Result<Begun, SqlError> 
     for view in in_order(contents) {
         schema += &format!("{};\n", create_view_statement(view));
     }
+    begin_commit()?;
     blocking(move || directory.finish(&schema, &load)).await?;
     Ok(Begun::Done {
         tag: "EXPORT DATABASE",

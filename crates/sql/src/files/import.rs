@@ -42,22 +42,33 @@ pub(super) async fn run(core: &Core, directory: &str) -> Result<Begun, SqlError>
         core: core.clone(),
         made: Vec::new(),
     };
-    for (made, text) in others {
-        create(core, text, &schema_file).await?;
-        created.made.push(made);
+    let imported = async {
+        for (made, text) in others {
+            if create(core, text, &schema_file).await? {
+                created.made.push(made);
+            }
+        }
+        for text in &load {
+            fill(core, &directory, text, &created.made).await?;
+        }
+        for (made, text) in views {
+            create(core, text, &schema_file).await?;
+            created.made.push(made);
+        }
+        begin_commit()
+    };
+    match imported.await {
+        Ok(()) => {
+            created.made.clear();
+            Ok(Begun::Done {
+                tag: "IMPORT DATABASE",
+            })
+        }
+        Err(error) => {
+            created.undo().await;
+            Err(error)
+        }
     }
-    for text in &load {
-        fill(core, &directory, text, &created.made).await?;
-    }
-    for (made, text) in views {
-        create(core, text, &schema_file).await?;
-        created.made.push(made);
-    }
-    begin_commit()?;
-    created.made.clear();
-    Ok(Begun::Done {
-        tag: "IMPORT DATABASE",
-    })
 }
 
 /// What a statement of the schema file makes.
@@ -114,7 +125,8 @@ impl Made {
 }
 
 /// Runs a statement of the schema file as one of its own: what it makes takes effect at once, while the import goes on.
-async fn create(core: &Core, text: &Statement, file: &str) -> Result<(), SqlError> {
+/// Whether it has made anything: a schema may be there already.
+async fn create(core: &Core, text: &Statement, file: &str) -> Result<bool, SqlError> {
     let parsed = parse(text).map_err(|error| in_file(file, &error))?;
     if let ast::Statement::CreateSchema {
         schema_name: SchemaName::Simple(name),
@@ -123,12 +135,12 @@ async fn create(core: &Core, text: &Statement, file: &str) -> Result<(), SqlErro
     {
         let last = name.0.last().and_then(|part| part.as_ident());
         if last.is_some_and(|name| core.catalog.contents().has_schema(&normalize(name))) {
-            return Ok(());
+            return Ok(false);
         }
     }
     let begun = STATEMENT.scope(CancelToken::new(None), core.begin(text));
     let begun = Box::pin(begun).await;
-    begun.map_err(|error| in_file(file, &error)).map(|_| ())
+    begun.map_err(|error| in_file(file, &error)).map(|_| true)
 }
 
 async fn read(directory: &Path, name: &str) -> Result<Vec<Statement>, SqlError> {
@@ -191,32 +203,40 @@ struct Created {
     made: Vec<Made>,
 }
 
+impl Created {
+    /// Everything is gone when this returns.
+    async fn undo(&mut self) {
+        let mut change = self.core.catalog.change().await;
+        // From here on nothing waits.
+        for made in std::mem::take(&mut self.made).iter().rev() {
+            match made {
+                Made::Schema(name) => {
+                    if change.relations_in(name).next().is_none() {
+                        change.remove_schema(name);
+                    }
+                }
+                Made::Table(name) | Made::View(name) => {
+                    change.remove(name);
+                }
+            }
+        }
+        change.publish();
+    }
+}
+
 impl Drop for Created {
     fn drop(&mut self) {
-        let made = std::mem::take(&mut self.made);
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
-        let core = self.core.clone();
-        if made.is_empty() {
+        if self.made.is_empty() {
             return;
         }
+        let mut undone = Created {
+            core: self.core.clone(),
+            made: std::mem::take(&mut self.made),
+        };
         // The catalogue is changed in turn, which may take waiting.
-        runtime.spawn(async move {
-            let mut change = core.catalog.change().await;
-            for made in made.iter().rev() {
-                match made {
-                    Made::Schema(name) => {
-                        if change.relations_in(name).next().is_none() {
-                            change.remove_schema(name);
-                        }
-                    }
-                    Made::Table(name) | Made::View(name) => {
-                        change.remove(name);
-                    }
-                }
-            }
-            change.commit()
-        });
+        runtime.spawn(async move { undone.undo().await });
     }
 }

@@ -164,6 +164,12 @@ fn found(path: &Path, cutting: Cutting, layout: Layout) -> Result<Vec<Column>, S
     }
     let inferred = infer_json_schema_from_iterator(values.iter().map(Ok));
     let inferred = inferred.map_err(|error| failed(&name, error))?;
+    if inferred.fields().is_empty() {
+        return Err(failed(
+            &name,
+            "its objects have no members, so it has no columns",
+        ));
+    }
     let mut fields: Vec<_> = inferred.fields().iter().collect();
     fields.sort_by_key(|field| members.0.iter().position(|member| member == field.name()));
     let columns = fields.into_iter().map(|field| Column {

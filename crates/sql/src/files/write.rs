@@ -96,7 +96,8 @@ pub(super) fn create(
         Format::Csv => {
             if options.csv.header {
                 let names = schema.fields().iter().map(|field| field.name().as_str());
-                let line = options.csv.header_line(names).into_bytes();
+                let line = options.csv.header_line(names);
+                let line = line.map_err(|error| why(&error))?.into_bytes();
                 let line = options
                     .compression
                     .pack(line)

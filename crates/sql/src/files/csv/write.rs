@@ -1,5 +1,6 @@
 //! Rows as CSV text.
 
+use datafusion::arrow::array::Array;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -34,20 +35,26 @@ impl Default for CsvStyle {
 
 impl CsvStyle {
     /// The names of the columns as a line.
-    pub fn header_line<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
+    ///
+    /// # Errors
+    /// As [`format`].
+    pub fn header_line<'a>(
+        &self,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Result<String, ArrowError> {
         let mut line = String::new();
         for (at, name) in names.enumerate() {
             if at > 0 {
                 line.push(self.delimiter.into());
             }
-            self.push(&mut line, name);
+            self.push(&mut line, name)?;
         }
         line.push('\n');
-        line
+        Ok(line)
     }
 
     /// A text, in quotes if it would be read as something else without.
-    fn push(&self, line: &mut String, text: &str) {
+    fn push(&self, line: &mut String, text: &str) -> Result<(), ArrowError> {
         let special = |byte: u8| {
             matches!(byte, b'\n' | b'\r') || byte == self.delimiter || Some(byte) == self.quote
         };
@@ -62,12 +69,22 @@ impl CsvStyle {
                 }
                 line.push(quote.into());
             }
+            None if text.bytes().any(special) => {
+                return Err(ArrowError::CsvError(format!(
+                    "'{}' holds a delimiter or line end, and QUOTE '' leaves it without quotes",
+                    super::shortened(text)
+                )));
+            }
             _ => line.push_str(text),
         }
+        Ok(())
     }
 }
 
 /// The rows as lines.
+///
+/// # Errors
+/// A text that would be read as several fields, because nothing is quoted.
 pub(in crate::files) fn format(
     style: &CsvStyle,
     batch: &RecordBatch,
@@ -81,23 +98,26 @@ pub(in crate::files) fn format(
         ));
     let columns = batch.columns().iter();
     let columns = columns
-        .map(|column| Ok((column, ArrayFormatter::try_new(column, &options)?)))
+        .map(|column| {
+            let formatter = ArrayFormatter::try_new(column, &options)?;
+            Ok((column.logical_nulls(), formatter))
+        })
         .collect::<Result<Vec<_>, ArrowError>>()?;
     let mut lines = String::with_capacity(batch.num_rows() * columns.len() * 8);
     let mut cell = String::new();
     for row in 0..batch.num_rows() {
-        for (at, (column, formatter)) in columns.iter().enumerate() {
+        for (at, (nulls, formatter)) in columns.iter().enumerate() {
             if at > 0 {
                 lines.push(style.delimiter.into());
             }
-            if column.is_null(row) {
+            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                 lines.push_str(&style.null);
                 continue;
             }
             cell.clear();
             write!(cell, "{}", formatter.value(row))
                 .map_err(|_| ArrowError::CsvError(format!("row {row} cannot be shown")))?;
-            style.push(&mut lines, &cell);
+            style.push(&mut lines, &cell)?;
         }
         lines.push('\n');
     }

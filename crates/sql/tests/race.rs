@@ -1,0 +1,132 @@
+//! Sessions that write, change, read and drop the same tables and views, and are stopped anywhere: all get on, none panics,
+//! and no memory stays.
+
+use eris_engine::Settings;
+use eris_numa::{HugePages, Topology};
+use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const SESSIONS: u64 = 6;
+const STATEMENTS_EACH: usize = 120;
+
+const STATEMENTS: [&str; 30] = [
+    "INSERT INTO a SELECT i, i FROM generate_series(1, 3000) AS g(i)",
+    "INSERT INTO b SELECT i, i FROM generate_series(1, 3000) AS g(i)",
+    "INSERT INTO a SELECT * FROM a LIMIT 5000",
+    "INSERT INTO a SELECT * FROM b LIMIT 5000",
+    "INSERT INTO b SELECT * FROM a LIMIT 5000",
+    "TRUNCATE a, b",
+    "TRUNCATE b, a",
+    "DELETE FROM a",
+    "ALTER TABLE a ADD COLUMN c INTEGER DEFAULT 5",
+    "ALTER TABLE a DROP COLUMN c",
+    "ALTER TABLE b ALTER COLUMN y TYPE VARCHAR",
+    "ALTER TABLE b ALTER COLUMN y TYPE INTEGER USING y::INTEGER",
+    "ALTER TABLE a RENAME TO d",
+    "ALTER TABLE d RENAME TO a",
+    "DROP TABLE IF EXISTS a, b CASCADE",
+    "DROP TABLE IF EXISTS b, a",
+    "CREATE TABLE IF NOT EXISTS a (x INTEGER, y INTEGER)",
+    "CREATE TABLE IF NOT EXISTS b (x INTEGER, y INTEGER)",
+    "CREATE OR REPLACE TABLE a AS SELECT i AS x, i AS y FROM generate_series(1, 2000) AS g(i)",
+    "CREATE OR REPLACE TABLE b AS SELECT x, y FROM a",
+    "CREATE OR REPLACE VIEW v AS SELECT x FROM a",
+    "CREATE OR REPLACE VIEW w AS SELECT * FROM v JOIN b USING (x)",
+    "DROP VIEW IF EXISTS v CASCADE",
+    "SELECT count(*) FROM w",
+    "SELECT * FROM a ORDER BY x",
+    "CREATE SCHEMA IF NOT EXISTS s",
+    "DROP SCHEMA IF EXISTS s CASCADE",
+    "CREATE TABLE s.t AS SELECT * FROM a",
+    "INSERT INTO s.t SELECT * FROM s.t",
+    "SELECT * FROM eris.tables, eris.columns",
+];
+
+/// Numbers that look random and repeat with their seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+async fn run(session: &Session, sql: &str) -> Result<(), SqlError> {
+    if let Outcome::Rows(rows) = session.execute(sql).await? {
+        rows.collect().await?;
+    }
+    Ok(())
+}
+
+/// Runs a statement that somebody may stop: its client, or another session.
+async fn run_perhaps(session: &Session, sql: &str, random: &mut Random) -> Result<(), SqlError> {
+    match random.below(4) {
+        0 => {
+            let patience = Duration::from_micros(random.below(6000));
+            let given_up = tokio::time::timeout(patience, run(session, sql)).await;
+            given_up.unwrap_or(Ok(()))
+        }
+        1 => {
+            // Mostly nobody's number any more.
+            let victim = random.below(2 * SESSIONS * STATEMENTS_EACH as u64);
+            let _ = run(session, &format!("KILL {victim}")).await;
+            run(session, sql).await
+        }
+        _ => run(session, sql).await,
+    }
+}
+
+async fn statements(session: Session, mut random: Random) {
+    for _ in 0..STATEMENTS_EACH {
+        let sql = STATEMENTS[random.below(STATEMENTS.len() as u64) as usize];
+        if let Err(error) = run_perhaps(&session, sql, &mut random).await {
+            let is_fault = matches!(error.kind(), SqlErrorKind::Internal(_));
+            assert!(!is_fault, "{sql}: {error}");
+        }
+    }
+}
+
+#[test]
+fn sessions_that_change_the_same_tables_get_on() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let seed = now.as_nanos() as u64;
+    println!("seed {seed}");
+    for (nodes, cores) in [(1, 1), (4, 2)] {
+        let settings = Settings {
+            topology: Topology::fake(nodes, cores),
+            huge_pages: HugePages::Never,
+            memory_limit: Some(256 << 20),
+        };
+        let database = Database::open(settings).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_time()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let tasks = (0..SESSIONS).map(|number| {
+                let random = Random(seed ^ (7919 * number + 1));
+                tokio::spawn(statements(database.session(), random))
+            });
+            // A circle of statements that wait for each other would never end.
+            for task in tasks.collect::<Vec<_>>() {
+                task.await.unwrap();
+            }
+            let session = database.session();
+            for sql in [
+                "DROP VIEW IF EXISTS v, w CASCADE",
+                "DROP TABLE IF EXISTS a, b, d CASCADE",
+                "DROP SCHEMA IF EXISTS s CASCADE",
+            ] {
+                run(&session, sql).await.unwrap();
+            }
+            let budget = database.engine().memory().budget();
+            // Statements that were given up may end a little later.
+            while budget.used() > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+    }
+}
