@@ -139,7 +139,7 @@ fn parse_whole<T>(
         } else {
             end(statement.text())
         };
-        let message = message.replace("found: EOF", "found: the end of the statement");
+        let message = message.replace("found: EOF", "found: the end");
         syntax(message).at(Some(statement.excerpt(place)))
     })?;
     while parser.consume_token(&Token::SemiColon) {}
