@@ -174,6 +174,8 @@ impl BudgetPool {
             }
             // The batch is there.
             Kind::Sort if asking.bytes == 0 || few => Claim::Needed,
+            // Rows that it has sorted, of some of its batches: they are to be merged, or written.
+            Kind::Sort if reserved < asking.bytes => Claim::Leaving(0),
             Kind::Merge { .. } if few => Claim::Needed,
             Kind::Merge { sort } => match sort.and_then(|sort| state.consumers.get(&sort)) {
                 // The sort has written its batches, so it merges files, more than two.
