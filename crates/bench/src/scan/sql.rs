@@ -1,8 +1,8 @@
 //! The scan as a user sees it: one table with a column per width, and a count in SQL.
 //!
-//! Value `i` of the column of width `w` is the upper `w` bits of `i × m`, with an odd `m` near 2⁶³ × the golden ratio: equally
-//! distributed over the width, the same on every run, and computed alike by the statement that fills the table and by
-//! the check of what it counts.
+//! Value `i` of the column of width `w` is the upper `w` bits of 63, of which 31 are `i × m modulo p` and 31 are `i × n modulo q`
+//! with two primes: equally distributed over the width, the same on every run, and computed alike, without overflow, by the
+//! statement that fills the table and by the check of what it counts.
 
 use super::{Predicate, READING, ScanError, ScanOptions};
 use crate::report::{Report, median};
@@ -20,11 +20,16 @@ const WIDTHS: [u8; 7] = [4, 8, 12, 16, 32, 48, 63];
 /// Numbers from 0 that four hexadecimal digits make; as many blocks of as many rows are the largest table.
 const NUMBERS: u64 = 65_536;
 
-const MULTIPLIER: i64 = 0x4f1b_bcdc_bfa5_3e0b;
+/// Multiplier and prime of the upper bits. Row numbers have at most 32 bits, so the product fits into 63.
+const UPPER: (i64, i64) = (1_327_217_885, 2_147_483_647);
+/// The same of the lower bits.
+const LOWER: (i64, i64) = (987_654_323, 2_147_483_629);
 
 /// The value of row `i`, counted from 1.
 fn value(i: i64, width: u8) -> i64 {
-    i.wrapping_mul(MULTIPLIER) >> (64 - width) & mask(width)
+    let upper = i * UPPER.0 % UPPER.1;
+    let lower = i * LOWER.0 % LOWER.1;
+    ((upper << 32) + (lower << 1) + i % 2) >> (63 - width) & mask(width)
 }
 
 fn mask(width: u8) -> i64 {
@@ -136,12 +141,20 @@ async fn load(session: &Session, rows: u64) -> Result<(), SqlError> {
     );
     session.execute(&numbers).await?;
     let columns = WIDTHS
-        .map(|w| format!("((i * {MULTIPLIER}) >> {}) & {} AS c{w}", 64 - w, mask(w)))
+        .map(|w| format!("(v >> {}) & {} AS c{w}", 63 - w, mask(w)))
         .join(", ");
     let blocks = rows.div_ceil(NUMBERS);
+    let bits = format!(
+        "(i * {} % {}) * {} + (i * {} % {}) * 2 + i % 2",
+        UPPER.0,
+        UPPER.1,
+        1_u64 << 32,
+        LOWER.0,
+        LOWER.1
+    );
     let create = format!(
-        "CREATE TABLE scan AS SELECT {columns} FROM (SELECT a.n * {NUMBERS} + b.n + 1 AS i \
-         FROM (SELECT n FROM numbers WHERE n < {blocks}) AS a, numbers AS b) AS rows WHERE i <= {rows}"
+        "CREATE TABLE scan AS SELECT {columns} FROM (SELECT {bits} AS v FROM (SELECT a.n * {NUMBERS} + b.n + 1 AS i \
+         FROM (SELECT n FROM numbers WHERE n < {blocks}) AS a, numbers AS b) AS rows WHERE i <= {rows}) AS bits"
     );
     session.execute(&create).await?;
     Ok(())
