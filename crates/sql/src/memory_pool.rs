@@ -14,8 +14,9 @@
 //!   less than what was collected, but fails if it is refused. It gets all that is free: the reserve is there for that.
 //!   A sort keeps rows in another form beside the batches, and an aggregate doubles its tables before it asks; so a
 //!   third stays free of them. Reading what was written is also collecting: the more files at once the better, but two will do.
-//! - What has been allocated already, or is too little to be worth a failed statement – a batch, an empty table, the two
-//!   batches of the narrowest merge – is granted always. Where it does not fit, the budget is exceeded by that much.
+//!   The sorted rows that a sort gathers before it writes them it does not need: they are written one batch after the other.
+//! - What has been allocated already, or is too little to be worth a failed statement – a batch, an empty table, the rows
+//!   that a merge in memory compares – is granted always. Where it does not fit, the budget is exceeded by that much.
 //! - It *cannot spill* (a window, a nested-loop join): it gets what is free and not guaranteed to others.
 //!
 //! So whoever can spill gets on with little, and the little is never refused. Which of these an operator does shows in its
@@ -64,8 +65,8 @@ struct Consumer {
     name: String,
     kind: Kind,
     bytes: u64,
-    /// Of a sort: what its merge holds.
-    merging: u64,
+    /// Of a sort: what its merge holds, which is nothing only while the sort begins to give way.
+    merging: Option<u64>,
     /// Whether the last that it asked for was refused.
     refused: bool,
     /// Whether anything ever was, so that it has put something on the disk.
@@ -174,9 +175,12 @@ impl BudgetPool {
             }
             // The batch is there.
             Kind::Sort if asking.bytes == 0 || few => Claim::Needed,
-            // Rows that it has sorted, of some of its batches: they are to be merged, or written.
-            Kind::Sort if reserved < asking.bytes => Claim::Leaving(0),
-            Kind::Merge { .. } if few => Claim::Needed,
+            // Merged rows, which it would rather write together.
+            Kind::Sort if reserved == 0 => Claim::Leaving(u64::MAX),
+            // Rows that it has sorted already, of some of its batches: they are to be merged.
+            Kind::Sort if reserved < asking.bytes || asking.merging == Some(0) => Claim::Needed,
+            // Rows that it compares, already there: of files, it has reserved the largest batches before it reads any.
+            Kind::Merge { .. } if few || reserved < asking.bytes => Claim::Needed,
             Kind::Merge { sort } => match sort.and_then(|sort| state.consumers.get(&sort)) {
                 // The sort has written its batches, so it merges files, more than two.
                 Some(sort) if sort.bytes == 0 && asking.bytes > asked => {
@@ -199,7 +203,7 @@ impl BudgetPool {
         let spillers = (state.consumers.values()).filter(|consumer| consumer.kind.is_guaranteed());
         let count = spillers.clone().count().max(1) as u64;
         let guaranteed = GUARANTEED.min(for_spillers / GUARANTEED_PART / count);
-        let held = |consumer: &Consumer| consumer.bytes + consumer.merging;
+        let held = |consumer: &Consumer| consumer.bytes + consumer.merging.unwrap_or(0);
         // Its own, also if it came late: that is what the reserve is for, too.
         if asking.kind.is_guaranteed() && held(asking) + asked <= guaranteed {
             return Claim::Leaving(0);
@@ -253,7 +257,7 @@ impl State {
         if let Kind::Merge { sort: Some(sort) } = consumer.kind
             && let Some(sort) = self.consumers.get_mut(&sort)
         {
-            sort.merging = change(sort.merging);
+            sort.merging = sort.merging.map(change);
         }
     }
 }
@@ -269,10 +273,15 @@ impl MemoryPool for BudgetPool {
             name: consumer.name().to_owned(),
             kind: Kind::of(consumer, &state.consumers),
             bytes: 0,
-            merging: 0,
+            merging: None,
             refused: false,
             spilled: false,
         };
+        if let Kind::Merge { sort: Some(sort) } = known.kind
+            && let Some(sort) = state.consumers.get_mut(&sort)
+        {
+            sort.merging = Some(0);
+        }
         state.consumers.insert(consumer.id(), known);
     }
 
@@ -473,12 +482,51 @@ mod tests {
             groups.try_grow(5 * MB).unwrap();
         }
         // The first batch of a sort is there; the second is written instead.
+        merge.try_grow(MB).unwrap();
         sort.try_grow(40 * MB).unwrap();
         assert!(sort.try_grow(MB).is_err());
-        merge.try_grow(4 * MB).unwrap();
+        merge.try_grow(3 * MB).unwrap();
         assert!(merge.try_grow(MB).is_err());
         assert!(window.try_grow(MB).is_err());
         assert!(budget.used() > budget.limit());
+    }
+
+    #[test]
+    fn sorts_that_give_way_at_once_do_not_take_it_from_each_other() {
+        const MB: usize = 1_000_000;
+        let budget = Budget::new(100 * MB as u64);
+        let pool = pool(&budget);
+        let window = register(&pool, "Window", false);
+        let sorts = [0, 1].map(|partition| {
+            let sort = register(&pool, &format!("ExternalSorter[{partition}]"), true);
+            let merge = register(&pool, &format!("ExternalSorterMerge[{partition}]"), false);
+            merge.try_grow(MB).unwrap();
+            sort.try_grow(25 * MB).unwrap();
+            (sort, merge)
+        });
+        window.try_grow(48 * MB).unwrap();
+        for (sort, merge) in &sorts {
+            assert!(sort.try_grow(MB).is_err());
+            merge.free();
+        }
+        // All sort their batches, and find that they are a little larger now.
+        let batches = sorts.each_ref().map(|(sort, _)| sort.split(20 * MB));
+        for ((sort, _), batches) in sorts.iter().zip(&batches) {
+            batches.try_grow(MB).unwrap();
+            sort.try_grow(MB).unwrap();
+            sort.free();
+        }
+        // One gathers what it merges, the other still compares its rows.
+        let (first, _) = &sorts[0];
+        batches[0].shrink(5 * MB);
+        assert!(first.try_grow(MB).is_err());
+        let (_, merge) = &sorts[1];
+        merge.try_grow(4 * MB).unwrap();
+        batches[1].free();
+        let rows = merge.new_empty();
+        rows.try_grow(20 * MB).unwrap();
+        merge.try_grow(20 * MB).unwrap();
+        assert!(window.try_grow(MB).is_err());
     }
 
     #[test]
