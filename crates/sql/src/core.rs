@@ -8,6 +8,7 @@ use crate::error::SqlError;
 use crate::functions::FunctionRow;
 use crate::names::Headers;
 use crate::parse::{parse, place_of, planning_error};
+use crate::plan_cache::PlanCache;
 use crate::queries::{MeteredPool, Queries, Query};
 use crate::resolve::Names;
 use crate::rewrite::rewrite;
@@ -18,19 +19,18 @@ use crate::statement::Statement;
 use crate::system::described;
 use crate::{ddl, explain, files, functions, insert, planner, prepare, progress, settings, show};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
+use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, visit_relations};
 use eris_engine::Engine;
 use eris_numa::HugePages;
-use futures::StreamExt;
 use futures::future::BoxFuture;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -43,6 +43,7 @@ pub(crate) struct Core {
     pub catalog: Arc<Catalog>,
     pub spill: Spill,
     pub queries: Arc<Queries>,
+    pub plans: Arc<PlanCache>,
     pub huge_pages: HugePages,
     /// The memory limit at the start.
     pub first_memory_limit: u64,
@@ -83,18 +84,7 @@ impl Plan {
 
     /// The same, with the columns named as the user is to see them.
     fn answer(&self) -> Result<SendableRecordBatchStream, SqlError> {
-        let stream = self.run()?;
-        let schema = self.headers.name(&stream.schema());
-        let named = Arc::clone(&schema);
-        let batches = stream.map(move |batch| {
-            let batch = batch?;
-            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-            let (schema, columns) = (Arc::clone(&named), batch.columns().to_vec());
-            Ok(RecordBatch::try_new_with_options(
-                schema, columns, &options,
-            )?)
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+        Ok(self.headers.head(self.run()?))
     }
 
     /// The columns as a table of this query's rows has them.
@@ -114,6 +104,7 @@ impl Core {
             catalog: Arc::default(),
             spill,
             queries: Arc::default(),
+            plans: Arc::default(),
             huge_pages,
             session: Arc::new(SessionData::new(0, Variables::clone(&variables))),
             variables,
@@ -195,6 +186,9 @@ impl Core {
 
     /// Begins a statement.
     pub async fn begin(&self, statement: &Statement) -> Result<Begun, SqlError> {
+        if let Some(rows) = self.plans.recall(self, statement) {
+            return Ok(Begun::Rows(rows));
+        }
         if let Some(summary) = show::summarize(self, statement).await? {
             return Ok(summary);
         }
@@ -202,6 +196,11 @@ impl Core {
             return files::run(self, file_statement, statement).await;
         }
         let tree = parse(statement)?;
+        if let ast::Statement::Query(query) = &tree
+            && let Some(rows) = self.plans.learn(self, query, statement).await
+        {
+            return Ok(Begun::Rows(rows));
+        }
         self.begin_tree(tree, statement).await
     }
 
@@ -284,7 +283,8 @@ impl Core {
         self.logical_at(query, &names, statement).await
     }
 
-    async fn logical_at(
+    /// The same with these names.
+    pub async fn logical_at(
         &self,
         mut query: ast::Query,
         names: &Names,
@@ -365,16 +365,39 @@ impl Core {
         let Some(query) = &self.query else {
             return state.task_ctx();
         };
-        let shared = state.runtime_env();
+        Arc::new(TaskContext::from(state).with_runtime(self.metered(query)))
+    }
+
+    /// The same for operators that look up no function by its name.
+    pub fn context_with(&self, config: &SessionConfig) -> Arc<TaskContext> {
+        let runtime = match &self.query {
+            Some(query) => self.metered(query),
+            None => Arc::clone(self.state.runtime_env()),
+        };
+        let session = self.state.session_id().to_owned();
+        Arc::new(TaskContext::new(
+            None,
+            session,
+            config.clone(),
+            HashMap::new(),
+            HashMap::new(),
+            HashMap::new(),
+            HashMap::new(),
+            runtime,
+        ))
+    }
+
+    /// The surroundings in which a statement's memory is counted.
+    fn metered(&self, query: &Arc<Query>) -> Arc<RuntimeEnv> {
+        let shared = self.state.runtime_env();
         let pool = MeteredPool {
             pool: Arc::clone(&shared.memory_pool),
             query: Arc::clone(query),
         };
-        let runtime = RuntimeEnv {
+        Arc::new(RuntimeEnv {
             memory_pool: Arc::new(pool),
             ..RuntimeEnv::clone(shared)
-        };
-        Arc::new(TaskContext::from(state).with_runtime(Arc::new(runtime)))
+        })
     }
 
     /// All names as they are now.

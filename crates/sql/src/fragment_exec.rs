@@ -100,6 +100,21 @@ impl FragmentExec {
         Self::new(Arc::clone(&self.scan), self.filter.clone(), output, schema)
     }
 
+    /// The same over another scan of its table, as if nothing had been executed.
+    pub fn over(&self, scan: &Arc<Scan>) -> Self {
+        FragmentExec {
+            scan: Arc::clone(scan),
+            metrics: ExecutionPlanMetricsSet::new(),
+            runs: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// Whether all its filters are known before it runs.
+    pub fn has_constant_filters(&self) -> bool {
+        self.dynamic.is_empty()
+    }
+
     /// The rows' expressions, if it yields rows, and all of them: then more can be put on top of it.
     pub fn open_rows(&self) -> Option<&[Expr]> {
         match &self.output {
@@ -161,19 +176,20 @@ impl FragmentExec {
         let scope = Scope {
             schema: &self.schema,
             inputs: &inputs,
-            types: &self.scan.table.types,
+            types: &self.scan.types,
         };
         let known = dynamic_filter::harvest(&self.dynamic, &scope, &self.scan.statistics).await?;
         let filter = self.filter.iter().cloned().chain(known.filter).collect();
         Ok(self.compact(filter, known.probes))
     }
 
-    /// The fragment that reads only the columns it needs.
+    /// The fragment that reads only the columns it needs, with values for parameters.
     fn compact(&self, mut filter: Vec<Expr>, mut probes: Vec<Probe>) -> Fragment {
         let mut output = self.output.clone();
         let mut used = Vec::new();
+        let columns = self.scan.table.types.len();
         let mut note = |column: usize| {
-            if !used.contains(&column) {
+            if column < columns && !used.contains(&column) {
                 used.push(column);
             }
         };
@@ -186,13 +202,19 @@ impl FragmentExec {
             .for_each(|expr| expr.for_each_column(&mut note));
         used.sort_unstable();
         let place = |column: usize| used.binary_search(&column).expect("noted above");
-        filter.iter_mut().for_each(|expr| renumber(expr, &place));
+        let replacement = |column: usize| match column.checked_sub(columns) {
+            None => Expr::Column(place(column)),
+            Some(parameter) => Expr::Literal(self.scan.values[parameter].clone()),
+        };
+        filter
+            .iter_mut()
+            .for_each(|expr| replace_columns(expr, &replacement));
         probes
             .iter_mut()
             .for_each(|probe| probe.column = place(probe.column));
         expressions(&mut output)
             .into_iter()
-            .for_each(|expr| renumber(expr, &place));
+            .for_each(|expr| replace_columns(expr, &replacement));
         Fragment {
             object: self.scan.table.object,
             snapshot: self.scan.snapshot,
@@ -254,14 +276,14 @@ fn expressions(output: &mut Output) -> Vec<&mut Expr> {
     }
 }
 
-/// Replaces every column position.
-fn renumber(expr: &mut Expr, place: &impl Fn(usize) -> usize) {
+/// Replaces every column.
+fn replace_columns(expr: &mut Expr, replacement: &impl Fn(usize) -> Expr) {
     match expr {
-        Expr::Column(position) => *position = place(*position),
+        Expr::Column(position) => *expr = replacement(*position),
         Expr::Literal(_) => {}
         Expr::Binary { left, right, .. } => {
-            renumber(left, place);
-            renumber(right, place);
+            replace_columns(left, replacement);
+            replace_columns(right, replacement);
         }
         Expr::Not(operand)
         | Expr::Negate(operand)
@@ -269,17 +291,17 @@ fn renumber(expr: &mut Expr, place: &impl Fn(usize) -> usize) {
         | Expr::IsNotNull(operand)
         | Expr::InList { operand, .. }
         | Expr::Like { operand, .. }
-        | Expr::Cast { operand, .. } => renumber(operand, place),
+        | Expr::Cast { operand, .. } => replace_columns(operand, replacement),
         Expr::Case {
             branches,
             otherwise,
         } => {
             for (condition, then) in branches {
-                renumber(condition, place);
-                renumber(then, place);
+                replace_columns(condition, replacement);
+                replace_columns(then, replacement);
             }
             if let Some(otherwise) = otherwise {
-                renumber(otherwise, place);
+                replace_columns(otherwise, replacement);
             }
         }
     }
@@ -399,7 +421,7 @@ impl ExecutionPlan for FragmentExec {
         let scope = Scope {
             schema: &self.schema,
             inputs: &inputs,
-            types: &self.scan.table.types,
+            types: &self.scan.types,
         };
         let columns = projection
             .expr()
@@ -430,7 +452,7 @@ impl ExecutionPlan for FragmentExec {
         let scope = Scope {
             schema: &self.schema,
             inputs: &inputs,
-            types: &self.scan.table.types,
+            types: &self.scan.types,
         };
         let mut node = self.with_output(self.output.clone(), Arc::clone(&self.schema));
         node.dynamic = self.dynamic.clone();

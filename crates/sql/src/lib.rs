@@ -52,6 +52,7 @@ mod names;
 mod parameter;
 mod parse;
 mod phrases;
+mod plan_cache;
 mod planner;
 mod position;
 mod precedence;

@@ -13,12 +13,17 @@
 
 use crate::core::normalize;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::physical_plan::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Visit, VisitMut,
     Visitor, VisitorMut,
 };
+use futures::StreamExt;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// What the columns of a query are called, as far as its text tells: those before the first wildcard, and those behind
 /// the last one.
@@ -69,6 +74,21 @@ impl Headers {
         });
         let fields: Vec<Field> = named.collect();
         Schema::new(fields).into()
+    }
+
+    /// The stream with these names.
+    pub fn head(&self, stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        let schema = self.name(&stream.schema());
+        let named = Arc::clone(&schema);
+        let batches = stream.map(move |batch| {
+            let batch = batch?;
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let (schema, columns) = (Arc::clone(&named), batch.columns().to_vec());
+            Ok(RecordBatch::try_new_with_options(
+                schema, columns, &options,
+            )?)
+        });
+        Box::pin(RecordBatchStreamAdapter::new(schema, batches))
     }
 
     /// The schema with these names, repeated ones told apart as in [`make_unique`].

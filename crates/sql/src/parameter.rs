@@ -32,6 +32,10 @@ impl Parameter {
         Ok(parameter)
     }
 
+    pub(crate) fn value(&self) -> &ScalarValue {
+        &self.0
+    }
+
     pub(crate) fn is_null(&self) -> bool {
         self.0.is_null()
     }

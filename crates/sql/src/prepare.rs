@@ -5,14 +5,15 @@
 //! EXECUTE:         values ── checked against the types ── tree with constants ── planned as if it had been written so
 //! ```
 //!
-//! What is kept is the syntax tree. Planning takes a fraction of a millisecond and decides by statistics and by the values, so
-//! each execution has a plan of its own, at a snapshot of its own.
+//! What is kept is the syntax tree, and of queries over one table also the plan (see [`plan_cache`](crate::plan_cache)).
+//! Everything else is planned with its values, which planning decides by. Each execution has a snapshot of its own.
 
 use crate::core::{Begun, Core, normalize};
 use crate::error::SqlError;
 use crate::insert;
 use crate::parameter::{Class, Parameter, class};
 use crate::parse::parse;
+use crate::plan_cache::PreparedPlan;
 use crate::session::{Running, Session, Work};
 use crate::statement::Statement;
 use crate::types::{column_type, sql_name};
@@ -59,6 +60,7 @@ pub(crate) struct Prepared {
     statement: Statement,
     tree: ast::Statement,
     parameters: Vec<Slot>,
+    plan: PreparedPlan,
 }
 
 /// A parameter.
@@ -114,6 +116,7 @@ impl Prepared {
             statement: statement.clone(),
             tree,
             parameters,
+            plan: PreparedPlan::default(),
         })
     }
 
@@ -288,6 +291,12 @@ impl Core {
         prepared: &Prepared,
         values: &[Parameter],
     ) -> Result<Begun, SqlError> {
+        let (tree, plan) = (&prepared.tree, &prepared.plan);
+        if values.len() == prepared.parameters.len()
+            && let Some(rows) = plan.begin(self, tree, values, &prepared.statement).await
+        {
+            return Ok(Begun::Rows(rows));
+        }
         let tree = prepared.bind(values)?;
         self.begin_tree(tree, &prepared.statement).await
     }

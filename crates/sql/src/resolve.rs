@@ -19,6 +19,7 @@ use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSource};
 use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast;
+use eris_fragment::Type;
 use eris_types::Timestamp;
 use std::collections::HashSet;
 use std::fmt;
@@ -44,6 +45,8 @@ struct Inner {
     within: Vec<Arc<View>>,
     /// The files that this statement has opened already, by the names it gave them.
     files: Files,
+    /// The types of the plan's parameters.
+    parameters: Vec<Type>,
 }
 
 impl Names {
@@ -72,6 +75,7 @@ impl Names {
             current_schema: core.current_schema.to_string(),
             within: Vec::new(),
             files: Files::new(),
+            parameters: Vec::new(),
         }))
     }
 
@@ -89,6 +93,22 @@ impl Names {
             current_schema: inner.current_schema.clone(),
             within: inner.within.clone(),
             files,
+            parameters: inner.parameters.clone(),
+        }))
+    }
+
+    /// The same for a plan with parameters of these types.
+    pub fn with_parameters(self, parameters: &[Type]) -> Self {
+        let inner = &*self.0;
+        Names(Arc::new(Inner {
+            contents: Arc::clone(&inner.contents),
+            core: inner.core.clone(),
+            snapshot: inner.snapshot,
+            progress: inner.progress.clone(),
+            current_schema: inner.current_schema.clone(),
+            within: inner.within.clone(),
+            files: inner.files.clone(),
+            parameters: parameters.to_vec(),
         }))
     }
 
@@ -110,11 +130,12 @@ impl Names {
             current_schema: view.current_schema.clone(),
             within,
             files,
+            parameters: Vec::new(),
         })))
     }
 
     /// The catalogue as this statement sees it.
-    pub fn contents(&self) -> &Contents {
+    pub fn contents(&self) -> &Arc<Contents> {
         &self.0.contents
     }
 
@@ -161,7 +182,12 @@ impl Names {
             || system::has(&name.schema, &name.name)
     }
 
-    fn scan(&self, table: Arc<Table>) -> std::result::Result<Scan, SqlError> {
+    /// A table's rows at this statement's snapshot, for a plan with parameters of these types.
+    pub fn scan(
+        &self,
+        table: Arc<Table>,
+        parameters: &[Type],
+    ) -> std::result::Result<Scan, SqlError> {
         let Inner {
             core: Core { engine, .. },
             snapshot,
@@ -175,7 +201,10 @@ impl Names {
             .div_ceil(ROWS_PER_LANE)
             .clamp(1, most as u64) as usize;
         let executor = Arc::new(engine.clone());
+        let types = table.types.iter().chain(parameters).cloned().collect();
         Ok(Scan {
+            types,
+            values: Vec::new(),
             table,
             snapshot: *snapshot,
             statistics,
@@ -190,7 +219,7 @@ impl Names {
         &self,
         table: &Arc<Table>,
     ) -> std::result::Result<Arc<dyn TableSource>, SqlError> {
-        let scan = self.scan(Arc::clone(table))?;
+        let scan = self.scan(Arc::clone(table), &[])?;
         Ok(provider_as_source(Arc::new(ScannedTable(Arc::new(scan)))))
     }
 
@@ -198,7 +227,7 @@ impl Names {
         let provider: Arc<dyn TableProvider> = match relation {
             Relation::Table(table) => {
                 let scan = self
-                    .scan(Arc::clone(table))
+                    .scan(Arc::clone(table), &self.0.parameters)
                     .map_err(SqlError::into_datafusion)?;
                 Arc::new(ScannedTable(Arc::new(scan)))
             }

@@ -16,7 +16,7 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr as LogicalExpr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
-use eris_fragment::{Executor, Expr, Output};
+use eris_fragment::{Executor, Expr, Output, Scalar, Type};
 use eris_types::Timestamp;
 use std::sync::Arc;
 
@@ -31,6 +31,10 @@ pub(crate) struct Scan {
     pub lanes: usize,
     /// Of the statement.
     pub progress: Progress,
+    /// The types of the table's columns, and behind them those of the plan's parameters.
+    pub types: Vec<Type>,
+    /// The parameters' values, once they are known.
+    pub values: Vec<Scalar>,
 }
 
 impl Scan {
@@ -42,7 +46,7 @@ impl Scan {
         let scope = Scope {
             schema: &self.table.schema,
             inputs: &inputs,
-            types: &self.table.types,
+            types: &self.types,
         };
         let properties = ExecutionProps::new();
         let context = PhysicalPlanningContext::default();

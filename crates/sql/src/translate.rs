@@ -3,6 +3,7 @@
 //! What has no counterpart yields `None` and stays above the fragment.
 
 use crate::arithmetic::CheckedArithmetic;
+use crate::plan_cache::PlanParameter;
 use crate::rounding::RoundHalfEven;
 use crate::scalar;
 use datafusion::arrow::datatypes::{DataType, Schema};
@@ -21,7 +22,7 @@ pub(crate) struct Scope<'a> {
     pub schema: &'a Schema,
     /// Per column of that schema its expression over the table's columns; `None`: not to be had in a fragment.
     pub inputs: &'a [Option<Expr>],
-    /// The types of the table's columns.
+    /// The types of the table's columns, and behind them of the plan's parameters.
     pub types: &'a [Type],
 }
 
@@ -37,7 +38,11 @@ impl Scope<'_> {
         } else if let Some(binary) = any.downcast_ref::<BinaryExpr>() {
             self.binary(expr, *binary.op(), binary.left(), binary.right())
         } else if let Some(function) = any.downcast_ref::<ScalarFunctionExpr>() {
-            let checked = function.fun().inner().downcast_ref::<CheckedArithmetic>()?;
+            let function_itself = function.fun().inner();
+            if let Some(parameter) = function_itself.downcast_ref::<PlanParameter>() {
+                return Some(Expr::Column(parameter.column));
+            }
+            let checked = function_itself.downcast_ref::<CheckedArithmetic>()?;
             let [left, right] = function.args() else {
                 return None;
             };
@@ -247,7 +252,10 @@ impl std::fmt::Display for Named<'_> {
             schema: self.schema,
         };
         match self.expr {
-            Expr::Column(position) => f.write_str(self.schema.field(*position).name()),
+            Expr::Column(position) => match position.checked_sub(self.schema.fields().len()) {
+                None => f.write_str(self.schema.field(*position).name()),
+                Some(parameter) => write!(f, "${}", parameter + 1),
+            },
             Expr::Literal(scalar) if scalar.data_type == Type::Date => {
                 match scalar::to_datafusion(scalar) {
                     Some(value) if !value.is_null() => write!(f, "'{value}'"),

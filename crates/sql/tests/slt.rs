@@ -18,17 +18,21 @@ impl DB for Client {
     type Error = SqlError;
     type ColumnType = DefaultColumnType;
 
+    /// Queries are asked twice: the second time their plan may come from the cache.
     fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, SqlError> {
         self.runtime.block_on(async {
-            match self.session.execute(sql).await? {
-                Outcome::Rows(stream) => {
-                    let types = vec![DefaultColumnType::Any; stream.schema().fields().len()];
-                    let rows = stream.collect().await?.iter().flat_map(rows).collect();
-                    Ok(DBOutput::Rows { types, rows })
-                }
-                Outcome::Count { rows, .. } => Ok(DBOutput::StatementComplete(rows)),
-                Outcome::Done { .. } => Ok(DBOutput::StatementComplete(0)),
-            }
+            let first = match self.session.execute(sql).await? {
+                Outcome::Rows(stream) => stream,
+                Outcome::Count { rows, .. } => return Ok(DBOutput::StatementComplete(rows)),
+                Outcome::Done { .. } => return Ok(DBOutput::StatementComplete(0)),
+            };
+            first.collect().await?;
+            let Outcome::Rows(stream) = self.session.execute(sql).await? else {
+                unreachable!("it was a query before");
+            };
+            let types = vec![DefaultColumnType::Any; stream.schema().fields().len()];
+            let rows = stream.collect().await?.iter().flat_map(rows).collect();
+            Ok(DBOutput::Rows { types, rows })
         })
     }
 

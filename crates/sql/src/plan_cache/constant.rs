@@ -1,0 +1,143 @@
+//! Constants as exact values of a column's type.
+
+use super::conditions::{Source, Written};
+use crate::scalar;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use eris_fragment::{Scalar, Type, Value};
+
+/// Digits that fit an `i128`.
+const DIGITS: usize = 38;
+
+/// Whether constants can be values of this type: not where comparing needs more than the value itself, as with rounding.
+pub(super) fn is_comparable(data_type: &Type) -> bool {
+    !matches!(data_type, Type::Boolean | Type::Float32 | Type::Float64)
+}
+
+/// The constant that is written so, as a value of this type; `None` if it is none.
+pub(super) fn read(text: &str, source: &Source, to: &Type) -> Option<Scalar> {
+    match source.written {
+        Written::Number { negative } => {
+            let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+            if whole.len() + fraction.len() > DIGITS {
+                return None;
+            }
+            let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+            let digits = if negative { -digits } else { digits };
+            number(digits, fraction.len() as u32, to)
+        }
+        Written::Text => from_text(unquoted(text)?, to),
+        Written::Date => match to {
+            Type::Date => from_text(unquoted(text)?, to),
+            _ => None,
+        },
+    }
+}
+
+/// A constant of another type as a value of this type; `None` if it is none.
+pub(super) fn convert(value: &ScalarValue, to: &Type) -> Option<Scalar> {
+    let scalar = scalar::to_fragment(value)?;
+    match (scalar.value, &scalar.data_type) {
+        (Value::Integer(_), Type::Boolean) => None,
+        (Value::Integer(digits), Type::Decimal { scale, .. }) => {
+            number(digits, u32::try_from(*scale).ok()?, to)
+        }
+        (value @ Value::Integer(_), Type::Date | Type::Timestamp { .. }) => {
+            (scalar.data_type == *to).then(|| Scalar {
+                data_type: to.clone(),
+                value,
+            })
+        }
+        (Value::Integer(value), _) => number(value, 0, to),
+        (Value::Text(text), _) => from_text(text, to),
+        _ => None,
+    }
+}
+
+/// `digits` divided by ten `scale` times.
+fn number(mut digits: i128, mut scale: u32, to: &Type) -> Option<Scalar> {
+    let (precision, wanted) = match to {
+        Type::Decimal { precision, scale } => (Some(*precision), u32::try_from(*scale).ok()?),
+        Type::Date | Type::Timestamp { .. } | Type::Text => return None,
+        _ => (None, 0),
+    };
+    while scale > wanted {
+        if digits % 10 != 0 {
+            return None;
+        }
+        digits /= 10;
+        scale -= 1;
+    }
+    digits = digits.checked_mul(10i128.checked_pow(wanted - scale)?)?;
+    if precision.is_some_and(|precision| digits.unsigned_abs() >= 10u128.pow(precision.into())) {
+        return None;
+    }
+    let scalar = Scalar {
+        data_type: to.clone(),
+        value: Value::Integer(digits),
+    };
+    // It knows the limits of all types.
+    scalar::to_datafusion(&scalar).map(|_| scalar)
+}
+
+fn from_text(text: String, to: &Type) -> Option<Scalar> {
+    match to {
+        Type::Text => Some(Scalar {
+            data_type: Type::Text,
+            value: Value::Text(text),
+        }),
+        Type::Date | Type::Timestamp { .. } => {
+            let value = ScalarValue::Utf8(Some(text))
+                .cast_to(&DataType::from(to))
+                .ok()?;
+            let scalar = scalar::to_fragment(&value)?;
+            (scalar.data_type == *to && !scalar.is_null()).then_some(scalar)
+        }
+        _ => None,
+    }
+}
+
+/// What is between the quotes.
+fn unquoted(text: &str) -> Option<String> {
+    let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
+    Some(inner.replace("''", "'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_exact_values_fit() {
+        let decimal = Type::Decimal {
+            precision: 5,
+            scale: 2,
+        };
+        let read = |text: &str, to: &Type| {
+            let written = match text.starts_with('\'') {
+                true => Written::Text,
+                false => Written::Number { negative: false },
+            };
+            let source = Source {
+                literal: 0,
+                written,
+                data_type: to.clone(),
+            };
+            read(text, &source, to).map(|scalar| scalar.to_string())
+        };
+        assert_eq!(read("127", &Type::Int8).as_deref(), Some("127"));
+        assert_eq!(read("128", &Type::Int8), None);
+        assert_eq!(read("1.0", &Type::Int8).as_deref(), Some("1"));
+        assert_eq!(read("1.5", &Type::Int8), None);
+        assert_eq!(read("1.5", &decimal).as_deref(), Some("1.50"));
+        assert_eq!(read("999.990", &decimal).as_deref(), Some("999.99"));
+        assert_eq!(read("1000", &decimal), None);
+        assert_eq!(read("1.005", &decimal), None);
+        assert_eq!(read("'5'", &Type::Int8), None);
+        assert_eq!(read("'2024-02-30'", &Type::Date), None);
+        assert!(read("'2024-02-29'", &Type::Date).is_some());
+        assert_eq!(read("5", &Type::Text), None);
+        assert_eq!(read("'it''s'", &Type::Text).as_deref(), Some("'it''s'"));
+        assert_eq!(read(&"9".repeat(39), &Type::Int64), None);
+    }
+}

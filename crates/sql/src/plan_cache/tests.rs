@@ -1,0 +1,239 @@
+//! A comment in a text keeps it out of the cache: so the planner itself is the oracle.
+
+use super::Known;
+use crate::core::{Begun, Core};
+use crate::{Database, Outcome, Parameter};
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use eris_engine::Settings;
+use eris_numa::{HugePages, Topology};
+use futures::TryStreamExt;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+fn database() -> Database {
+    Database::open(Settings {
+        topology: Topology::fake(1, 2),
+        huge_pages: HugePages::Never,
+        memory_limit: Some(256 << 20),
+    })
+    .unwrap()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+}
+
+/// The rows as they are printed, in some order, or the error.
+async fn run(core: &Core, sql: &str) -> Result<Vec<String>, String> {
+    let begun = core.begin(&sql.into()).await;
+    let Begun::Rows(rows) = begun.map_err(|error| error.to_string())? else {
+        return Ok(Vec::new());
+    };
+    let batches: Vec<_> = rows
+        .try_collect()
+        .await
+        .map_err(|error| error.to_string())?;
+    let shown = pretty_format_batches(&batches).unwrap().to_string();
+    let mut lines: Vec<_> = shown.lines().map(str::to_owned).collect();
+    lines.sort();
+    Ok(lines)
+}
+
+/// Texts with at least one template.
+fn templates(core: &Core) -> usize {
+    let known = core.plans.texts();
+    let templates = known
+        .values()
+        .filter(|known| matches!(known, Known::Templates(_)));
+    templates.count()
+}
+
+async fn table(core: &Core) {
+    let columns = "i AS k, CAST(i % 100 AS TINYINT) AS small, CAST(i AS BIGINT) * 5000000000 AS large, \
+                   CAST(i AS DECIMAL(9, 2)) / 4 AS price, CAST(i AS DOUBLE) / 8 AS ratio, \
+                   CASE WHEN i % 7 <> 0 THEN 'it''s ' || (i % 50) END AS name, \
+                   DATE '2024-01-01' + CAST(i % 90 AS INTEGER) AS day, \
+                   CAST(DATE '2024-01-01' + CAST(i % 90 AS INTEGER) AS TIMESTAMP) AS moment, i % 3 = 0 AS flag";
+    let sql = format!("CREATE TABLE t AS SELECT {columns} FROM generate_series(1, 2000) AS s(i)");
+    run(core, &sql).await.unwrap();
+}
+
+fn condition() -> impl Strategy<Value = String> {
+    let number = prop_oneof![
+        (-300i64..2500).prop_map(|n| n.to_string()),
+        (-300i64..2500, 0..1000).prop_map(|(n, f)| format!("{n}.{f}")),
+        Just("99999999999999999999999999999999999999999".to_owned()),
+    ];
+    let text = prop_oneof![
+        (0..60).prop_map(|n| format!("'it''s {n}'")),
+        (1..14, 1..32).prop_map(|(month, day)| format!("'2024-{month:02}-{day:02}'")),
+        (1..4, 1..29).prop_map(|(month, day)| format!("DATE '2024-{month:02}-{day:02}'")),
+        Just("''".to_owned()),
+    ];
+    let constant = prop_oneof![3 => number, 2 => text, 1 => Just("NULL".to_owned())];
+    let column = prop_oneof![
+        Just("k"),
+        Just("small"),
+        Just("large"),
+        Just("price"),
+        Just("ratio"),
+        Just("t.name"),
+        Just("day"),
+        Just("moment"),
+        Just("flag"),
+        Just("k + 1"),
+        Just("nothing"),
+    ];
+    let operator = prop_oneof![
+        Just("="),
+        Just("<>"),
+        Just("<"),
+        Just("<="),
+        Just(">"),
+        Just(">=")
+    ];
+    let comparison = (column.clone(), operator, constant.clone())
+        .prop_map(|(column, operator, constant)| format!("{column} {operator} {constant}"));
+    let reversed =
+        (constant.clone(), column.clone()).prop_map(|(c, column)| format!("{c} >= {column}"));
+    let between = (column, constant.clone(), constant)
+        .prop_map(|(column, low, high)| format!("{column} BETWEEN {low} AND {high}"));
+    let simple = prop_oneof![4 => comparison, 1 => reversed, 2 => between];
+    simple.prop_recursive(2, 4, 2, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a} AND {b}")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a} OR {b})")),
+            inner.prop_map(|a| format!("NOT ({a})")),
+        ]
+    })
+}
+
+#[test]
+fn what_the_cache_answers_is_what_the_planner_answers() {
+    let (database, runtime) = (database(), runtime());
+    let core = database.core();
+    runtime.block_on(table(core));
+    let lists = prop_oneof![
+        Just("k, name"),
+        Just("count(*), sum(price), min(day), 1 + 1"),
+        Just("flag, count(*) AS n"),
+        Just("k % 10, sum(small)"),
+    ];
+    let query = (lists, condition(), 1..5).prop_map(|(list, condition, limit)| {
+        let end = match list {
+            "k, name" => format!("ORDER BY k LIMIT {limit}"),
+            "flag, count(*) AS n" => format!("GROUP BY flag HAVING count(*) > {limit}"),
+            "k % 10, sum(small)" => "GROUP BY k % 10".to_owned(),
+            _ => String::new(),
+        };
+        format!("SELECT {list} FROM t WHERE {condition} {end}")
+    });
+    // The generator's seed is printed with a failure.
+    let mut runner = TestRunner::new(Config::with_cases(400));
+    let result = runner.run(&query, |query| {
+        let (expected, first, second) = runtime.block_on(async {
+            let planned = run(core, &format!("{query} -- planned")).await;
+            (planned, run(core, &query).await, run(core, &query).await)
+        });
+        if expected.is_ok() {
+            prop_assert_eq!(&first, &expected, "{}", query);
+            prop_assert_eq!(&second, &expected, "{}", query);
+        } else {
+            prop_assert!(
+                first.is_err() && second.is_err(),
+                "{}: {:?}",
+                query,
+                expected
+            );
+        }
+        Ok(())
+    });
+    result.unwrap();
+    assert!(templates(core) > 50, "{}", templates(core));
+}
+
+#[test]
+fn a_template_ends_with_what_it_depends_on() {
+    let database = database();
+    let core = database.core();
+    runtime().block_on(async {
+        let query = "SELECT count(*), sum(v) FROM t WHERE k >= 2";
+        let expect = async |answer: &str| {
+            for _ in 0..2 {
+                let got = run(core, query).await.unwrap().concat().replace(' ', "");
+                assert!(got.contains(answer), "{answer}: {got}");
+            }
+            assert_eq!(templates(core), 1);
+        };
+        run(core, "CREATE TABLE t (k INTEGER, v INTEGER)")
+            .await
+            .unwrap();
+        run(core, "INSERT INTO t VALUES (1, 10), (2, 20)")
+            .await
+            .unwrap();
+        expect("|1|20|").await;
+        run(core, "INSERT INTO t VALUES (3, 30)").await.unwrap();
+        expect("|2|50|").await;
+        run(core, "ALTER TABLE t RENAME COLUMN k TO old")
+            .await
+            .unwrap();
+        run(core, "ALTER TABLE t ADD COLUMN k VARCHAR DEFAULT '4'")
+            .await
+            .unwrap();
+        let error = run(core, query).await;
+        let planned = run(core, &format!("{query} --")).await;
+        assert_eq!(error, planned);
+        run(core, "DROP TABLE t").await.unwrap();
+        assert!(
+            run(core, query)
+                .await
+                .unwrap_err()
+                .contains("does not exist")
+        );
+        run(
+            core,
+            "CREATE TABLE t AS SELECT i AS k, i AS v FROM generate_series(1, 200000) AS s(i)",
+        )
+        .await
+        .unwrap();
+        let answer = run(core, query).await.unwrap().concat();
+        assert!(answer.contains("199999"), "{answer}");
+        run(core, "TRUNCATE t").await.unwrap();
+        let answer = run(core, query).await.unwrap().concat().replace(' ', "");
+        assert!(answer.contains("|0||"), "{answer}");
+    });
+}
+
+#[test]
+fn prepared_queries_take_any_value() {
+    let database = database();
+    runtime().block_on(async {
+        table(database.core()).await;
+        let session = database.session();
+        let prepared = session.prepare("SELECT count(*) FROM t WHERE price < $1 AND k <> $2");
+        let prepared = prepared.await.unwrap();
+        let run = async |values: &[Parameter]| {
+            let Outcome::Rows(rows) = prepared.execute(values).await.unwrap() else {
+                panic!("rows");
+            };
+            let batches = rows.collect().await.unwrap();
+            let shown = pretty_format_batches(&batches).unwrap().to_string();
+            shown.lines().nth(3).unwrap().replace(['|', ' '], "")
+        };
+        for _ in 0..2 {
+            assert_eq!(run(&[2.into(), 1.into()]).await, "6");
+            assert_eq!(run(&["2.25".into(), 1.into()]).await, "7");
+            assert_eq!(run(&[Parameter::NULL, 1.into()]).await, "0");
+            assert_eq!(run(&[2.into(), 5_000_000_000i64.into()]).await, "7");
+        }
+        let sql = "ALTER TABLE t ALTER COLUMN price SET DEFAULT 0";
+        session.execute(sql).await.unwrap();
+        session
+            .execute("INSERT INTO t (k) VALUES (-1)")
+            .await
+            .unwrap();
+        assert_eq!(run(&[2.into(), 1.into()]).await, "7");
+    });
+}
