@@ -81,6 +81,24 @@ impl TextTemplate {
 impl PlanCache {
     /// Begins the query by a template, if there is one.
     pub fn recall(&self, core: &Core, statement: &Statement) -> Option<SendableRecordBatchStream> {
+        self.recall_if(core, statement, |_| true)
+    }
+
+    /// The same, if its plan does next to nothing above the fragment.
+    pub fn recall_light(
+        &self,
+        core: &Core,
+        statement: &Statement,
+    ) -> Option<SendableRecordBatchStream> {
+        self.recall_if(core, statement, Template::is_light)
+    }
+
+    fn recall_if(
+        &self,
+        core: &Core,
+        statement: &Statement,
+        is_wanted: impl Fn(&Template) -> bool,
+    ) -> Option<SendableRecordBatchStream> {
         let masked = Masked::new(statement.text())?;
         let templates = match self.texts().get(masked.key())? {
             Known::Templates(templates) => templates.clone(),
@@ -91,6 +109,7 @@ impl PlanCache {
             fixed.all(|(number, text)| masked.literal(*number) == text)
         };
         let found = templates.iter().find(fits)?;
+        is_wanted(&found.template).then_some(())?;
         found.template.run(core, found.parameters(&masked)?)
     }
 

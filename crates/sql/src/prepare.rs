@@ -18,6 +18,7 @@ use crate::session::{Running, Session, Work};
 use crate::statement::Statement;
 use crate::types::{column_type, sql_name};
 use datafusion::arrow::datatypes::DataType;
+use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::{
     self, Expr, ExprWithAlias, SetExpr, TableObject, Value, visit_expressions,
     visit_expressions_mut,
@@ -122,6 +123,16 @@ impl Prepared {
 
     pub fn text(&self) -> &str {
         self.statement.text()
+    }
+
+    /// Begins it by its template, if that is there and light.
+    pub fn recall_light(
+        &self,
+        core: &Core,
+        values: &[Parameter],
+    ) -> Option<SendableRecordBatchStream> {
+        let fits = values.len() == self.parameters.len();
+        fits.then(|| self.plan.recall_light(core, values))?
     }
 
     pub fn type_names(&self) -> Vec<Option<String>> {

@@ -3,12 +3,16 @@
 use crate::cancel::CancelToken;
 use crate::error::{SqlError, SqlErrorKind};
 use crate::progress::Progress;
+use crate::queries;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::physical_plan::SendableRecordBatchStream;
 use futures::future::BoxFuture;
-use futures::{Stream, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt};
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::sync::mpsc;
@@ -18,13 +22,21 @@ use tokio::task::{JoinError, JoinHandle};
 /// the statement.
 pub struct QueryStream {
     schema: SchemaRef,
-    receiver: mpsc::Receiver<Result<RecordBatch, SqlError>>,
-    task: Task,
+    rows: Rows,
     progress: Progress,
 }
 
+/// Where the rows come from.
+enum Rows {
+    Task {
+        receiver: mpsc::Receiver<Result<RecordBatch, SqlError>>,
+        task: Task,
+    },
+    Direct(Box<Direct>),
+}
+
 impl QueryStream {
-    pub(crate) fn new(
+    pub(crate) fn of_task(
         schema: SchemaRef,
         receiver: mpsc::Receiver<Result<RecordBatch, SqlError>>,
         task: Task,
@@ -32,8 +44,15 @@ impl QueryStream {
     ) -> Self {
         QueryStream {
             schema,
-            receiver,
-            task,
+            rows: Rows::Task { receiver, task },
+            progress,
+        }
+    }
+
+    pub(crate) fn direct(rows: Direct, progress: Progress) -> Self {
+        QueryStream {
+            schema: rows.rows.schema(),
+            rows: Rows::Direct(Box::new(rows)),
             progress,
         }
     }
@@ -61,11 +80,65 @@ impl Stream for QueryStream {
     type Item = Result<RecordBatch, SqlError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        match ready!(self.receiver.poll_recv(cx)) {
-            Some(batch) => Poll::Ready(Some(batch)),
-            // The sender is gone: at the end, or because the task has panicked.
-            None => self.task.poll_failure(cx).map(|failure| failure.map(Err)),
+        match &mut self.rows {
+            Rows::Task { receiver, task } => match ready!(receiver.poll_recv(cx)) {
+                Some(batch) => Poll::Ready(Some(batch)),
+                // The sender is gone: at the end, or because the task has panicked.
+                None => task.poll_failure(cx).map(|failure| failure.map(Err)),
+            },
+            Rows::Direct(direct) => direct.poll_next(cx),
         }
+    }
+}
+
+/// Rows that are computed by whoever reads them, as far as that is not done where the data is.
+pub(crate) struct Direct {
+    rows: SendableRecordBatchStream,
+    running: queries::Running,
+    stopped: BoxFuture<'static, SqlError>,
+    has_ended: bool,
+}
+
+impl Direct {
+    pub fn new(
+        rows: SendableRecordBatchStream,
+        running: queries::Running,
+        token: CancelToken,
+    ) -> Self {
+        Direct {
+            rows,
+            running,
+            stopped: Box::pin(async move { token.stopped().await }),
+            has_ended: false,
+        }
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<RecordBatch, SqlError>>> {
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
+        let next = match self.stopped.as_mut().poll(cx) {
+            Poll::Ready(error) => Some(Err(error)),
+            Poll::Pending => {
+                // A panic ends the statement, not its reader.
+                let rows = &mut self.rows;
+                let polled = catch_unwind(AssertUnwindSafe(|| rows.poll_next_unpin(cx)));
+                match polled {
+                    Ok(polled) => {
+                        ready!(polled).map(|batch| batch.map_err(SqlError::from_datafusion))
+                    }
+                    Err(panic) => Some(Err(internal(&*panic))),
+                }
+            }
+        };
+        // The entry ends before anybody can know that the statement has.
+        match &next {
+            Some(Ok(batch)) => self.running.query.add_rows(batch.num_rows() as u64),
+            Some(Err(error)) => self.running.end(Some(error.clone())),
+            None => self.running.end(None),
+        }
+        self.has_ended = !matches!(next, Some(Ok(_)));
+        Poll::Ready(next)
     }
 }
 
@@ -121,7 +194,11 @@ pub(crate) fn panicked(error: JoinError) -> SqlError {
     if error.is_cancelled() {
         return eris_fragment::FragmentError::Cancelled.into();
     }
-    let panic = error.into_panic();
+    internal(&*error.into_panic())
+}
+
+/// The error of a panic.
+fn internal(panic: &(dyn Any + Send)) -> SqlError {
     let message = (panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
         .or_else(|| panic.downcast_ref::<String>().cloned());
     SqlError::new(SqlErrorKind::Internal(

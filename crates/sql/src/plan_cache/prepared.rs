@@ -23,6 +23,20 @@ enum Known {
 }
 
 impl PreparedPlan {
+    /// Begins the query by its template, if that is there and light.
+    pub fn recall_light(
+        &self,
+        core: &Core,
+        values: &[Parameter],
+    ) -> Option<SendableRecordBatchStream> {
+        match self.known() {
+            Known::Template(template) if template.is_light() => {
+                template.run(core, template.bind(values)?)
+            }
+            _ => None,
+        }
+    }
+
     /// Begins the query with these values for its parameters. `None`: it has to be planned with them.
     pub async fn begin(
         &self,

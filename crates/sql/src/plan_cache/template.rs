@@ -11,9 +11,12 @@ use crate::settings::Variables;
 use crate::statement::Statement;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
+use datafusion::physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream, execute_stream,
+};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::sqlparser::ast;
 use eris_fragment::{Scalar, Type};
@@ -32,6 +35,14 @@ const OPERATORS: [&str; 9] = [
     "SortPreservingMergeExec",
 ];
 
+/// Those that only pass rows on.
+const LIGHT: [&str; 4] = [
+    "CooperativeExec",
+    "GlobalLimitExec",
+    "LocalLimitExec",
+    "ProjectionExec",
+];
+
 /// A plan with parameters, and what it depends on.
 #[derive(Debug)]
 pub(super) struct Template {
@@ -43,6 +54,8 @@ pub(super) struct Template {
     plan: Arc<dyn ExecutionPlan>,
     config: SessionConfig,
     headers: Headers,
+    /// Whether the operators above the fragment do next to nothing, and that in the thread that asks for the rows.
+    is_light: bool,
 }
 
 impl Template {
@@ -78,10 +91,16 @@ impl Template {
             table: Arc::clone(table),
             lanes,
             parameters,
+            is_light: is_light(&plan),
             plan,
             config: state.config().clone(),
             headers,
         })
+    }
+
+    /// Whether whoever reads the rows can do without threads that work for him.
+    pub fn is_light(&self) -> bool {
+        self.is_light
     }
 
     /// The types of its parameters.
@@ -145,6 +164,19 @@ fn only_fragment(plan: &Arc<dyn ExecutionPlan>) -> Option<&FragmentExec> {
     match plan.children().as_slice() {
         [input] if begins_anew => only_fragment(input),
         _ => None,
+    }
+}
+
+/// Whether a plan is a fragment of one stream, and operators that neither begin threads nor hold rows.
+fn is_light(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let passes_on = match plan.downcast_ref::<AggregateExec>() {
+        Some(aggregate) => aggregate.group_expr().is_empty(),
+        None => LIGHT.contains(&plan.name()),
+    };
+    match plan.children().as_slice() {
+        [] => plan.output_partitioning().partition_count() == 1,
+        [input] => passes_on && is_light(input),
+        _ => false,
     }
 }
 

@@ -3,10 +3,12 @@
 use super::Known;
 use crate::core::{Begun, Core};
 use crate::{Database, Outcome, Parameter};
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use eris_engine::Settings;
 use eris_numa::{HugePages, Topology};
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -203,6 +205,51 @@ fn a_template_ends_with_what_it_depends_on() {
         run(core, "TRUNCATE t").await.unwrap();
         let answer = run(core, query).await.unwrap().concat().replace(' ', "");
         assert!(answer.contains("|0||"), "{answer}");
+    });
+}
+
+#[test]
+fn what_its_reader_computes_is_a_statement_like_others() {
+    let database = database();
+    // No runtime of tokio's is there to be found.
+    futures::executor::block_on(async {
+        let session = database.session();
+        let start = async |sql: &str| match session.execute(sql).await.unwrap() {
+            Outcome::Rows(rows) => rows,
+            _ => panic!("rows"),
+        };
+        let create = "CREATE TABLE t AS SELECT i AS k FROM generate_series(1, 300000) AS s(i)";
+        session.execute(create).await.unwrap();
+        for most in [10, 20, 30] {
+            let rows = start(&format!("SELECT count(*) FROM t WHERE k <= {most}")).await;
+            let batches = rows.collect().await.unwrap();
+            let shown = pretty_format_batches(&batches).unwrap().to_string();
+            assert!(shown.contains(&format!("| {most} ")), "{shown}");
+        }
+        drop(start("SELECT count(*) FROM t WHERE k <= 40").await);
+        let mut killed = start("SELECT count(*) FROM t WHERE k <= 50").await;
+        let sql = "SELECT id, state, rows FROM eris.queries WHERE statement LIKE 'SELECT count%' ORDER BY id";
+        let state = async || {
+            let batches = start(sql).await.collect().await.unwrap();
+            let batch = concat_batches(batches[0].schema_ref(), &batches).unwrap();
+            let column = |number: usize| {
+                let column = batch.column(number);
+                let shown = (0..batch.num_rows()).map(|row| array_value_to_string(column, row));
+                shown.collect::<Result<Vec<_>, _>>().unwrap()
+            };
+            (column(0), column(1), column(2))
+        };
+        let (ids, states, rows) = state().await;
+        assert_eq!(
+            states,
+            ["finished", "finished", "finished", "cancelled", "running"]
+        );
+        assert_eq!(rows[..3], ["1", "1", "1"]);
+        session.execute(format!("KILL {}", ids[4])).await.unwrap();
+        let error = killed.next().await.unwrap().unwrap_err();
+        assert!(error.to_string().contains("KILL"), "{error}");
+        assert!(killed.next().await.is_none());
+        assert_eq!(state().await.1[4], "failed");
     });
 }
 
