@@ -229,7 +229,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 200 }))]
         #[test]
         fn agrees_with_a_btree_map(
             ranges in prop::collection::btree_map(0u64..2000, 0u16..40, 1..900),

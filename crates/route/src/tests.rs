@@ -319,7 +319,7 @@ fn sessions_run_out() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 100 }))]
     /// Any mixture of commands, flushes and receives: per rank, target and sender everything arrives in order.
     #[test]
     fn whatever_is_sent_arrives_in_order(
