@@ -43,3 +43,17 @@ pub enum IndexError {
     #[error("a key of {0} bytes is too long for an index; at most {MAX_KEY} are possible")]
     KeyTooLong(usize),
 }
+
+/// A batch stopped at an entry that was refused; the entries before it are in the index.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("entry {done} of a batch: {error}")]
+pub struct BatchError {
+    /// How many entries are in the index: the number of the one that was refused.
+    pub done: usize,
+    /// Why it was refused.
+    #[source]
+    pub error: IndexError,
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;

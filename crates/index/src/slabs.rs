@@ -99,11 +99,6 @@ impl Slabs {
         }
     }
 
-    /// Log2 of the bytes of a unit.
-    pub(crate) fn unit(&self) -> u32 {
-        self.unit
-    }
-
     /// The bases by slab number, for those who compute many addresses at once.
     pub(crate) fn bases(&self) -> *const NonNull<u8> {
         self.bases.as_ptr()

@@ -40,6 +40,8 @@ pub trait Layout: 'static {
     fn compare(a: Self::View<'_>, b: Self::View<'_>) -> Ordering;
     /// How many bytes two keys have in common at their beginning.
     fn common(a: Self::View<'_>, b: Self::View<'_>) -> usize;
+    /// Whether two keys differ in their last byte at most, if that is quickly told.
+    fn adjoin(a: Self::View<'_>, b: Self::View<'_>) -> bool;
     /// How many of the prefix's bytes the key has at `depth`.
     fn matching(prefix: &Prefix, key: Self::View<'_>, depth: usize) -> usize;
     /// The key with another last byte. Keys of eight bytes only.
@@ -92,6 +94,11 @@ impl Layout for u64 {
     #[inline(always)]
     fn common(a: u64, b: u64) -> usize {
         (a ^ b).leading_zeros() as usize / 8
+    }
+
+    #[inline(always)]
+    fn adjoin(a: u64, b: u64) -> bool {
+        (a ^ b) >> 8 == 0
     }
 
     #[inline(always)]
@@ -167,6 +174,10 @@ impl Layout for [u8] {
 
     fn common(a: &[u8], b: &[u8]) -> usize {
         a.iter().zip(b).take_while(|(a, b)| a == b).count()
+    }
+
+    fn adjoin(_: &[u8], _: &[u8]) -> bool {
+        false
     }
 
     fn matching(prefix: &Prefix, key: &[u8], depth: usize) -> usize {

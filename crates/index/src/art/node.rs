@@ -39,8 +39,17 @@ pub(crate) trait Branch: Node {
     /// A reference or a value.
     type Child: Copy;
 
+    /// Whether a child may lie far from the bytes that lead to it: neither in their line nor in the next.
+    const FAR: bool;
+
+    /// Where the child of a byte is.
+    fn locate(&self, byte: u8) -> Option<&Self::Child>;
+
     /// The child of a byte.
-    fn find(&self, byte: u8) -> Option<Self::Child>;
+    #[inline(always)]
+    fn find(&self, byte: u8) -> Option<Self::Child> {
+        self.locate(byte).copied()
+    }
 
     /// The child of a byte, to replace it.
     fn find_mut(&mut self, byte: u8) -> Option<&mut Self::Child>;

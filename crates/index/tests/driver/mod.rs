@@ -31,6 +31,8 @@ impl Choices for Random {
 /// A type of keys with a way to make them, such that all node classes and prefixes arise.
 pub trait TestKey: Key {
     type Owned: Ord + Clone + Debug;
+    /// Families of keys that fill one node each, from the smallest class to the largest.
+    fn families() -> Vec<Vec<Self::Owned>>;
     fn make(choices: &mut impl Choices) -> Option<Self::Owned>;
     fn view(key: &Self::Owned) -> Self::View<'_>;
     fn own(key: Self::View<'_>) -> Self::Owned;
@@ -38,6 +40,12 @@ pub trait TestKey: Key {
 
 impl TestKey for u64 {
     type Owned = u64;
+
+    fn families() -> Vec<Vec<u64>> {
+        let inner = (0..256).map(|byte| 0x7777_0000_0000_1234 | byte << 32);
+        let last = (0..256).map(|byte| 0x7777_7777_7777_7700 | byte);
+        vec![inner.collect(), last.collect()]
+    }
 
     fn make(choices: &mut impl Choices) -> Option<u64> {
         Some(match choices.below(4)? {
@@ -66,6 +74,11 @@ impl TestKey for u64 {
 
 impl TestKey for [u8] {
     type Owned = Vec<u8>;
+
+    fn families() -> Vec<Vec<Vec<u8>>> {
+        let key = |byte: u8| [&[b'q'; 100][..], &[byte, b'q', 0]].concat();
+        vec![(1..=255).map(key).collect()]
+    }
 
     /// Ends with zero, which occurs nowhere else: so no key is the beginning of another.
     fn make(choices: &mut impl Choices) -> Option<Vec<u8>> {
@@ -135,7 +148,8 @@ impl<K: TestKey + ?Sized> Pair<K> {
                     "{key:?}"
                 );
             }
-            90..98 => self.range(choices)?,
+            90..96 => self.range(choices)?,
+            96..98 => self.batch(choices)?,
             98 => {
                 let own = |entry: Option<(K::View<'_>, u64)>| {
                     entry.map(|(key, value)| (K::own(key), value))
@@ -181,14 +195,12 @@ impl<K: TestKey + ?Sized> Pair<K> {
         } else {
             K::make(choices)?
         };
-        let value = choices.below(u64::MAX)?;
         if removes {
-            assert_eq!(
-                self.tree.remove(K::view(&key)),
-                self.model.remove(&key),
-                "{key:?}"
-            );
-        } else if choices.below(2)? == 0 {
+            self.remove(&key);
+            return Some(());
+        }
+        let value = choices.below(u64::MAX)?;
+        if choices.below(2)? == 0 {
             let before = self.tree.upsert(K::view(&key), value).expect("memory");
             assert_eq!(before, self.model.insert(key.clone(), value), "{key:?}");
         } else {
@@ -196,13 +208,42 @@ impl<K: TestKey + ?Sized> Pair<K> {
             assert_eq!(before, self.model.get(&key).copied(), "{key:?}");
             self.model.entry(key).or_insert(value);
         }
-        assert_eq!(self.tree.len(), self.model.len());
         self.note_transitions();
+        Some(())
+    }
+
+    fn remove(&mut self, key: &K::Owned) {
+        assert_eq!(
+            self.tree.remove(K::view(key)),
+            self.model.remove(key),
+            "{key:?}"
+        );
+        self.note_transitions();
+    }
+
+    /// Fills a node to the last child and empties it again, both in random order.
+    pub fn sweep(&mut self, choices: &mut impl Choices, mut family: Vec<K::Owned>) -> Option<()> {
+        for adding in [true, false] {
+            for i in (1..family.len()).rev() {
+                family.swap(i, choices.below(i as u64 + 1)? as usize);
+            }
+            for key in &family {
+                if adding {
+                    self.tree.upsert(K::view(key), 7).expect("memory");
+                    self.model.insert(key.clone(), 7);
+                    self.note_transitions();
+                } else {
+                    self.remove(key);
+                }
+            }
+            self.check();
+        }
         Some(())
     }
 
     /// A write that makes one class fewer by one and another more has turned a node of the one into the other.
     fn note_transitions(&mut self) {
+        assert_eq!(self.tree.len(), self.model.len());
         let mut lost = Vec::new();
         let mut won = Vec::new();
         for (class, before) in self.tree.classes().zip(&mut self.counts) {
@@ -217,6 +258,63 @@ impl<K: TestKey + ?Sized> Pair<K> {
         for from in lost {
             self.transitions.extend(won.iter().map(|to| (from, *to)));
         }
+    }
+
+    /// The same for many keys, some of them several times.
+    fn batch(&mut self, choices: &mut impl Choices) -> Option<()> {
+        let count = [1, 3, 64, 65, 200][choices.below(5)? as usize];
+        let keys: Option<Vec<_>> = (0..count).map(|_| self.key(choices)).collect();
+        let keys = keys?;
+        let views: Vec<_> = keys.iter().map(K::view).collect();
+        let first = choices.below(u64::MAX)?;
+        let values = (0..).map(|i| first.wrapping_add(i));
+        let entries: Vec<_> = views.iter().copied().zip(values).collect();
+        let mut found = vec![None; keys.len()];
+        let model = &mut self.model;
+        let expected: Vec<_> = match choices.below(8)? {
+            0 => {
+                self.tree.insert_many(&entries, &mut found).expect("memory");
+                let insert = |(key, entry): (&K::Owned, &(_, u64))| {
+                    let present = model.get(key).copied();
+                    model.entry(key.clone()).or_insert(entry.1);
+                    present
+                };
+                keys.iter().zip(&entries).map(insert).collect()
+            }
+            1 => {
+                self.tree.upsert_many(&entries, &mut found).expect("memory");
+                let upsert =
+                    |(key, entry): (&K::Owned, &(_, u64))| model.insert(key.clone(), entry.1);
+                keys.iter().zip(&entries).map(upsert).collect()
+            }
+            2 => {
+                self.tree.remove_many(&views, &mut found);
+                keys.iter().map(|key| model.remove(key)).collect()
+            }
+            3 => {
+                let bounds: Vec<_> = views.iter().map(|key| *key..).collect();
+                let mut of_tree = vec![Vec::new(); keys.len()];
+                self.tree.range_many(&bounds, |number, key, value| {
+                    of_tree[number].push((K::own(key), value));
+                    of_tree[number].len() < 3
+                });
+                for (key, of_tree) in keys.iter().zip(of_tree) {
+                    let of_model = model
+                        .range(key..)
+                        .take(3)
+                        .map(|(key, value)| (key.clone(), *value));
+                    assert!(of_model.eq(of_tree), "from {key:?}");
+                }
+                found.clone()
+            }
+            _ => {
+                self.tree.get_many(&views, &mut found);
+                keys.iter().map(|key| model.get(key).copied()).collect()
+            }
+        };
+        assert_eq!(found, expected);
+        self.counts = self.tree.classes().map(|class| class.count).collect();
+        Some(())
     }
 
     fn range(&mut self, choices: &mut impl Choices) -> Option<()> {

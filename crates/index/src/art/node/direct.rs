@@ -19,10 +19,11 @@ pub(crate) struct Direct {
 
 impl Branch for Direct {
     type Child = Ref;
+    const FAR: bool = false;
 
     #[inline(always)]
-    fn find(&self, byte: u8) -> Option<Ref> {
-        let child = self.children[byte as usize];
+    fn locate(&self, byte: u8) -> Option<&Ref> {
+        let child = &self.children[byte as usize];
         (!child.is_none()).then_some(child)
     }
 

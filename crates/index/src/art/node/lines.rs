@@ -37,12 +37,13 @@ fn join(line: usize, at: usize) -> u8 {
 
 impl Branch for Lines {
     type Child = u64;
+    const FAR: bool = false;
 
     #[inline(always)]
-    fn find(&self, byte: u8) -> Option<u64> {
+    fn locate(&self, byte: u8) -> Option<&u64> {
         let (line, at) = split(byte);
         let line = &self.lines[line];
-        (line.present >> at & 1 == 1).then(|| line.values[at])
+        (line.present >> at & 1 == 1).then(|| &line.values[at])
     }
 
     fn find_mut(&mut self, byte: u8) -> Option<&mut u64> {

@@ -8,6 +8,7 @@
 //! of them 256. The head lies in the first line, so that a lookup compares it as a whole and needs one more line at most.
 
 use super::{Branch, Node, Shape, sparse};
+use crate::LINE;
 
 #[repr(C)]
 pub(crate) struct Sorted<C, const H: usize, const N: usize> {
@@ -91,10 +92,11 @@ where
     Self: Node,
 {
     type Child = C;
+    const FAR: bool = size_of::<Self>() > 2 * LINE;
 
     #[inline(always)]
-    fn find(&self, byte: u8) -> Option<C> {
-        self.position(byte).map(|at| self.children[at])
+    fn locate(&self, byte: u8) -> Option<&C> {
+        self.position(byte).map(|at| &self.children[at])
     }
 
     fn find_mut(&mut self, byte: u8) -> Option<&mut C> {
