@@ -22,6 +22,7 @@
 //! What this crate must not know: tables, rows, versions. To it a value is 64 bits.
 
 mod art;
+pub mod key;
 mod prefetch;
 mod slabs;
 
