@@ -20,6 +20,7 @@
 //! No key may be the beginning of another. All keys of one length have that property, and all that [`crate::key`] makes.
 
 mod batch;
+mod build;
 mod check;
 mod cursor;
 mod insert;

@@ -43,6 +43,9 @@ pub enum IndexError {
     /// A key is longer than [`MAX_KEY`].
     #[error("a key of {0} bytes is too long for an index; at most {MAX_KEY} are possible")]
     KeyTooLong(usize),
+    /// A key to build from is not greater than the one before it.
+    #[error("the keys of a new index do not ascend")]
+    OutOfOrder,
 }
 
 /// A batch stopped at an entry that was refused; the entries before it are in the index.

@@ -277,7 +277,7 @@ impl<K: Key + ?Sized> Art<K> {
     }
 
     /// Prefix nodes above `node` for the key's bytes `from..to`; the uppermost, or `node` itself if there are none.
-    fn chain(
+    pub(super) fn chain(
         &mut self,
         key: K::View<'_>,
         from: usize,

@@ -1,11 +1,9 @@
 //! The tree against `BTreeMap`: many random operations, all transitions between node classes among them.
 
-mod driver;
-
-use driver::{Pair, Random, TestKey, memory};
+use crate::driver::{Pair, Random, TestKey, memory};
 use std::collections::BTreeSet;
 
-const STEPS: u64 = if cfg!(miri) { 400 } else { 600_000 };
+const STEPS: u64 = if cfg!(miri) { 40 } else { 600_000 };
 
 /// From `ERIS_SEED`, or different each time; printed, so that a failure can be repeated.
 fn seed() -> u64 {
@@ -23,10 +21,15 @@ fn seed() -> u64 {
 fn run<K: TestKey + ?Sized>() -> BTreeSet<(&'static str, &'static str)> {
     let mut choices = Random(seed());
     let mut pair: Pair<K> = Pair::new(memory(1 << 30));
-    for _ in 0..STEPS {
-        pair.step(&mut choices).expect("choices without end");
+    for part in 0..4 {
+        for _ in 0..STEPS / 4 {
+            pair.step(&mut choices).expect("choices without end");
+        }
+        pair.check();
+        if part % 2 == 0 {
+            pair.rebuild();
+        }
     }
-    pair.check();
     for family in K::families() {
         pair.sweep(&mut choices, family)
             .expect("choices without end");

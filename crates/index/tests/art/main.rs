@@ -1,0 +1,5 @@
+//! The tree through its public interface.
+
+mod differential;
+mod driver;
+mod memory;
