@@ -33,15 +33,18 @@ mod remove;
 mod space;
 
 pub use check::Class;
-pub use key::{Key, MAX_KEY};
+pub use key::{Key, Layout, MAX_KEY};
 pub use range::Range;
+
+pub(crate) use insert::Present;
+pub(crate) use reference::{Kind, Ref};
+pub(crate) use space::Space;
 
 use crate::slabs::{Footprint, Home};
 use eris_numa::NodeMemory;
 use eris_types::ObjectId;
 use node::{Branch, Prefix, with_inner};
-use reference::{Kind, Ref};
-use space::Space;
+
 use std::fmt;
 use std::marker::PhantomData;
 

@@ -22,11 +22,13 @@
 //! What this crate must not know: tables, rows, versions. To it a value is 64 bits.
 
 mod art;
+mod hash;
 pub mod key;
 mod prefetch;
 mod slabs;
 
 pub use art::{Art, Class, Key, MAX_KEY, Range};
+pub use hash::HashIndex;
 pub use slabs::Footprint;
 
 use eris_numa::OutOfMemory;

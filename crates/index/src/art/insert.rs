@@ -10,7 +10,7 @@ use crate::IndexError;
 
 /// What happens to a key that is there already.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Present {
+pub(crate) enum Present {
     Keep,
     Replace,
 }

@@ -10,12 +10,13 @@
 //! ```
 
 use super::node::Prefix;
+use crate::hash::Hashed;
 use std::cmp::Ordering;
 use std::fmt;
 use std::ptr::NonNull;
 
-/// A type of keys of [`crate::Art`]: `u64` or `[u8]`.
-pub trait Key: Layout {}
+/// A type of keys of [`crate::Art`] and [`crate::HashIndex`]: `u64` or `[u8]`.
+pub trait Key: Layout + Hashed {}
 
 impl Key for u64 {}
 impl Key for [u8] {}

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 const STEPS: u64 = if cfg!(miri) { 40 } else { 600_000 };
 
 /// From `ERIS_SEED`, or different each time; printed, so that a failure can be repeated.
-fn seed() -> u64 {
+pub fn seed() -> u64 {
     let given = std::env::var("ERIS_SEED")
         .ok()
         .map(|seed| seed.parse().expect("ERIS_SEED is a number"));

@@ -1,5 +1,0 @@
-//! The tree through its public interface.
-
-mod differential;
-mod driver;
-mod memory;
