@@ -154,6 +154,12 @@ impl<H: Handler> Runtime<H> {
         Some(result)
     }
 
+    /// Whether another client is at work in this AEU, so that it may soon be free to be taken; by the time this returns it
+    /// may be.
+    pub fn is_run_in_place(&self, aeu: AeuId) -> bool {
+        self.shared.cells[aeu.index()].token.is_held()
+    }
+
     /// Ends the AEUs in order: their threads are joined, then every command that has arrived is executed and every task
     /// that is not suspended is run to its end, here, until nothing is left to do. Sessions that still exist find their
     /// AEUs gone afterwards.

@@ -109,6 +109,11 @@ impl Token {
         self.replace(PARKED, HELD)
     }
 
+    /// Whether a client owns the token, and will soon give it back: a hint, outdated when it is read.
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.state.load(Ordering::Relaxed), HELD | SETTLING)
+    }
+
     /// Announces that the client wants to leave. It must step once more, then [`Token::settle`] or
     /// [`Token::hand_over`].
     pub(crate) fn doze_held(&self) {

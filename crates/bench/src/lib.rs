@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod index;
 pub mod machine;
 pub mod report;
 pub mod route;

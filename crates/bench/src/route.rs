@@ -7,19 +7,24 @@
 //! raw       AEUs skip the processing phase: a batch is received and its commands are not looked at
 //! read      every command of a batch is read: what a handler sees
 //! step      AEUs as the engine runs them: commands are grouped and given to a handler
+//! lookup    the same, and every command looks up a key in the index of the AEU that gets it
 //! channel   the same command through one crossbeam channel per AEU, one send each
 //! ```
 //!
 //! The limit (`copy`) is what the same threads copy into memory that is in nobody's cache: every command is written once to
 //! the sender's buffer, which stays in its cache, and once to an inbox, which is in another core's or nobody's.
 
+mod lookup;
+
 use crate::report::Report;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use eris_aeu::{Aeu, AeuContext, Group, Handler, Panicked, Runtime, Slice, StartError, Step};
+use eris_index::Art;
 use eris_numa::{AeuPlace, PinError, Topology, pin_current_thread};
 use eris_route::{BufferSizes, Endpoint, FlushState, Header, Port, Rank, RouteError, Router};
 use eris_telemetry::Telemetry;
 use eris_types::{AeuId, ObjectId};
+use lookup::Lookups;
 use serde_json::json;
 use std::hint::black_box;
 use std::sync::{Arc, Barrier};
@@ -56,6 +61,9 @@ pub enum RouteBenchError {
     /// No session could be opened.
     #[error(transparent)]
     Route(#[from] RouteError),
+    /// The indexes could not be made.
+    #[error("cannot make the indexes to look keys up in: {0}")]
+    Index(String),
     /// An AEU that does nothing else did not answer.
     #[error("an AEU did not answer within {0:?}")]
     NoAnswer(Duration),
@@ -79,9 +87,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub fn run(topology: &Topology, options: RouteOptions) -> Result<Report, RouteBenchError> {
     let mut cases: Vec<(&str, Option<usize>)> = vec![("channel", None), ("copy", None)];
     for buffer in BUFFERS {
-        cases.extend(["raw", "read", "step"].map(|case| (case, Some(buffer))));
+        cases.extend(["raw", "read", "step", "lookup"].map(|case| (case, Some(buffer))));
     }
     let mut runs = vec![Vec::new(); cases.len()];
+    let trees = lookup::trees(topology).map_err(RouteBenchError::Index)?;
     for _ in 0..options.runs {
         for ((case, buffer), runs) in cases.iter().zip(&mut runs) {
             let sizes = sizes(buffer.unwrap_or(1));
@@ -93,6 +102,7 @@ pub fn run(topology: &Topology, options: RouteOptions) -> Result<Report, RouteBe
                         .map_or(0, |batch| batch.words() / COMMAND_WORDS)
                 })?,
                 "read" => routed(topology, sizes, options.time, read)?,
+                "lookup" => looked_up(topology, sizes, options.time, &trees)?,
                 _ => stepped(topology, sizes, options.time)?,
             };
             runs.push(per_second / 1e6);
@@ -273,24 +283,47 @@ impl Handler for Burst {
 }
 
 fn stepped(topology: &Topology, sizes: BufferSizes, time: Duration) -> Result<f64, PinError> {
+    let handler = |_| Burst {
+        sizes,
+        callback: 0,
+        seen: 0,
+    };
+    aeus(topology, sizes, time, handler, |burst| burst.seen)
+}
+
+fn looked_up(
+    topology: &Topology,
+    sizes: BufferSizes,
+    time: Duration,
+    trees: &[Arc<Art<u64>>],
+) -> Result<f64, PinError> {
+    let handler = |aeu: AeuId| Lookups::new(Arc::clone(&trees[aeu.index()]), sizes, aeu);
+    aeus(topology, sizes, time, handler, |lookups| lookups.seen)
+}
+
+/// AEUs with such handlers, which always have a task.
+fn aeus<H: Handler<Task = ()>>(
+    topology: &Topology,
+    sizes: BufferSizes,
+    time: Duration,
+    handler: impl Fn(AeuId) -> H + Sync,
+    seen: impl Fn(&H) -> usize + Sync,
+) -> Result<f64, PinError> {
     let shared = Arc::new(topology.clone());
     let telemetry = Telemetry::new(topology.aeus().len());
     let router = Router::new(topology.aeus().len(), sizes);
     race(topology, time, |place| {
         let port = router.aeu_port(place.aeu);
-        let handler = Burst {
-            sizes,
-            callback: 0,
-            seen: 0,
-        };
+        let handler = handler(place.aeu);
         let mut aeu = Aeu::new(place, shared.clone(), telemetry.clone(), port, handler);
+        let seen = &seen;
         move || {
             if aeu.tasks() == 0 {
                 aeu.spawn(Rank::Client, ());
             }
-            let before = aeu.handler().seen;
+            let before = seen(aeu.handler());
             let _: Step = aeu.step();
-            aeu.handler().seen - before
+            seen(aeu.handler()) - before
         }
     })
 }
@@ -465,6 +498,6 @@ mod tests {
         };
         let report = run(&Topology::fake(2, 1), options).unwrap();
         assert!(report.rows.iter().all(|row| row.value > 0.0), "{report:?}");
-        assert_eq!(report.rows.len(), 2 * (2 + 3 * BUFFERS.len()) + 2);
+        assert_eq!(report.rows.len(), 2 * (2 + 4 * BUFFERS.len()) + 2);
     }
 }

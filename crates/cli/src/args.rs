@@ -198,6 +198,26 @@ pub enum BenchCommand {
                             eris bench scan --chunk"
     )]
     Scan(BenchScan),
+
+    /// Inserts and lookups of 64-bit keys: partitioned and routed, beside shared indexes
+    #[command(
+        after_help = "Examples:\n  eris bench index\n  eris bench index --keys 64000000 --threads 2 --json"
+    )]
+    Index(BenchIndex),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchIndex {
+    /// Numbers of keys
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000_000, 4_000_000, 16_000_000], value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
+    pub keys: Vec<u64>,
+
+    /// Client threads
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2], value_parser = clap::value_parser!(u64).range(1..=256))]
+    pub threads: Vec<u64>,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! `eris machine` and `eris bench`: arguments to the benchmarks, their reports to standard output.
 
-use crate::args::{BenchCommand, BenchScan};
+use crate::args::{BenchCommand, BenchIndex, BenchScan};
+use eris_bench::index::{self, IndexBenchError, IndexOptions};
 use eris_bench::machine::{self, MachineError};
 use eris_bench::route::{self, RouteBenchError, RouteOptions};
 use eris_bench::scan::{self, ScanError, ScanOptions};
@@ -24,6 +25,9 @@ pub enum BenchError {
     /// Scans could not be measured.
     #[error(transparent)]
     Scan(#[from] ScanError),
+    /// Indexes could not be measured.
+    #[error(transparent)]
+    Index(#[from] IndexBenchError),
     /// The report could not be printed.
     #[error("cannot write the report: {0}")]
     Output(#[from] io::Error),
@@ -66,6 +70,18 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
                 runs: RUNS,
             };
             (runtime.block_on(scan::run(settings, options))?, output)
+        }
+        BenchCommand::Index(BenchIndex {
+            keys,
+            threads,
+            output,
+        }) => {
+            let options = IndexOptions {
+                keys: keys.clone(),
+                threads: threads.iter().map(|threads| *threads as usize).collect(),
+                runs: RUNS,
+            };
+            (index::run(&settings, &options)?, output)
         }
     };
     Ok(report.print(output.json)?)

@@ -6,6 +6,15 @@ use eris_route::{Command, Endpoint, FlushState, Parcel};
 use eris_types::{AeuId, ObjectId};
 use std::sync::Arc;
 use std::task::Context;
+use std::time::Duration;
+
+/// How often a thread that is to block looks for commands before it sleeps: for some microseconds, after which an AEU that
+/// is awake would have answered.
+const SPINS: usize = 50;
+/// Pauses of the processor between two looks.
+const PAUSES: usize = 16;
+/// How long a thread sleeps at a time.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One statement's way to the AEUs. Kept for the next statement when it is done.
 pub(crate) struct Client {
@@ -47,6 +56,19 @@ impl Client {
         (self.session()).send(Endpoint::aeu(aeu), header, &[], parcel);
     }
 
+    /// Sends a parcel to one AEU.
+    pub fn send_parcel(
+        &mut self,
+        aeu: AeuId,
+        kind: u16,
+        object: ObjectId,
+        callback: u64,
+        parcel: Parcel,
+    ) {
+        let header = header(kind, object, self.endpoint(), callback);
+        (self.session()).send(Endpoint::aeu(aeu), header, &[], Some(parcel));
+    }
+
     /// Sends a few words to one AEU.
     pub fn tell(&mut self, aeu: AeuId, kind: u16, object: ObjectId, callback: u64, words: &[u64]) {
         let header = header(kind, object, self.endpoint(), callback);
@@ -76,6 +98,25 @@ impl Client {
     pub fn flush_all(&mut self) {
         while self.session().flush() == FlushState::Held {
             std::thread::yield_now();
+        }
+    }
+
+    /// Blocks the thread until commands have arrived, and passes them to `take`.
+    pub fn wait(&mut self, mut take: impl FnMut(Command<'_>)) {
+        let session = self.session();
+        for _ in 0..SPINS {
+            let _ = session.flush();
+            let mut received = session.try_receive().into_iter().flatten().peekable();
+            if received.peek().is_some() {
+                return received.for_each(take);
+            }
+            drop(received);
+            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        }
+        loop {
+            if let Some(received) = session.receive(PATIENCE) {
+                return received.for_each(&mut take);
+            }
         }
     }
 

@@ -105,7 +105,7 @@ impl Engine {
         schema: SchemaRef,
         partitioning: Partitioning,
     ) -> Result<ObjectId, EngineError> {
-        let id = ObjectId(self.shared.next_object.fetch_add(1, Ordering::Relaxed));
+        let id = self.next_object();
         let aeus = self.shared.topology.aeus().len();
         let object = DataObject::new(id, name, schema, partitioning, aeus)?;
         let mut objects = self.shared.objects.write().expect(UNPOISONED);
@@ -116,9 +116,15 @@ impl Engine {
     /// Drops a data object. When this returns, its memory has been given back, but for chunks that running fragments hold.
     pub async fn drop(&self, id: ObjectId) -> Result<(), EngineError> {
         // The session comes first: without one, nothing has happened.
-        let mut client = self.shared.client()?;
+        let client = self.shared.client()?;
         let removed = self.shared.objects.write().expect(UNPOISONED).remove(&id);
         removed.ok_or(EngineError::NoSuchObject(id))?.set_dropped();
+        self.drop_at_owners(client, id).await;
+        Ok(())
+    }
+
+    /// Has all owners forget what they hold of an object.
+    pub(crate) async fn drop_at_owners(&self, mut client: Client, id: ObjectId) {
         let aeus: Vec<AeuId> = self.shared.aeus().collect();
         let callback = self.shared.next_statement().0;
         for &aeu in &aeus {
@@ -140,7 +146,6 @@ impl Engine {
         })
         .await;
         self.shared.give_back(&mut client);
-        Ok(())
     }
 
     /// Begins a statement that adds rows to a data object.
@@ -191,6 +196,16 @@ impl Engine {
 
     pub(crate) fn give_back(&self, client: &mut Client) {
         self.shared.give_back(client);
+    }
+
+    /// A number for a new object.
+    pub(crate) fn next_object(&self) -> ObjectId {
+        ObjectId(self.shared.next_object.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The AEUs' threads, if they have any.
+    pub(crate) fn runtime(&self) -> Option<&Runtime<Owner>> {
+        self.shared.runtime.as_ref()
     }
 
     /// A number by which answers find who asked.

@@ -27,6 +27,7 @@ mod dictionaries;
 mod engine;
 mod error;
 mod inspect;
+mod key_index;
 mod object;
 mod owner;
 mod partition;
@@ -50,6 +51,7 @@ pub use error::EngineError;
 pub use inspect::{
     ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection,
 };
+pub use key_index::{KeyClient, KeyIndex};
 pub use object::Partitioning;
 pub use settings::Settings;
 pub use statistics::{ColumnStatistics, ObjectStatistics};

@@ -2,6 +2,7 @@
 
 use crate::dictionaries::Numbering;
 use crate::error::EngineError;
+use crate::key_index::{KeyBatch, OwnedKeys};
 use crate::object::DataObject;
 use crate::partition::Partition;
 use crate::protocol::*;
@@ -30,6 +31,7 @@ pub(crate) struct Owner {
     pub stages: HashMap<u64, Waiting>,
     next_stage: u64,
     numberings: HashMap<(ObjectId, usize), Numbering>,
+    key_indexes: HashMap<ObjectId, OwnedKeys>,
 }
 
 /// What commands about a run find here.
@@ -67,6 +69,7 @@ impl Owner {
             stages: HashMap::new(),
             next_stage: 0,
             numberings: HashMap::new(),
+            key_indexes: HashMap::new(),
         }
     }
 
@@ -128,6 +131,7 @@ impl Owner {
 
     fn drop_object(&mut self, header: &Header, cx: &mut Context<'_>) {
         self.partitions.remove(&header.object);
+        self.key_indexes.remove(&header.object);
         self.numberings
             .retain(|(object, _), _| *object != header.object);
         let reply = self::header(DROPPED, header.object, cx.endpoint(), header.callback);
@@ -140,6 +144,24 @@ impl Owner {
         let segments = partition.map_or_else(Vec::new, Partition::segment_views);
         let reply = self::header(INSPECTED, header.object, cx.endpoint(), header.callback);
         cx.send(header.sender, reply, &[], Some(Parcel::owned(segments)));
+    }
+
+    /// Executes batches of keys, all of one index.
+    fn keys(&mut self, object: ObjectId, commands: Group<'_>, cx: &mut Context<'_>) {
+        let batches = commands.map(|command| (command.header, owned::<KeyBatch>(command)));
+        let mut batches: Vec<_> = batches.collect();
+        let is_dropped = batches.iter().any(|(_, batch)| batch.is_dropped());
+        // Who comes after DROP must not bring the index back.
+        if !is_dropped {
+            let memory = &self.memory;
+            let keys = (self.key_indexes.entry(object))
+                .or_insert_with(|| OwnedKeys::new(memory.clone(), object));
+            keys.execute(&mut batches);
+        }
+        for (request, batch) in batches {
+            let reply = header(KEYED, object, cx.endpoint(), request.callback);
+            cx.send(request.sender, reply, &[], Some(Parcel::from_box(batch)));
+        }
     }
 
     fn intern(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
@@ -209,6 +231,9 @@ impl Handler for Owner {
     type Task = Task;
 
     fn execute(&mut self, object: ObjectId, kind: u16, commands: Group<'_>, cx: &mut Context<'_>) {
+        if kind == KEYS {
+            return self.keys(object, commands, cx);
+        }
         for command in commands {
             let run = command.header.callback;
             match kind {
@@ -274,7 +299,7 @@ impl Handler for Owner {
                 Task::Stage(mut stage) => stage.panicked(message, self, cx),
             },
             Panicked::Group { kind, headers, .. } => {
-                let awaited = matches!(kind, STAGE | SCAN | DROP | INTERN | INSPECT);
+                let awaited = matches!(kind, STAGE | SCAN | DROP | INTERN | INSPECT | KEYS);
                 for header in headers.filter(|_| awaited) {
                     let callback = header.callback;
                     let reply = self::header(PANICKED, header.object, cx.endpoint(), callback);

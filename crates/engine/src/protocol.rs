@@ -6,11 +6,12 @@
 //!         ── SCAN ──▶ participants  ◀── BATCH* · END ──           (callback: the run)
 //!         ── CREDIT | CANCEL ▶
 //!         ── INSPECT ──▶ owners     ◀── INSPECTED ──              (callback: the inspection)
+//!         ── KEYS ──▶ owner         ◀── KEYED ──                  (callback: the part of a batch)
 //! owner   ── INTERN ──▶ dictionary owner  ◀── INTERNED ──         (callback: the waiting stage)
 //! owner   ── HELP ──▶ idle participant                            (callback: the run)
 //! ```
 //!
-//! Ranks only ascend on the way from a request to what it causes: STAGE is client work, SCAN, DROP, INSPECT and INTERN
+//! Ranks only ascend on the way from a request to what it causes: STAGE and KEYS are client work, SCAN, DROP, INSPECT and INTERN
 //! are scan work, answers are replies, everything that must never wait is control.
 
 use crate::error::EngineError;
@@ -36,21 +37,24 @@ pub(crate) const INTERN: u16 = 9;
 pub(crate) const INTERNED: u16 = 10;
 pub(crate) const INSPECT: u16 = 11;
 
+pub(crate) const KEYS: u16 = 16;
+
 pub(crate) const STAGED: u16 = 32;
 pub(crate) const REFUSED: u16 = 33;
 pub(crate) const DROPPED: u16 = 34;
 pub(crate) const BATCH: u16 = 35;
 pub(crate) const END: u16 = 36;
 pub(crate) const INSPECTED: u16 = 38;
+pub(crate) const KEYED: u16 = 48;
 /// The owner panicked over a group of commands; those of them that await an answer get this.
 pub(crate) const PANICKED: u16 = 37;
 
 /// A header of the rank that belongs to its kind.
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
-        STAGE => Rank::Client,
+        STAGE | KEYS => Rank::Client,
         SCAN | DROP | INTERN | INSPECT => Rank::Scan,
-        STAGED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED => Rank::Reply,
+        STAGED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED | KEYED => Rank::Reply,
         _ => Rank::Control,
     };
     Header {

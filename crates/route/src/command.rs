@@ -60,6 +60,11 @@ impl Parcel {
         Parcel(Box::new(Content::Owned(Box::new(value))))
     }
 
+    /// A value for one receiver that has its box already.
+    pub fn from_box<T: Any + Send>(value: Box<T>) -> Self {
+        Parcel(Box::new(Content::Owned(value)))
+    }
+
     /// A value shared by the receivers of a multicast, or with the sender.
     pub fn shared(value: Arc<dyn Any + Send + Sync>) -> Self {
         Parcel(Box::new(Content::Shared(value)))

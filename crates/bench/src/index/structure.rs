@@ -1,0 +1,391 @@
+//! What takes part: each can be filled and asked, by one or more threads.
+
+use super::random::Keys;
+use super::{BATCH, IndexBenchError};
+use congee::U64Congee;
+use eris_engine::{Engine, KeyIndex, Settings};
+use eris_index::Art;
+use eris_numa::Memory;
+use eris_types::{NodeId, ObjectId};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::thread;
+
+/// A key's value.
+fn value(key: u64) -> u64 {
+    key ^ 1
+}
+
+/// A structure under measurement.
+pub trait Structure {
+    fn name(&self) -> &'static str;
+    /// Keys of one call.
+    fn batch(&self) -> usize;
+    /// Puts the keys of these numbers in.
+    fn insert(&mut self, numbers: Range<u64>) -> Result<(), IndexBenchError>;
+    /// Looks up so many keys by chance; how many were there with their value.
+    fn lookup(&mut self, seed: u64, count: u64) -> Result<u64, IndexBenchError>;
+    /// Bytes it holds, if it tells.
+    fn bytes(&self) -> Option<u64>;
+}
+
+/// All that can be used by so many threads, for these keys.
+pub fn structures(
+    settings: &Settings,
+    keys: Keys,
+    threads: usize,
+) -> Result<Vec<Box<dyn Structure>>, IndexBenchError> {
+    let mut all: Vec<Box<dyn Structure>> = vec![
+        Box::new(Owned::new(settings, keys, threads, BATCH)?),
+        Box::new(Owned::new(settings, keys, threads, 1)?),
+        Box::new(Routed::new(settings, keys, threads)?),
+        Box::new(Shared::new(keys, threads)),
+    ];
+    if threads == 1 {
+        all.push(Box::new(Map::new("BTreeMap", keys, BTreeMap::new())));
+        all.push(Box::new(Map::new(
+            "hashbrown",
+            keys,
+            hashbrown::HashMap::new(),
+        )));
+    }
+    Ok(all)
+}
+
+/// Runs `work` on so many threads; the sum of what they return.
+fn on_threads<W>(threads: usize, work: W) -> Result<u64, IndexBenchError>
+where
+    W: Fn(usize) -> Result<u64, IndexBenchError> + Sync,
+{
+    thread::scope(|scope| {
+        let work = &work;
+        let started: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || work(thread)))
+            .collect();
+        let ended = started.into_iter().map(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ended.sum()
+    })
+}
+
+/// The share of a thread in some work.
+fn share(work: &Range<u64>, thread: usize, threads: usize) -> Range<u64> {
+    let (thread, threads) = (thread as u64, threads as u64);
+    let length = work.end - work.start;
+    work.start + length * thread / threads..work.start + length * (thread + 1) / threads
+}
+
+/// How many values are those of their keys.
+fn count_right(keys: &[u64], values: &[Option<u64>]) -> u64 {
+    let right = keys.iter().zip(values);
+    right
+        .filter(|(key, found)| **found == Some(value(**key)))
+        .count() as u64
+}
+
+/// A tree per thread, of numbers that only this thread asks for.
+struct Owned {
+    keys: Keys,
+    batch: usize,
+    trees: Vec<std::sync::Mutex<Art<u64>>>,
+}
+
+impl Owned {
+    fn new(
+        settings: &Settings,
+        keys: Keys,
+        threads: usize,
+        batch: usize,
+    ) -> Result<Self, IndexBenchError> {
+        let memory = Memory::new(
+            &settings.topology,
+            settings.huge_pages,
+            settings.memory_limit,
+        );
+        let memory = memory.map_err(|error| IndexBenchError::Memory(error.to_string()))?;
+        let tree = |_| Art::new(memory.node(NodeId(0)), ObjectId(1)).into();
+        Ok(Owned {
+            keys,
+            batch,
+            trees: (0..threads).map(tree).collect(),
+        })
+    }
+
+    /// The n-th key of a thread's own: every so manieth is its.
+    fn own(&self, number: u64, thread: usize) -> u64 {
+        let threads = self.trees.len() as u64;
+        self.keys.key(number / threads * threads + thread as u64)
+    }
+}
+
+impl Structure for Owned {
+    fn name(&self) -> &'static str {
+        "owned"
+    }
+
+    fn batch(&self) -> usize {
+        self.batch
+    }
+
+    fn insert(&mut self, numbers: Range<u64>) -> Result<(), IndexBenchError> {
+        let threads = self.trees.len() as u64;
+        on_threads(self.trees.len(), |thread| {
+            let mut tree = self.trees[thread].lock().expect("nobody panicked");
+            let own = numbers.clone().filter(|n| n % threads == thread as u64);
+            let entry = |n| (self.keys.key(n), value(self.keys.key(n)));
+            let mut before = vec![None; self.batch];
+            if self.batch == 1 {
+                for (key, value) in own.map(entry) {
+                    tree.insert(key, value)?;
+                }
+                return Ok(0);
+            }
+            let mut own = own.map(entry).peekable();
+            while own.peek().is_some() {
+                let entries: Vec<(u64, u64)> = own.by_ref().take(self.batch).collect();
+                let inserted = tree.insert_many(&entries, &mut before[..entries.len()]);
+                inserted.map_err(|refused| refused.error)?;
+            }
+            Ok(0)
+        })?;
+        Ok(())
+    }
+
+    fn lookup(&mut self, seed: u64, count: u64) -> Result<u64, IndexBenchError> {
+        let threads = self.trees.len();
+        let owned = &*self;
+        on_threads(threads, |thread| {
+            let tree = owned.trees[thread].lock().expect("nobody panicked");
+            let mut state = (seed << 32) + thread as u64;
+            let part = Keys::dense((owned.keys.count / threads as u64).max(1) * threads as u64);
+            let mut key = || owned.own(part.any(&mut state), thread);
+            let own = share(&(0..count), thread, threads);
+            let mut found = 0;
+            let (mut keys, mut values) = (vec![0; owned.batch], vec![None; owned.batch]);
+            let mut left = (own.end - own.start) as usize;
+            while left > 0 {
+                let batch = left.min(owned.batch);
+                keys[..batch].fill_with(&mut key);
+                match owned.batch {
+                    1 => values[0] = tree.get(keys[0]),
+                    _ => tree.get_many(&keys[..batch], &mut values[..batch]),
+                }
+                found += count_right(&keys[..batch], &values[..batch]);
+                left -= batch;
+            }
+            Ok(found)
+        })
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        match &self.trees[..] {
+            [tree] => Some(tree.lock().expect("nobody panicked").footprint().held as u64),
+            // Each has every so manieth key only, which no partition of a range has.
+            _ => None,
+        }
+    }
+}
+
+/// An index of Eris, asked by clients.
+struct Routed {
+    keys: Keys,
+    threads: usize,
+    engine: Engine,
+    index: KeyIndex,
+}
+
+impl Routed {
+    fn new(settings: &Settings, keys: Keys, threads: usize) -> Result<Self, IndexBenchError> {
+        let engine = Engine::start(settings.clone())?;
+        Ok(Routed {
+            keys,
+            threads,
+            index: engine.create_key_index("bench", 0..=keys.last()),
+            engine,
+        })
+    }
+}
+
+impl Structure for Routed {
+    fn name(&self) -> &'static str {
+        "routed"
+    }
+
+    fn batch(&self) -> usize {
+        BATCH
+    }
+
+    fn insert(&mut self, numbers: Range<u64>) -> Result<(), IndexBenchError> {
+        on_threads(self.threads, |thread| {
+            let mut client = self.index.client()?;
+            let mut before = [None; BATCH];
+            let mut own = share(&numbers, thread, self.threads).peekable();
+            while own.peek().is_some() {
+                let keys = own.by_ref().take(BATCH).map(|n| self.keys.key(n));
+                let entries: Vec<(u64, u64)> = keys.map(|key| (key, value(key))).collect();
+                client.put(&entries, &mut before[..entries.len()])?;
+            }
+            Ok(0)
+        })?;
+        Ok(())
+    }
+
+    fn lookup(&mut self, seed: u64, count: u64) -> Result<u64, IndexBenchError> {
+        on_threads(self.threads, |thread| {
+            let mut client = self.index.client()?;
+            let mut state = (seed << 32) + thread as u64;
+            let own = share(&(0..count), thread, self.threads);
+            let (mut keys, mut values) = ([0; BATCH], [None; BATCH]);
+            let mut found = 0;
+            let mut left = (own.end - own.start) as usize;
+            while left > 0 {
+                let batch = left.min(BATCH);
+                keys[..batch].fill_with(|| self.keys.any(&mut state));
+                client.get(&keys[..batch], &mut values[..batch])?;
+                found += count_right(&keys[..batch], &values[..batch]);
+                left -= batch;
+            }
+            Ok(found)
+        })
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        let usage = self.engine.memory().usage();
+        let own = usage.iter().filter(|usage| usage.object == self.index.id());
+        Some(own.map(|usage| usage.bytes).sum())
+    }
+}
+
+/// One tree for all threads.
+struct Shared {
+    keys: Keys,
+    threads: usize,
+    tree: U64Congee<usize>,
+}
+
+impl Shared {
+    fn new(keys: Keys, threads: usize) -> Self {
+        Shared {
+            keys,
+            threads,
+            tree: U64Congee::default(),
+        }
+    }
+}
+
+impl Structure for Shared {
+    fn name(&self) -> &'static str {
+        "congee"
+    }
+
+    fn batch(&self) -> usize {
+        1
+    }
+
+    fn insert(&mut self, numbers: Range<u64>) -> Result<(), IndexBenchError> {
+        on_threads(self.threads, |thread| {
+            let mut own = share(&numbers, thread, self.threads).peekable();
+            while own.peek().is_some() {
+                let guard = congee::epoch::pin();
+                for key in own.by_ref().take(BATCH).map(|n| self.keys.key(n)) {
+                    let inserted = self.tree.insert(key, value(key) as usize, &guard);
+                    inserted.map_err(|_| IndexBenchError::Memory("congee".to_owned()))?;
+                }
+            }
+            Ok(0)
+        })?;
+        Ok(())
+    }
+
+    fn lookup(&mut self, seed: u64, count: u64) -> Result<u64, IndexBenchError> {
+        on_threads(self.threads, |thread| {
+            let mut state = (seed << 32) + thread as u64;
+            let mut own = share(&(0..count), thread, self.threads).peekable();
+            let mut found = 0;
+            while own.peek().is_some() {
+                let guard = congee::epoch::pin();
+                for _ in own.by_ref().take(BATCH) {
+                    let key = self.keys.any(&mut state);
+                    let is_right = self.tree.get(key, &guard) == Some(value(key) as usize);
+                    found += u64::from(is_right);
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// A map of one thread.
+struct Map<M> {
+    name: &'static str,
+    keys: Keys,
+    map: M,
+}
+
+/// What such maps have in common.
+trait KeyMap {
+    fn put(&mut self, key: u64, value: u64);
+    fn value(&self, key: u64) -> Option<u64>;
+}
+
+impl KeyMap for BTreeMap<u64, u64> {
+    fn put(&mut self, key: u64, value: u64) {
+        self.insert(key, value);
+    }
+
+    fn value(&self, key: u64) -> Option<u64> {
+        self.get(&key).copied()
+    }
+}
+
+impl KeyMap for hashbrown::HashMap<u64, u64> {
+    fn put(&mut self, key: u64, value: u64) {
+        self.insert(key, value);
+    }
+
+    fn value(&self, key: u64) -> Option<u64> {
+        self.get(&key).copied()
+    }
+}
+
+impl<M: KeyMap> Map<M> {
+    fn new(name: &'static str, keys: Keys, map: M) -> Self {
+        Map { name, keys, map }
+    }
+}
+
+impl<M: KeyMap> Structure for Map<M> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn batch(&self) -> usize {
+        1
+    }
+
+    fn insert(&mut self, numbers: Range<u64>) -> Result<(), IndexBenchError> {
+        for key in numbers.map(|n| self.keys.key(n)) {
+            self.map.put(key, value(key));
+        }
+        Ok(())
+    }
+
+    fn lookup(&mut self, seed: u64, count: u64) -> Result<u64, IndexBenchError> {
+        let mut state = seed << 32;
+        let right = (0..count).filter(|_| {
+            let key = self.keys.any(&mut state);
+            self.map.value(key) == Some(value(key))
+        });
+        Ok(right.count() as u64)
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        None
+    }
+}

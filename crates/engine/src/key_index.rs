@@ -1,0 +1,404 @@
+//! Bare indexes: 64-bit keys to 64-bit values, without rows, types or snapshots (the ERIS paper's index objects, Section 3).
+//!
+//! ```text
+//! keys of a batch ── split by range ──┬── AEU is parked: its run token is taken, and the part executed in place
+//!                                     ├── another client is in it: tried again a moment later
+//!                                     └── AEU is at work: KEYS ─▶ inbox, grouped with other clients' parts ─▶ KEYED
+//! ```
+//!
+//! Every AEU owns the tree of one range of the keys, so there is no latch, and every part of a batch is executed as one: its
+//! cache misses overlap. What a batch writes is visible at once, owner by owner: several batches of several clients
+//! interleave between parts, never within one.
+
+mod batch;
+mod owned;
+
+pub(crate) use batch::KeyBatch;
+pub(crate) use owned::OwnedKeys;
+
+use crate::client::Client;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::protocol::{KEYED, KEYS, PANICKED, header};
+use batch::Operation;
+use eris_route::{Command, Parcel, RangeTable, Split};
+use eris_types::{AeuId, ObjectId};
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How often a part is offered to an AEU in which another client is at work, before it is sent there.
+const OFFERS: usize = 64;
+/// Pauses of the processor between two offers.
+const PAUSES: usize = 16;
+
+/// A bare index. Clones are the same index.
+#[derive(Clone)]
+pub struct KeyIndex {
+    engine: Engine,
+    object: Arc<KeyObject>,
+}
+
+/// What clients and owners know of an index.
+pub(crate) struct KeyObject {
+    id: ObjectId,
+    name: String,
+    ranges: RangeTable<u64, AeuId>,
+    /// Set once by whoever drops it, before owners are told; read by owners before they would make a tree.
+    dropped: AtomicBool,
+}
+
+impl Engine {
+    /// Makes an empty index. `keys` are those that are expected: every AEU gets the same share of their range. Others are
+    /// taken as well, by the first and last AEU. `name` is for messages.
+    pub fn create_key_index(&self, name: &str, keys: RangeInclusive<u64>) -> KeyIndex {
+        let aeus = self.topology().aeus();
+        let width = u128::from(keys.end().saturating_sub(*keys.start())) + 1;
+        let bound = |place: usize| {
+            let offset = width * place as u128 / aeus.len() as u128;
+            keys.start() + offset as u64
+        };
+        let mut bounds: Vec<(u64, AeuId)> = Vec::with_capacity(aeus.len());
+        for (place, aeu) in aeus.iter().enumerate() {
+            if bounds.last().is_none_or(|last| last.0 < bound(place)) {
+                bounds.push((bound(place), aeu.aeu));
+            }
+        }
+        let object = KeyObject {
+            id: self.next_object(),
+            name: name.to_owned(),
+            ranges: RangeTable::new(bounds).expect("there is an AEU, and the bounds ascend"),
+            dropped: AtomicBool::new(false),
+        };
+        KeyIndex {
+            engine: self.clone(),
+            object: Arc::new(object),
+        }
+    }
+}
+
+impl KeyIndex {
+    /// The number under which its memory is accounted.
+    pub fn id(&self) -> ObjectId {
+        self.object.id
+    }
+
+    /// A client for one thread.
+    ///
+    /// # Errors
+    /// There are too many clients and statements.
+    pub fn client(&self) -> Result<KeyClient, EngineError> {
+        Ok(KeyClient {
+            client: self.engine.client()?,
+            index: self.clone(),
+            split: Split::default(),
+            spare: Vec::new(),
+            parts: Vec::new(),
+        })
+    }
+
+    /// Drops the index. When this returns, its memory has been given back; clients get errors.
+    ///
+    /// # Errors
+    /// There are too many clients and statements.
+    pub async fn drop(&self) -> Result<(), EngineError> {
+        // Without a session nothing has happened.
+        let client = self.engine.client()?;
+        self.object.dropped.store(true, Ordering::Release);
+        self.engine.drop_at_owners(client, self.object.id).await;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for KeyIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyIndex({}, {})", self.object.id, self.object.name)
+    }
+}
+
+/// One thread's way to a bare index. Its operations block until they are done, which is a few microseconds; they wait for
+/// AEUs that are at work, never for other clients' statements as a whole.
+///
+/// ```
+/// use eris_engine::{Engine, Settings};
+/// use eris_numa::{HugePages, Topology};
+///
+/// let settings = Settings { topology: Topology::fake(1, 2), huge_pages: HugePages::Never, memory_limit: Some(64 << 20) };
+/// let engine = Engine::start(settings)?;
+/// let index = engine.create_key_index("numbers", 0..=999);
+/// let mut client = index.client()?;
+/// client.put(&[(3, 30), (700, 7000)], &mut [None; 2])?;
+/// let mut values = [None; 3];
+/// client.get(&[700, 4, 3], &mut values)?;
+/// assert_eq!(values, [Some(7000), None, Some(30)]);
+/// assert_eq!(client.range(0..=999, 10)?, [(3, 30), (700, 7000)]);
+/// # Ok::<(), eris_engine::EngineError>(())
+/// ```
+pub struct KeyClient {
+    client: Client,
+    index: KeyIndex,
+    split: Split,
+    /// Batches to be used again.
+    spare: Vec<Box<KeyBatch>>,
+    /// The parts of the batch that is under way, by callback: the AEU, and what it has or gave back.
+    parts: Vec<Part>,
+}
+
+struct Part {
+    aeu: AeuId,
+    batch: Option<Box<KeyBatch>>,
+    /// Whether it is still to be executed.
+    is_waiting: bool,
+}
+
+impl Part {
+    fn new(aeu: AeuId, batch: Box<KeyBatch>) -> Self {
+        Part {
+            aeu,
+            batch: Some(batch),
+            is_waiting: true,
+        }
+    }
+}
+
+impl KeyClient {
+    /// Looks up many keys: `values[i]` becomes the value of `keys[i]`.
+    ///
+    /// # Errors
+    /// The index was dropped, or an owner panicked; `values` mean nothing then.
+    ///
+    /// # Panics
+    /// If there are not as many values as keys.
+    pub fn get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), EngineError> {
+        self.by_key(Operation::Get, keys, values)
+    }
+
+    /// Puts many entries in, in order: `before[i]` becomes the value that `entries[i]` replaces.
+    ///
+    /// # Errors
+    /// As [`KeyClient::get`], or no memory: then some of the entries are in the index.
+    ///
+    /// # Panics
+    /// If `before` is not as long as `entries`.
+    pub fn put(
+        &mut self,
+        entries: &[(u64, u64)],
+        before: &mut [Option<u64>],
+    ) -> Result<(), EngineError> {
+        assert_eq!(entries.len(), before.len(), "a place per entry");
+        let keys: Vec<u64> = entries.iter().map(|entry| entry.0).collect();
+        self.split_by_owner(Operation::Put, &keys, |batch, position| {
+            batch.entries.push(entries[position as usize]);
+        });
+        self.execute()?;
+        self.gather(before)
+    }
+
+    /// Removes many keys, in order: `values[i]` becomes the value that `keys[i]` had.
+    ///
+    /// # Errors
+    /// As [`KeyClient::get`].
+    ///
+    /// # Panics
+    /// If there are not as many values as keys.
+    pub fn remove(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), EngineError> {
+        self.by_key(Operation::Remove, keys, values)
+    }
+
+    /// The entries of a range, ascending, at most `limit` of them.
+    ///
+    /// # Errors
+    /// As [`KeyClient::get`].
+    pub fn range(
+        &mut self,
+        keys: RangeInclusive<u64>,
+        limit: usize,
+    ) -> Result<Vec<(u64, u64)>, EngineError> {
+        let object = Arc::clone(&self.index.object);
+        let mut found = Vec::new();
+        // One owner after the other: the first ones mostly have enough.
+        for aeu in object.ranges.overlapping(*keys.start(), *keys.end()) {
+            let rest = limit - found.len();
+            if rest == 0 {
+                break;
+            }
+            let mut batch = self.empty(Operation::Range {
+                first: *keys.start(),
+                last: *keys.end(),
+                limit: rest,
+            });
+            batch.entries.clear();
+            self.parts.push(Part::new(aeu, batch));
+            self.execute()?;
+            for part in std::mem::take(&mut self.parts) {
+                let batch = part.batch.expect("it has been answered");
+                found.extend_from_slice(&batch.entries);
+                self.spare.push(batch);
+            }
+        }
+        Ok(found)
+    }
+
+    fn by_key(
+        &mut self,
+        operation: Operation,
+        keys: &[u64],
+        values: &mut [Option<u64>],
+    ) -> Result<(), EngineError> {
+        assert_eq!(keys.len(), values.len(), "a value per key");
+        self.split_by_owner(operation, keys, |batch, position| {
+            batch.keys.push(keys[position as usize]);
+        });
+        self.execute()?;
+        self.gather(values)
+    }
+
+    /// Fills `parts`: `add` gets the positions of a part's keys in their order.
+    fn split_by_owner(
+        &mut self,
+        operation: Operation,
+        keys: &[u64],
+        add: impl Fn(&mut KeyBatch, u32),
+    ) {
+        let object = Arc::clone(&self.index.object);
+        object.ranges.split(keys, &mut self.split);
+        let split = std::mem::take(&mut self.split);
+        for (aeu, positions) in object.ranges.parts(&split) {
+            let mut batch = self.empty(operation);
+            positions
+                .iter()
+                .for_each(|position| add(&mut batch, *position));
+            self.parts.push(Part::new(aeu, batch));
+        }
+        self.split = split;
+    }
+
+    /// Puts the answers of all parts where their keys were.
+    fn gather(&mut self, values: &mut [Option<u64>]) -> Result<(), EngineError> {
+        let object = Arc::clone(&self.index.object);
+        let parts = std::mem::take(&mut self.parts);
+        let mut failure = None;
+        for (part, (_, positions)) in parts.into_iter().zip(object.ranges.parts(&self.split)) {
+            let mut batch = part.batch.expect("it has been answered");
+            for (position, value) in positions.iter().zip(&batch.values) {
+                values[*position as usize] = *value;
+            }
+            failure = failure.or(batch.failure.take());
+            self.spare.push(batch);
+        }
+        match failure {
+            None => Ok(()),
+            Some(failure) => Err(EngineError::OutOfMemory {
+                table: object.name.clone(),
+                reason: failure.to_string(),
+            }),
+        }
+    }
+
+    fn empty(&mut self, operation: Operation) -> Box<KeyBatch> {
+        let object = &self.index.object;
+        let batch = self.spare.pop();
+        let mut batch = batch.unwrap_or_else(|| Box::new(KeyBatch::new(Arc::clone(object))));
+        batch.begin(operation);
+        batch
+    }
+
+    /// Has all parts executed.
+    fn execute(&mut self) -> Result<(), EngineError> {
+        let id = self.index.object.id;
+        self.execute_in_place();
+        for (number, part) in self.parts.iter_mut().enumerate() {
+            if part.is_waiting
+                && let Some(batch) = part.batch.take()
+            {
+                let parcel = Parcel::from_box(batch);
+                let callback = number as u64;
+                (self.client).send_parcel(part.aeu, KEYS, id, callback, parcel);
+            }
+        }
+        self.client.flush();
+        // The answers of what was executed in place are there already.
+        let mut open = self.parts.len();
+        let mut failure = None;
+        let (parts, client) = (&mut self.parts, &mut self.client);
+        while open > 0 {
+            client.wait(|command| {
+                let number = command.header.callback as usize;
+                failure = take_answer(&mut parts[number], command)
+                    .err()
+                    .or(failure.take());
+                open -= 1;
+            });
+        }
+        let object = &self.index.object;
+        let message = match failure {
+            Some(message) => message,
+            None if object.dropped.load(Ordering::Acquire) => {
+                self.parts.clear();
+                return Err(EngineError::NoSuchObject(id));
+            }
+            None => return Ok(()),
+        };
+        self.parts.clear();
+        Err(EngineError::Panicked {
+            worker: "an owner".to_owned(),
+            table: object.name.clone(),
+            message,
+        })
+    }
+
+    /// Executes what parts it can in AEUs that are not at work.
+    fn execute_in_place(&mut self) {
+        let Some(runtime) = self.index.engine.runtime() else {
+            return;
+        };
+        let sender = self.client.endpoint();
+        for _ in 0..OFFERS {
+            let mut is_held = false;
+            for (number, part) in self.parts.iter_mut().enumerate() {
+                if !part.is_waiting {
+                    continue;
+                }
+                let header = header(KEYS, self.index.object.id, sender, number as u64);
+                let batch = &mut part.batch;
+                let taken = runtime.try_run_in_place(part.aeu, |aeu| {
+                    let parcel = batch.take().map(Parcel::from_box);
+                    aeu.execute_in_place(header, &[], parcel);
+                });
+                part.is_waiting = taken.is_none();
+                is_held |= part.is_waiting && runtime.is_run_in_place(part.aeu);
+            }
+            if !is_held {
+                return;
+            }
+            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        }
+    }
+}
+
+/// What an owner answers, into its part.
+fn take_answer(part: &mut Part, command: Command<'_>) -> Result<(), String> {
+    let kind = command.header.kind;
+    let parcel = command.parcel.expect("every answer has one");
+    if kind == PANICKED {
+        let message: Result<Box<String>, _> = parcel.into_owned();
+        return Err(message.map_or_else(|_| String::new(), |message| *message));
+    }
+    assert_eq!(kind, KEYED, "no AEU answers keys otherwise");
+    part.batch = parcel.into_owned().ok();
+    Ok(())
+}
+
+impl Drop for KeyClient {
+    fn drop(&mut self) {
+        // Every operation has waited for its answers, so none is on its way.
+        self.index.engine.give_back(&mut self.client);
+    }
+}
+
+impl fmt::Debug for KeyClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyClient({:?})", self.index)
+    }
+}

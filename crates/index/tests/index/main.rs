@@ -1,0 +1,6 @@
+//! The indexes through their public interface.
+
+mod differential;
+mod driver;
+mod hash;
+mod memory;
