@@ -27,7 +27,6 @@ use super::{Art, Key};
 use crate::prefetch::prefetch;
 use crate::slabs::SLAB_BITS;
 use crate::{BatchError, LINE};
-use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::ptr::NonNull;
 
@@ -76,20 +75,24 @@ struct Way {
     second: usize,
 }
 
-/// A group on its way down.
-struct Descent<'a, K: Key + ?Sized, F> {
-    tree: PhantomData<&'a Art<K>>,
-    key: F,
+/// Groups on their way down, one after the other.
+struct Descent<'a, K: Key + ?Sized> {
+    lanes: Lanes<'a, K>,
+    /// Of this round and of the next, in turn.
+    lists: [Lists; 2],
+}
+
+struct Lanes<'a, K: Key + ?Sized> {
+    tree: &'a Art<K>,
     ways: [Way; KINDS],
     /// By lane: where its node lies, or the child or value that is under way.
     places: [NonNull<u8>; LANES],
     /// By lane: bytes of the key that lie above.
     depths: [u32; LANES],
-    next: Lists,
 }
 
-impl<'a, 'k, K: Key + ?Sized, F: Fn(usize) -> K::View<'k>> Descent<'a, K, F> {
-    fn new(tree: &'a Art<K>, key: F) -> Self {
+impl<'a, K: Key + ?Sized> Descent<'a, K> {
+    fn new(tree: &'a Art<K>) -> Self {
         let way = |kind: usize| {
             let slabs = tree.space.slabs(KIND[kind]);
             Way {
@@ -107,18 +110,46 @@ impl<'a, 'k, K: Key + ?Sized, F: Fn(usize) -> K::View<'k>> Descent<'a, K, F> {
             }
         };
         Descent {
-            tree: PhantomData,
-            key,
-            ways: std::array::from_fn(way),
-            places: [NonNull::dangling(); LANES],
-            depths: [0; LANES],
-            next: Lists::EMPTY,
+            lanes: Lanes {
+                tree,
+                ways: std::array::from_fn(way),
+                places: [NonNull::dangling(); LANES],
+                depths: [0; LANES],
+            },
+            lists: [Lists::EMPTY; 2],
         }
     }
 
+    /// Looks up up to [`LANES`] keys and tells what is found, by lane, each lane once, in any order.
+    fn run<'k>(
+        &mut self,
+        lanes: usize,
+        key: impl Fn(usize) -> K::View<'k>,
+        mut found: impl FnMut(usize, Option<u64>),
+    ) {
+        let root = self.lanes.tree.root;
+        if root.is_none() {
+            (0..lanes).for_each(|lane| found(lane, None));
+            return;
+        }
+        let [now, next] = &mut self.lists;
+        let (mut now, mut next) = (now, next);
+        for lane in 0..lanes {
+            self.lanes.advance(next, lane as u8, key(lane), root, 0);
+        }
+        while next.lengths != [0; LISTS] {
+            std::mem::swap(&mut now, &mut next);
+            // SAFETY: `advance` has put each lane in the list of what lies at its place.
+            unsafe { self.lanes.round(now, next, &key, &mut found) };
+            now.lengths = [0; LISTS];
+        }
+    }
+}
+
+impl<K: Key + ?Sized> Lanes<'_, K> {
     /// Sends a lane on to a child below `depth` bytes.
     #[inline(always)]
-    fn advance(&mut self, lane: u8, child: Ref, depth: u32) {
+    fn advance(&mut self, next: &mut Lists, lane: u8, key: K::View<'_>, child: Ref, depth: u32) {
         let kind = child.kind() as usize;
         let way = &self.ways[kind];
         let in_slab = SLAB_BITS - way.unit;
@@ -126,13 +157,13 @@ impl<'a, 'k, K: Key + ?Sized, F: Fn(usize) -> K::View<'k>> Descent<'a, K, F> {
         let offset = (place & ((1 << in_slab) - 1)) << way.unit;
         // SAFETY: the child is one of the live tree, so that its slab exists and reaches beyond the offset.
         let start = unsafe { (*way.bases.add(place >> in_slab)).add(offset) };
-        let byte = K::byte((self.key)(lane as usize), depth as usize).unwrap_or(0);
+        let byte = K::byte(key, depth as usize).unwrap_or(0);
         let line = (u32::from(byte) * way.scale >> 16) as usize * LINE;
         prefetch(start.map_addr(|start| start.saturating_add(line)));
         prefetch(start.map_addr(|start| start.saturating_add(line + way.second)));
         self.places[lane as usize] = start;
         self.depths[lane as usize] = depth;
-        self.next.push(kind, lane);
+        next.push(kind, lane);
     }
 
     /// The lanes at inner nodes of one class.
@@ -140,16 +171,18 @@ impl<'a, 'k, K: Key + ?Sized, F: Fn(usize) -> K::View<'k>> Descent<'a, K, F> {
     /// # Safety
     /// The lanes have places of live nodes of the kind of `N`, or of what else their list is for. So below.
     #[inline(always)]
-    unsafe fn inner<N: Branch<Child = Ref>>(
+    unsafe fn inner<'k, N: Branch<Child = Ref>>(
         &mut self,
-        lists: &Lists,
+        now: &Lists,
+        next: &mut Lists,
+        key: &impl Fn(usize) -> K::View<'k>,
         found: &mut impl FnMut(usize, Option<u64>),
     ) {
-        for &lane in lists.of(N::KIND as usize) {
+        for &lane in now.of(N::KIND as usize) {
             let depth = self.depths[lane as usize];
             // SAFETY: by contract; the tree is borrowed.
             let node = unsafe { self.places[lane as usize].cast::<N>().as_ref() };
-            let byte = K::byte((self.key)(lane as usize), depth as usize);
+            let byte = K::byte(key(lane as usize), depth as usize);
             let Some(child) = byte.and_then(|byte| node.locate(byte)) else {
                 found(lane as usize, None);
                 continue;
@@ -158,30 +191,32 @@ impl<'a, 'k, K: Key + ?Sized, F: Fn(usize) -> K::View<'k>> Descent<'a, K, F> {
                 prefetch(NonNull::from(child).cast());
                 self.places[lane as usize] = NonNull::from(child).cast();
                 self.depths[lane as usize] = depth + 1;
-                self.next.push(CHILD, lane);
+                next.push(CHILD, lane);
             } else {
-                self.advance(lane, *child, depth + 1);
+                self.advance(next, lane, key(lane as usize), *child, depth + 1);
             }
         }
     }
 
     /// The lanes at value nodes of one class.
     #[inline(always)]
-    unsafe fn values<N: Branch<Child = u64>>(
+    unsafe fn values<'k, N: Branch<Child = u64>>(
         &mut self,
-        lists: &Lists,
+        now: &Lists,
+        next: &mut Lists,
+        key: &impl Fn(usize) -> K::View<'k>,
         found: &mut impl FnMut(usize, Option<u64>),
     ) {
-        for &lane in lists.of(N::KIND as usize) {
+        for &lane in now.of(N::KIND as usize) {
             let depth = self.depths[lane as usize];
             // SAFETY: by contract; the tree is borrowed.
             let node = unsafe { self.places[lane as usize].cast::<N>().as_ref() };
-            let byte = K::byte((self.key)(lane as usize), depth as usize);
+            let byte = K::byte(key(lane as usize), depth as usize);
             match byte.and_then(|byte| node.locate(byte)) {
                 Some(value) if N::FAR => {
                     prefetch(NonNull::from(value).cast());
                     self.places[lane as usize] = NonNull::from(value).cast();
-                    self.next.push(VALUE, lane);
+                    next.push(VALUE, lane);
                 }
                 value => found(lane as usize, value.copied()),
             }
@@ -190,14 +225,21 @@ impl<'a, 'k, K: Key + ?Sized, F: Fn(usize) -> K::View<'k>> Descent<'a, K, F> {
 
     /// The lanes at prefixes.
     #[inline(always)]
-    unsafe fn prefixes(&mut self, lists: &Lists, found: &mut impl FnMut(usize, Option<u64>)) {
-        for &lane in lists.of(Kind::Prefix as usize) {
+    unsafe fn prefixes<'k>(
+        &mut self,
+        now: &Lists,
+        next: &mut Lists,
+        key: &impl Fn(usize) -> K::View<'k>,
+        found: &mut impl FnMut(usize, Option<u64>),
+    ) {
+        for &lane in now.of(Kind::Prefix as usize) {
             let depth = self.depths[lane as usize];
             // SAFETY: by contract; the tree is borrowed.
             let prefix = unsafe { self.places[lane as usize].cast::<Prefix>().as_ref() };
             let length = prefix.bytes().len();
-            if K::matching(prefix, (self.key)(lane as usize), depth as usize) == length {
-                self.advance(lane, prefix.child, depth + length as u32);
+            let key = key(lane as usize);
+            if K::matching(prefix, key, depth as usize) == length {
+                self.advance(next, lane, key, prefix.child, depth + length as u32);
             } else {
                 found(lane as usize, None);
             }
@@ -205,36 +247,48 @@ impl<'a, 'k, K: Key + ?Sized, F: Fn(usize) -> K::View<'k>> Descent<'a, K, F> {
     }
 
     /// One step of every lane in the lists.
-    unsafe fn round(&mut self, lists: &Lists, found: &mut impl FnMut(usize, Option<u64>)) {
+    unsafe fn round<'k>(
+        &mut self,
+        now: &Lists,
+        next: &mut Lists,
+        key: &impl Fn(usize) -> K::View<'k>,
+        found: &mut impl FnMut(usize, Option<u64>),
+    ) {
         // SAFETY: by contract, each list for its kind; places of children and values came from references to them.
         unsafe {
-            for &lane in lists.of(CHILD) {
+            for &lane in now.of(CHILD) {
                 let child = self.places[lane as usize].cast::<Ref>().read();
-                self.advance(lane, child, self.depths[lane as usize]);
+                self.advance(
+                    next,
+                    lane,
+                    key(lane as usize),
+                    child,
+                    self.depths[lane as usize],
+                );
             }
-            for &lane in lists.of(VALUE) {
+            for &lane in now.of(VALUE) {
                 found(
                     lane as usize,
                     Some(self.places[lane as usize].cast::<u64>().read()),
                 );
             }
-            for &lane in lists.of(Kind::Record as usize) {
+            for &lane in now.of(Kind::Record as usize) {
                 let place = self.places[lane as usize];
-                let equal = K::compare(K::read(place), (self.key)(lane as usize)).is_eq();
+                let equal = K::compare(K::read(place), key(lane as usize)).is_eq();
                 found(lane as usize, equal.then(|| K::value(place).read()));
             }
-            self.prefixes(lists, found);
-            self.inner::<Inner6>(lists, found);
-            self.inner::<Inner12>(lists, found);
-            self.inner::<Inner25>(lists, found);
-            self.inner::<Inner51>(lists, found);
-            self.inner::<Inner256>(lists, found);
+            self.prefixes(now, next, key, found);
+            self.inner::<Inner6>(now, next, key, found);
+            self.inner::<Inner12>(now, next, key, found);
+            self.inner::<Inner25>(now, next, key, found);
+            self.inner::<Inner51>(now, next, key, found);
+            self.inner::<Inner256>(now, next, key, found);
             if K::INLINE {
-                self.values::<Value7>(lists, found);
-                self.values::<Value14>(lists, found);
-                self.values::<Value28>(lists, found);
-                self.values::<Value56>(lists, found);
-                self.values::<Value256>(lists, found);
+                self.values::<Value7>(now, next, key, found);
+                self.values::<Value14>(now, next, key, found);
+                self.values::<Value28>(now, next, key, found);
+                self.values::<Value56>(now, next, key, found);
+                self.values::<Value256>(now, next, key, found);
             }
         }
     }
@@ -258,28 +312,6 @@ const KIND: [Kind; KINDS] = [
 ];
 
 impl<K: Key + ?Sized> Art<K> {
-    /// Looks up up to [`LANES`] keys and tells what is found, by lane, each lane once, in any order.
-    fn descend<'k>(
-        &self,
-        lanes: usize,
-        key: impl Fn(usize) -> K::View<'k>,
-        mut found: impl FnMut(usize, Option<u64>),
-    ) {
-        if self.is_empty() {
-            (0..lanes).for_each(|lane| found(lane, None));
-            return;
-        }
-        let mut descent = Descent::new(self, key);
-        for lane in 0..lanes {
-            descent.advance(lane as u8, self.root, 0);
-        }
-        while descent.next.lengths != [0; LISTS] {
-            let lists = std::mem::replace(&mut descent.next, Lists::EMPTY);
-            // SAFETY: `advance` has put each lane in the list of what lies at its place.
-            unsafe { descent.round(&lists, &mut found) };
-        }
-    }
-
     /// Brings into the caches what lies on the way to up to [`LANES`] keys. A key beside the one before it, as in a batch
     /// in order, needs nothing more.
     fn warm<'k>(&self, keys: impl Iterator<Item = K::View<'k>>) {
@@ -293,11 +325,8 @@ impl<K: Key + ?Sized> Art<K> {
             }
             last = Some(key);
         }
-        self.descend(
-            lanes,
-            |lane| apart[lane].expect("a key per lane"),
-            |_, _| {},
-        );
+        let key = |lane: usize| apart[lane].expect("a key per lane");
+        Descent::new(self).run(lanes, key, |_, _| {});
     }
 
     /// Looks up many keys: `values[i]` becomes the value of `keys[i]`.
@@ -306,12 +335,10 @@ impl<K: Key + ?Sized> Art<K> {
     /// If there are not as many values as keys.
     pub fn get_many(&self, keys: &[K::View<'_>], values: &mut [Option<u64>]) {
         assert_eq!(keys.len(), values.len(), "a value per key");
+        let mut descent = Descent::new(self);
         for (keys, values) in keys.chunks(LANES).zip(values.chunks_mut(LANES)) {
-            self.descend(
-                keys.len(),
-                |lane| keys[lane],
-                |lane, value| values[lane] = value,
-            );
+            let found = |lane: usize, value| values[lane] = value;
+            descent.run(keys.len(), |lane| keys[lane], found);
         }
     }
 
