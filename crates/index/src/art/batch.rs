@@ -158,7 +158,7 @@ impl<K: Key + ?Sized> Lanes<'_, K> {
         // SAFETY: the child is one of the live tree, so that its slab exists and reaches beyond the offset.
         let start = unsafe { (*way.bases.add(place >> in_slab)).add(offset) };
         let byte = K::byte(key, depth as usize).unwrap_or(0);
-        let line = (u32::from(byte) * way.scale >> 16) as usize * LINE;
+        let line = ((u32::from(byte) * way.scale) >> 16) as usize * LINE;
         prefetch(start.map_addr(|start| start.saturating_add(line)));
         prefetch(start.map_addr(|start| start.saturating_add(line + way.second)));
         self.places[lane as usize] = start;
