@@ -15,7 +15,7 @@
 //! holds the values themselves instead of references to records.
 //!
 //! References are 32 bits: a kind and a place in the slabs of that kind ([`reference`], [`crate::slabs`]). The kind lies in
-//! the reference, so that it is known before the node's memory has arrived; this is what batches live on ([`batch`]).
+//! the reference, so that it is known before the node's memory has arrived; this is what batches live on ([`descent`]).
 //!
 //! No key may be the beginning of another. All keys of one length have that property, and all that [`crate::key`] makes.
 
@@ -23,6 +23,7 @@ mod batch;
 mod build;
 mod check;
 mod cursor;
+mod descent;
 mod insert;
 mod key;
 mod lookup;

@@ -25,6 +25,8 @@ struct Frame<K: Key + ?Sized> {
     node: Subtree<K>,
     /// The least byte to visit; of a walk backwards the byte after the greatest one.
     next: u16,
+    /// The same of the children to fetch; `None`: none were yet.
+    ahead: Option<u16>,
 }
 
 /// A walk; `BACK` if from the greatest key down.
@@ -104,7 +106,11 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
                                 | Kind::Inner256
                         ));
                         let next = u16::from(byte) + if BACK { 1 - passed } else { passed };
-                        cursor.enter(part, next);
+                        cursor.stack.push(Frame {
+                            node: part,
+                            next,
+                            ahead: None,
+                        });
                         match child {
                             Some(child) => {
                                 part = Subtree {
@@ -123,7 +129,28 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
     }
 
     /// The next key with its value.
+    #[inline(always)]
     pub(super) fn next(&mut self) -> Option<(K::View<'a>, u64)> {
+        if self.pending.is_none()
+            && let Some(frame) = self.stack.last_mut()
+        {
+            let Subtree { at, depth, path } = frame.node;
+            // SAFETY: as in `seek`.
+            unsafe {
+                with_value!(at.kind(), N => {
+                    if let Some((byte, value)) = step::<N, BACK>(self.tree.space.node(at), &mut frame.next) {
+                        return Some((K::whole(K::step(path, depth, byte)), value));
+                    }
+                    self.stack.pop();
+                }, _ => {})
+            }
+        }
+        self.climb()
+    }
+
+    /// The next key with its value, in another node than the one before.
+    #[inline(never)]
+    fn climb(&mut self) -> Option<(K::View<'a>, u64)> {
         loop {
             // SAFETY: as in `seek`.
             unsafe {
@@ -132,14 +159,19 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
                     None => {
                         let frame = self.stack.last_mut()?;
                         let Subtree { at, depth, path } = frame.node;
-                        let child = with_value!(at.kind(), N => {
-                            match step::<N, BACK>(self.tree.space.node(at), &mut frame.next) {
-                                Some((byte, value)) => return Some((K::whole(K::step(path, depth, byte)), value)),
-                                None => None,
+                        let child = with_inner!(at.kind(), N => {
+                            let node = self.tree.space.node::<N>(at);
+                            // Some at first, then one with each that is visited.
+                            let (mut ahead, count) = frame.ahead.map_or((frame.next, AHEAD), |ahead| (ahead, 1));
+                            for _ in 0..count {
+                                let Some((_, child)) = step::<N, BACK>(node, &mut ahead) else {
+                                    break;
+                                };
+                                prefetch(self.tree.space.pointer(child.kind(), child));
                             }
-                        }, kind => with_inner!(kind, N => {
-                            step::<N, BACK>(self.tree.space.node(at), &mut frame.next)
-                        }, _ => unreachable!("nodes with children")));
+                            frame.ahead = Some(ahead);
+                            step::<N, BACK>(node, &mut frame.next)
+                        }, _ => return self.next());
                         let Some((byte, child)) = child else {
                             self.stack.pop();
                             continue;
@@ -163,26 +195,13 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
                     Kind::Prefix => {
                         self.pending = Some(through(part, self.tree.space.node(part.at)))
                     }
-                    _ => self.enter(part, if BACK { 256 } else { 0 }),
+                    _ => self.stack.push(Frame {
+                        node: part,
+                        next: if BACK { 256 } else { 0 },
+                        ahead: None,
+                    }),
                 }
             }
-        }
-    }
-
-    /// Puts a node on the stack, and fetches what will be visited first.
-    fn enter(&mut self, node: Subtree<K>, next: u16) {
-        self.stack.push(Frame { node, next });
-        // SAFETY: as in `seek`.
-        unsafe {
-            with_inner!(node.at.kind(), N => {
-                let mut next = next;
-                for _ in 0..AHEAD {
-                    let Some((_, child)) = step::<N, BACK>(self.tree.space.node(node.at), &mut next) else {
-                        break;
-                    };
-                    prefetch(self.tree.space.pointer(child.kind(), child));
-                }
-            }, _ => {})
         }
     }
 }

@@ -86,7 +86,9 @@ impl Ref {
     #[inline(always)]
     pub(crate) fn place(self) -> u32 {
         let record = ((self.0 as i32) >> 31) as u32;
-        self.0 & ((1 << NODE_BITS) - 1 | (record & ((1 << RECORD_BITS) - 1)))
+        let node_bits = (1 << NODE_BITS) - 1;
+        let record_bits = (1 << RECORD_BITS) - 1;
+        self.0 & (node_bits | (record & record_bits))
     }
 }
 

@@ -1,6 +1,8 @@
 //! The tree against `BTreeMap`: many random operations, all transitions between node classes among them.
 
 use crate::driver::{Pair, Random, TestKey, memory};
+use eris_index::Art;
+use eris_types::ObjectId;
 use std::collections::BTreeSet;
 
 const STEPS: u64 = if cfg!(miri) { 40 } else { 600_000 };
@@ -71,12 +73,54 @@ fn numbers_are_where_the_model_has_them() {
             "value 256",
         ],
     );
-    assert_hit(&hit, &["inner 6", "prefix"]);
 }
 
 #[test]
 fn byte_strings_are_where_the_model_has_them() {
     let hit = run::<[u8]>();
     assert_hit(&hit, &INNER);
-    assert_hit(&hit, &["inner 6", "prefix"]);
+}
+
+/// A branch inside of a prefix comes and goes, wherever it is and however long the prefix is.
+#[test]
+fn prefixes_split_and_merge() {
+    let lengths = [0, 1, 5, 26, 27, 28, 53, 54, 80];
+    let lengths = if cfg!(miri) {
+        &lengths[3..6]
+    } else {
+        &lengths[..]
+    };
+    for (&front, &rest) in lengths
+        .iter()
+        .flat_map(|front| lengths.iter().map(move |rest| (front, rest)))
+    {
+        let key = |middle: u8, last: u8| {
+            [
+                &vec![b'f'; front][..],
+                &[middle],
+                &vec![b'r'; rest],
+                &[last],
+            ]
+            .concat()
+        };
+        let mut tree: Art<[u8]> = Art::new(memory(1 << 20), ObjectId(1));
+        let prefixes = |tree: &Art<[u8]>| tree.classes().next().expect("prefixes").count;
+        tree.insert(&key(b'm', 1), 1).unwrap();
+        tree.insert(&key(b'm', 2), 2).unwrap();
+        let together = prefixes(&tree);
+        assert_eq!(together, (front + 1 + rest).div_ceil(27));
+        for branch in [b'a', b'z'] {
+            let key = key(branch, 9);
+            tree.insert(&key, 3).unwrap();
+            tree.check();
+            assert_eq!(tree.iter().count(), 3);
+            assert!(
+                tree.prefix(&key[..front]).count() == 3 && tree.prefix(&key[..=front]).count() == 1
+            );
+            assert_eq!(tree.remove(&key), Some(3));
+            tree.check();
+            assert!(prefixes(&tree) <= together + 1, "{front} {rest}");
+        }
+        assert!(tree.iter().map(|(_, value)| value).eq([1, 2]));
+    }
 }

@@ -52,10 +52,16 @@ impl Branch for Lines {
         (line.present >> at & 1 == 1).then(|| &mut line.values[at])
     }
 
+    #[inline(always)]
     fn ceil(&self, from: u16) -> Option<(u8, u64)> {
-        let (first, at) = split(u8::try_from(from).ok()?);
+        // Mostly it is there itself.
+        let byte = u8::try_from(from).ok()?;
+        if let Some(value) = self.find(byte) {
+            return Some((byte, value));
+        }
+        let (first, at) = split(byte);
         let mut wanted = u64::MAX << at;
-        for (i, line) in self.lines.iter().enumerate().skip(first) {
+        for (i, line) in (first..).zip(&self.lines[first..]) {
             let found = line.present & wanted;
             if found != 0 {
                 let at = found.trailing_zeros() as usize;
