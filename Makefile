@@ -112,12 +112,15 @@ nightly: cargo ## the long version: 10,000 seeds, Miri, scale 3 against the orac
 
 # ---- measurement -------------------------------------------------------------------------------------------------------
 
-.PHONY: bench-machine bench-route bench-scan bench-chunk bench-ssb bench-peers bench-record
+.PHONY: bench-machine bench-route bench-index bench-scan bench-chunk bench-ssb bench-peers bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
 bench-route: build ## the routing layer
 	$(ERIS) bench route
+
+bench-index: build ## 64-bit keys: partitioned and routed, beside shared indexes
+	$(ERIS) bench index
 
 bench-scan: build ## column scans beside the memory's bandwidth
 	$(ERIS) bench scan
@@ -137,6 +140,7 @@ bench-record: build ## run all of them and keep the raw numbers in bench/results
 	mkdir -p $(RESULTS)
 	$(ERIS) machine --json > $(RESULTS)/machine.json
 	$(ERIS) bench route --json > $(RESULTS)/route.json
+	$(ERIS) bench index --json > $(RESULTS)/index.json
 	$(ERIS) bench scan --json > $(RESULTS)/scan.json
 	$(ERIS) bench scan --chunk --json > $(RESULTS)/chunk.json
 	$(ERIS) ssb run --scale $(SCALE) --json > $(RESULTS)/ssb-$(SCALE).json
