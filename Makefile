@@ -112,7 +112,7 @@ nightly: cargo ## the long version: 10,000 seeds, Miri, scale 3 against the orac
 
 # ---- measurement -------------------------------------------------------------------------------------------------------
 
-.PHONY: bench-machine bench-route bench-index bench-scan bench-chunk bench-ssb bench-peers bench-record
+.PHONY: bench-machine bench-route bench-index bench-statement bench-scan bench-chunk bench-ssb bench-peers bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -121,6 +121,9 @@ bench-route: build ## the routing layer
 
 bench-index: build ## 64-bit keys: partitioned and routed, beside shared indexes
 	$(ERIS) bench index
+
+bench-statement: build ## what a short statement costs
+	$(ERIS) bench statement
 
 bench-scan: build ## column scans beside the memory's bandwidth
 	$(ERIS) bench scan
@@ -141,6 +144,7 @@ bench-record: build ## run all of them and keep the raw numbers in bench/results
 	$(ERIS) machine --json > $(RESULTS)/machine.json
 	$(ERIS) bench route --json > $(RESULTS)/route.json
 	$(ERIS) bench index --json > $(RESULTS)/index.json
+	$(ERIS) bench statement --json > $(RESULTS)/statement.json
 	$(ERIS) bench scan --json > $(RESULTS)/scan.json
 	$(ERIS) bench scan --chunk --json > $(RESULTS)/chunk.json
 	$(ERIS) ssb run --scale $(SCALE) --json > $(RESULTS)/ssb-$(SCALE).json

@@ -15,3 +15,4 @@ pub mod report;
 pub mod route;
 pub mod scan;
 pub mod ssb;
+pub mod statement;

@@ -204,6 +204,22 @@ pub enum BenchCommand {
         after_help = "Examples:\n  eris bench index\n  eris bench index --keys 64000000 --threads 2 --json"
     )]
     Index(BenchIndex),
+
+    /// What a short statement costs: planned, from the plan cache, prepared
+    #[command(
+        after_help = "Examples:\n  eris bench statement\n  eris bench statement --rows 1000000 --json"
+    )]
+    Statement(BenchStatement),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchStatement {
+    /// Rows of the table
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub rows: u64,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
 }
 
 #[derive(Debug, Args)]

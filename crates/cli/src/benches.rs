@@ -1,10 +1,11 @@
 //! `eris machine` and `eris bench`: arguments to the benchmarks, their reports to standard output.
 
-use crate::args::{BenchCommand, BenchIndex, BenchScan};
+use crate::args::{BenchCommand, BenchIndex, BenchScan, BenchStatement};
 use eris_bench::index::{self, IndexBenchError, IndexOptions};
 use eris_bench::machine::{self, MachineError};
 use eris_bench::route::{self, RouteBenchError, RouteOptions};
 use eris_bench::scan::{self, ScanError, ScanOptions};
+use eris_bench::statement::{self, StatementBenchError, StatementOptions};
 use eris_engine::Settings;
 use eris_numa::{HugePages, Topology};
 use std::io;
@@ -12,6 +13,8 @@ use tokio::runtime::Runtime;
 
 /// Timed runs of each case of a scan.
 const RUNS: usize = 5;
+/// Statements of a run.
+const STATEMENTS: usize = 1000;
 
 /// Why a benchmark gave no report.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +31,9 @@ pub enum BenchError {
     /// Indexes could not be measured.
     #[error(transparent)]
     Index(#[from] IndexBenchError),
+    /// Statements could not be measured.
+    #[error(transparent)]
+    Statement(#[from] StatementBenchError),
     /// The report could not be printed.
     #[error("cannot write the report: {0}")]
     Output(#[from] io::Error),
@@ -82,6 +88,14 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
                 runs: RUNS,
             };
             (index::run(&settings, &options)?, output)
+        }
+        BenchCommand::Statement(BenchStatement { rows, output }) => {
+            let options = StatementOptions {
+                rows: *rows,
+                runs: RUNS,
+                statements: STATEMENTS,
+            };
+            (statement::run(settings, options)?, output)
         }
     };
     Ok(report.print(output.json)?)

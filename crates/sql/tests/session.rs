@@ -436,31 +436,6 @@ fn a_sum_that_overflows_says_so_wherever_it_is_computed() {
     });
 }
 
-/// Prints what a short query costs, and what planning alone does.
-#[test]
-#[ignore = "a measurement"]
-fn planning_cost() {
-    block_on(async {
-        let session = database().session();
-        star(&session).await;
-        for sql in [
-            "SELECT count(*) FROM fact WHERE k BETWEEN 1 AND 2",
-            "EXPLAIN SELECT count(*) FROM fact WHERE k BETWEEN 1 AND 2",
-            "EXPLAIN SELECT sum(v), color FROM fact, dim WHERE fact.k = dim.k AND color = 'c1' GROUP BY color",
-            "SELECT 1",
-        ] {
-            let mut times = Vec::new();
-            for _ in 0..300 {
-                let began = Instant::now();
-                lines(&session, sql).await;
-                times.push(began.elapsed());
-            }
-            times.sort();
-            println!("{:?} median, {:?} best: {sql}", times[150], times[0]);
-        }
-    });
-}
-
 #[test]
 fn a_statement_tells_how_far_it_is() {
     block_on(async {
