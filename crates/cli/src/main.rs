@@ -85,7 +85,6 @@ impl CliError {
 }
 
 fn main() -> ExitCode {
-    allocator::give_back_at_once();
     let (cli, sources) = match args::parse(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -106,6 +105,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli, sources: Vec<Source>) -> Result<(), CliError> {
+    allocator::give_back_soon().map_err(CliError::Runtime)?;
     let topology = topology(cli.aeus)?;
     let settings = |topology| Settings {
         topology,

@@ -52,7 +52,44 @@ impl ColumnChunk {
         let data_type = array.data_type();
         let unsupported = || EncodeError::UnsupportedType(data_type.clone());
         let domain = Domain::of(data_type).ok_or_else(unsupported)?;
-        let validity = Validity::encode(array.logical_nulls().as_ref(), rows, home)?;
+        let nulls = array.logical_nulls();
+        Self::build(rows, nulls.as_ref(), home, |encoder| {
+            match (domain, dictionary) {
+                (Domain::Text, Some(dictionary)) => {
+                    encoder.codes(&strings::codes(array, dictionary)?)
+                }
+                _ => {
+                    let plain = without_dictionary(array, domain)?;
+                    encoder.encode(plain.as_deref().unwrap_or(array))
+                }
+            }
+        })
+    }
+
+    /// Encodes text whose codes are known, as [`Dictionary::look_up`] gives them.
+    ///
+    /// # Errors
+    /// [`EncodeError`]: the memory of the home is exhausted.
+    ///
+    /// # Panics
+    /// If there are more than [`CHUNK_ROWS`] codes.
+    pub fn encode_codes(
+        codes: &[u32],
+        nulls: Option<&NullBuffer>,
+        home: Home<'_>,
+    ) -> Result<ColumnChunk, EncodeError> {
+        let rows = codes.len();
+        assert!(rows <= CHUNK_ROWS, "{rows} rows in a chunk");
+        Self::build(rows, nulls, home, |encoder| encoder.codes(codes))
+    }
+
+    fn build(
+        rows: usize,
+        nulls: Option<&NullBuffer>,
+        home: Home<'_>,
+        data: impl FnOnce(&mut Encoder<'_>) -> Result<Data, EncodeError>,
+    ) -> Result<ColumnChunk, EncodeError> {
+        let validity = Validity::encode(nulls, rows, home)?;
         let nulls = validity.null_buffer(rows);
         let mut encoder = Encoder {
             rows,
@@ -60,16 +97,7 @@ impl ColumnChunk {
             home,
             range: ZoneRange::Empty,
         };
-        let data = match (domain, dictionary) {
-            (Domain::Text, Some(dictionary)) => {
-                let codes = strings::codes(array, dictionary)?;
-                encoder.codes(&codes)?
-            }
-            _ => {
-                let plain = without_dictionary(array, domain)?;
-                encoder.encode(plain.as_deref().unwrap_or(array))?
-            }
-        };
+        let data = data(&mut encoder)?;
         let zone = Zone {
             nulls: encoder.nulls.map_or(0, NullBuffer::null_count),
             range: encoder.range,

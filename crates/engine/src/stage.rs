@@ -8,11 +8,8 @@
 use crate::object::DataObject;
 use crate::owner::{Context, Owner};
 use crate::protocol::*;
-use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_select::concat::concat_batches;
 use eris_aeu::Slice;
-use eris_column::{Dictionary, EncodeError};
+use eris_column::EncodeError;
 use eris_numa::Reservation;
 use eris_route::{Endpoint, Parcel};
 use eris_store::{Encoder, StoreError};
@@ -33,20 +30,20 @@ pub(crate) struct StageTask {
 }
 
 enum Phase {
-    Arrived(Vec<RecordBatch>),
-    Asking(RecordBatch),
+    Asking(Encoder),
     Encoding(Encoder),
     Over,
 }
 
 impl StageTask {
     pub fn new(stage: Stage, number: u64, session: Endpoint) -> Self {
+        let encoder = Encoder::new(stage.object.schema.clone(), stage.batches);
         StageTask {
             object: stage.object,
             statement: stage.statement,
             number,
             session,
-            phase: Phase::Arrived(stage.batches),
+            phase: Phase::Asking(encoder),
             _reserved: stage.reserved,
         }
     }
@@ -74,18 +71,12 @@ impl StageTask {
 
     fn advance(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, EngineError> {
         match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Arrived(batches) => {
-                let rows = concat_batches(&self.object.schema, &batches)
-                    .map_err(|error| self.store_error(error.to_string()))?;
-                self.phase = Phase::Asking(rows);
-                Ok(Slice::Again)
-            }
-            Phase::Asking(rows) => {
-                if self.ask(&rows, owner, cx) {
-                    self.phase = Phase::Asking(rows);
+            Phase::Asking(mut encoder) => {
+                if self.ask(&mut encoder, owner, cx) {
+                    self.phase = Phase::Asking(encoder);
                     return Ok(Slice::Suspend);
                 }
-                self.phase = Phase::Encoding(Encoder::new(rows));
+                self.phase = Phase::Encoding(encoder);
                 Ok(Slice::Again)
             }
             Phase::Encoding(mut encoder) if !encoder.is_done() => {
@@ -107,23 +98,16 @@ impl StageTask {
     }
 
     /// Asks the dictionaries' owners for codes of unknown text; says whether there was any.
-    fn ask(&self, rows: &RecordBatch, owner: &mut Owner, cx: &mut Context<'_>) -> bool {
+    fn ask(&self, encoder: &mut Encoder, owner: &mut Owner, cx: &mut Context<'_>) -> bool {
         let (partition, _) = owner.partition(&self.object);
-        let columns = partition.dictionaries().iter().zip(rows.columns());
-        let unknown: Vec<(usize, Vec<String>)> = columns
-            .enumerate()
-            .filter_map(|(column, (dictionary, array))| {
-                let missing = missing(dictionary.as_ref()?, array);
-                (!missing.is_empty()).then_some((column, missing))
-            })
-            .collect();
+        let unknown = encoder.look_up(partition.dictionaries());
         let asked = unknown.len();
         for (column, values) in unknown {
             let request = Intern {
                 object: self.object.clone(),
                 column,
                 values,
-                rows: rows.num_rows(),
+                rows: encoder.rows(),
             };
             let target = Endpoint::aeu(self.object.dictionary_owner(column));
             let header = header(INTERN, self.object.id, cx.endpoint(), self.number);
@@ -176,9 +160,4 @@ impl StageTask {
             reason,
         }
     }
-}
-
-/// Text of `array` that the dictionary does not have.
-fn missing(dictionary: &Dictionary, array: &ArrayRef) -> Vec<String> {
-    dictionary.missing(array.as_string_view())
 }

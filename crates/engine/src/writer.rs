@@ -200,8 +200,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Memory for rows until they are encoded: as they are, and once more as one batch. If there is none it waits for
-    /// what is under way.
+    /// Memory for rows until they are encoded: as they are, and as much for codes and for a column in one piece. If there
+    /// is none it waits for what is under way.
     async fn reserve(&mut self, collected: &Collected) -> Result<Reservation, EngineError> {
         let bytes: u64 = collected.batches.iter().map(bytes_of).sum();
         loop {
@@ -316,10 +316,18 @@ impl Drop for Writer {
 /// What the rows take, without what they share with others.
 fn bytes_of(batch: &RecordBatch) -> u64 {
     let column = |column: &ArrayRef| match column.as_string_view_opt() {
-        // The low half of a view's first word is the length.
         Some(texts) => {
+            let views = size_of_val(texts.views().as_ref()) as u64;
+            let held: usize = texts.data_buffers().iter().map(|buffer| buffer.len()).sum();
+            // Batches share buffers; if these are large, what is in them is the strings' length, the low half of a view's
+            // first word.
             let lengths = texts.views().iter().map(|view| u64::from(*view as u32));
-            size_of::<u128>() as u64 * texts.len() as u64 + lengths.sum::<u64>()
+            views
+                + if held as u64 <= views {
+                    held as u64
+                } else {
+                    lengths.sum()
+                }
         }
         None => {
             let width = column.data_type().primitive_width().unwrap_or(1);

@@ -77,8 +77,17 @@ pub(crate) struct Plan {
 impl Plan {
     /// Opens all partitions as one stream. Work begins when it is polled.
     pub fn run(&self) -> Result<SendableRecordBatchStream, SqlError> {
+        self.run_in(Arc::clone(&self.context))
+    }
+
+    /// The same, for rows that go into a table.
+    pub fn run_into_table(&self) -> Result<SendableRecordBatchStream, SqlError> {
+        self.run_in(files::context_of_load(&self.physical, &self.context))
+    }
+
+    fn run_in(&self, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream, SqlError> {
         files::tell_progress(&self.physical, &progress::current())
-            .and_then(|()| execute_stream(Arc::clone(&self.physical), Arc::clone(&self.context)))
+            .and_then(|()| execute_stream(Arc::clone(&self.physical), context))
             .map_err(SqlError::from_datafusion)
     }
 

@@ -48,7 +48,7 @@ pub(crate) async fn insert(
                     columns.len()
                 )));
             }
-            (plan.run()?, columns)
+            (plan.run_into_table()?, columns)
         }
         None => (one_row_without_columns()?, Vec::new()),
     };

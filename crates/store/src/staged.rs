@@ -2,7 +2,12 @@
 //!
 //! All that can fail is done here, so that a commit cannot: values are checked, memory is allocated.
 
-use arrow_array::RecordBatch;
+use arrow_array::builder::NullBufferBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+use arrow_buffer::NullBuffer;
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat;
 use eris_column::{CHUNK_ROWS, ColumnChunk, Dictionary, EncodeError, Home};
 
 /// From this size on, a batch becomes a chunk of its own; smaller ones go to the tail, where they are joined.
@@ -40,29 +45,68 @@ pub(crate) struct StagedChunk {
     pub few: bool,
 }
 
-/// Turns a batch into a chunk column by column, so that its owner can do other work in between.
+/// Turns batches into a chunk column by column, so that its owner can do other work in between.
+///
+/// ```text
+/// batches ──(text that has a dictionary)──▶ look_up ──▶ codes ─┐
+///    └──────(one column's pieces, joined)──────────────────────┴─▶ step ──▶ column chunk
+/// ```
+/// Only one column at a time is in one piece: that fits into the second-level cache, all columns do not.
 #[derive(Debug)]
 pub struct Encoder {
-    batch: RecordBatch,
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+    rows: usize,
+    /// Of columns of text whose strings have been looked up.
+    codes: Vec<Option<Vec<u32>>>,
     columns: Vec<ColumnChunk>,
 }
 
 impl Encoder {
-    /// Nothing encoded yet.
+    /// Nothing encoded yet. The schema names the columns in errors.
     ///
     /// # Panics
-    /// If the batch has more than [`CHUNK_ROWS`] rows.
-    pub fn new(batch: RecordBatch) -> Self {
-        assert!(batch.num_rows() <= CHUNK_ROWS);
+    /// If the batches have more than [`CHUNK_ROWS`] rows.
+    pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        let rows = batches.iter().map(RecordBatch::num_rows).sum();
+        assert!(rows <= CHUNK_ROWS);
         Encoder {
-            batch,
-            columns: Vec::new(),
+            codes: vec![None; schema.fields().len()],
+            columns: Vec::with_capacity(schema.fields().len()),
+            schema,
+            batches,
+            rows,
         }
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Looks up all text that has a dictionary. Returns the columns with strings that their dictionaries do not have, and
+    /// these; each has to be looked up again with a dictionary that has them before it is encoded.
+    pub fn look_up(&mut self, dictionaries: &[Option<Dictionary>]) -> Vec<(usize, Vec<String>)> {
+        let mut missing = Vec::new();
+        for (column, dictionary) in dictionaries.iter().enumerate() {
+            let Some(dictionary) = dictionary else {
+                continue;
+            };
+            if self.codes[column].is_some() {
+                continue;
+            }
+            let pieces = self.batches.iter();
+            match dictionary.look_up(pieces.map(|batch| batch.column(column).as_string_view())) {
+                Ok(codes) => self.codes[column] = Some(codes),
+                Err(strings) => missing.push((column, strings)),
+            }
+        }
+        missing
     }
 
     /// Whether nothing is left to encode.
     pub fn is_done(&self) -> bool {
-        self.columns.len() == self.batch.num_columns()
+        self.columns.len() == self.schema.fields().len()
     }
 
     /// Encodes the next column; text with a dictionary as its codes, which must have every value.
@@ -72,19 +116,43 @@ impl Encoder {
         home: Home<'_>,
     ) -> Result<(), StoreError> {
         let column = self.columns.len();
-        let encoded = encode_column(&self.batch, column, dictionaries, home)?;
-        self.columns.push(encoded);
+        let pieces: Vec<&dyn Array> = (self.batches.iter())
+            .map(|batch| batch.column(column).as_ref())
+            .collect();
+        let dictionary = dictionaries[column].as_ref();
+        let encoded = match (dictionary, self.codes[column].take(), &pieces[..]) {
+            (Some(_), Some(codes), pieces) => {
+                ColumnChunk::encode_codes(&codes, nulls(pieces).as_ref(), home)
+            }
+            (_, _, [piece]) => ColumnChunk::encode(*piece, dictionary, home),
+            (_, _, pieces) => ColumnChunk::encode(&concat(pieces)?, dictionary, home),
+        };
+        self.columns.push(encoded.map_err(|source| {
+            let column = self.schema.field(column).name().clone();
+            StoreError::Encode { column, source }
+        })?);
         Ok(())
     }
 
     pub(crate) fn finish(self) -> StagedChunk {
-        let rows = self.batch.num_rows();
         StagedChunk {
             columns: self.columns,
-            rows,
-            few: rows < SEAL_ROWS,
+            rows: self.rows,
+            few: self.rows < SEAL_ROWS,
         }
     }
+}
+
+/// Which rows of all pieces are NULL, if any is.
+fn nulls(pieces: &[&dyn Array]) -> Option<NullBuffer> {
+    let mut nulls = NullBufferBuilder::new(CHUNK_ROWS);
+    for piece in pieces {
+        match piece.nulls() {
+            Some(some) => nulls.append_buffer(some),
+            None => nulls.append_n_non_nulls(piece.len()),
+        }
+    }
+    nulls.finish()
 }
 
 /// Encodes every column of `batch`.
@@ -93,22 +161,9 @@ pub(crate) fn encode(
     dictionaries: &[Option<Dictionary>],
     home: Home<'_>,
 ) -> Result<Vec<ColumnChunk>, StoreError> {
-    (0..batch.num_columns())
-        .map(|column| encode_column(batch, column, dictionaries, home))
-        .collect()
-}
-
-fn encode_column(
-    batch: &RecordBatch,
-    column: usize,
-    dictionaries: &[Option<Dictionary>],
-    home: Home<'_>,
-) -> Result<ColumnChunk, StoreError> {
-    let dictionary = dictionaries[column].as_ref();
-    ColumnChunk::encode(batch.column(column), dictionary, home).map_err(|source| {
-        StoreError::Encode {
-            column: batch.schema_ref().field(column).name().clone(),
-            source,
-        }
-    })
+    let mut encoder = Encoder::new(batch.schema(), vec![batch.clone()]);
+    while !encoder.is_done() {
+        encoder.step(dictionaries, home)?;
+    }
+    Ok(encoder.columns)
 }

@@ -47,6 +47,15 @@ fn batch(first: i64, rows: usize) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), vec![Arc::new(ids), Arc::new(texts)]).unwrap()
 }
 
+/// The same rows as they come from a writer: in up to three pieces, text looked up before or not.
+fn staged(first: i64, rows: usize) -> Encoder {
+    let whole = batch(first, rows);
+    let cuts = [0, rows / 3, rows - rows / 4, rows];
+    let pieces = cuts.windows(2).filter(|cut| cut[0] < cut[1]);
+    let pieces = pieces.map(|cut| whole.slice(cut[0], cut[1] - cut[0]));
+    Encoder::new(whole.schema(), pieces.collect())
+}
+
 struct Row {
     id: i64,
     begin: Timestamp,
@@ -94,7 +103,13 @@ proptest! {
             let statement = StatementId(number as u64);
             match step {
                 Step::Write { rows, commit } => {
-                    let mut encoder = Encoder::new(batch(next_id, rows));
+                    let mut encoder = staged(next_id, rows);
+                    if number % 2 == 0 {
+                        let few = [None, Some(Dictionary::new().extend(["v0", "v1"].into_iter()))];
+                        let missing = encoder.look_up(&few);
+                        prop_assert!(missing.iter().all(|(column, strings)| *column == 1 && !strings.is_empty()));
+                        prop_assert_eq!(encoder.look_up(&texts), vec![]);
+                    }
                     while !encoder.is_done() {
                         encoder.step(&texts, home()).unwrap();
                     }

@@ -39,18 +39,21 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// The code of string `at`, or [`UNKNOWN`]; `true` if it was looked up for the first time lately.
+    /// The code of string `at`, or [`UNKNOWN`].
     #[inline(always)]
-    fn code(&mut self, at: usize, view: u128) -> (u32, bool) {
+    fn code(&mut self, at: usize, view: u128) -> u32 {
         let mixed = (view as u64 ^ (view >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let slot = (mixed >> (64 - CACHE.trailing_zeros())) as usize;
-        if self.views[slot] == view {
-            return (self.codes[slot], false);
+        // Two places, or two of a column's few values could take one from each other all the time.
+        for place in [slot, slot ^ 1] {
+            if self.views[place] == view {
+                return self.codes[place];
+            }
         }
         let code = self.find(at);
-        self.views[slot] = view;
-        self.codes[slot] = code;
-        (code, true)
+        (self.views[slot ^ 1], self.codes[slot ^ 1]) = (self.views[slot], self.codes[slot]);
+        (self.views[slot], self.codes[slot]) = (view, code);
+        code
     }
 
     #[inline(never)]
@@ -61,38 +64,35 @@ impl<'a> Lookup<'a> {
 }
 
 impl Dictionary {
-    /// The distinct strings of the array that are not in this version, in order of appearance.
-    pub fn missing(&self, array: &StringViewArray) -> Vec<String> {
-        let mut lookup = Lookup::new(self, array);
+    /// The code of each string, that of a NULL being unspecified; or, if this version does not have all of them, the
+    /// distinct strings that it does not have, in order of appearance.
+    pub fn look_up<'a>(
+        &self,
+        arrays: impl IntoIterator<Item = &'a StringViewArray>,
+    ) -> Result<Vec<u32>, Vec<String>> {
+        let mut codes = Vec::new();
         let mut missing = Vec::new();
         let mut seen = HashSet::new();
-        for (at, &view) in array.views().iter().enumerate() {
-            if array.is_valid(at)
-                && lookup.code(at, view) == (UNKNOWN, true)
-                && seen.insert(array.value(at))
-            {
-                missing.push(array.value(at).to_owned());
+        for array in arrays {
+            let mut lookup = Lookup::new(self, array);
+            codes.reserve(array.len());
+            for (at, &view) in array.views().iter().enumerate() {
+                let code = lookup.code(at, view);
+                codes.push(code);
+                if code == UNKNOWN && array.is_valid(at) && seen.insert(array.value(at)) {
+                    missing.push(array.value(at).to_owned());
+                }
             }
         }
-        missing
-    }
-
-    /// The code of each string; that of a NULL is unspecified.
-    pub(crate) fn codes(&self, array: &StringViewArray) -> Result<Vec<u32>, EncodeError> {
-        let mut lookup = Lookup::new(self, array);
-        let mut codes = Vec::with_capacity(array.len());
-        for (at, &view) in array.views().iter().enumerate() {
-            let (code, _) = lookup.code(at, view);
-            if code == UNKNOWN && array.is_valid(at) {
-                return Err(EncodeError::NotInDictionary(array.value(at).to_owned()));
-            }
-            codes.push(code);
+        if missing.is_empty() {
+            Ok(codes)
+        } else {
+            Err(missing)
         }
-        Ok(codes)
     }
 
-    /// The same of a dictionary array of text: its distinct values are looked up once. Those that no row uses may be
-    /// unknown.
+    /// The code of each string of a dictionary array of text: its distinct values are looked up once. Those that no row
+    /// uses may be unknown.
     pub(crate) fn codes_of_dictionary(
         &self,
         array: &dyn AnyDictionaryArray,

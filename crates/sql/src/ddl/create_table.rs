@@ -69,7 +69,7 @@ pub(super) async fn create(
     };
     let table = Arc::new(Table::create(&core.engine, definition)?);
     let targets = (0..table.types.len()).map(Target::Source).collect();
-    let written = match plan.run() {
+    let written = match plan.run_into_table() {
         Ok(source) => write(core, &Writable::unpublished(&table), source, targets).await,
         Err(error) => Err(error),
     };

@@ -71,7 +71,7 @@ pub(super) async fn load(
     let files = Files::from([(FILES.to_owned(), provider)]);
     let plan = core.plan_text(&query, files).await?;
     let sources: Vec<Target> = targets(core, table, columns)?;
-    let written = write(core, table, plan.run()?, sources).await;
+    let written = write(core, table, plan.run_into_table()?, sources).await;
     written.map_err(|error| match error.kind() {
         SqlErrorKind::Constraint(_) | SqlErrorKind::Invalid(_) => {
             error.within(&format!("file '{shown}'"))

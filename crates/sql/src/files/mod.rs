@@ -37,7 +37,7 @@ mod values;
 mod write;
 
 pub(crate) use function::{Files, STRUCT, open_functions};
-pub(crate) use parquet::tell_progress;
+pub(crate) use parquet::{context_of_load, tell_progress};
 pub(crate) use statement::{FileStatement, parse};
 
 use crate::core::{Begun, Core};

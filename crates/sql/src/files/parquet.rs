@@ -12,8 +12,13 @@ use datafusion::datasource::listing::{
 use datafusion::datasource::physical_plan::ParquetSource;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,9 +66,7 @@ pub(super) async fn open(
 /// skips: a statement may end before all rows are counted.
 pub(crate) fn tell_progress(plan: &Arc<dyn ExecutionPlan>, progress: &Progress) -> Result<()> {
     plan.apply(|node| {
-        let source = node.downcast_ref::<DataSourceExec>();
-        let parquet = source.and_then(|source| source.downcast_to_file_source::<ParquetSource>());
-        if parquet.is_some() {
+        if is_parquet(node) {
             let statistics =
                 StatisticsContext::new().compute(node.as_ref(), &StatisticsArgs::new())?;
             let rows = statistics.num_rows.get_value().copied().unwrap_or(0);
@@ -75,6 +78,46 @@ pub(crate) fn tell_progress(plan: &Arc<dyn ExecutionPlan>, progress: &Progress) 
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(())
+}
+
+/// Rows of a batch on its way from files into a table, if that is all that a plan does. Larger batches than operators like
+/// take less time for each of many columns.
+const LOAD_ROWS: usize = 16_384;
+
+/// How a plan whose rows go into a table is best run: as it is, or with larger batches.
+pub(crate) fn context_of_load(
+    plan: &Arc<dyn ExecutionPlan>,
+    context: &Arc<TaskContext>,
+) -> Arc<TaskContext> {
+    let config = context.session_config();
+    let is_load = !plan
+        .exists(|node| {
+            let row_by_row = node.is::<ProjectionExec>()
+                || node.is::<FilterExec>()
+                || node.is::<CooperativeExec>()
+                || node.is::<CoalescePartitionsExec>();
+            Ok(!row_by_row && !is_parquet(node))
+        })
+        .expect("nothing in it fails");
+    if !is_load || config.batch_size() >= LOAD_ROWS {
+        return Arc::clone(context);
+    }
+    let config = config.clone().with_batch_size(LOAD_ROWS);
+    Arc::new(TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        config,
+        context.scalar_functions().clone(),
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        context.runtime_env(),
+    ))
+}
+
+fn is_parquet(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let source = node.downcast_ref::<DataSourceExec>();
+    source.is_some_and(|source| source.downcast_to_file_source::<ParquetSource>().is_some())
 }
 
 fn rows_read(source: &dyn ExecutionPlan) -> u64 {
