@@ -2,8 +2,10 @@
 //!
 //! All that can fail is done here, so that a commit cannot: values are checked, memory is allocated.
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use eris_column::{CHUNK_ROWS, ColumnChunk, Dictionary, EncodeError, Home};
+use eris_numa::{OutOfMemory, Reservation};
+use eris_types::RowId;
 
 /// From this size on, a batch becomes a chunk of its own; smaller ones go to the tail, where they are joined.
 pub(crate) const SEAL_ROWS: usize = CHUNK_ROWS / 2;
@@ -20,6 +22,9 @@ pub enum StoreError {
         #[source]
         source: EncodeError,
     },
+    /// There is no room to note which rows are deleted.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// Batches of one statement have different columns.
     #[error("rows of different shape: {0}")]
     Shape(#[from] arrow_schema::ArrowError),
@@ -29,6 +34,10 @@ pub enum StoreError {
 #[derive(Debug, Default)]
 pub(crate) struct Staged {
     pub chunks: Vec<StagedChunk>,
+    /// The rows that it deletes, ascending.
+    pub deleted: Vec<RowId>,
+    /// For the delete vectors.
+    pub reserved: Option<Reservation>,
 }
 
 /// A chunk but for its begin, which commit decides.
@@ -72,7 +81,13 @@ impl Encoder {
         home: Home<'_>,
     ) -> Result<(), StoreError> {
         let column = self.columns.len();
-        let encoded = encode_column(&self.batch, column, dictionaries, home)?;
+        let schema = self.batch.schema_ref();
+        let encoded = encode_column(
+            self.batch.column(column),
+            schema.field(column).name(),
+            dictionaries[column].as_ref(),
+            home,
+        )?;
         self.columns.push(encoded);
         Ok(())
     }
@@ -87,28 +102,14 @@ impl Encoder {
     }
 }
 
-/// Encodes every column of `batch`.
-pub(crate) fn encode(
-    batch: &RecordBatch,
-    dictionaries: &[Option<Dictionary>],
-    home: Home<'_>,
-) -> Result<Vec<ColumnChunk>, StoreError> {
-    (0..batch.num_columns())
-        .map(|column| encode_column(batch, column, dictionaries, home))
-        .collect()
-}
-
-fn encode_column(
-    batch: &RecordBatch,
-    column: usize,
-    dictionaries: &[Option<Dictionary>],
+pub(crate) fn encode_column(
+    values: &ArrayRef,
+    name: &str,
+    dictionary: Option<&Dictionary>,
     home: Home<'_>,
 ) -> Result<ColumnChunk, StoreError> {
-    let dictionary = dictionaries[column].as_ref();
-    ColumnChunk::encode(batch.column(column), dictionary, home).map_err(|source| {
-        StoreError::Encode {
-            column: batch.schema_ref().field(column).name().clone(),
-            source,
-        }
+    ColumnChunk::encode(values, dictionary, home).map_err(|source| StoreError::Encode {
+        column: name.to_owned(),
+        source,
     })
 }
