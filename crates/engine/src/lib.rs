@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod collect;
 mod dictionaries;
 mod engine;
 mod error;
@@ -45,6 +46,7 @@ mod statistics;
 mod stream;
 mod writer;
 
+pub use collect::HeldSnapshot;
 pub use engine::Engine;
 pub use error::EngineError;
 pub use inspect::{

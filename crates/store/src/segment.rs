@@ -8,6 +8,7 @@ use crate::{Begin, Chunk, ChunkView, Encoder, Recoder, Rewrite, RowIds, StoreErr
 use eris_numa::Budget;
 use eris_types::{RowId, SegmentId, StatementId, Timestamp};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A segment takes no more rows once it has given out so many ids, however many of its rows were deleted.
 const MOST_IDS: u32 = 1 << 31;
@@ -215,6 +216,12 @@ impl Segment {
     pub fn view(&self, snapshot: Timestamp) -> impl Iterator<Item = ChunkView> + '_ {
         let all = self.chunks.iter().chain(&self.tail.levels);
         all.filter_map(move |stored| stored.view(snapshot))
+    }
+
+    /// Every chunk with committed rows, first the sealed ones, and how many of its rows are deleted.
+    pub fn stored(&self) -> impl Iterator<Item = (Arc<Chunk>, usize)> + '_ {
+        let all = self.chunks.iter().chain(&self.tail.levels);
+        all.map(|stored| (stored.chunk.clone(), stored.deletes.count()))
     }
 
     /// The sealed chunks from the `first` on, for statistics that are kept up to date step by step.
