@@ -22,6 +22,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod change_simulation;
 mod client;
 mod collect;
 mod dictionaries;

@@ -189,7 +189,7 @@ impl Client {
 }
 
 /// Polls a client once per turn.
-struct Polled(Pin<Box<dyn Future<Output = ()>>>);
+pub(crate) struct Polled(pub Pin<Box<dyn Future<Output = ()>>>);
 
 impl eris_aeu::Script for Polled {
     fn turn(&mut self, _: &mut Port, _: &mut Random) -> Turn {
@@ -254,7 +254,8 @@ fn simulate(seed: u64) {
     assert!(left.is_empty(), "memory is left over: {left:?}");
 }
 
-fn number(variable: &str) -> Option<u64> {
+/// The number that an environment variable has.
+pub(crate) fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
     Some(
         value
