@@ -226,14 +226,19 @@ impl Client {
             let now = &history[group];
             assert_eq!(*rows, now.rows, "a part of group {group} is visible");
             // Those that were given up while this was reading count no more.
-            let begun = now.begun.max(known.get(group).map_or(0, |known| known.begun));
+            let begun = now
+                .begun
+                .max(known.get(group).map_or(0, |known| known.begun));
             assert!(*value <= begun, "group {group} has {value} of {begun}");
         }
         for (group, known) in &known {
             match seen.get(group) {
                 Some((_, value)) => {
                     assert!(!known.deleted, "group {group} was deleted");
-                    assert!(*value >= known.committed, "group {group} has lost something");
+                    assert!(
+                        *value >= known.committed,
+                        "group {group} has lost something"
+                    );
                 }
                 None => assert!(
                     !known.added || history[group].deleting,
@@ -315,14 +320,25 @@ fn simulate(seed: u64) {
     simulation.run(5_000_000);
     assert_eq!(simulation.tasks(), 0, "tasks are left over");
     let statistics = engine.statistics(object).unwrap();
-    let living = history.borrow().values().fold((0, 0), |(least, most), group| {
-        let (added, gone) = (group.added, group.deleting);
-        let least = least + if added && !gone { group.rows } else { 0 };
-        let most = most + if added && !group.deleted { group.rows } else { 0 };
-        (least as usize, most as usize)
-    });
+    let living = history
+        .borrow()
+        .values()
+        .fold((0, 0), |(least, most), group| {
+            let (added, gone) = (group.added, group.deleting);
+            let least = least + if added && !gone { group.rows } else { 0 };
+            let most = most
+                + if added && !group.deleted {
+                    group.rows
+                } else {
+                    0
+                };
+            (least as usize, most as usize)
+        });
     let rows = statistics.rows as usize;
-    assert!(living.0 <= rows && rows <= living.1, "{rows} rows, not {living:?}");
+    assert!(
+        living.0 <= rows && rows <= living.1,
+        "{rows} rows, not {living:?}"
+    );
     let dropping = engine.clone();
     let script = Polled(Box::pin(
         async move { dropping.drop(object).await.unwrap() },

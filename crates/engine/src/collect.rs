@@ -45,9 +45,8 @@ impl Garbage {
     /// The objects whose deleted rows nobody can see from `horizon` on, if they are worth a collection.
     pub fn due(&self, horizon: Timestamp) -> Vec<ObjectId> {
         let mut objects = self.0.lock().expect("nothing panics under this lock");
-        let due = objects.extract_if(|_, deleted| {
-            deleted.rows >= WORTH && deleted.newest <= horizon
-        });
+        let due =
+            objects.extract_if(|_, deleted| deleted.rows >= WORTH && deleted.newest <= horizon);
         due.map(|(object, _)| object).collect()
     }
 }

@@ -183,9 +183,7 @@ impl Engine {
             node: self.topology().node_of(view.aeu),
             bytes: view.bytes,
             chunks: (view.chunks.iter().enumerate())
-                .map(|(index, (each, deleted))| {
-                    chunk(each, *deleted as u64, index < view.sealed)
-                })
+                .map(|(index, (each, deleted))| chunk(each, *deleted as u64, index < view.sealed))
                 .collect(),
         });
         let dictionaries = object.dictionaries().into_iter().map(|dictionary| {

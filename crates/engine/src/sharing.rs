@@ -177,7 +177,13 @@ fn a_late_fragment_joins_the_pass_and_stays_with_it() {
     let handler = |aeu| owner(aeu, &topology, &memory, &sequencer);
     let mut simulation = Simulation::new(7, &topology, BufferSizes::default(), faults, handler);
     let router = simulation.router().clone();
-    let engine = Engine::assemble(topology.clone(), memory.clone(), sequencer.clone(), router, None);
+    let engine = Engine::assemble(
+        topology.clone(),
+        memory.clone(),
+        sequencer.clone(),
+        router,
+        None,
+    );
     let object = engine.create("t", schema(), Partitioning::Size).unwrap();
     let seen = Rc::new(RefCell::new(Seen::default()));
     let client = early_and_late(engine.clone(), object, seen.clone());

@@ -220,7 +220,13 @@ fn simulate(seed: u64) {
     let handler = |aeu| owner(aeu, &topology, &memory, &sequencer);
     let mut simulation = Simulation::new(seed, &topology, sizes, faults, handler);
     let router = simulation.router().clone();
-    let engine = Engine::assemble(topology.clone(), memory.clone(), sequencer.clone(), router, None);
+    let engine = Engine::assemble(
+        topology.clone(),
+        memory.clone(),
+        sequencer.clone(),
+        router,
+        None,
+    );
     let partitioning = match random.below(3) {
         0 => Partitioning::Range(ColumnId(0)),
         _ => Partitioning::Size,

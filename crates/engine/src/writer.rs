@@ -131,7 +131,10 @@ impl Writer {
     ///
     /// # Panics
     /// If the writer has no turn: it does not come from [`Engine::changer`](crate::Engine::changer).
-    pub fn delete(&mut self, rows: impl ExactSizeIterator<Item = RowId>) -> Result<(), EngineError> {
+    pub fn delete(
+        &mut self,
+        rows: impl ExactSizeIterator<Item = RowId>,
+    ) -> Result<(), EngineError> {
         assert!(self.turn.is_some(), "rows are deleted in turns");
         self.check_failure()?;
         // As they are, and once more for the owners.

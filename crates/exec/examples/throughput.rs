@@ -69,7 +69,11 @@ fn main() {
         end: ROWS,
     };
     let view = ChunkView {
-        chunk: Arc::new(Chunk::new(encoded, RowIds::from(RowId(0), ROWS), vec![begin])),
+        chunk: Arc::new(Chunk::new(
+            encoded,
+            RowIds::from(RowId(0), ROWS),
+            vec![begin],
+        )),
         deleted: None,
     };
     let schema = Schema::new(

@@ -125,7 +125,9 @@ impl RowPlan {
         };
         for &column in &self.columns {
             if columns.is_row_id(column) {
-                let ids = selection.iter_ones().map(|row| chunk.ids().get(row).0 as i64);
+                let ids = selection
+                    .iter_ones()
+                    .map(|row| chunk.ids().get(row).0 as i64);
                 frame.columns[column] = Some(Arc::new(ids.collect::<Int64Array>()));
                 continue;
             }

@@ -63,7 +63,7 @@ fn push(aggregate: &AggregateExec) -> Option<FragmentExec> {
     let scope = Scope {
         schema: &input_schema,
         inputs: &inputs,
-        types: &fragment.scan().table.types,
+        types: &fragment.scan().types,
     };
     let keys = aggregate
         .group_expr()
@@ -108,7 +108,7 @@ fn rows(plan: &Arc<dyn ExecutionPlan>) -> Option<(&FragmentExec, Vec<Option<Expr
     let scope = Scope {
         schema: &schema,
         inputs: &inputs,
-        types: &fragment.scan().table.types,
+        types: &fragment.scan().types,
     };
     let columns = projection
         .expr()

@@ -16,7 +16,9 @@ use crate::settings::Variables;
 use crate::spill::Spill;
 use crate::statement::Statement;
 use crate::system::described;
-use crate::{ddl, explain, files, functions, insert, planner, prepare, progress, settings, show};
+use crate::{
+    ddl, dml, explain, files, functions, insert, planner, prepare, progress, settings, show,
+};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::execution::TaskContext;
@@ -82,7 +84,7 @@ impl Plan {
     }
 
     /// The same, with the columns named as the user is to see them.
-    fn answer(&self) -> Result<SendableRecordBatchStream, SqlError> {
+    pub fn answer(&self) -> Result<SendableRecordBatchStream, SqlError> {
         let stream = self.run()?;
         let schema = self.headers.name(&stream.schema());
         let named = Arc::clone(&schema);
@@ -229,10 +231,14 @@ impl Core {
         }
         prepare::refuse_parameters(&tree)?;
         match tree {
-            ast::Statement::Query(query) => {
-                Ok(Begun::Rows(self.plan(*query, statement).await?.answer()?))
-            }
+            ast::Statement::Query(query) => dml::run_query(self, query, statement).await,
             ast::Statement::Insert(insert) => insert::insert(self, insert, statement).await,
+            ast::Statement::Delete(delete) if !ddl::is_delete_of_all(&delete) => {
+                dml::run(self, ast::Statement::Delete(delete), None, statement).await
+            }
+            tree @ (ast::Statement::Update(_) | ast::Statement::Merge(_)) => {
+                dml::run(self, tree, None, statement).await
+            }
             ast::Statement::Explain {
                 statement: ref mut explained,
                 ..
@@ -284,7 +290,8 @@ impl Core {
         self.logical_at(query, &names, statement).await
     }
 
-    async fn logical_at(
+    /// The same with these names.
+    pub async fn logical_at(
         &self,
         mut query: ast::Query,
         names: &Names,
@@ -384,7 +391,7 @@ impl Core {
 
     /// The names of a catalogue as it is about to be.
     pub fn names_on(&self, contents: &Contents) -> Names {
-        Names::on(Arc::new(contents.clone()), self.engine.snapshot(), self)
+        Names::on(Arc::new(contents.clone()), self.engine.hold(), self)
     }
 
     /// For reading files: a state without tables or a session's variables.

@@ -28,7 +28,6 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use eris_fragment::{Execution, Expr, Fragment, FragmentError, FragmentReport, Output, Probe};
-use eris_types::ColumnId;
 use lane::Lane;
 use std::sync::{Arc, Mutex};
 
@@ -161,7 +160,7 @@ impl FragmentExec {
         let scope = Scope {
             schema: &self.schema,
             inputs: &inputs,
-            types: &self.scan.table.types,
+            types: &self.scan.types,
         };
         let known = dynamic_filter::harvest(&self.dynamic, &scope, &self.scan.statistics).await?;
         let filter = self.filter.iter().cloned().chain(known.filter).collect();
@@ -195,10 +194,10 @@ impl FragmentExec {
             .for_each(|expr| renumber(expr, &place));
         Fragment {
             object: self.scan.table.object,
-            snapshot: self.scan.snapshot,
+            snapshot: self.scan.snapshot.at(),
             columns: used
                 .into_iter()
-                .map(|column| ColumnId(column as u32))
+                .map(|column| self.scan.column_id(column))
                 .collect(),
             filter,
             probes,
@@ -399,7 +398,7 @@ impl ExecutionPlan for FragmentExec {
         let scope = Scope {
             schema: &self.schema,
             inputs: &inputs,
-            types: &self.scan.table.types,
+            types: &self.scan.types,
         };
         let columns = projection
             .expr()
@@ -430,7 +429,7 @@ impl ExecutionPlan for FragmentExec {
         let scope = Scope {
             schema: &self.schema,
             inputs: &inputs,
-            types: &self.scan.table.types,
+            types: &self.scan.types,
         };
         let mut node = self.with_output(self.output.clone(), Arc::clone(&self.schema));
         node.dynamic = self.dynamic.clone();

@@ -128,7 +128,10 @@ impl Bench {
         let budget = self.memory.budget().clone();
         let mut ids: Vec<RowId> = delete.iter().map(|&row| self.model[row].row).collect();
         ids.sort_unstable();
-        let found = self.segment.stage_deletes(statement, &ids, &budget).unwrap();
+        let found = self
+            .segment
+            .stage_deletes(statement, &ids, &budget)
+            .unwrap();
         assert_eq!(found, ids.len() as u64);
         let first = self.next_id;
         if rows > 0 {
@@ -136,15 +139,21 @@ impl Bench {
         }
         if !commit {
             self.segment.abort(statement);
-            let nothing = self.segment.commit(statement, self.now, self.horizon, &budget);
+            let nothing = self
+                .segment
+                .commit(statement, self.now, self.horizon, &budget);
             assert_eq!(nothing, Committed::default());
             return;
         }
         self.now.0 += 1;
-        let committed = self.segment.commit(statement, self.now, self.horizon, &budget);
+        let committed = self
+            .segment
+            .commit(statement, self.now, self.horizon, &budget);
         assert_eq!(committed.inserted, rows as u64);
         assert_eq!(committed.deleted, ids.len() as u64);
-        delete.iter().for_each(|&row| self.model[row].end = self.now);
+        delete
+            .iter()
+            .for_each(|&row| self.model[row].end = self.now);
         let new: Vec<(i64, RowId)> = read(&self.segment, self.now);
         let new = new.into_iter().filter(|(id, _)| *id >= first);
         self.model.extend(new.map(|(id, row)| Row {
