@@ -54,7 +54,9 @@ impl Kept {
         let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let batches = std::mem::take(&mut self.batches).into_iter();
-        let batches = batches.map(|batch| batch.with_schema(Arc::clone(&schema)));
+        let batches = batches.map(|batch| {
+            RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())
+        });
         let batches = batches.collect::<Result<Vec<_>, _>>()?;
         let rows = MemTable::try_new(schema, vec![batches]).map_err(SqlError::from_datafusion)?;
         let files = Files::from([(TARGET.to_owned(), Arc::new(rows) as _)]);
