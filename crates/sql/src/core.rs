@@ -18,6 +18,7 @@ use crate::statement::Statement;
 use crate::system::described;
 use crate::{
     ddl, dml, explain, files, functions, insert, planner, prepare, progress, settings, show,
+    transaction,
 };
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -230,6 +231,7 @@ impl Core {
             return prepare::prepare(self, &name, &data_types, *prepared, statement).await;
         }
         prepare::refuse_parameters(&tree)?;
+        transaction::refuse(&tree)?;
         match tree {
             ast::Statement::Query(query) => dml::run_query(self, query, statement).await,
             ast::Statement::Insert(insert) => insert::insert(self, insert, statement).await,

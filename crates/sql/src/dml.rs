@@ -15,6 +15,7 @@
 
 mod delete;
 mod merge;
+mod per_row;
 mod returning;
 mod target;
 mod update;

@@ -82,6 +82,7 @@ mod statement;
 mod statistics;
 mod sum;
 mod system;
+mod transaction;
 mod translate;
 mod types;
 mod using;

@@ -189,7 +189,7 @@ fn of_clause(
                 return Err(SqlError::not_supported("MERGE … UPDATE … WHERE")
                     .with_hint(Some("put the condition after WHEN MATCHED AND")));
             }
-            let set = assigned(table, update.assignments)?;
+            let set = assigned(core, table, update.assignments)?;
             Ok(Branch {
                 ends_row: true,
                 targets: Some(values(core, table, alias, set, items)?),

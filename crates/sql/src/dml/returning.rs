@@ -3,6 +3,7 @@
 //! It is evaluated before the commit, for it may fail; the answer is handed out after it. The rows are those of the table: as
 //! they were stored, with defaults and casts applied. Subqueries in it see the statement's snapshot.
 
+use super::per_row;
 use super::target::{self, TARGET};
 use crate::catalog::Table;
 use crate::core::Core;
@@ -50,13 +51,13 @@ impl Kept {
         alias: &Ident,
         items: Vec<SelectItem>,
     ) -> Result<SendableRecordBatchStream, SqlError> {
+        per_row::check(core, items.iter(), "RETURNING")?;
         let fields = table.schema.fields().iter();
         let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let batches = std::mem::take(&mut self.batches).into_iter();
-        let batches = batches.map(|batch| {
-            RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())
-        });
+        let batches = batches
+            .map(|batch| RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()));
         let batches = batches.collect::<Result<Vec<_>, _>>()?;
         let rows = MemTable::try_new(schema, vec![batches]).map_err(SqlError::from_datafusion)?;
         let files = Files::from([(TARGET.to_owned(), Arc::new(rows) as _)]);

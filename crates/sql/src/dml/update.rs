@@ -1,5 +1,6 @@
 //! UPDATE table SET … [FROM …] [WHERE …] [RETURNING …]
 
+use super::per_row;
 use super::target::{self, ROW};
 use super::{Action, Change};
 use crate::catalog::Table;
@@ -33,7 +34,7 @@ pub(super) fn change(core: &Core, target: &Arc<Table>, update: Update) -> Result
     let factor = table(&update)?.clone();
     let alias = target::alias(&factor)?;
     let mut items = vec![target::named(target::column(&alias, ROW), 0)];
-    let set = assigned(target, update.assignments)?;
+    let set = assigned(core, target, update.assignments)?;
     let targets = values(core, target, &alias, set, &mut items)?;
     let mut from = vec![TableWithJoins {
         relation: target::with_row_ids(&factor)?,
@@ -59,6 +60,7 @@ pub(super) fn change(core: &Core, target: &Arc<Table>, update: Update) -> Result
 
 /// Per column of the table what SET says, if it says something.
 pub(super) fn assigned(
+    core: &Core,
     table: &Table,
     assignments: Vec<Assignment>,
 ) -> Result<Vec<Option<Expr>>, SqlError> {
@@ -93,6 +95,7 @@ pub(super) fn assigned(
             }
         }
     }
+    per_row::check(core, values.iter(), "SET")?;
     let columns = insert::columns(table, &names)?;
     let mut set = vec![None; table.types.len()];
     for (column, value) in columns.into_iter().zip(values) {
