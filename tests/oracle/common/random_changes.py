@@ -87,10 +87,14 @@ def update(random, table, tables):
     return f"UPDATE {table.name} SET {assignments(random, table)}{where}"
 
 
+def other_than(random, table, tables):
+    """The oracle's UPDATE … FROM and MERGE see their own writes when they read the table that they change."""
+    return random.choice([each for each in tables if each is not table])
+
+
 def update_from(random, table, tables):
-    other = random.choice(tables)
+    other = other_than(random, table, tables)
     source = f"(SELECT {id_of(other)} AS x, {other.name}_i32 AS y, {other.name}_txt_low AS z FROM {other.name}) AS o"
-    # The oracle takes any one row where there are several; here there is one.
     return (
         f"UPDATE {table.name} SET {table.name}_i32 = o.y, {table.name}_txt_low = o.z FROM {source} "
         f"WHERE {table.name}.{table.name}_fk = o.x AND {condition(random, table, table.name + '.')}"
@@ -103,7 +107,7 @@ def delete(random, table, tables):
 
 
 def delete_using(random, table, tables):
-    other = random.choice([each for each in tables if each is not table])
+    other = other_than(random, table, tables)
     return (
         f"DELETE FROM {table.name} USING {other.name} "
         f"WHERE {table.name}_id = {other.name}_fk AND {condition(random, table)} AND {condition(random, other)}"
@@ -111,7 +115,7 @@ def delete_using(random, table, tables):
 
 
 def merge(random, table, tables):
-    other = random.choice(tables)
+    other = other_than(random, table, tables)
     offset = random.randrange(10**6, 10**9)
     name = table.name
     source = f"(SELECT {id_of(other)} * 2 AS x, {other.name}_i32 AS y FROM {other.name} WHERE {condition(random, other)}) AS o"
