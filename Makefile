@@ -24,7 +24,7 @@ RESULTS := bench/results/$(shell date +%F)-$(shell uname -n)
 
 # Crates whose protocols are model-checked, and crates that Miri can run.
 LOOM_CRATES := route aeu
-MIRI_CRATES := kernels route
+MIRI_CRATES := kernels route index
 
 .PHONY: help
 help: ## list the recipes
@@ -90,6 +90,10 @@ test-oracle: build ## the same data and queries in DuckDB, results compared
 	  echo "SKIPPED: comparison with DuckDB, because its Python package could not be installed (see above)"; \
 	fi
 
+.PHONY: fuzz
+fuzz: cargo ## indexes against a model, inputs chosen by coverage (a minute; needs cargo-fuzz)
+	cd crates/index && CARGO_TARGET_DIR=$(ERIS_CACHE)/target-fuzz cargo +nightly fuzz run art -- -max_total_time=60
+
 .PHONY: slt
 slt: cargo ## run sqllogictest files of other databases: make slt FILES="select1.test dir" [SLT=--verbose]
 	cargo build --release --workspace --example slt
@@ -101,6 +105,8 @@ nightly: cargo ## the long version: 10,000 seeds, Miri, scale 3 against the orac
 	rustup toolchain install nightly --profile minimal --component miri --component rust-src
 	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-miri PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation \
 	  cargo +nightly miri test $(MIRI_CRATES:%=-p eris-%) --lib
+	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-miri MIRIFLAGS=-Zmiri-disable-isolation \
+	  cargo +nightly miri test -p eris-index --test index
 	$(MAKE) test-loom
 	ERIS_ORACLE_SCALE=3 ERIS_ORACLE_SEED=clock $(MAKE) test-oracle
 

@@ -1,0 +1,232 @@
+//! Walking through the tree in order, forwards or backwards.
+
+use super::node::{Branch, Prefix, with_inner, with_value};
+use super::reference::{Kind, Ref};
+use super::{Art, Key};
+use crate::prefetch::prefetch;
+
+/// A part of the tree, and how one gets there.
+pub(super) struct Subtree<K: Key + ?Sized> {
+    pub(super) at: Ref,
+    /// Bytes of the key that lie above.
+    pub(super) depth: usize,
+    pub(super) path: K::Path,
+}
+
+impl<K: Key + ?Sized> Clone for Subtree<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K: Key + ?Sized> Copy for Subtree<K> {}
+
+/// A node of which some children have been visited.
+struct Frame<K: Key + ?Sized> {
+    node: Subtree<K>,
+    /// The least byte to visit; of a walk backwards the byte after the greatest one.
+    next: u16,
+    /// The same of the children to fetch; `None`: none were yet.
+    ahead: Option<u16>,
+}
+
+/// A walk; `BACK` if from the greatest key down.
+pub(super) struct Cursor<'a, K: Key + ?Sized, const BACK: bool> {
+    tree: &'a Art<K>,
+    /// From the top down.
+    stack: Vec<Frame<K>>,
+    /// To be visited before what is on the stack.
+    pending: Option<Subtree<K>>,
+}
+
+/// How many children further on are fetched.
+const AHEAD: usize = 16;
+
+impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
+    /// At the beginning of a part of the tree, in the direction of the walk.
+    pub(super) fn new(tree: &'a Art<K>, part: Subtree<K>) -> Self {
+        Cursor {
+            tree,
+            stack: Vec::new(),
+            pending: Some(part),
+        }
+    }
+
+    /// At a key, or where it would be: what comes before it in the direction of the walk is left out.
+    pub(super) fn seek(tree: &'a Art<K>, part: Subtree<K>, key: K::View<'_>) -> Self {
+        let mut cursor = Cursor {
+            tree,
+            stack: Vec::new(),
+            pending: None,
+        };
+        let mut part = part;
+        loop {
+            let Subtree { at, depth, path } = part;
+            // SAFETY: references in the tree lead to live nodes and records, and the kind says the type.
+            unsafe {
+                match at.kind() {
+                    Kind::None => break,
+                    Kind::Record => {
+                        let order = K::compare(tree.space.record_key::<K>(at), key);
+                        if if BACK { order.is_le() } else { order.is_ge() } {
+                            cursor.pending = Some(part);
+                        }
+                        break;
+                    }
+                    Kind::Prefix => {
+                        let prefix = tree.space.node::<Prefix>(at);
+                        let matching = K::matching(prefix, key, depth);
+                        if let Some(&byte) = prefix.bytes().get(matching) {
+                            // All below is on the same side of the key.
+                            let below =
+                                K::byte(key, depth + matching).is_some_and(|of_key| byte < of_key);
+                            if below == BACK {
+                                cursor.pending = Some(part);
+                            }
+                            break;
+                        }
+                        part = through(part, prefix);
+                    }
+                    kind => {
+                        let Some(byte) = K::byte(key, depth) else {
+                            // The key ends here: all below is greater.
+                            if !BACK {
+                                cursor.pending = Some(part);
+                            }
+                            break;
+                        };
+                        let child =
+                            with_inner!(kind, N => tree.space.node::<N>(at).find(byte), _ => None);
+                        // An inner child with this byte is entered now, a value is still to be visited.
+                        let passed = u16::from(matches!(
+                            kind,
+                            Kind::Inner6
+                                | Kind::Inner12
+                                | Kind::Inner25
+                                | Kind::Inner51
+                                | Kind::Inner256
+                        ));
+                        let next = u16::from(byte) + if BACK { 1 - passed } else { passed };
+                        cursor.stack.push(Frame {
+                            node: part,
+                            next,
+                            ahead: None,
+                        });
+                        match child {
+                            Some(child) => {
+                                part = Subtree {
+                                    at: child,
+                                    depth: depth + 1,
+                                    path: K::step(path, depth, byte),
+                                }
+                            }
+                            None => break,
+                        }
+                    }
+                }
+            }
+        }
+        cursor
+    }
+
+    /// The next key with its value.
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> Option<(K::View<'a>, u64)> {
+        if self.pending.is_none()
+            && let Some(frame) = self.stack.last_mut()
+        {
+            let Subtree { at, depth, path } = frame.node;
+            // SAFETY: as in `seek`.
+            unsafe {
+                with_value!(at.kind(), N => {
+                    if let Some((byte, value)) = step::<N, BACK>(self.tree.space.node(at), &mut frame.next) {
+                        return Some((K::whole(K::step(path, depth, byte)), value));
+                    }
+                    self.stack.pop();
+                }, _ => {})
+            }
+        }
+        self.climb()
+    }
+
+    /// The next key with its value, in another node than the one before.
+    #[inline(never)]
+    fn climb(&mut self) -> Option<(K::View<'a>, u64)> {
+        loop {
+            // SAFETY: as in `seek`.
+            unsafe {
+                let part = match self.pending.take() {
+                    Some(part) => part,
+                    None => {
+                        let frame = self.stack.last_mut()?;
+                        let Subtree { at, depth, path } = frame.node;
+                        let child = with_inner!(at.kind(), N => {
+                            let node = self.tree.space.node::<N>(at);
+                            // Some at first, then one with each that is visited.
+                            let (mut ahead, count) = frame.ahead.map_or((frame.next, AHEAD), |ahead| (ahead, 1));
+                            for _ in 0..count {
+                                let Some((_, child)) = step::<N, BACK>(node, &mut ahead) else {
+                                    break;
+                                };
+                                prefetch(self.tree.space.pointer(child.kind(), child));
+                            }
+                            frame.ahead = Some(ahead);
+                            step::<N, BACK>(node, &mut frame.next)
+                        }, _ => return self.next());
+                        let Some((byte, child)) = child else {
+                            self.stack.pop();
+                            continue;
+                        };
+                        Subtree {
+                            at: child,
+                            depth: depth + 1,
+                            path: K::step(path, depth, byte),
+                        }
+                    }
+                };
+                match part.at.kind() {
+                    Kind::None => return None,
+                    Kind::Record => {
+                        let space = &self.tree.space;
+                        return Some((
+                            space.record_key::<K>(part.at),
+                            space.record_value::<K>(part.at),
+                        ));
+                    }
+                    Kind::Prefix => {
+                        self.pending = Some(through(part, self.tree.space.node(part.at)))
+                    }
+                    _ => self.stack.push(Frame {
+                        node: part,
+                        next: if BACK { 256 } else { 0 },
+                        ahead: None,
+                    }),
+                }
+            }
+        }
+    }
+}
+
+/// What is below a prefix.
+pub(super) fn through<K: Key + ?Sized>(part: Subtree<K>, prefix: &Prefix) -> Subtree<K> {
+    let bytes = prefix.bytes().iter().enumerate();
+    Subtree {
+        at: prefix.child,
+        depth: part.depth + prefix.bytes().len(),
+        path: bytes.fold(part.path, |path, (i, &byte)| {
+            K::step(path, part.depth + i, byte)
+        }),
+    }
+}
+
+/// The next child in the direction of the walk.
+#[inline(always)]
+fn step<N: Branch, const BACK: bool>(node: &N, next: &mut u16) -> Option<(u8, N::Child)> {
+    let found = if BACK {
+        node.floor(*next)
+    } else {
+        node.ceil(*next)
+    };
+    let (byte, _) = found?;
+    *next = u16::from(byte) + u16::from(!BACK);
+    found
+}

@@ -1,0 +1,333 @@
+//! Adding one key.
+//!
+//! Whatever an insertion needs is taken before anything is changed, and given back if something else is refused then.
+
+use super::node::{Branch, Inner6, Inner12, Inner25, Inner51, Inner256, PREFIX_BYTES, Prefix};
+use super::node::{Value7, Value14, Value28, Value56, Value256, with_inner, with_value};
+use super::reference::{Kind, Ref};
+use super::{Art, Key, Link, MAX_KEY};
+use crate::IndexError;
+
+/// What happens to a key that is there already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Present {
+    Keep,
+    Replace,
+}
+
+impl<K: Key + ?Sized> Art<K> {
+    /// Adds a key unless it is there; returns the value that it has then.
+    ///
+    /// # Errors
+    /// No memory, or the key is too long; the tree is as before.
+    ///
+    /// # Panics
+    /// If the key is the beginning of another or another is its beginning; the tree is as before.
+    pub fn insert(&mut self, key: K::View<'_>, value: u64) -> Result<Option<u64>, IndexError> {
+        self.put(key, value, Present::Keep)
+    }
+
+    /// Adds a key, or replaces its value; returns the value before.
+    ///
+    /// # Errors
+    /// As [`Art::insert`].
+    ///
+    /// # Panics
+    /// As [`Art::insert`].
+    pub fn upsert(&mut self, key: K::View<'_>, value: u64) -> Result<Option<u64>, IndexError> {
+        self.put(key, value, Present::Replace)
+    }
+
+    pub(super) fn put(
+        &mut self,
+        key: K::View<'_>,
+        value: u64,
+        present: Present,
+    ) -> Result<Option<u64>, IndexError> {
+        if K::length(key) > MAX_KEY {
+            return Err(IndexError::KeyTooLong(K::length(key)));
+        }
+        let mut link = Link::ROOT;
+        let mut at = self.root;
+        let mut depth = 0;
+        loop {
+            // SAFETY: references in the tree lead to live nodes and records, and the kind says the type.
+            unsafe {
+                match at.kind() {
+                    Kind::None => {
+                        self.root = self.space.take_record::<K>(key, value)?;
+                        break;
+                    }
+                    Kind::Record => {
+                        let common = K::common(self.space.record_key::<K>(at), key);
+                        if common == K::length(key)
+                            && common == K::length(self.space.record_key::<K>(at))
+                        {
+                            return Ok(Some(replace(
+                                self.space.record_value_mut::<K>(at),
+                                value,
+                                present,
+                            )));
+                        }
+                        self.split_record(link, at, depth, common, key, value)?;
+                        break;
+                    }
+                    Kind::Prefix => {
+                        let prefix = self.space.node::<Prefix>(at);
+                        let matching = K::matching(prefix, key, depth);
+                        if matching < prefix.bytes().len() {
+                            self.split_prefix(link, at, depth, matching, key, value)?;
+                            break;
+                        }
+                        depth += matching;
+                        link = Link { node: at, byte: 0 };
+                        at = prefix.child;
+                    }
+                    kind => with_inner!(kind, N => {
+                        let byte = byte::<K>(key, depth);
+                        match self.space.node::<N>(at).find(byte) {
+                            Some(child) => {
+                                depth += 1;
+                                link = Link { node: at, byte };
+                                at = child;
+                            }
+                            None => {
+                                self.add_record::<N>(link, at, byte, key, value)?;
+                                break;
+                            }
+                        }
+                    }, kind => with_value!(kind, N => {
+                        let byte = byte::<K>(key, depth);
+                        if let Some(old) = self.space.node_mut::<N>(at).find_mut(byte) {
+                            return Ok(Some(replace(old, value, present)));
+                        }
+                        if !self.space.node_mut::<N>(at).add(byte, value) {
+                            self.grow_values(link, at, byte, value)?;
+                        }
+                        break;
+                    }, _ => unreachable!("every kind is named"))),
+                }
+            }
+        }
+        self.len += 1;
+        Ok(None)
+    }
+
+    /// A new child of an inner node.
+    ///
+    /// # Safety
+    /// The link leads to `at`, a live node of the kind of `N` without a child of this byte. So below, of each kind.
+    unsafe fn add_record<N: Branch<Child = Ref>>(
+        &mut self,
+        link: Link,
+        at: Ref,
+        byte: u8,
+        key: K::View<'_>,
+        value: u64,
+    ) -> Result<(), IndexError> {
+        let record = self.space.take_record::<K>(key, value)?;
+        // SAFETY: by contract; the record is referred to by nobody if the node cannot grow.
+        unsafe {
+            if !self.space.node_mut::<N>(at).add(byte, record)
+                && let Err(error) = self.grow_inner(link, at, byte, record)
+            {
+                self.space.give(record);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves a full inner node to the next larger class and adds a child there.
+    unsafe fn grow_inner(
+        &mut self,
+        link: Link,
+        at: Ref,
+        byte: u8,
+        child: Ref,
+    ) -> Result<(), IndexError> {
+        // SAFETY: by contract; the kind says the type.
+        unsafe {
+            let new = match at.kind() {
+                Kind::Inner6 => self.space.convert::<Inner6, Inner12>(at)?,
+                Kind::Inner12 => self.space.convert::<Inner12, Inner25>(at)?,
+                Kind::Inner25 => self.space.convert::<Inner25, Inner51>(at)?,
+                _ => self.space.convert::<Inner51, Inner256>(at)?,
+            };
+            with_inner!(new.kind(), N => self.space.node_mut::<N>(new).add(byte, child), _ => unreachable!());
+            self.set(link, new);
+            self.space.give(at);
+        }
+        Ok(())
+    }
+
+    /// Moves a full value node to the next larger class and adds a value there.
+    unsafe fn grow_values(
+        &mut self,
+        link: Link,
+        at: Ref,
+        byte: u8,
+        value: u64,
+    ) -> Result<(), IndexError> {
+        // SAFETY: by contract; the kind says the type.
+        unsafe {
+            let new = match at.kind() {
+                Kind::Value7 => self.space.convert::<Value7, Value14>(at)?,
+                Kind::Value14 => self.space.convert::<Value14, Value28>(at)?,
+                Kind::Value28 => self.space.convert::<Value28, Value56>(at)?,
+                _ => self.space.convert::<Value56, Value256>(at)?,
+            };
+            with_value!(new.kind(), N => self.space.node_mut::<N>(new).add(byte, value), _ => unreachable!());
+            self.set(link, new);
+            self.space.give(at);
+        }
+        Ok(())
+    }
+
+    /// Two keys where one was: they have `common` bytes in common, `depth` of which lie above.
+    unsafe fn split_record(
+        &mut self,
+        link: Link,
+        at: Ref,
+        depth: usize,
+        common: usize,
+        key: K::View<'_>,
+        value: u64,
+    ) -> Result<(), IndexError> {
+        // SAFETY: by contract `at` is a live record; what is given back here is referred to by nobody.
+        unsafe {
+            let old = self.space.record_key::<K>(at);
+            let bytes = [byte::<K>(old, common), byte::<K>(key, common)];
+            if K::INLINE && common + 1 == K::length(key) {
+                let values = [self.space.record_value::<K>(at), value];
+                let node = self.space.take::<Value7>()?;
+                self.space
+                    .node_mut::<Value7>(node)
+                    .fill(in_order(bytes, values));
+                let top = self.chain(key, depth, common, node);
+                let top = top.inspect_err(|_| self.space.give(node))?;
+                self.set(link, top);
+                self.space.give(at);
+                return Ok(());
+            }
+            let record = self.space.take_record::<K>(key, value)?;
+            let node = self.space.take::<Inner6>();
+            let node = node.inspect_err(|_| self.space.give(record))?;
+            self.space
+                .node_mut::<Inner6>(node)
+                .fill(in_order(bytes, [at, record]));
+            let top = self.chain(key, depth, common, node);
+            let top = top.inspect_err(|_| {
+                self.space.give(record);
+                self.space.give(node);
+            })?;
+            self.set(link, top);
+        }
+        Ok(())
+    }
+
+    /// A branch inside of a prefix of which the key has only the first `matching` bytes, at `depth`.
+    ///
+    /// ```text
+    /// ─► Prefix a b c d e ─► child        key a b x …, matching 2
+    ///
+    /// ─► Prefix a b ─► Inner6 ┬ c ─► Prefix d e ─► child
+    ///                         └ x ─► record
+    /// ```
+    unsafe fn split_prefix(
+        &mut self,
+        link: Link,
+        at: Ref,
+        depth: usize,
+        matching: usize,
+        key: K::View<'_>,
+        value: u64,
+    ) -> Result<(), IndexError> {
+        let key_byte = byte::<K>(key, depth + matching);
+        // SAFETY: by contract `at` is a live prefix; what is given back here is referred to by nobody.
+        unsafe {
+            let old = *self.space.node::<Prefix>(at);
+            let (front, rest) = old.bytes().split_at(matching);
+            let (old_byte, rest) = (rest[0], &rest[1..]);
+            let record = self.space.take_record::<K>(key, value)?;
+            let node = self.space.take::<Inner6>();
+            let node = node.inspect_err(|_| self.space.give(record))?;
+            let mut top = node;
+            if !front.is_empty() {
+                let taken = self.space.take::<Prefix>();
+                top = taken.inspect_err(|_| {
+                    self.space.give(record);
+                    self.space.give(node);
+                })?;
+                *self.space.node_mut(top) = Prefix::new(front, node);
+            }
+            let mut below = old.child;
+            if !rest.is_empty() {
+                *self.space.node_mut(at) = Prefix::new(rest, old.child);
+                below = at;
+            }
+            let entries = in_order([old_byte, key_byte], [below, record]);
+            self.space.node_mut::<Inner6>(node).fill(entries);
+            self.set(link, top);
+            if rest.is_empty() {
+                self.space.give(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Prefix nodes above `node` for the key's bytes `from..to`; the uppermost, or `node` itself if there are none.
+    pub(super) fn chain(
+        &mut self,
+        key: K::View<'_>,
+        from: usize,
+        to: usize,
+        node: Ref,
+    ) -> Result<Ref, IndexError> {
+        let mut top = node;
+        for start in (from..to).step_by(PREFIX_BYTES).rev() {
+            let mut bytes = [0; PREFIX_BYTES];
+            let length = PREFIX_BYTES.min(to - start);
+            for (i, place) in bytes[..length].iter_mut().enumerate() {
+                *place = byte::<K>(key, start + i);
+            }
+            // SAFETY: nodes of this very chain, to which nothing refers yet.
+            unsafe {
+                match self.space.take::<Prefix>() {
+                    Ok(prefix) => {
+                        *self.space.node_mut(prefix) = Prefix::new(&bytes[..length], top);
+                        top = prefix;
+                    }
+                    Err(error) => {
+                        while top != node {
+                            let above = top;
+                            top = self.space.node::<Prefix>(above).child;
+                            self.space.give(above);
+                        }
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(top)
+    }
+}
+
+fn replace(old: &mut u64, value: u64, present: Present) -> u64 {
+    match present {
+        Present::Keep => *old,
+        Present::Replace => std::mem::replace(old, value),
+    }
+}
+
+#[inline(always)]
+fn byte<K: Key + ?Sized>(key: K::View<'_>, depth: usize) -> u8 {
+    K::byte(key, depth).expect("no key is the beginning of another")
+}
+
+fn in_order<T: Copy>(bytes: [u8; 2], children: [T; 2]) -> impl Iterator<Item = (u8, T)> {
+    let first = usize::from(bytes[0] > bytes[1]);
+    [first, 1 - first]
+        .into_iter()
+        .map(move |i| (bytes[i], children[i]))
+}
