@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random tables and random queries in eris and in DuckDB; results compared, real numbers with a tolerance.
+"""Random tables, random changes to them and random queries in eris and in DuckDB; results compared, real numbers with a tolerance.
 
     differential.py                          six rounds (or ERIS_ORACLE_ROUNDS) from seed 1 on, or from ERIS_ORACLE_SEED; `clock` is a new seed each time
     differential.py --seed 42 --rounds 1     the round that seed 42 makes
@@ -7,7 +7,7 @@
     differential.py --keep DIR               leaves the tables and the script of each round there
 
 Round r of seed s is round 0 of seed s + r, so every failure names the seed that repeats it alone. What is generated and
-what is left out: common/random_tables.py, common/random_queries.py, common/random_wide.py.
+what is left out: common/random_tables.py, common/random_changes.py, common/random_queries.py, common/random_wide.py.
 
 Exit status: 0 all results agree, 1 some do not, 2 the command line is wrong.
 """
@@ -26,6 +26,7 @@ import duckdb
 from common.benchmark import load_statement
 from common.compare import difference
 from common.process import StatementFailed, find_binary, run_statements
+from common.random_changes import change
 from common.random_queries import Query
 from common.random_wide import WideGenerator
 from common.random_tables import make_rewritten, make_table, make_view
@@ -55,6 +56,7 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=first_seed(), help="first round's seed [ERIS_ORACLE_SEED, or 1]")
     parser.add_argument("--rounds", type=int, default=rounds(), help="rounds, each with its own tables [ERIS_ORACLE_ROUNDS, or 6]")
     parser.add_argument("--queries", type=int, default=45, help="queries of a round [%(default)s]")
+    parser.add_argument("--changes", type=int, default=12, help="changes of a round [%(default)s]")
     parser.add_argument("--topologies", default="1x1,1x2,4x2", help="each round takes one of these [%(default)s]")
     parser.add_argument("--stop-after", type=int, default=10, help="end after so many failures [%(default)s]")
     parser.add_argument("--timeout", type=int, default=300, help="seconds for a round's statements [%(default)s]")
@@ -92,6 +94,10 @@ def play_round(binary, seed, topologies, options):
         oracle = duckdb.connect()
         for statement in setup:
             oracle.execute(statement)
+        # Drawn apart, so that the queries of a seed stay the same whatever changes there are.
+        changing = random.Random(f"changes {seed}")
+        changed = [table for table in tables if table.name != "e"]
+        setup += [change(changing, changed, oracle) for _ in range(options.changes)]
 
         generator = WideGenerator(source, tables)
         queries, expected = [], []
@@ -99,6 +105,10 @@ def play_round(binary, seed, topologies, options):
             query, rows = draw_query(generator, oracle)
             queries.append(query)
             expected.append(rows)
+        for table in changed:
+            query = whole(table)
+            queries.append(query)
+            expected.append(oracle.execute(query.sql).fetchall())
         if options.keep:
             keep(options.keep, seed, scratch, setup, queries)
         outcomes = run_statements(binary, setup, [query.sql for query in queries], topology, options.timeout)
@@ -118,6 +128,15 @@ def play_round(binary, seed, topologies, options):
     agreed = len(queries) - failures
     print(f"seed {seed} on {topology}: {agreed} of {len(queries)} agree ({empty} empty); rows {sizes} ({seconds:.1f} s)")
     return failures
+
+
+def whole(table):
+    """What a table holds, in one row."""
+    counts = ", ".join(f"count({column.name}), count(DISTINCT {column.name})" for column in table.columns)
+    sums = ", ".join(
+        f"sum({column.name})" for column in table.columns if column.kind == "decimal" or column.name.endswith(("_id", "_i32"))
+    )
+    return Query(f"SELECT count(*) AS n, {counts}, {sums} FROM {table.name}")
 
 
 def draw_query(generator, oracle, attempts=4):

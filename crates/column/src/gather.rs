@@ -78,7 +78,20 @@ impl ColumnChunk {
         let mut selection = Selection::all(self.rows);
         selection.remove_range(0, rows.start);
         selection.remove_range(rows.end, self.rows);
-        self.gather(Isa::best(), &selection, data_type, dictionary)
+        self.select(&selection, data_type, dictionary)
+    }
+
+    /// As [`ColumnChunk::gather`], in the best way that this machine has.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn select(
+        &self,
+        selection: &Selection,
+        data_type: &DataType,
+        dictionary: Option<&Dictionary>,
+    ) -> ArrayRef {
+        self.gather(Isa::best(), selection, data_type, dictionary)
     }
 
     /// Appends the selected integers, or dictionary codes, in the order of their rows. That of a NULL is unspecified.

@@ -1,6 +1,7 @@
 //! The engine: data objects by number, and the way from a fragment or a writer to the AEUs.
 
 use crate::client::Client;
+use crate::collect::{Garbage, HeldSnapshot};
 use crate::error::EngineError;
 use crate::object::{DataObject, Partitioning};
 use crate::owner::Owner;
@@ -51,6 +52,7 @@ pub(crate) struct Shared {
     runtime: Option<Runtime<Owner>>,
     /// Read at the start of statements, written by CREATE and DROP.
     objects: RwLock<HashMap<ObjectId, Arc<DataObject>>>,
+    pub garbage: Garbage,
     clients: Mutex<Vec<Session>>,
     next_object: AtomicU32,
     next_statement: AtomicU64,
@@ -67,28 +69,37 @@ impl Engine {
         )
         .map_err(|error| start(&error))?;
         let topology = Arc::new(settings.topology);
+        let sequencer = Arc::new(Sequencer::new());
         let runtime = {
-            let owner = |place: AeuPlace| owner(place.aeu, &topology, &memory);
+            let owner = |place: AeuPlace| owner(place.aeu, &topology, &memory, &sequencer);
             Runtime::start(&topology, BufferSizes::default(), owner)
         }
         .map_err(|error| start(&error))?;
         let router = runtime.router().clone();
-        Ok(Engine::assemble(topology, memory, router, Some(runtime)))
+        Ok(Engine::assemble(
+            topology,
+            memory,
+            sequencer,
+            router,
+            Some(runtime),
+        ))
     }
 
     pub(crate) fn assemble(
         topology: Arc<Topology>,
         memory: Memory,
+        sequencer: Arc<Sequencer>,
         router: Arc<Router>,
         runtime: Option<Runtime<Owner>>,
     ) -> Engine {
         let shared = Shared {
             topology,
             memory,
-            sequencer: Arc::new(Sequencer::new()),
+            sequencer,
             router,
             runtime,
             objects: RwLock::default(),
+            garbage: Garbage::default(),
             clients: Mutex::default(),
             next_object: AtomicU32::new(1),
             next_statement: AtomicU64::new(1),
@@ -152,7 +163,21 @@ impl Engine {
     pub fn writer(&self, id: ObjectId) -> Result<Writer, EngineError> {
         let object = self.shared.object(id)?;
         let client = self.shared.client()?;
-        Ok(Writer::new(self.shared.clone(), client, object))
+        Ok(Writer::new(self.shared.clone(), client, object, None))
+    }
+
+    /// Begins a statement that deletes rows of a data object, and may add some: once all such statements before it are done,
+    /// in the order in which they asked. What it reads from then on it finds as it will be when it commits, but for rows
+    /// that others add.
+    pub async fn changer(&self, id: ObjectId) -> Result<Writer, EngineError> {
+        let object = self.shared.object(id)?;
+        let turn = object.turn.clone().lock_owned().await;
+        if object.changed() > self.snapshot() {
+            // Its writer did not wait for it.
+            self.settle().await;
+        }
+        let client = self.shared.client()?;
+        Ok(Writer::new(self.shared.clone(), client, object, Some(turn)))
     }
 
     /// Waits until every commit that has begun is visible, also of writers that were dropped meanwhile.
@@ -168,7 +193,12 @@ impl Engine {
         .await;
     }
 
-    /// The newest snapshot: everything that was committed before this call, and nothing half-way.
+    /// The newest snapshot, held for a reader: everything that was committed before this call, and nothing half-way.
+    pub fn hold(&self) -> HeldSnapshot {
+        HeldSnapshot::new(self.shared.clone())
+    }
+
+    /// The newest snapshot, which nobody holds: rows that are deleted from now on may be missing in it.
     pub fn snapshot(&self) -> Timestamp {
         self.shared.sequencer.visible()
     }
@@ -237,10 +267,21 @@ impl Engine {
 }
 
 /// The handler of one AEU.
-pub(crate) fn owner(aeu: AeuId, topology: &Arc<Topology>, memory: &Memory) -> Owner {
-    let node = topology.node_of(aeu);
+pub(crate) fn owner(
+    aeu: AeuId,
+    topology: &Arc<Topology>,
+    memory: &Memory,
+    sequencer: &Arc<Sequencer>,
+) -> Owner {
+    let memory_of_node = memory.node(topology.node_of(aeu));
     let budget = memory.budget().clone();
-    Owner::new(aeu, memory.node(node), budget, topology.clone())
+    Owner::new(
+        aeu,
+        memory_of_node,
+        budget,
+        topology.clone(),
+        sequencer.clone(),
+    )
 }
 
 const UNPOISONED: &str = "nothing panics under this lock";
@@ -267,7 +308,7 @@ impl Shared {
     }
 
     /// A session for one statement.
-    fn client(&self) -> Result<Client, EngineError> {
+    pub fn client(&self) -> Result<Client, EngineError> {
         let idle = self.idle_clients().pop();
         let session = match idle {
             Some(session) => session,
@@ -328,6 +369,7 @@ impl Shared {
             id,
             object,
             program,
+            fragment.snapshot,
             limit,
             clients
                 .iter_mut()

@@ -73,6 +73,18 @@ pub enum EngineError {
         /// What was asked for, and what there is.
         reason: String,
     },
+    /// Rows that a statement wanted to delete are not there.
+    #[error("table {table}: rows that were to be deleted are gone")]
+    NoSuchRows {
+        /// The table.
+        table: String,
+    },
+    /// A statement wanted to delete a row twice.
+    #[error("table {table}: a row was to be deleted twice by one statement")]
+    DeletedTwice {
+        /// The table.
+        table: String,
+    },
     /// A worker panicked.
     #[error(
         "{worker} failed while it worked on table {table}: {message}; this is a bug in Eris, only this statement is affected"

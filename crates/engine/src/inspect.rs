@@ -15,9 +15,10 @@ use crate::statistics::extremes;
 use eris_column::ColumnChunk;
 use eris_fragment::Scalar;
 use eris_route::Command;
-use eris_store::{Chunk, ChunkView, Segment};
+use eris_store::{Chunk, Segment};
 use eris_types::{AeuId, NodeId, ObjectId, SegmentId};
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 
 /// What a data object holds at about one time: each owner's part is of one moment.
@@ -49,8 +50,10 @@ pub struct SegmentInspection {
 pub struct ChunkInspection {
     /// Whether it is sealed; otherwise it is part of the append buffer.
     pub sealed: bool,
-    /// Committed rows. Deleted ones count until the chunk is rewritten.
+    /// Committed rows. Deleted ones count until they are collected.
     pub rows: u64,
+    /// How many of them are deleted.
+    pub deleted: u64,
     /// In the order of the schema.
     pub columns: Vec<ColumnChunkInspection>,
 }
@@ -84,7 +87,8 @@ pub(crate) struct SegmentView {
     id: SegmentId,
     aeu: AeuId,
     bytes: u64,
-    chunks: Vec<ChunkView>,
+    /// With the number of deleted rows.
+    chunks: Vec<(Arc<Chunk>, usize)>,
     sealed: usize,
 }
 
@@ -94,7 +98,7 @@ impl SegmentView {
             id: segment.id(),
             aeu,
             bytes: segment.statistics().bytes,
-            chunks: segment.view().collect(),
+            chunks: segment.stored().collect(),
             sealed: segment.sealed_since(0).count(),
         }
     }
@@ -165,9 +169,10 @@ impl Engine {
         let types: Vec<_> = (object.schema.fields().iter())
             .map(|field| field.data_type().clone())
             .collect();
-        let chunk = |chunk: &Chunk, sealed| ChunkInspection {
+        let chunk = |chunk: &Chunk, deleted, sealed| ChunkInspection {
             sealed,
             rows: chunk.rows() as u64,
+            deleted,
             columns: (chunk.columns().iter().zip(&types))
                 .map(|(column, data_type)| column_chunk(column, data_type))
                 .collect(),
@@ -178,7 +183,7 @@ impl Engine {
             node: self.topology().node_of(view.aeu),
             bytes: view.bytes,
             chunks: (view.chunks.iter().enumerate())
-                .map(|(index, each)| chunk(&each.chunk, index < view.sealed))
+                .map(|(index, (each, deleted))| chunk(each, *deleted as u64, index < view.sealed))
                 .collect(),
         });
         let dictionaries = object.dictionaries().into_iter().map(|dictionary| {

@@ -22,7 +22,10 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod change_simulation;
 mod client;
+mod collect;
 mod dictionaries;
 mod engine;
 mod error;
@@ -46,6 +49,7 @@ mod statistics;
 mod stream;
 mod writer;
 
+pub use collect::HeldSnapshot;
 pub use engine::Engine;
 pub use error::EngineError;
 pub use inspect::{

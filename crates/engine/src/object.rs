@@ -7,9 +7,9 @@ use arrow_schema::SchemaRef;
 use eris_column::{DICTIONARY_LIMIT, Dictionary, Domain};
 use eris_fragment::Type;
 use eris_route::RangeTable;
-use eris_types::{AeuId, ColumnId, ObjectId};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock};
+use eris_types::{AeuId, ColumnId, ObjectId, Timestamp};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// How a data object is cut into partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,11 @@ pub(crate) struct DataObject {
     dictionaries: Box<[Mutex<Option<Dictionary>>]>,
     /// Per AEU, what its partition holds: written by the owner after a commit, read by planners.
     statistics: Box<[Mutex<PartitionStatistics>]>,
+    /// Whose turn it is to change rows. Served in the order in which statements came.
+    pub turn: Arc<tokio::sync::Mutex<()>>,
+    /// The newest commit of a statement that had its turn. Written in the turn, read in the next, which waits until it is
+    /// visible; a relaxed number, for the turn orders the two.
+    changed: AtomicU64,
     /// Set once by whoever drops it, read by owners before they stage or scan: DROP may overtake what was sent before it.
     dropped: AtomicBool,
     /// Set by [`Engine::poison`](crate::Engine::poison), cleared by the slice that it makes panic.
@@ -75,9 +80,21 @@ impl DataObject {
             ranges: OnceLock::new(),
             schema,
             partitioning,
+            turn: Arc::default(),
+            changed: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
             poisoned: AtomicBool::new(false),
         })
+    }
+
+    /// The newest commit of a statement that had its turn.
+    pub fn changed(&self) -> Timestamp {
+        Timestamp(self.changed.load(Ordering::Relaxed))
+    }
+
+    /// Whoever has the turn commits at `at`.
+    pub fn set_changed(&self, at: Timestamp) {
+        self.changed.store(at.0, Ordering::Relaxed);
     }
 
     /// Whether it was dropped.
@@ -128,7 +145,7 @@ impl DataObject {
         *lock(&self.statistics[aeu.index()]) = statistics;
     }
 
-    /// Rows of the partition of `aeu`.
+    /// Rows of the partition of `aeu`, those included that are deleted but not collected: older snapshots see them.
     pub fn partition_rows(&self, aeu: AeuId) -> u64 {
         lock(&self.statistics[aeu.index()]).rows
     }

@@ -1,5 +1,6 @@
 //! What an AEU does with the engine's commands: the handler. It alone reaches the partitions of its AEU.
 
+use crate::collect::CollectTask;
 use crate::dictionaries::Numbering;
 use crate::error::EngineError;
 use crate::key_index::{KeyBatch, OwnedKeys};
@@ -8,6 +9,7 @@ use crate::partition::Partition;
 use crate::protocol::*;
 use crate::run::Run;
 use crate::scan::ScanTask;
+use crate::sequencer::Sequencer;
 use crate::stage::StageTask;
 use eris_aeu::{AeuContext, Group, Handler, Panicked, Slice, TaskId};
 use eris_column::Home;
@@ -15,8 +17,9 @@ use eris_fragment::FragmentError;
 use eris_numa::{Budget, NodeMemory, Topology};
 use eris_route::{Command, Endpoint, Header, Parcel};
 use eris_types::{AeuId, ObjectId, StatementId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The partitions of one AEU and the work on them.
 pub(crate) struct Owner {
@@ -24,6 +27,7 @@ pub(crate) struct Owner {
     pub memory: NodeMemory,
     pub budget: Budget,
     pub topology: Arc<Topology>,
+    pub sequencer: Arc<Sequencer>,
     partitions: HashMap<ObjectId, Partition>,
     /// Fragments under way here, by run.
     pub runs: HashMap<u64, Riding>,
@@ -32,6 +36,8 @@ pub(crate) struct Owner {
     next_stage: u64,
     numberings: HashMap<(ObjectId, usize), Numbering>,
     key_indexes: HashMap<ObjectId, OwnedKeys>,
+    /// The objects whose garbage is being collected.
+    pub collecting: HashSet<ObjectId>,
 }
 
 /// What commands about a run find here.
@@ -53,13 +59,23 @@ pub(crate) enum Task {
     Scan(Box<ScanTask>),
     /// Rows to be encoded and staged.
     Stage(Box<StageTask>),
+    /// Garbage to be collected.
+    Collect(CollectTask),
 }
 
 pub(crate) type Context<'a> = AeuContext<'a, Task>;
 
 impl Owner {
-    pub fn new(aeu: AeuId, memory: NodeMemory, budget: Budget, topology: Arc<Topology>) -> Self {
+    pub fn new(
+        aeu: AeuId,
+        memory: NodeMemory,
+        budget: Budget,
+        topology: Arc<Topology>,
+        sequencer: Arc<Sequencer>,
+    ) -> Self {
         Owner {
+            sequencer,
+            collecting: HashSet::new(),
             aeu,
             memory,
             budget,
@@ -103,6 +119,42 @@ impl Owner {
         self.stages.insert(number, waiting);
     }
 
+    /// Notes the rows that a statement will delete.
+    fn delete(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
+        let header = command.header;
+        let delete: Arc<Delete> = shared(command);
+        let (statement, object) = (delete.statement.id, header.object);
+        if delete.statement.aborted.load(Ordering::Acquire) {
+            return;
+        }
+        let home = Home {
+            memory: &self.memory,
+            object,
+        };
+        let found = match self.partitions.get_mut(&object) {
+            Some(partition) => (partition.stage_deletes(statement, &delete.ids, home))
+                .map_err(|error| crate::stage::store_error(&partition.object.name, &error)),
+            None => Ok(0),
+        };
+        let callback = header.callback;
+        match found {
+            Ok(found) => {
+                let reply = self::header(DELETED, object, cx.endpoint(), callback);
+                cx.send(header.sender, reply, &[found], None);
+            }
+            Err(error) => {
+                let reply = self::header(REFUSED, object, cx.endpoint(), callback);
+                cx.send(header.sender, reply, &[], Some(Parcel::owned(error)));
+            }
+        }
+    }
+
+    fn collect(&mut self, object: ObjectId, cx: &mut Context<'_>) {
+        if self.partitions.contains_key(&object) && self.collecting.insert(object) {
+            cx.spawn(Task::Collect(CollectTask::new(object)));
+        }
+    }
+
     fn scan(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
         let run: Arc<Run> = shared(command);
         let id = run.id;
@@ -119,7 +171,8 @@ impl Owner {
                 memory: &self.memory,
                 object,
             };
-            partition.commit(commit.statement, commit.at, home);
+            let horizon = self.sequencer.horizon();
+            partition.commit(commit.statement, commit.at, home, horizon);
         }
     }
 
@@ -238,6 +291,8 @@ impl Handler for Owner {
             let run = command.header.callback;
             match kind {
                 STAGE => self.stage(command, cx),
+                DELETE => self.delete(command, cx),
+                COLLECT => self.collect(object, cx),
                 SCAN => self.scan(command, cx),
                 COMMIT => self.commit(&shared::<Commit>(command), object),
                 ABORT => self.abort(object, StatementId(command.header.callback)),
@@ -278,6 +333,7 @@ impl Handler for Owner {
         match task {
             Task::Scan(scan) => scan.slice(self, cx),
             Task::Stage(stage) => stage.slice(self, cx),
+            Task::Collect(collect) => collect.slice(self),
         }
     }
 
@@ -297,9 +353,12 @@ impl Handler for Owner {
                     scan.fail(error, self, cx);
                 }
                 Task::Stage(mut stage) => stage.panicked(message, self, cx),
+                // Nobody waits for it; the chunks stay as they are.
+                Task::Collect(collect) => collect.end(self),
             },
             Panicked::Group { kind, headers, .. } => {
-                let awaited = matches!(kind, STAGE | SCAN | DROP | INTERN | INSPECT | KEYS);
+                let awaited =
+                    matches!(kind, STAGE | DELETE | SCAN | DROP | INTERN | INSPECT | KEYS);
                 for header in headers.filter(|_| awaited) {
                     let callback = header.callback;
                     let reply = self::header(PANICKED, header.object, cx.endpoint(), callback);

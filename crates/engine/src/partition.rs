@@ -4,8 +4,8 @@ use crate::inspect::SegmentView;
 use crate::object::DataObject;
 use crate::statistics::Tally;
 use eris_column::{Dictionary, Home};
-use eris_store::{ChunkView, Encoder, Recoder, Segment};
-use eris_types::{AeuId, SegmentId, StatementId, Timestamp};
+use eris_store::{ChunkView, Encoder, Recoder, Rewrite, Segment, StoreError};
+use eris_types::{AeuId, RowId, SegmentId, StatementId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -57,7 +57,8 @@ impl Partition {
     }
 
     pub fn stage(&mut self, statement: StatementId, rows: Encoder) {
-        if (self.segments.last()).is_none_or(|last| last.chunks() >= SEGMENT_CHUNKS) {
+        let full = |last: &Segment| last.chunks() >= SEGMENT_CHUNKS || last.is_exhausted();
+        if self.segments.last().is_none_or(full) {
             let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
             self.segments.push(Segment::new(id));
         }
@@ -65,16 +66,82 @@ impl Partition {
         open.stage(statement, rows);
     }
 
-    /// Cannot fail: all that can was done when the rows were staged.
-    pub fn commit(&mut self, statement: StatementId, at: Timestamp, home: Home<'_>) {
-        let recoder = recoder(&self.object, &self.known, &self.dictionaries, home);
+    /// Notes which rows the statement will delete: those of `ids` that are here. Says how many they are.
+    pub fn stage_deletes(
+        &mut self,
+        statement: StatementId,
+        ids: &[RowId],
+        home: Home<'_>,
+    ) -> Result<u64, StoreError> {
+        let mut found = 0;
         for segment in &mut self.segments {
-            if segment.commit(statement, at) > 0 && segment.is_unsettled() {
+            let first = ids.partition_point(|id| id.segment() < segment.id());
+            let end = ids.partition_point(|id| id.segment() <= segment.id());
+            let budget = home.memory.budget();
+            found += segment.stage_deletes(statement, &ids[first..end], budget)?;
+        }
+        Ok(found)
+    }
+
+    /// Cannot fail: all that can was done when the rows were staged.
+    pub fn commit(
+        &mut self,
+        statement: StatementId,
+        at: Timestamp,
+        home: Home<'_>,
+        horizon: Timestamp,
+    ) {
+        let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
+        for segment in &mut self.segments {
+            let committed = segment.commit(statement, at, horizon, home.memory.budget());
+            if committed.inserted > 0 && segment.is_unsettled() {
                 // Short of memory, the append buffer stays as it is; the next reader or writer tries again.
                 let _ = segment.settle(recoder);
             }
         }
         self.tell_planners();
+    }
+
+    /// Forgets what nobody can see, as far as that is done at once; what is worth rewriting is begun and given back.
+    pub fn collect(&mut self, home: Home<'_>, horizon: Timestamp) -> Option<Rewrite> {
+        let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
+        let mut rewrite = None;
+        for segment in &mut self.segments {
+            // Without memory the append buffer keeps its garbage until it is settled.
+            let _ = segment.settle(recoder);
+            rewrite = segment.collect(horizon);
+            if rewrite.is_some() {
+                break;
+            }
+        }
+        let last = self.segments.last().map(Segment::id);
+        self.segments
+            .retain(|segment| Some(segment.id()) == last || !segment.is_empty());
+        self.tally.reset();
+        self.tell_planners();
+        rewrite
+    }
+
+    /// Encodes one more column of what is being rewritten; puts it in place once all are. Says whether that was it.
+    pub fn rewrite(
+        &mut self,
+        mut rewrite: Rewrite,
+        home: Home<'_>,
+        horizon: Timestamp,
+    ) -> Result<Option<Rewrite>, StoreError> {
+        if !rewrite.is_done() {
+            let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
+            rewrite.step(recoder)?;
+            return Ok(Some(rewrite));
+        }
+        let segment = rewrite.segment();
+        let mut segments = self.segments.iter_mut();
+        if let Some(segment) = segments.find(|other| other.id() == segment) {
+            segment.finish_rewrite(rewrite, home.memory.budget());
+        }
+        self.tally.reset();
+        self.tell_planners();
+        Ok(None)
     }
 
     pub fn abort(&mut self, statement: StatementId) {
@@ -89,13 +156,18 @@ impl Partition {
         self.object.set_partition_statistics(self.owner, statistics);
     }
 
-    /// All committed rows, frozen. Readers like few chunks, so the append buffer is settled first, if memory allows.
-    pub fn view(&mut self, home: Home<'_>) -> Vec<ChunkView> {
+    /// The rows of a snapshot, frozen. Readers like few chunks, so the append buffer is settled first, if memory allows.
+    pub fn view(
+        &mut self,
+        snapshot: Timestamp,
+        home: Home<'_>,
+        horizon: Timestamp,
+    ) -> Vec<ChunkView> {
         let mut views = Vec::new();
-        let recoder = recoder(&self.object, &self.known, &self.dictionaries, home);
+        let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
         for segment in &mut self.segments {
             let _ = segment.settle(recoder);
-            views.extend(segment.view());
+            views.extend(segment.view(snapshot));
         }
         views
     }
@@ -133,8 +205,10 @@ fn recoder<'a>(
     known: &'a [Option<Dictionary>],
     coding: &'a [Option<Dictionary>],
     home: Home<'a>,
+    horizon: Timestamp,
 ) -> Recoder<'a> {
     Recoder {
+        horizon,
         schema: &object.schema,
         known,
         coding,

@@ -2,17 +2,19 @@
 //!
 //! ```text
 //! session ── STAGE ──▶ owner        ◀── STAGED | REFUSED ──       (callback: the statement)
+//!         ── DELETE ─▶ owners       ◀── DELETED | REFUSED ──      (callback: the statement; DELETED says how many)
 //!         ── COMMIT | ABORT | DROP ▶                              (commit is answered by the sequencer, drop by DROPPED)
 //!         ── SCAN ──▶ participants  ◀── BATCH* · END ──           (callback: the run)
 //!         ── CREDIT | CANCEL ▶
 //!         ── INSPECT ──▶ owners     ◀── INSPECTED ──              (callback: the inspection)
 //!         ── KEYS ──▶ owner         ◀── KEYED ──                  (callback: the part of a batch)
+//!         ── COLLECT ──▶ owners                                   (garbage; nobody waits for it)
 //! owner   ── INTERN ──▶ dictionary owner  ◀── INTERNED ──         (callback: the waiting stage)
 //! owner   ── HELP ──▶ idle participant                            (callback: the run)
 //! ```
 //!
-//! Ranks only ascend on the way from a request to what it causes: STAGE and KEYS are client work, SCAN, DROP, INSPECT and INTERN
-//! are scan work, answers are replies, everything that must never wait is control.
+//! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE and KEYS are client work, SCAN, DROP, INSPECT,
+//! COLLECT and INTERN are scan work, answers are replies, everything that must never wait is control.
 
 use crate::error::EngineError;
 use crate::object::DataObject;
@@ -21,7 +23,7 @@ use arrow_array::RecordBatch;
 use eris_column::Dictionary;
 use eris_numa::Reservation;
 use eris_route::{Endpoint, Header, Rank};
-use eris_types::{ObjectId, StatementId, Timestamp};
+use eris_types::{ObjectId, RowId, StatementId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -36,6 +38,8 @@ pub(crate) const CANCEL: u16 = 8;
 pub(crate) const INTERN: u16 = 9;
 pub(crate) const INTERNED: u16 = 10;
 pub(crate) const INSPECT: u16 = 11;
+pub(crate) const DELETE: u16 = 12;
+pub(crate) const COLLECT: u16 = 13;
 
 pub(crate) const KEYS: u16 = 16;
 
@@ -46,15 +50,18 @@ pub(crate) const BATCH: u16 = 35;
 pub(crate) const END: u16 = 36;
 pub(crate) const INSPECTED: u16 = 38;
 pub(crate) const KEYED: u16 = 48;
+pub(crate) const DELETED: u16 = 39;
 /// The owner panicked over a group of commands; those of them that await an answer get this.
 pub(crate) const PANICKED: u16 = 37;
 
 /// A header of the rank that belongs to its kind.
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
-        STAGE | KEYS => Rank::Client,
-        SCAN | DROP | INTERN | INSPECT => Rank::Scan,
-        STAGED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED | KEYED => Rank::Reply,
+        STAGE | DELETE | KEYS => Rank::Client,
+        SCAN | DROP | INTERN | INSPECT | COLLECT => Rank::Scan,
+        STAGED | DELETED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED | KEYED => {
+            Rank::Reply
+        }
         _ => Rank::Control,
     };
     Header {
@@ -82,6 +89,14 @@ pub(crate) struct Stage {
     pub batches: Vec<RecordBatch>,
     /// For the rows, until they are encoded.
     pub reserved: Reservation,
+}
+
+/// DELETE: rows that end when their statement commits. Every owner takes those that it has.
+#[derive(Debug)]
+pub(crate) struct Delete {
+    pub statement: Arc<Statement>,
+    /// Ascending.
+    pub ids: Box<[RowId]>,
 }
 
 /// COMMIT: shared by all owners; the last one finishes the timestamp, whether or not the session still waits.

@@ -17,7 +17,7 @@ use eris_exec::Program;
 use eris_fragment::{FragmentError, WorkerReport};
 use eris_route::Endpoint;
 use eris_store::ChunkView;
-use eris_types::AeuId;
+use eris_types::{AeuId, Timestamp};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -31,6 +31,7 @@ pub(crate) struct Run {
     pub id: u64,
     pub object: Arc<DataObject>,
     pub program: Program,
+    pub snapshot: Timestamp,
     pub limit: Option<u64>,
     pub lanes: Box<[Lane]>,
     /// One per participant, in order of the AEUs.
@@ -137,6 +138,7 @@ impl Run {
         id: u64,
         object: Arc<DataObject>,
         program: Program,
+        snapshot: Timestamp,
         limit: Option<u64>,
         lanes: Box<[Lane]>,
         shares: Box<[Share]>,
@@ -145,6 +147,7 @@ impl Run {
             id,
             object,
             program,
+            snapshot,
             limit,
             lanes,
             shares,

@@ -125,8 +125,10 @@ impl ScanTask {
         if object.is_dropped() {
             return Err(FragmentError::NoSuchObject(object.id));
         }
+        let horizon = owner.sequencer.horizon();
         let (partition, home) = owner.partition(&object);
-        let ticket = Ticket::new(partition.view(home), partition.board());
+        let views = partition.view(self.run.snapshot, home, horizon);
+        let ticket = Ticket::new(views, partition.board());
         let willing = self.run.publish(self.share, ticket).collect();
         owner.call_for_help(&self.run, willing, cx);
         self.state = State::Claiming;

@@ -8,9 +8,11 @@
 //! ```
 //!
 //! A writer draws a timestamp once all its rows are staged, has them stamped by their owners, and then finishes it. Readers
-//! take [`Sequencer::visible`] as their snapshot, so whoever sees a write sees every earlier one.
+//! take [`Sequencer::visible`] as their snapshot, so whoever sees a write sees every earlier one. While they read they hold
+//! their snapshot: the *horizon* stays at or before the oldest that is held, and what ended before it nobody can see.
 
 use eris_types::Timestamp;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
@@ -30,6 +32,11 @@ pub(crate) struct Sequencer {
     finished: Box<[AtomicU64]>,
     /// Writers that wait until their timestamp is visible.
     waiting: Mutex<Vec<(Timestamp, Waker)>>,
+    /// How many readers hold each snapshot. Locked twice per statement.
+    held: Mutex<BTreeMap<Timestamp, usize>>,
+    /// No snapshot is older, held or yet to be taken. Written under the lock of `held`, read by owners without it: an old
+    /// value only keeps garbage longer.
+    horizon: AtomicU64,
 }
 
 impl Sequencer {
@@ -39,12 +46,53 @@ impl Sequencer {
             visible: AtomicU64::new(0),
             finished: (0..OPEN).map(|_| AtomicU64::new(0)).collect(),
             waiting: Mutex::default(),
+            held: Mutex::default(),
+            horizon: AtomicU64::new(0),
         }
     }
 
     /// The newest snapshot.
     pub fn visible(&self) -> Timestamp {
         Timestamp(self.visible.load(SeqCst))
+    }
+
+    /// The newest snapshot, which stays readable until it is released as often as it was held.
+    pub fn hold(&self) -> Timestamp {
+        let mut held = self.held.lock().expect("nothing panics under this lock");
+        // Under the lock, so that no horizon gets beyond it in between.
+        let snapshot = self.visible();
+        *held.entry(snapshot).or_default() += 1;
+        snapshot
+    }
+
+    /// Gives a snapshot up that was held; returns the horizon.
+    pub fn release(&self, snapshot: Timestamp) -> Timestamp {
+        let mut held = self.held.lock().expect("nothing panics under this lock");
+        if let Some(readers) = held.get_mut(&snapshot) {
+            *readers -= 1;
+            if *readers == 0 {
+                held.remove(&snapshot);
+            }
+        }
+        self.move_horizon(&held)
+    }
+
+    /// Moves the horizon as far as it can be; returns it.
+    pub fn advance_horizon(&self) -> Timestamp {
+        let held = self.held.lock().expect("nothing panics under this lock");
+        self.move_horizon(&held)
+    }
+
+    fn move_horizon(&self, held: &BTreeMap<Timestamp, usize>) -> Timestamp {
+        let visible = self.visible();
+        let oldest = held.keys().next().copied().unwrap_or(visible);
+        self.horizon.store(oldest.0, SeqCst);
+        oldest
+    }
+
+    /// Up to where nobody needs to tell commits apart.
+    pub fn horizon(&self) -> Timestamp {
+        Timestamp(self.horizon.load(SeqCst))
     }
 
     /// Draws a timestamp, which must be finished by all means; `None` while too many are open.
@@ -124,6 +172,23 @@ mod tests {
         assert_eq!(sequencer.visible(), drawn[1]);
         sequencer.finish(drawn[2]);
         assert_eq!(sequencer.visible(), drawn[2]);
+    }
+
+    #[test]
+    fn the_horizon_waits_for_the_oldest_reader() {
+        let sequencer = Sequencer::new();
+        let commit = || sequencer.finish(sequencer.draw().unwrap());
+        commit();
+        let old = sequencer.hold();
+        commit();
+        let new = sequencer.hold();
+        assert_eq!(sequencer.hold(), new);
+        commit();
+        assert_eq!(sequencer.advance_horizon(), old);
+        assert_eq!(sequencer.release(new), old);
+        assert_eq!(sequencer.release(old), new);
+        assert_eq!(sequencer.release(new), Timestamp(3));
+        assert_eq!(sequencer.horizon(), Timestamp(3));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! each of them began.
 
 use crate::engine::{Engine, owner};
+use crate::sequencer::Sequencer;
 use crate::{EngineError, Partitioning};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -172,10 +173,17 @@ fn a_late_fragment_joins_the_pass_and_stays_with_it() {
     let topology = Arc::new(Topology::fake(1, 1));
     let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
     let faults = Faults::default();
-    let handler = |aeu| owner(aeu, &topology, &memory);
+    let sequencer = Arc::new(Sequencer::new());
+    let handler = |aeu| owner(aeu, &topology, &memory, &sequencer);
     let mut simulation = Simulation::new(7, &topology, BufferSizes::default(), faults, handler);
     let router = simulation.router().clone();
-    let engine = Engine::assemble(topology.clone(), memory.clone(), router, None);
+    let engine = Engine::assemble(
+        topology.clone(),
+        memory.clone(),
+        sequencer.clone(),
+        router,
+        None,
+    );
     let object = engine.create("t", schema(), Partitioning::Size).unwrap();
     let seen = Rc::new(RefCell::new(Seen::default()));
     let client = early_and_late(engine.clone(), object, seen.clone());

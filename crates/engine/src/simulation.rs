@@ -5,6 +5,7 @@
 //! are tried.
 
 use crate::engine::{Engine, owner};
+use crate::sequencer::Sequencer;
 use crate::{EngineError, Partitioning};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -188,7 +189,7 @@ impl Client {
 }
 
 /// Polls a client once per turn.
-struct Polled(Pin<Box<dyn Future<Output = ()>>>);
+pub(crate) struct Polled(pub Pin<Box<dyn Future<Output = ()>>>);
 
 impl eris_aeu::Script for Polled {
     fn turn(&mut self, _: &mut Port, _: &mut Random) -> Turn {
@@ -215,10 +216,17 @@ fn simulate(seed: u64) {
         few_slices: 3,
     };
     let sizes = BufferSizes::default();
-    let handler = |aeu| owner(aeu, &topology, &memory);
+    let sequencer = Arc::new(Sequencer::new());
+    let handler = |aeu| owner(aeu, &topology, &memory, &sequencer);
     let mut simulation = Simulation::new(seed, &topology, sizes, faults, handler);
     let router = simulation.router().clone();
-    let engine = Engine::assemble(topology.clone(), memory.clone(), router, None);
+    let engine = Engine::assemble(
+        topology.clone(),
+        memory.clone(),
+        sequencer.clone(),
+        router,
+        None,
+    );
     let partitioning = match random.below(3) {
         0 => Partitioning::Range(ColumnId(0)),
         _ => Partitioning::Size,
@@ -252,7 +260,8 @@ fn simulate(seed: u64) {
     assert!(left.is_empty(), "memory is left over: {left:?}");
 }
 
-fn number(variable: &str) -> Option<u64> {
+/// The number that an environment variable has.
+pub(crate) fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
     Some(
         value

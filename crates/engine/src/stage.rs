@@ -82,7 +82,7 @@ impl StageTask {
             Phase::Encoding(mut encoder) if !encoder.is_done() => {
                 let (partition, home) = owner.partition(&self.object);
                 (encoder.step(partition.dictionaries(), home))
-                    .map_err(|error| self.encode_error(&error))?;
+                    .map_err(|error| store_error(&self.object.name, &error))?;
                 self.phase = Phase::Encoding(encoder);
                 Ok(Slice::Again)
             }
@@ -140,24 +140,23 @@ impl StageTask {
         owner.stages.remove(&self.number);
         Slice::Done
     }
+}
 
-    fn encode_error(&self, error: &StoreError) -> EngineError {
-        match error {
-            StoreError::Encode {
-                source: EncodeError::OutOfMemory(refused),
-                ..
-            } => EngineError::OutOfMemory {
-                table: self.object.name.clone(),
-                reason: refused.to_string(),
-            },
-            other => self.store_error(other.to_string()),
-        }
-    }
-
-    fn store_error(&self, reason: String) -> EngineError {
-        EngineError::Store {
-            table: self.object.name.clone(),
-            reason,
-        }
+/// Why rows of a table, or their deletion, could not be staged.
+pub(crate) fn store_error(table: &str, error: &StoreError) -> EngineError {
+    let table = table.to_owned();
+    match error {
+        StoreError::OutOfMemory(refused)
+        | StoreError::Encode {
+            source: EncodeError::OutOfMemory(refused),
+            ..
+        } => EngineError::OutOfMemory {
+            table,
+            reason: refused.to_string(),
+        },
+        other => EngineError::Store {
+            table,
+            reason: other.to_string(),
+        },
     }
 }

@@ -9,11 +9,13 @@ use eris_types::Timestamp;
 /// A data object's size and values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObjectStatistics {
-    /// Committed rows.
+    /// Committed rows that are not deleted.
     pub rows: u64,
-    /// Their bytes in memory, append buffers included.
+    /// Deleted rows that are not collected yet. What is said of columns counts them.
+    pub deleted: u64,
+    /// Bytes of all these in memory, append buffers included.
     pub bytes: u64,
-    /// The newest commit that is counted: exact for snapshots from here on until something else is committed.
+    /// The newest commit of rows or deletions that is counted: exact for snapshots from here on until something else is committed.
     pub newest: Timestamp,
     /// Per column.
     pub columns: Vec<ColumnStatistics>,
@@ -35,7 +37,9 @@ pub struct ColumnStatistics {
 /// The share of one AEU.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PartitionStatistics {
+    /// Deleted ones included.
     pub rows: u64,
+    pub deleted: u64,
     pub bytes: u64,
     pub newest: Timestamp,
     /// Per column; empty while there are no rows.
@@ -78,6 +82,11 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// Forgets what it knows of sealed chunks, because some were rewritten.
+    pub fn reset(&mut self) {
+        *self = Tally::default();
+    }
+
     pub fn of(&mut self, segments: &[Segment], columns: usize) -> PartitionStatistics {
         self.counted.resize(segments.len(), 0);
         self.sealed.resize(columns, ColumnSummary::default());
@@ -96,6 +105,7 @@ impl Tally {
         for segment in segments {
             let statistics = segment.statistics();
             all.rows += statistics.rows;
+            all.deleted += statistics.deleted;
             all.bytes += statistics.bytes;
             all.newest = all.newest.max(statistics.newest);
             for chunk in segment.tail_chunks() {
@@ -117,7 +127,8 @@ pub(crate) fn merge(
     let mut all = ObjectStatistics::default();
     let mut columns = vec![ColumnSummary::default(); schema.fields().len()];
     for partition in partitions {
-        all.rows += partition.rows;
+        all.rows += partition.rows - partition.deleted;
+        all.deleted += partition.deleted;
         all.bytes += partition.bytes;
         all.newest = all.newest.max(partition.newest);
         for (summary, other) in columns.iter_mut().zip(&partition.columns) {

@@ -5,6 +5,9 @@
 //! commit ─▶ wait for every STAGED ─▶ draw a timestamp ─▶ COMMIT to all owners ─▶ wait until it is visible
 //! drop   ─▶ ABORT to all owners
 //! ```
+//!
+//! A statement that also deletes has its turn at the data object: from before it reads which rows these are until it has
+//! committed, nobody else deletes. It names them by their ids; which of them are whose, the owners know.
 
 use crate::client::Client;
 use crate::engine::Shared;
@@ -17,11 +20,12 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use eris_column::CHUNK_ROWS;
 use eris_numa::Reservation;
 use eris_route::Command;
-use eris_types::AeuId;
+use eris_types::{AeuId, RowId};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use tokio::sync::OwnedMutexGuard;
 
 /// Batches that may be under way to one AEU: one it works on, one that waits.
 const UNDER_WAY: usize = 2;
@@ -38,6 +42,13 @@ pub struct Writer {
     /// Per AEU.
     load: Vec<Load>,
     rows: u64,
+    /// The right to delete.
+    turn: Option<OwnedMutexGuard<()>>,
+    deletes: Vec<RowId>,
+    /// For `deletes`.
+    reserved: Option<Reservation>,
+    /// Rows that owners have found among the deletes.
+    found: u64,
     failure: Option<EngineError>,
     /// Nothing to abort: committed, or never staged.
     settled: bool,
@@ -57,7 +68,12 @@ struct Load {
 }
 
 impl Writer {
-    pub(crate) fn new(shared: Arc<Shared>, client: Client, object: Arc<DataObject>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        client: Client,
+        object: Arc<DataObject>,
+        turn: Option<OwnedMutexGuard<()>>,
+    ) -> Self {
         let aeus = shared.topology.aeus().len();
         let load = (0..aeus).map(|aeu| Load {
             rows: object.partition_rows(AeuId(aeu as u16)),
@@ -78,6 +94,10 @@ impl Writer {
             scatter: Scatter::new(&object, aeus),
             load: load.collect(),
             rows: 0,
+            turn,
+            deletes: Vec::new(),
+            reserved: None,
+            found: 0,
             failure: None,
             settled: true,
             object,
@@ -104,7 +124,35 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes the rows visible; returns how many. Once this was polled the commit may take effect even if the future is
+    /// Deletes rows, each at most once in the statement.
+    ///
+    /// # Errors
+    /// There is no memory to remember them.
+    ///
+    /// # Panics
+    /// If the writer has no turn: it does not come from [`Engine::changer`](crate::Engine::changer).
+    pub fn delete(
+        &mut self,
+        rows: impl ExactSizeIterator<Item = RowId>,
+    ) -> Result<(), EngineError> {
+        assert!(self.turn.is_some(), "rows are deleted in turns");
+        self.check_failure()?;
+        // As they are, and once more for the owners.
+        let bytes = 2 * (rows.len() * size_of::<RowId>()) as u64;
+        let reserved = match &mut self.reserved {
+            Some(reserved) => reserved.try_grow(bytes),
+            None => (self.shared.memory.budget().try_reserve(bytes))
+                .map(|reserved| self.reserved = Some(reserved)),
+        };
+        reserved.map_err(|refused| EngineError::OutOfMemory {
+            table: self.object.name.clone(),
+            reason: refused.to_string(),
+        })?;
+        self.deletes.extend(rows);
+        Ok(())
+    }
+
+    /// Makes the rows visible, and those that were deleted invisible; returns how many were added. Once this was polled the commit may take effect even if the future is
     /// dropped.
     pub async fn commit(mut self) -> Result<u64, EngineError> {
         for (target, part) in self.scatter.flush() {
@@ -114,10 +162,16 @@ impl Writer {
             let rest = std::mem::take(&mut self.collected[target]);
             self.stage(target, rest).await?;
         }
+        self.stage_deletes()?;
         self.wait_until(|writer| writer.load.iter().all(|load| load.under_way == 0))
             .await?;
         if self.object.is_dropped() {
             return Err(EngineError::NoSuchObject(self.object.id));
+        }
+        if self.found < self.deletes.len() as u64 {
+            return Err(EngineError::NoSuchRows {
+                table: self.object.name.clone(),
+            });
         }
         let owners: Vec<AeuId> = self.owners().collect();
         if !owners.is_empty() {
@@ -126,9 +180,42 @@ impl Writer {
         Ok(self.rows)
     }
 
+    /// Tells the owners which rows are to be deleted.
+    fn stage_deletes(&mut self) -> Result<(), EngineError> {
+        if self.deletes.is_empty() {
+            return Ok(());
+        }
+        self.deletes.sort_unstable();
+        if self.deletes.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(EngineError::DeletedTwice {
+                table: self.object.name.clone(),
+            });
+        }
+        let delete = Arc::new(Delete {
+            statement: self.statement.clone(),
+            ids: self.deletes.as_slice().into(),
+        });
+        let aeus = self.shared.aeus();
+        let with_rows = aeus.filter(|&aeu| self.object.partition_rows(aeu) > 0);
+        let with_rows: Vec<AeuId> = with_rows.collect();
+        for &aeu in &with_rows {
+            let load = &mut self.load[aeu.index()];
+            load.under_way += 1;
+            load.staged = true;
+        }
+        self.settled = false;
+        let callback = self.statement.id.0;
+        (self.client).multicast(&with_rows, DELETE, self.object.id, callback, delete);
+        self.client.flush();
+        Ok(())
+    }
+
     async fn commit_at(&mut self, owners: &[AeuId]) {
         let sequencer = self.shared.sequencer.clone();
         let at = poll_fn(|cx| sequencer.poll_draw(cx)).await;
+        if self.turn.is_some() {
+            self.object.set_changed(at);
+        }
         let commit = Commit {
             statement: self.statement.id,
             at,
@@ -147,6 +234,11 @@ impl Writer {
             }
         })
         .await;
+        if self.found > 0 {
+            self.turn = None;
+            (self.shared.garbage).note(self.object.id, self.found, at);
+            self.shared.collect_garbage(sequencer.advance_horizon());
+        }
     }
 
     /// Keeps rows for a target until they fill a chunk.
@@ -260,6 +352,7 @@ impl Writer {
             client,
             load,
             failure,
+            found,
             statement,
             object,
             ..
@@ -271,6 +364,9 @@ impl Writer {
             if let Some(aeu) = command.header.sender.as_aeu() {
                 let load = &mut load[aeu.index()];
                 load.under_way = load.under_way.saturating_sub(1);
+            }
+            if command.header.kind == DELETED {
+                *found += command.words[0];
             }
             let parcel = command.parcel;
             let error = match command.header.kind {

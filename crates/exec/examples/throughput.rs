@@ -6,8 +6,8 @@ use eris_column::{ColumnChunk, Dictionary, Home};
 use eris_exec::{Program, Work};
 use eris_fragment::*;
 use eris_numa::{HugePages, Memory, Topology};
-use eris_store::{Begin, Chunk, ChunkView};
-use eris_types::{ColumnId, NodeId, ObjectId, Timestamp};
+use eris_store::{Begin, Chunk, ChunkView, RowIds};
+use eris_types::{ColumnId, NodeId, ObjectId, RowId, Timestamp};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -69,8 +69,12 @@ fn main() {
         end: ROWS,
     };
     let view = ChunkView {
-        chunk: Arc::new(Chunk::new(encoded, ROWS, vec![begin])),
-        deletes: None,
+        chunk: Arc::new(Chunk::new(
+            encoded,
+            RowIds::from(RowId(0), ROWS),
+            vec![begin],
+        )),
+        deleted: None,
     };
     let schema = Schema::new(
         columns

@@ -32,6 +32,14 @@ impl Columns {
             dictionaries: Vec::with_capacity(count),
         };
         for id in &fragment.columns {
+            if *id == ColumnId::ROW_ID {
+                columns.names.push("row id".to_owned());
+                columns.data_types.push(DataType::Int64);
+                columns.types.push(Type::Int64);
+                columns.domains.push(Domain::Integer);
+                columns.dictionaries.push(None);
+                continue;
+            }
             let field = schema
                 .fields()
                 .get(id.index())
@@ -53,6 +61,11 @@ impl Columns {
                 .push(dictionaries.get(id.index()).cloned().flatten());
         }
         Ok(columns)
+    }
+
+    /// Whether the column at a position is not stored, but the row's id.
+    pub(crate) fn is_row_id(&self, position: usize) -> bool {
+        self.ids.get(position) == Some(&ColumnId::ROW_ID)
     }
 
     /// The name of the column at a position, for messages.

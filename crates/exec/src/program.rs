@@ -77,6 +77,7 @@ impl Program {
         dictionaries: &[Option<Dictionary>],
     ) -> Result<Program, FragmentError> {
         let columns = Columns::resolve(fragment, schema, dictionaries)?;
+        refuse_computing_with_row_ids(fragment, &columns)?;
         let filter = Filter::compile(fragment, &columns)?;
         let output = match &fragment.output {
             Output::Rows {
@@ -184,7 +185,9 @@ impl Program {
 
     fn touch(&self, columns: &[usize], view: &ChunkView, work: &mut Work) {
         for &column in columns {
-            work.bytes += view.chunk.column(self.columns.ids[column]).bytes() as u64;
+            if !self.columns.is_row_id(column) {
+                work.bytes += view.chunk.column(self.columns.ids[column]).bytes() as u64;
+            }
         }
     }
 
@@ -218,5 +221,36 @@ impl Program {
             (Plan::Groups(plan), Gathered::Groups(state)) => plan.finish(*state, &self.columns),
             _ => unreachable!("a share of another program"),
         }
+    }
+}
+
+/// Row ids are there to be handed out with rows, and to come back with what is to be done to them.
+fn refuse_computing_with_row_ids(
+    fragment: &Fragment,
+    columns: &Columns,
+) -> Result<(), FragmentError> {
+    let mut computed = fragment
+        .probes
+        .iter()
+        .any(|probe| columns.is_row_id(probe.column));
+    let mut note = |position| computed |= columns.is_row_id(position);
+    let filter = fragment.filter.iter();
+    filter.for_each(|expr| expr.for_each_column(&mut note));
+    match &fragment.output {
+        Output::Rows { .. } => {}
+        Output::Groups { keys, aggregates } => {
+            let inputs = aggregates.iter().flat_map(|aggregate| {
+                let input = aggregate.input.iter();
+                input.chain(&aggregate.filter)
+            });
+            let exprs = keys.iter().chain(inputs);
+            exprs.for_each(|expr| expr.for_each_column(&mut note));
+        }
+    }
+    match computed {
+        false => Ok(()),
+        true => Err(FragmentError::Malformed {
+            reason: "row ids in a condition or an aggregate",
+        }),
     }
 }

@@ -3,7 +3,7 @@
 use crate::columns::Columns;
 use crate::expr::{Expression, Frame, unexpected};
 use crate::window::Windows;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use eris_column::Selection;
@@ -124,6 +124,13 @@ impl RowPlan {
             columns: vec![None; columns.ids.len()],
         };
         for &column in &self.columns {
+            if columns.is_row_id(column) {
+                let ids = selection
+                    .iter_ones()
+                    .map(|row| chunk.ids().get(row).0 as i64);
+                frame.columns[column] = Some(Arc::new(ids.collect::<Int64Array>()));
+                continue;
+            }
             frame.columns[column] = Some(chunk.column(columns.ids[column]).gather(
                 isa,
                 selection,

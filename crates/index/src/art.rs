@@ -31,11 +31,13 @@ mod node;
 mod range;
 mod reference;
 mod remove;
+mod reorganize;
 mod space;
 
 pub use check::Class;
 pub use key::{Key, Layout, MAX_KEY};
 pub use range::Range;
+pub use reorganize::{Reorganization, Samples};
 
 pub(crate) use insert::Present;
 pub(crate) use reference::{Kind, Ref};

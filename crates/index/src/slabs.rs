@@ -13,6 +13,9 @@
 //! an index can be handed to another owner as it is. A slab in which nothing is left goes back to its node, except one per
 //! size, lest an insert and a remove in turn cost a system call each.
 //!
+//! *Hot slabs*: by a reorganisation, slots that are used much are moved, hottest first, into slabs of their own, so that they
+//! share lines of the translation buffer. A hot slab is filled by nobody else until the next reorganisation begins.
+//!
 //! What is free is chained through the first bytes of the free slots, newest first, for it is the likeliest to be cached.
 
 use crate::IndexError;
@@ -24,6 +27,8 @@ use std::ptr::NonNull;
 pub(crate) const SLAB_BITS: u32 = 21;
 const SLAB: usize = 1 << SLAB_BITS;
 const FIRST_SLAB: usize = 1 << 10;
+/// The first hot slab of a size; it does not grow.
+const FIRST_HOT_SLAB: usize = 64 << 10;
 /// What ends a chain of free slots: the unit of no slot.
 const END: u32 = u32::MAX;
 
@@ -50,8 +55,9 @@ struct Size {
     slot: usize,
     /// Slabs of this size with room; slots are taken from the last.
     open: Vec<u32>,
-    /// Slabs of this size.
+    /// Slabs of this size that are not hot, and that are.
     slabs: usize,
+    hot: Vec<u32>,
 }
 
 struct Slab {
@@ -62,6 +68,13 @@ struct Slab {
     free: u32,
     /// Slots from here on were never handed out: bytes.
     fresh: u32,
+    hot: bool,
+}
+
+impl Slab {
+    fn is_full(&self, slot: usize) -> bool {
+        self.free == END && self.fresh as usize + slot > self.buffer.len()
+    }
 }
 
 // SAFETY: the pointers lead into buffers that the slabs own; shared, they are only read through.
@@ -88,6 +101,7 @@ impl Slabs {
                 slot,
                 open: Vec::new(),
                 slabs: 0,
+                hot: Vec::new(),
             }
         };
         Slabs {
@@ -129,26 +143,87 @@ impl Slabs {
         if self.sizes[size].open.is_empty() {
             self.extend(home, size)?;
         }
-        let open = &mut self.sizes[size];
-        let number = *open.open.last().expect("a slab with room");
-        let slab = self.slabs[number as usize].as_mut().expect("an open slab");
-        let in_slab = SLAB_BITS - self.unit;
+        let number = *self.sizes[size].open.last().expect("a slab with room");
+        let (place, full) = self.take_in(number);
+        if full {
+            self.sizes[size].open.pop();
+        }
+        Ok(place)
+    }
+
+    /// A slot in a slab with room, and whether it was the last.
+    fn take_in(&mut self, number: u32) -> (u32, bool) {
+        let slab = self.slabs[number as usize].as_mut().expect("a live slab");
+        let slot = self.sizes[slab.size as usize].slot;
         let unit = if slab.free == END {
-            let unit = slab.fresh >> self.unit;
-            slab.fresh += open.slot as u32;
-            unit
+            slab.fresh += slot as u32;
+            (slab.fresh - slot as u32) >> self.unit
         } else {
-            let unit = slab.free;
             let base = self.bases[number as usize];
+            let free = (slab.free as usize) << self.unit;
             // SAFETY: a free slot of this slab, which begins with the chain's next unit.
-            slab.free = unsafe { base.add((unit as usize) << self.unit).cast().read() };
-            unit
+            let next = unsafe { base.add(free).cast().read() };
+            std::mem::replace(&mut slab.free, next)
         };
         slab.used += 1;
-        if slab.free == END && slab.fresh as usize + open.slot > slab.buffer.len() {
-            open.open.pop();
+        (number << (SLAB_BITS - self.unit) | unit, slab.is_full(slot))
+    }
+
+    /// From now on, what was hot is so no more.
+    pub(crate) fn cool(&mut self) {
+        for size in &mut self.sizes {
+            for number in size.hot.drain(..) {
+                let slab = self.slabs[number as usize].as_mut().expect("a live slab");
+                slab.hot = false;
+                size.slabs += 1;
+                if !slab.is_full(size.slot) {
+                    size.open.push(number);
+                }
+            }
         }
-        Ok(number << in_slab | unit)
+    }
+
+    /// Whether a slot lies in a hot slab.
+    pub(crate) fn is_hot(&self, place: u32) -> bool {
+        let number = place >> (SLAB_BITS - self.unit);
+        self.slabs[number as usize]
+            .as_ref()
+            .is_some_and(|slab| slab.hot)
+    }
+
+    /// A copy of a slot in a hot slab, behind the one that was copied before.
+    ///
+    /// # Errors
+    /// As [`Slabs::take`].
+    ///
+    /// # Safety
+    /// The place was given by [`Slabs::take`] and not given back since.
+    pub(crate) unsafe fn copy_hot(&mut self, home: &Home, place: u32) -> Result<u32, IndexError> {
+        let old = self.slabs[(place >> (SLAB_BITS - self.unit)) as usize].as_ref();
+        let size = old.expect("a live slab").size as usize;
+        let Size { slot, hot, .. } = &self.sizes[size];
+        let room = hot.last().copied().filter(|&number| {
+            let slab = self.slabs[number as usize].as_ref().expect("a live slab");
+            !slab.is_full(*slot)
+        });
+        let number = match room {
+            Some(number) => number,
+            None => {
+                let bytes = if hot.is_empty() {
+                    FIRST_HOT_SLAB.max(*slot)
+                } else {
+                    SLAB
+                };
+                let number = self.add(home, size, bytes, true)?;
+                self.sizes[size].hot.push(number);
+                number
+            }
+        };
+        let slot = self.sizes[size].slot;
+        let (copy, _) = self.take_in(number);
+        // SAFETY: two live slots of this size.
+        unsafe { self.at(copy).copy_from_nonoverlapping(self.at(place), slot) };
+        Ok(copy)
     }
 
     /// Gives a slot back.
@@ -160,12 +235,12 @@ impl Slabs {
         let number = place >> in_slab;
         let slab = self.slabs[number as usize].as_mut().expect("a live slab");
         let size = &mut self.sizes[slab.size as usize];
-        if slab.free == END && slab.fresh as usize + size.slot > slab.buffer.len() {
+        if slab.is_full(size.slot) && !slab.hot {
             size.open.push(number);
         }
         let next = std::mem::replace(&mut slab.free, place & ((1 << in_slab) - 1));
         slab.used -= 1;
-        if slab.used == 0 && size.open.len() > 1 {
+        if slab.used == 0 && size.open.len() > 1 && !slab.hot {
             size.open.retain(|&other| other != number);
             self.remove(number);
             return;
@@ -181,9 +256,9 @@ impl Slabs {
             let Some(slab) = slab.filter(|slab| slab.used == 0) else {
                 continue;
             };
-            self.sizes[slab.size as usize]
-                .open
-                .retain(|&other| other != number);
+            let size = &mut self.sizes[slab.size as usize];
+            size.open.retain(|&other| other != number);
+            size.hot.retain(|&other| other != number);
             self.remove(number);
         }
     }
@@ -194,8 +269,15 @@ impl Slabs {
         self.slabs.clear();
         for size in &mut self.sizes {
             size.open.clear();
+            size.hot.clear();
             size.slabs = 0;
         }
+    }
+
+    /// The bytes of a slot in use.
+    pub(crate) fn slot_bytes(&self, place: u32) -> usize {
+        let slab = self.slabs[(place >> (SLAB_BITS - self.unit)) as usize].as_ref();
+        self.sizes[slab.expect("a live slab").size as usize].slot
     }
 
     /// How many slots are in use.
@@ -218,8 +300,10 @@ impl Slabs {
     /// Makes room for at least one slot more of a size that has none.
     fn extend(&mut self, home: &Home, size: usize) -> Result<(), IndexError> {
         let Size { slot, slabs, .. } = self.sizes[size];
-        let of_size =
-            |slab: &Option<Slab>| slab.as_ref().is_some_and(|slab| slab.size as usize == size);
+        let of_size = |slab: &Option<Slab>| {
+            let slab = slab.as_ref();
+            slab.is_some_and(|slab| slab.size as usize == size && !slab.hot)
+        };
         if slabs == 1
             && let Some(number) = self.slabs.iter().position(of_size)
             && let Some(slab) = &mut self.slabs[number]
@@ -234,15 +318,28 @@ impl Slabs {
             self.sizes[size].open.push(number as u32);
             return Ok(());
         }
+        let bytes = match slabs {
+            0 => FIRST_SLAB.max(4 * slot).next_power_of_two(),
+            _ => SLAB,
+        };
+        let number = self.add(home, size, bytes, false)?;
+        self.sizes[size].open.push(number);
+        Ok(())
+    }
+
+    /// A new slab, in no list yet.
+    fn add(
+        &mut self,
+        home: &Home,
+        size: usize,
+        bytes: usize,
+        hot: bool,
+    ) -> Result<u32, IndexError> {
         let vacant = self.slabs.iter().position(Option::is_none);
         let number = vacant.unwrap_or(self.slabs.len());
         if number == self.most {
             return Err(IndexError::Full);
         }
-        let bytes = match slabs {
-            0 => FIRST_SLAB.max(4 * slot).next_power_of_two(),
-            _ => SLAB,
-        };
         let mut buffer = home.memory.allocate(home.object, bytes)?;
         if vacant.is_none() {
             self.bases.push(NonNull::dangling());
@@ -255,16 +352,16 @@ impl Slabs {
             used: 0,
             free: END,
             fresh: 0,
+            hot,
         });
-        self.sizes[size].open.push(number as u32);
-        self.sizes[size].slabs += 1;
-        Ok(())
+        self.sizes[size].slabs += usize::from(!hot);
+        Ok(number as u32)
     }
 
     /// Gives a slab back that is in no list of open ones any more.
     fn remove(&mut self, number: u32) {
         let slab = self.slabs[number as usize].take().expect("a live slab");
-        self.sizes[slab.size as usize].slabs -= 1;
+        self.sizes[slab.size as usize].slabs -= usize::from(!slab.hot);
         self.bases[number as usize] = NonNull::dangling();
         while let Some(None) = self.slabs.last() {
             self.slabs.pop();

@@ -62,6 +62,11 @@ impl NodeMemory {
         self.0.node
     }
 
+    /// The budget that its buffers count in.
+    pub fn budget(&self) -> &Budget {
+        &self.0.budget
+    }
+
     /// `bytes` zeroed bytes, aligned to 64, accounted to `object` on this node until the buffer is dropped. Zero bytes
     /// are allowed and occupy nothing.
     ///

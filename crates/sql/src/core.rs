@@ -17,7 +17,10 @@ use crate::settings::Variables;
 use crate::spill::Spill;
 use crate::statement::Statement;
 use crate::system::described;
-use crate::{ddl, explain, files, functions, insert, planner, prepare, progress, settings, show};
+use crate::{
+    ddl, dml, explain, files, functions, insert, planner, prepare, progress, settings, show,
+    transaction,
+};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
@@ -92,7 +95,7 @@ impl Plan {
     }
 
     /// The same, with the columns named as the user is to see them.
-    fn answer(&self) -> Result<SendableRecordBatchStream, SqlError> {
+    pub fn answer(&self) -> Result<SendableRecordBatchStream, SqlError> {
         Ok(self.headers.head(self.run()?))
     }
 
@@ -236,11 +239,16 @@ impl Core {
             return prepare::prepare(self, &name, &data_types, *prepared, statement).await;
         }
         prepare::refuse_parameters(&tree)?;
+        transaction::refuse(&tree)?;
         match tree {
-            ast::Statement::Query(query) => {
-                Ok(Begun::Rows(self.plan(*query, statement).await?.answer()?))
-            }
+            ast::Statement::Query(query) => dml::run_query(self, query, statement).await,
             ast::Statement::Insert(insert) => insert::insert(self, insert, statement).await,
+            ast::Statement::Delete(delete) if !ddl::is_delete_of_all(&delete) => {
+                dml::run(self, ast::Statement::Delete(delete), None, statement).await
+            }
+            tree @ (ast::Statement::Update(_) | ast::Statement::Merge(_)) => {
+                dml::run(self, tree, None, statement).await
+            }
             ast::Statement::Explain {
                 statement: ref mut explained,
                 ..
@@ -416,7 +424,7 @@ impl Core {
 
     /// The names of a catalogue as it is about to be.
     pub fn names_on(&self, contents: &Contents) -> Names {
-        Names::on(Arc::new(contents.clone()), self.engine.snapshot(), self)
+        Names::on(Arc::new(contents.clone()), self.engine.hold(), self)
     }
 
     /// For reading files: a state without tables or a session's variables.

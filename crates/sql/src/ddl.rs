@@ -16,6 +16,8 @@ mod schema;
 mod truncate;
 mod view;
 
+pub(crate) use truncate::is_delete_of_all;
+
 use crate::catalog::{Contents, RelationName, is_reserved};
 use crate::core::{Begun, Core, no_schema_hint};
 use crate::error::SqlError;
@@ -36,7 +38,7 @@ pub(crate) async fn run(
         tree @ ast::Statement::CreateSchema { .. } => schema::create(core, tree, statement).await,
         ast::Statement::AlterTable(alter) => alter::alter(core, alter, statement).await,
         ast::Statement::Truncate(truncate) => truncate::truncate(core, truncate, statement).await,
-        ast::Statement::Delete(delete) if truncate::is_delete_of_all(&delete) => {
+        ast::Statement::Delete(delete) if is_delete_of_all(&delete) => {
             truncate::delete_all(core, delete, statement).await
         }
         tree @ ast::Statement::Drop { .. } => drop::drop(core, tree, statement).await,

@@ -261,6 +261,12 @@ impl From<FragmentError> for SqlError {
     }
 }
 
+impl From<ArrowError> for SqlError {
+    fn from(error: ArrowError) -> Self {
+        Self::from_datafusion(error.into())
+    }
+}
+
 impl From<EngineError> for SqlError {
     fn from(error: EngineError) -> Self {
         let hint = matches!(error, EngineError::OutOfMemory { .. }).then_some(MORE_MEMORY);

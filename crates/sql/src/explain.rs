@@ -1,6 +1,7 @@
 //! EXPLAIN and EXPLAIN ANALYZE: one row per line of the plan.
 
 use crate::core::{Begun, Core, Plan};
+use crate::dml;
 use crate::error::SqlError;
 use crate::fragment_exec::FragmentExec;
 use crate::show::{rows_of, text};
@@ -38,11 +39,27 @@ pub(crate) async fn explain(
     if format.is_some() || options.is_some() || query_plan || estimate {
         return Err(SqlError::not_supported("EXPLAIN with options"));
     }
-    let ast::Statement::Query(query) = *explained else {
-        return Err(SqlError::not_supported("EXPLAIN of anything but a query"));
-    };
     let began = Instant::now();
-    let plan = core.plan(*query, statement).await?;
+    let plan = match dml::taken_apart(*explained)? {
+        (ast::Statement::Query(query), _) => core.plan(*query, statement).await?,
+        (tree, with) if dml::changed_table(&tree).is_some() => {
+            if analyze {
+                return Err(
+                    SqlError::not_supported("EXPLAIN ANALYZE of a statement that writes")
+                        .with_hint(Some("EXPLAIN shows how it finds the rows")),
+                );
+            }
+            dml::plan(core, tree, with, statement).await?
+        }
+        (
+            ast::Statement::Insert(ast::Insert {
+                source: Some(query),
+                ..
+            }),
+            _,
+        ) if !analyze => core.plan(*query, statement).await?,
+        _ => return Err(SqlError::not_supported("EXPLAIN of anything but a query")),
+    };
     let planned = began.elapsed();
     let mut lines = Vec::new();
     if analyze {

@@ -28,7 +28,6 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use eris_fragment::{Execution, Expr, Fragment, FragmentError, FragmentReport, Output, Probe};
-use eris_types::ColumnId;
 use lane::Lane;
 use std::sync::{Arc, Mutex};
 
@@ -187,7 +186,7 @@ impl FragmentExec {
     fn compact(&self, mut filter: Vec<Expr>, mut probes: Vec<Probe>) -> Fragment {
         let mut output = self.output.clone();
         let mut used = Vec::new();
-        let columns = self.scan.table.types.len();
+        let columns = self.scan.schema.fields().len();
         let mut note = |column: usize| {
             if column < columns && !used.contains(&column) {
                 used.push(column);
@@ -215,12 +214,14 @@ impl FragmentExec {
         expressions(&mut output)
             .into_iter()
             .for_each(|expr| replace_columns(expr, &replacement));
+        let snapshot = &self.scan.snapshot;
+        let snapshot = snapshot.as_ref().expect("a plan that runs has a snapshot");
         Fragment {
             object: self.scan.table.object,
-            snapshot: self.scan.snapshot,
+            snapshot: snapshot.at(),
             columns: used
                 .into_iter()
-                .map(|column| ColumnId(column as u32))
+                .map(|column| self.scan.column_id(column))
                 .collect(),
             filter,
             probes,

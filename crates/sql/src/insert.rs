@@ -3,8 +3,10 @@
 use crate::catalog::{DefaultValue, Table, most_similar};
 use crate::coerce::{self, Target};
 use crate::core::{Begun, Core, normalize};
+use crate::dml::Kept;
 use crate::error::SqlError;
 use crate::locks::Writable;
+use crate::prepare::placeholder;
 use crate::progress;
 use crate::row_rules::{ComputedDefault, RowRules};
 use crate::statement::Statement;
@@ -19,6 +21,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
     self, Ident, ObjectName, SetExpr, TableObject, UnaryOperator, Value, Values,
 };
+use eris_engine::Writer;
 use futures::StreamExt;
 use std::cell::LazyCell;
 use std::sync::Arc;
@@ -30,6 +33,8 @@ pub(crate) async fn insert(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     refuse_the_rest(&insert)?;
+    let returning = insert.returning;
+    let alias = insert.table_alias.map(|alias| alias.alias);
     let TableObject::TableName(name) = &insert.table else {
         return Err(SqlError::not_supported("INSERT INTO a function or query"));
     };
@@ -53,11 +58,23 @@ pub(crate) async fn insert(
         None => (one_row_without_columns()?, Vec::new()),
     };
     let targets = targets(core, &table, &columns)?;
-    let rows = write(core, &table, source, targets).await?;
-    Ok(Begun::Count {
-        rows,
-        tag: "INSERT",
-    })
+    let Some(items) = returning else {
+        let rows = write(core, &table, source, targets).await?;
+        return Ok(Begun::Count {
+            rows,
+            tag: "INSERT",
+        });
+    };
+    let mut kept = Kept::new(core);
+    let (writer, _) = append(core, &table, source, targets, Some(&mut kept)).await?;
+    let called = || Ident::with_quote('"', table.name.name.as_str());
+    let alias = alias.unwrap_or_else(called);
+    let names = core.names();
+    let returned = kept.returned(core, &names, &table, &alias, items);
+    let returned = returned.await?;
+    crate::cancel::begin_commit()?;
+    writer.commit().await?;
+    Ok(Begun::Rows(returned))
 }
 
 /// Where the values of each column of the table come from, if a source has those of `columns`, in this order.
@@ -101,23 +118,39 @@ pub(crate) fn default_target(
 pub(crate) async fn write(
     core: &Core,
     table: &Writable,
-    mut source: SendableRecordBatchStream,
+    source: SendableRecordBatchStream,
     targets: Vec<Target>,
 ) -> Result<u64, SqlError> {
+    let (writer, rows) = append(core, table, source, targets, None).await?;
+    crate::cancel::begin_commit()?;
+    writer.commit().await?;
+    Ok(rows)
+}
+
+/// Hands over all rows of a stream to a writer, which has yet to commit; keeps them for RETURNING, too.
+async fn append(
+    core: &Core,
+    table: &Table,
+    mut source: SendableRecordBatchStream,
+    targets: Vec<Target>,
+    mut kept: Option<&mut Kept>,
+) -> Result<(Writer, u64), SqlError> {
     let rules = RowRules::new(core, table)?;
     let mut writer = core.engine.writer(table.object)?;
     let progress = progress::current();
-    let mut first_row = 1;
+    let mut written = 0;
     while let Some(batch) = source.next().await {
         let batch = batch.map_err(SqlError::from_datafusion)?;
-        let rows = coerce::rows(&batch, table, &targets, first_row)?;
-        rules.check(&rows, first_row)?;
-        first_row += batch.num_rows() as u64;
+        let rows = coerce::rows(&batch, table, &targets, written + 1)?;
+        rules.check(&rows, written + 1)?;
+        written += batch.num_rows() as u64;
+        if let Some(kept) = &mut kept {
+            kept.keep(rows.clone())?;
+        }
         writer.append(rows).await?;
         progress.wrote(batch.num_rows() as u64);
     }
-    crate::cancel::begin_commit()?;
-    Ok(writer.commit().await?)
+    Ok((writer, written))
 }
 
 /// The source of INSERT … DEFAULT VALUES.
@@ -151,18 +184,13 @@ fn spell_out_defaults(source: &mut ast::Query, table: &Table, columns: &[usize])
                 (true, Some(default)) => default.expr.clone(),
                 (true, None) => ast::Expr::value(Value::Null),
             };
-            **cell = ast::Expr::Cast {
-                kind: ast::CastKind::Cast,
-                expr: Box::new(value),
-                data_type: data_type.clone(),
-                array: false,
-                format: None,
-            };
+            **cell = cast(value, data_type.clone());
         }
     }
 }
 
-fn is_word_default(cell: &ast::Expr) -> bool {
+/// Whether the value is the word DEFAULT.
+pub(crate) fn is_word_default(cell: &ast::Expr) -> bool {
     matches!(cell, ast::Expr::Identifier(word)
         if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"))
 }
@@ -210,10 +238,7 @@ fn query(body: SetExpr) -> ast::Query {
 fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
     let refused = [
         (insert.on.is_some(), "INSERT … ON CONFLICT"),
-        (
-            insert.returning.is_some() || insert.output.is_some(),
-            "INSERT … RETURNING",
-        ),
+        (insert.output.is_some(), "INSERT … OUTPUT"),
         (
             insert.or.is_some() || insert.ignore || insert.replace_into,
             "INSERT OR …",
@@ -225,8 +250,8 @@ fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
         ),
         (!insert.assignments.is_empty(), "INSERT … SET"),
         (
-            insert.table_alias.is_some() || insert.insert_alias.is_some(),
-            "INSERT with an alias",
+            insert.insert_alias.is_some(),
+            "INSERT with an alias of the new row",
         ),
         (
             insert.multi_table_insert_type.is_some(),
@@ -284,10 +309,7 @@ fn exact_numbers(source: &mut ast::Query, table: &Table, columns: &[usize]) {
         return;
     };
     for (position, column) in columns.iter().enumerate() {
-        let fractional = matches!(
-            table.schema.field(*column).data_type(),
-            DataType::Decimal128(..) | DataType::Float64 | DataType::Float32
-        );
+        let fractional = is_fractional(table.schema.field(*column).data_type());
         let cells = || {
             values
                 .rows
@@ -307,6 +329,35 @@ fn exact_numbers(source: &mut ast::Query, table: &Table, columns: &[usize]) {
                 *cell = ast::Expr::value(Value::SingleQuotedString(digits));
             }
         }
+    }
+}
+
+fn is_fractional(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Decimal128(..) | DataType::Float64 | DataType::Float32
+    )
+}
+
+/// A value on its way into a column of this type: as text if it is a number that is written out and might lose digits, of
+/// the column's type if it is a parameter.
+pub(crate) fn for_column(value: ast::Expr, data_type: &DataType) -> ast::Expr {
+    if placeholder(&value).is_some() {
+        return cast(value, ast_type(data_type));
+    }
+    match digits(&value).filter(|_| is_fractional(data_type)) {
+        Some(digits) => ast::Expr::value(Value::SingleQuotedString(digits)),
+        None => value,
+    }
+}
+
+fn cast(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
+    ast::Expr::Cast {
+        kind: ast::CastKind::Cast,
+        expr: Box::new(expr),
+        data_type,
+        array: false,
+        format: None,
     }
 }
 

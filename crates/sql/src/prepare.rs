@@ -9,6 +9,7 @@
 //! Everything else is planned with its values, which planning decides by. Each execution has a snapshot of its own.
 
 use crate::core::{Begun, Core, normalize};
+use crate::dml;
 use crate::error::SqlError;
 use crate::insert;
 use crate::parameter::{Class, Parameter, class};
@@ -18,6 +19,7 @@ use crate::session::{Running, Session, Work};
 use crate::statement::Statement;
 use crate::types::{column_type, sql_name};
 use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::{
     self, Expr, ExprWithAlias, SetExpr, TableObject, Value, visit_expressions,
@@ -314,7 +316,7 @@ impl Core {
 }
 
 /// The name of a parameter, if the expression is one.
-fn placeholder(expr: &Expr) -> Option<&str> {
+pub(crate) fn placeholder(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Value(value) => match &value.value {
             Value::Placeholder(name) => Some(name),
@@ -380,7 +382,7 @@ async fn infer(
     statement: &Statement,
 ) -> Result<(), SqlError> {
     match tree {
-        ast::Statement::Query(query) => infer_query(core, query, parameters, statement).await,
+        ast::Statement::Query(query) => infer_query(core, None, query, parameters, statement).await,
         ast::Statement::Insert(insert) => {
             let TableObject::TableName(name) = &insert.table else {
                 return Err(SqlError::not_supported("INSERT INTO a function or query"));
@@ -391,7 +393,7 @@ async fn infer(
                 return Ok(());
             };
             let SetExpr::Values(values) = source.body.as_ref() else {
-                return infer_query(core, source, parameters, statement).await;
+                return infer_query(core, None, source, parameters, statement).await;
             };
             for row in &values.rows {
                 for (cell, column) in row.content.iter().zip(&columns) {
@@ -405,21 +407,38 @@ async fn infer(
             }
             Ok(())
         }
-        ast::Statement::Update { .. } | ast::Statement::Delete { .. } => Ok(()),
+        tree if dml::changed_table(tree).is_some() => {
+            let change = dml::Change::unlocked(core, tree.clone(), statement)?;
+            infer_query(core, Some(&change), change.query(), parameters, statement).await
+        }
         _ => Err(SqlError::not_supported(
-            "PREPARE of anything but SELECT, INSERT, UPDATE and DELETE",
+            "PREPARE of anything but SELECT, INSERT, UPDATE, DELETE and MERGE",
         )),
+    }
+}
+
+/// The plan of a query, or of that of a statement that changes rows.
+async fn logical(
+    core: &Core,
+    change: Option<&dml::Change>,
+    query: ast::Query,
+    statement: &Statement,
+) -> Result<LogicalPlan, SqlError> {
+    match change {
+        Some(change) => change.logical(core, query, statement).await,
+        None => Ok(core.logical(query, statement).await?.1),
     }
 }
 
 async fn infer_query(
     core: &Core,
+    change: Option<&dml::Change>,
     query: &ast::Query,
     parameters: &mut [Slot],
     statement: &Statement,
 ) -> Result<(), SqlError> {
-    match core.logical(query.clone(), statement).await {
-        Ok((_, plan, _)) => {
+    match logical(core, change, query.clone(), statement).await {
+        Ok(plan) => {
             let types = plan.get_parameter_types();
             let types = types.map_err(SqlError::from_datafusion)?;
             for slot in parameters {
@@ -437,7 +456,7 @@ async fn infer_query(
                 }
                 ControlFlow::<()>::Continue(())
             });
-            core.logical(query, statement).await.map(|_| ())
+            logical(core, change, query, statement).await.map(|_| ())
         }
     }
 }

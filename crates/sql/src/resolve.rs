@@ -19,8 +19,8 @@ use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSource};
 use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast;
+use eris_engine::HeldSnapshot;
 use eris_fragment::Type;
-use eris_types::Timestamp;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) struct Names(Arc<Inner>);
 struct Inner {
     contents: Arc<Contents>,
     core: Core,
-    snapshot: Timestamp,
+    snapshot: HeldSnapshot,
     progress: Progress,
     current_schema: String,
     /// The views in which the names occur, the outermost first.
@@ -56,7 +56,7 @@ impl Names {
         // tables got after that.
         let mut contents = core.catalog.contents();
         loop {
-            let snapshot = core.engine.snapshot();
+            let snapshot = core.engine.hold();
             let again = core.catalog.contents();
             if Arc::ptr_eq(&contents, &again) {
                 return Names::on(contents, snapshot, core);
@@ -66,7 +66,7 @@ impl Names {
     }
 
     /// The names of these contents.
-    pub fn on(contents: Arc<Contents>, snapshot: Timestamp, core: &Core) -> Self {
+    pub fn on(contents: Arc<Contents>, snapshot: HeldSnapshot, core: &Core) -> Self {
         Names(Arc::new(Inner {
             contents,
             core: core.clone(),
@@ -88,7 +88,7 @@ impl Names {
         Names(Arc::new(Inner {
             contents: Arc::clone(&inner.contents),
             core: inner.core.clone(),
-            snapshot: inner.snapshot,
+            snapshot: inner.snapshot.clone(),
             progress: inner.progress.clone(),
             current_schema: inner.current_schema.clone(),
             within: inner.within.clone(),
@@ -103,7 +103,7 @@ impl Names {
         Names(Arc::new(Inner {
             contents: Arc::clone(&inner.contents),
             core: inner.core.clone(),
-            snapshot: inner.snapshot,
+            snapshot: inner.snapshot.clone(),
             progress: inner.progress.clone(),
             current_schema: inner.current_schema.clone(),
             within: inner.within.clone(),
@@ -125,7 +125,7 @@ impl Names {
         Ok(Names(Arc::new(Inner {
             contents: Arc::clone(&self.0.contents),
             core: self.0.core.clone(),
-            snapshot: self.0.snapshot,
+            snapshot: self.0.snapshot.clone(),
             progress: self.0.progress.clone(),
             current_schema: view.current_schema.clone(),
             within,
@@ -194,7 +194,7 @@ impl Names {
             progress,
             ..
         } = &*self.0;
-        let statistics = TableStatistics::new(engine.statistics(table.object)?, *snapshot);
+        let statistics = TableStatistics::new(engine.statistics(table.object)?, snapshot.at());
         let most = engine.topology().aeus().len().max(1);
         let lanes = statistics
             .rows()
@@ -203,10 +203,11 @@ impl Names {
         let executor = Arc::new(engine.clone());
         let types = table.types.iter().chain(parameters).cloned().collect();
         Ok(Scan {
+            schema: Arc::clone(&table.schema),
             types,
             values: Vec::new(),
             table,
-            snapshot: *snapshot,
+            snapshot: Some(snapshot.clone()),
             statistics,
             executor,
             lanes,
@@ -221,6 +222,16 @@ impl Names {
     ) -> std::result::Result<Arc<dyn TableSource>, SqlError> {
         let scan = self.scan(Arc::clone(table), &[])?;
         Ok(provider_as_source(Arc::new(ScannedTable(Arc::new(scan)))))
+    }
+
+    /// The same, with a last column for the rows' ids.
+    pub fn table_with_row_ids(
+        &self,
+        table: &Arc<Table>,
+        row_id: &str,
+    ) -> std::result::Result<Arc<dyn TableProvider>, SqlError> {
+        let scan = self.scan(Arc::clone(table), &[])?;
+        Ok(Arc::new(ScannedTable(Arc::new(scan.with_row_ids(row_id)))))
     }
 
     async fn provider(&self, relation: &Relation) -> Result<Arc<dyn TableProvider>> {
@@ -365,7 +376,7 @@ impl CatalogProviderList for Names {
 
 impl fmt::Debug for Names {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Names(at {})", self.0.snapshot)
+        write!(f, "Names(at {})", self.0.snapshot.at())
     }
 }
 

@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use crate::statistics::TableStatistics;
 use crate::translate::Scope;
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::error::Result;
 use datafusion::logical_expr::execution_props::ExecutionProps;
@@ -16,28 +16,50 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr as LogicalExpr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
+use eris_engine::HeldSnapshot;
 use eris_fragment::{Executor, Expr, Output, Scalar, Type};
-use eris_types::Timestamp;
+use eris_types::ColumnId;
 use std::sync::Arc;
 
 /// A table at a snapshot, and who executes fragments on it.
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub table: Arc<Table>,
-    pub snapshot: Timestamp,
+    /// Its columns, and perhaps the rows' ids behind them.
+    pub schema: SchemaRef,
+    /// Their types, and behind them those of the plan's parameters.
+    pub types: Vec<Type>,
+    /// The parameters' values, once they are known.
+    pub values: Vec<Scalar>,
+    /// None in a plan that is only kept, for that must not keep deleted rows.
+    pub snapshot: Option<HeldSnapshot>,
     pub statistics: TableStatistics,
     pub executor: Arc<dyn Executor>,
     /// Streams over which its rows arrive.
     pub lanes: usize,
     /// Of the statement.
     pub progress: Progress,
-    /// The types of the table's columns, and behind them those of the plan's parameters.
-    pub types: Vec<Type>,
-    /// The parameters' values, once they are known.
-    pub values: Vec<Scalar>,
 }
 
 impl Scan {
+    /// The same with a last column for the rows' ids. They can be handed out, but not computed with.
+    pub fn with_row_ids(mut self, name: &str) -> Self {
+        let ids = Field::new(name, DataType::Int64, false);
+        let fields = self.schema.fields().iter().cloned();
+        let fields: Vec<_> = fields.chain([Arc::new(ids)]).collect();
+        self.schema = Arc::new(Schema::new(fields));
+        self.types.push(Type::Int64);
+        self
+    }
+
+    /// What the column at a position is to the engine.
+    pub fn column_id(&self, column: usize) -> ColumnId {
+        match column < self.table.types.len() {
+            true => ColumnId(column as u32),
+            false => ColumnId::ROW_ID,
+        }
+    }
+
     /// The filter over the table's columns; `None` if a fragment cannot evaluate it.
     fn translate(&self, filter: &LogicalExpr) -> Option<Vec<Expr>> {
         let inputs: Vec<_> = (0..self.table.types.len())
@@ -67,7 +89,7 @@ pub(crate) struct ScannedTable(pub Arc<Scan>);
 #[async_trait]
 impl TableProvider for ScannedTable {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.0.table.schema)
+        Arc::clone(&self.0.schema)
     }
 
     fn table_type(&self) -> TableType {
@@ -99,10 +121,10 @@ impl TableProvider for ScannedTable {
         });
         let (schema, columns) = match projection {
             Some(projection) => (
-                Arc::new(self.0.table.schema.project(projection)?),
+                Arc::new(self.0.schema.project(projection)?),
                 projection.clone(),
             ),
-            None => (self.schema(), (0..self.0.table.types.len()).collect()),
+            None => (self.schema(), (0..self.0.schema.fields().len()).collect()),
         };
         let output = Output::Rows {
             columns: columns.into_iter().map(Expr::Column).collect(),

@@ -84,7 +84,9 @@ impl TableStatistics {
         };
         statistics.min_value = extreme(&column.min);
         statistics.max_value = extreme(&column.max);
-        statistics.null_count = precision(column.nulls.min(rows) as usize, exact);
+        // Zones count the NULLs of deleted rows, too.
+        let living = exact && self.object.deleted == 0;
+        statistics.null_count = precision(column.nulls.min(rows) as usize, living);
         if let Some(distinct) = self.distinct(*position) {
             statistics.distinct_count = Precision::Inexact(distinct.min(rows as f64) as usize);
         }
@@ -255,6 +257,7 @@ mod tests {
         };
         let object = ObjectStatistics {
             rows: 1000,
+            deleted: 0,
             bytes: 4000,
             newest: Timestamp(5),
             columns: vec![column],

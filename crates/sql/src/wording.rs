@@ -133,9 +133,11 @@ fn hint(field: &Column, valid: &[Column]) -> Option<String> {
         (Some(table), Some(_)) => format!("{}.{}", table.table(), column.name),
         _ => column.name.clone(),
     };
-    let names = valid.iter().map(|column| column.name.as_str());
+    // What nobody can write is no column of the user's.
+    let valid = || valid.iter().filter(|column| !column.name.ends_with('('));
+    let names = valid().map(|column| column.name.as_str());
     if let Some(similar) = crate::catalog::most_similar(&field.name, names) {
-        let column = valid.iter().find(|column| column.name == similar)?;
+        let column = valid().find(|column| column.name == similar)?;
         let quote = column
             .name
             .chars()
@@ -148,7 +150,7 @@ fn hint(field: &Column, valid: &[Column]) -> Option<String> {
         return Some(format!("did you mean \"{}\"?{quoted}", shown(column)));
     }
     let mut names: Vec<String> = Vec::new();
-    for name in valid.iter().map(shown) {
+    for name in valid().map(shown) {
         if !names.contains(&name) {
             names.push(name);
         }

@@ -8,9 +8,10 @@
 //!                                                 └─────────────────┘
 //! ```
 //!
-//! A chunk sealed from one statement has one run, so that visibility is one comparison.
+//! A chunk sealed from one statement has one run, so that visibility is one comparison. Its rows have [ids](RowIds) that
+//! stay theirs when chunks are joined or rewritten.
 
-use crate::DeleteVector;
+use crate::{DeletedRows, RowIds};
 use eris_column::{ColumnChunk, Selection};
 use eris_types::{ColumnId, Timestamp};
 use std::sync::Arc;
@@ -31,22 +32,33 @@ pub struct Chunk {
     rows: usize,
     begins: Box<[Begin]>,
     newest: Timestamp,
+    ids: RowIds,
+    bytes: usize,
 }
 
 impl Chunk {
-    /// A chunk of `rows` rows whose `begins` cover them in order.
+    /// A chunk of rows with these ids, whose `begins` cover them in order.
     ///
     /// # Panics
     /// If a column has another number of rows, or the runs do not end with the last row.
-    pub fn new(columns: Vec<ColumnChunk>, rows: usize, begins: Vec<Begin>) -> Self {
+    pub fn new(columns: Vec<ColumnChunk>, ids: RowIds, begins: Vec<Begin>) -> Self {
+        let rows = ids.rows();
         assert!(columns.iter().all(|column| column.rows() == rows));
         assert_eq!(begins.last().map_or(0, |run| run.end), rows);
+        let bytes = columns.iter().map(ColumnChunk::bytes).sum::<usize>() + ids.bytes();
         Chunk {
+            bytes,
             columns: columns.into(),
             rows,
             newest: begins.iter().map(|run| run.at).max().unwrap_or_default(),
             begins: begins.into(),
+            ids,
         }
+    }
+
+    /// The ids of the rows.
+    pub fn ids(&self) -> &RowIds {
+        &self.ids
     }
 
     /// The number of rows, visible or not.
@@ -66,7 +78,7 @@ impl Chunk {
 
     /// The encoded size.
     pub fn bytes(&self) -> usize {
-        self.columns.iter().map(ColumnChunk::bytes).sum()
+        self.bytes
     }
 
     /// The newest commit among the rows.
@@ -94,36 +106,27 @@ impl Chunk {
     }
 }
 
-/// A chunk as one reader sees it: what a ticket holds.
+/// A chunk as the readers of one snapshot see it: what a ticket holds.
 #[derive(Clone, Debug)]
 pub struct ChunkView {
     /// The rows.
     pub chunk: Arc<Chunk>,
-    /// The rows that were deleted, as of when the view was taken.
-    pub deletes: Option<Arc<DeleteVector>>,
+    /// The rows that were deleted up to the snapshot.
+    pub deleted: Option<Arc<DeletedRows>>,
 }
 
 impl ChunkView {
     /// Whether every row is visible at `snapshot`, so that [`ChunkView::visible`] need not be called.
     pub fn all_visible(&self, snapshot: Timestamp) -> bool {
-        self.chunk.newest <= snapshot
-            && self
-                .deletes
-                .as_ref()
-                .is_none_or(|deletes| deletes.at(snapshot).is_none())
+        self.chunk.newest <= snapshot && self.deleted.is_none()
     }
 
-    /// Takes the rows out of `selection` that are not yet or no longer visible at `snapshot`.
+    /// Takes the rows out of `selection` that are not yet or no longer visible at `snapshot`, which is that of the view.
     pub fn visible(&self, snapshot: Timestamp, selection: &mut Selection) {
         self.chunk.retain_begun(snapshot, selection);
-        let deleted = self
-            .deletes
-            .as_ref()
-            .and_then(|deletes| deletes.at(snapshot));
-        if let Some(deleted) = deleted {
-            for (word, deleted) in selection.words_mut().iter_mut().zip(deleted) {
-                *word &= !deleted;
-            }
+        if let Some(deleted) = &self.deleted {
+            let words = selection.words_mut().iter_mut().zip(deleted.words());
+            words.for_each(|(word, deleted)| *word &= !deleted);
         }
     }
 }

@@ -13,18 +13,24 @@
 //!
 //! A [`Segment`] belongs to one owner, which alone calls its `&mut` methods. Readers get a [`ChunkView`] per chunk: shared,
 //! frozen, and bound to no latch. Versions are timestamps: a chunk knows when its rows began, a [`DeleteVector`] when they
-//! ended. This crate must not know AEUs, fragments or SQL.
+//! ended. A row keeps its [id](RowIds) wherever it is moved to; rows that no snapshot in use can see are left out whenever
+//! chunks are joined, and by a [`Rewrite`] of those that have lost most of theirs. This crate must not know AEUs, fragments or SQL.
 
 #![forbid(unsafe_code)]
 
 mod chunk;
 mod deletes;
+mod join;
+mod rewrite;
+mod row_ids;
 mod segment;
 mod staged;
 mod tail;
 
 pub use chunk::{Begin, Chunk, ChunkView};
-pub use deletes::DeleteVector;
-pub use segment::{Segment, SegmentStatistics};
+pub use deletes::{DeleteVector, DeletedRows};
+pub use join::Recoder;
+pub use rewrite::Rewrite;
+pub use row_ids::RowIds;
+pub use segment::{Committed, Segment, SegmentStatistics};
 pub use staged::{Encoder, StoreError};
-pub use tail::Recoder;

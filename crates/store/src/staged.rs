@@ -9,6 +9,8 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat;
 use eris_column::{CHUNK_ROWS, ColumnChunk, Dictionary, EncodeError, Home};
+use eris_numa::{OutOfMemory, Reservation};
+use eris_types::RowId;
 
 /// From this size on, a batch becomes a chunk of its own; smaller ones go to the tail, where they are joined.
 pub(crate) const SEAL_ROWS: usize = CHUNK_ROWS / 2;
@@ -25,6 +27,9 @@ pub enum StoreError {
         #[source]
         source: EncodeError,
     },
+    /// There is no room to note which rows are deleted.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// Batches of one statement have different columns.
     #[error("rows of different shape: {0}")]
     Shape(#[from] arrow_schema::ArrowError),
@@ -34,6 +39,10 @@ pub enum StoreError {
 #[derive(Debug, Default)]
 pub(crate) struct Staged {
     pub chunks: Vec<StagedChunk>,
+    /// The rows that it deletes, ascending.
+    pub deleted: Vec<RowId>,
+    /// For the delete vectors.
+    pub reserved: Option<Reservation>,
 }
 
 /// A chunk but for its begin, which commit decides.
@@ -120,17 +129,16 @@ impl Encoder {
             .map(|batch| batch.column(column).as_ref())
             .collect();
         let dictionary = dictionaries[column].as_ref();
+        let name = self.schema.field(column).name();
         let encoded = match (dictionary, self.codes[column].take(), &pieces[..]) {
             (Some(_), Some(codes), pieces) => {
                 ColumnChunk::encode_codes(&codes, nulls(pieces).as_ref(), home)
+                    .map_err(|source| encode_error(name, source))
             }
-            (_, _, [piece]) => ColumnChunk::encode(*piece, dictionary, home),
-            (_, _, pieces) => ColumnChunk::encode(&concat(pieces)?, dictionary, home),
+            (_, _, [piece]) => encode_column(*piece, name, dictionary, home),
+            (_, _, pieces) => encode_column(&concat(pieces)?, name, dictionary, home),
         };
-        self.columns.push(encoded.map_err(|source| {
-            let column = self.schema.field(column).name().clone();
-            StoreError::Encode { column, source }
-        })?);
+        self.columns.push(encoded?);
         Ok(())
     }
 
@@ -155,15 +163,18 @@ fn nulls(pieces: &[&dyn Array]) -> Option<NullBuffer> {
     nulls.finish()
 }
 
-/// Encodes every column of `batch`.
-pub(crate) fn encode(
-    batch: &RecordBatch,
-    dictionaries: &[Option<Dictionary>],
+pub(crate) fn encode_column(
+    values: &dyn Array,
+    name: &str,
+    dictionary: Option<&Dictionary>,
     home: Home<'_>,
-) -> Result<Vec<ColumnChunk>, StoreError> {
-    let mut encoder = Encoder::new(batch.schema(), vec![batch.clone()]);
-    while !encoder.is_done() {
-        encoder.step(dictionaries, home)?;
+) -> Result<ColumnChunk, StoreError> {
+    ColumnChunk::encode(values, dictionary, home).map_err(|source| encode_error(name, source))
+}
+
+fn encode_error(name: &str, source: EncodeError) -> StoreError {
+    StoreError::Encode {
+        column: name.to_owned(),
+        source,
     }
-    Ok(encoder.columns)
 }

@@ -1,12 +1,13 @@
-//! A segment against a list of rows with their versions: random statements, commits, aborts, deletes and snapshots.
+//! A segment against a list of rows with their versions: random statements, commits, aborts, deletes, snapshots that are in
+//! use for a while, and collections of garbage.
 #![allow(missing_docs)]
 
 use arrow_array::{Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
 use eris_column::{CHUNK_ROWS, ColumnChunk, ColumnValue, Dictionary, Home, Selection};
-use eris_numa::{HugePages, Memory, Topology};
-use eris_store::{Encoder, Recoder, Segment};
-use eris_types::{NodeId, ObjectId, SegmentId, StatementId, Timestamp};
+use eris_numa::{HugePages, Memory, NodeMemory, Topology};
+use eris_store::{Committed, Encoder, Recoder, Segment};
+use eris_types::{NodeId, ObjectId, RowId, SegmentId, StatementId, Timestamp};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -14,8 +15,18 @@ use std::sync::Arc;
 enum Step {
     /// Stage so many rows and commit or abort.
     Write { rows: usize, commit: bool },
-    /// Delete every n-th row of a sealed chunk.
-    Delete { chunk: usize, every: usize },
+    /// Delete every n-th living row of a range, given in thousandths of all rows, and insert some; or abort.
+    Change {
+        from: usize,
+        to: usize,
+        every: usize,
+        rows: usize,
+        commit: bool,
+    },
+    /// Snapshots older than so many commits are in use no more.
+    Horizon { ago: u64 },
+    /// Collect garbage; delete a few rows while chunks are being rewritten.
+    Collect,
     /// Encode the append buffer.
     Settle,
     /// Compare what a snapshot so many commits ago sees.
@@ -30,7 +41,11 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         6 => (rows, prop::bool::weighted(0.8)).prop_map(|(rows, commit)| Step::Write { rows, commit }),
-        1 => (0usize..4, 1usize..9).prop_map(|(chunk, every)| Step::Delete { chunk, every }),
+        4 => (0usize..900, 1usize..1_000, 1usize..9, 0usize..100, prop::bool::weighted(0.8)).prop_map(
+            |(from, to, every, rows, commit)| Step::Change { from, to, every, rows, commit }
+        ),
+        2 => (0u64..4).prop_map(|ago| Step::Horizon { ago }),
+        2 => Just(Step::Collect),
         1 => Just(Step::Settle),
         3 => (0u64..5).prop_map(|ago| Step::Read { ago }),
     ]
@@ -58,6 +73,7 @@ fn staged(first: i64, rows: usize) -> Encoder {
 
 struct Row {
     id: i64,
+    row: RowId,
     begin: Timestamp,
     end: Timestamp,
 }
@@ -69,94 +85,230 @@ fn id(column: &ColumnChunk, row: usize) -> i64 {
     }
 }
 
-/// The ids that a snapshot sees.
-fn read(segment: &Segment, at: Timestamp) -> Vec<i64> {
+/// The ids that a snapshot sees, with those of the rows that have them.
+fn read(segment: &Segment, at: Timestamp) -> Vec<(i64, RowId)> {
     let mut ids = Vec::new();
-    for view in segment.view() {
+    for view in segment.view(at) {
         let mut selection = Selection::all(view.chunk.rows());
         if !view.all_visible(at) {
             view.visible(at, &mut selection);
         }
         let column = &view.chunk.columns()[0];
-        ids.extend(selection.iter_ones().map(|row| id(column, row)));
+        let rows = selection.iter_ones();
+        ids.extend(rows.map(|row| (id(column, row), view.chunk.ids().get(row))));
     }
     ids.sort_unstable();
     ids
 }
 
+struct Bench {
+    memory: Memory,
+    node: NodeMemory,
+    segment: Segment,
+    model: Vec<Row>,
+    now: Timestamp,
+    horizon: Timestamp,
+    next_id: i64,
+    next_statement: u64,
+    texts: [Option<Dictionary>; 2],
+}
+
+impl Bench {
+    fn home(&self) -> Home<'_> {
+        Home {
+            memory: &self.node,
+            object: ObjectId(1),
+        }
+    }
+
+    fn stage(&mut self, statement: StatementId, rows: usize) {
+        let mut encoder = staged(self.next_id, rows);
+        // Some strings are looked up before, as an owner does.
+        if statement.0.is_multiple_of(2) {
+            let few = [
+                None,
+                Some(Dictionary::new().extend(["v0", "v1"].into_iter())),
+            ];
+            let missing = encoder.look_up(&few);
+            assert!(
+                missing
+                    .iter()
+                    .all(|(column, strings)| *column == 1 && !strings.is_empty())
+            );
+            assert_eq!(encoder.look_up(&self.texts), vec![]);
+        }
+        while !encoder.is_done() {
+            encoder.step(&self.texts, self.home()).unwrap();
+        }
+        self.segment.stage(statement, encoder);
+        self.next_id += rows as i64;
+    }
+
+    /// Deletes these rows of the model and inserts as many as `rows`.
+    fn change(&mut self, delete: &[usize], rows: usize, commit: bool) {
+        let statement = StatementId(self.next_statement);
+        self.next_statement += 1;
+        let budget = self.memory.budget().clone();
+        let mut ids: Vec<RowId> = delete.iter().map(|&row| self.model[row].row).collect();
+        ids.sort_unstable();
+        let found = self
+            .segment
+            .stage_deletes(statement, &ids, &budget)
+            .unwrap();
+        assert_eq!(found, ids.len() as u64);
+        let first = self.next_id;
+        if rows > 0 {
+            self.stage(statement, rows);
+        }
+        if !commit {
+            self.segment.abort(statement);
+            let nothing = self
+                .segment
+                .commit(statement, self.now, self.horizon, &budget);
+            assert_eq!(nothing, Committed::default());
+            return;
+        }
+        self.now.0 += 1;
+        let committed = self
+            .segment
+            .commit(statement, self.now, self.horizon, &budget);
+        assert_eq!(committed.inserted, rows as u64);
+        assert_eq!(committed.deleted, ids.len() as u64);
+        delete
+            .iter()
+            .for_each(|&row| self.model[row].end = self.now);
+        let new: Vec<(i64, RowId)> = read(&self.segment, self.now);
+        let new = new.into_iter().filter(|(id, _)| *id >= first);
+        self.model.extend(new.map(|(id, row)| Row {
+            id,
+            row,
+            begin: self.now,
+            end: Timestamp::NEVER,
+        }));
+    }
+
+    fn living(&self) -> Vec<usize> {
+        let rows = self.model.iter().enumerate();
+        rows.filter(|(_, row)| row.end == Timestamp::NEVER)
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    fn check(&self, at: Timestamp) {
+        let rows = self.model.iter();
+        let visible = rows.filter(|row| row.begin <= at && row.end > at);
+        let mut expected: Vec<(i64, RowId)> = visible.map(|row| (row.id, row.row)).collect();
+        expected.sort_unstable();
+        assert_eq!(read(&self.segment, at), expected, "at {at}");
+        let statistics = self.segment.statistics();
+        let living = statistics.rows - statistics.deleted;
+        assert_eq!(living, self.living().len() as u64);
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn a_segment_is_a_list_of_versioned_rows(steps in prop::collection::vec(step(), 1..25)) {
+    fn a_segment_is_a_list_of_versioned_rows(steps in prop::collection::vec(step(), 1..30)) {
         let topology = Topology::fake(1, 1);
         let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
-        let node = memory.node(NodeId(0));
-        let object = ObjectId(1);
-        let home = || Home { memory: &node, object };
         let texts = [None, Some(Dictionary::new().extend(["v0", "v1", "v2", "v3", "v4"].into_iter()))];
-        let mut segment = Segment::new(SegmentId(1));
-        let mut model: Vec<Row> = Vec::new();
-        let mut now = Timestamp(10);
-        let mut next_id = 0;
+        let schema = batch(0, 0).schema();
+        let mut bench = Bench {
+            node: memory.node(NodeId(0)),
+            memory,
+            segment: Segment::new(SegmentId(1)),
+            model: Vec::new(),
+            now: Timestamp(10),
+            horizon: Timestamp(0),
+            next_id: 0,
+            next_statement: 0,
+            texts,
+        };
         for (number, step) in steps.into_iter().enumerate() {
-            let statement = StatementId(number as u64);
+            let node = bench.node.clone();
+            // Text that was coded is coded no longer now and then.
+            let coding = if number % 3 == 0 { [None, None] } else { bench.texts.clone() };
+            let known = bench.texts.clone();
+            let recoder = Recoder {
+                schema: &schema,
+                known: &known,
+                coding: &coding,
+                home: Home { memory: &node, object: ObjectId(1) },
+                horizon: bench.horizon,
+            };
             match step {
-                Step::Write { rows, commit } => {
-                    let mut encoder = staged(next_id, rows);
-                    if number % 2 == 0 {
-                        let few = [None, Some(Dictionary::new().extend(["v0", "v1"].into_iter()))];
-                        let missing = encoder.look_up(&few);
-                        prop_assert!(missing.iter().all(|(column, strings)| *column == 1 && !strings.is_empty()));
-                        prop_assert_eq!(encoder.look_up(&texts), vec![]);
-                    }
-                    while !encoder.is_done() {
-                        encoder.step(&texts, home()).unwrap();
-                    }
-                    segment.stage(statement, encoder);
-                    if commit {
-                        now.0 += 1;
-                        prop_assert_eq!(segment.commit(statement, now), rows as u64);
-                        model.extend((next_id..next_id + rows as i64).map(|id| Row { id, begin: now, end: Timestamp::NEVER }));
-                    } else {
-                        segment.abort(statement);
-                        prop_assert_eq!(segment.commit(statement, now), 0);
-                    }
-                    next_id += rows as i64;
+                Step::Write { rows, commit } => bench.change(&[], rows, commit),
+                Step::Change { from, to, every, rows, commit } => {
+                    let living = bench.living();
+                    let place = |thousandths| living.len() * thousandths / 1_000;
+                    let range = place(from.min(to))..place(from.max(to));
+                    let delete: Vec<usize> = living[range].iter().copied().step_by(every).collect();
+                    bench.change(&delete, rows, commit);
                 }
-                Step::Delete { chunk, every } if chunk < segment.sealed_since(0).count() => {
-                    now.0 += 1;
-                    let rows = segment.sealed_since(chunk).next().unwrap().rows();
-                    let deleted: Vec<usize> = (0..rows).step_by(every).collect();
-                    let first = segment.sealed_since(chunk).next().unwrap();
-                    let ids: Vec<i64> = (0..rows).map(|row| id(&first.columns()[0], row)).collect();
-                    segment.delete(chunk, &deleted, now);
-                    for row in deleted {
-                        let version = model.iter_mut().find(|version| version.id == ids[row]).unwrap();
-                        version.end = version.end.min(now);
+                Step::Settle => bench.segment.settle(recoder).unwrap(),
+                Step::Horizon { ago } => {
+                    bench.horizon = bench.horizon.max(Timestamp(bench.now.0 - ago));
+                }
+                Step::Collect => {
+                    let mut rewritten = 0;
+                    while let Some(mut rewrite) = bench.segment.collect(bench.horizon) {
+                        let living = bench.living();
+                        let delete: Vec<usize> = living.iter().copied().step_by(1_000).take(7).collect();
+                        bench.change(&delete, 1, true);
+                        while !rewrite.is_done() {
+                            rewrite.step(recoder).unwrap();
+                        }
+                        bench.segment.finish_rewrite(rewrite, bench.memory.budget());
+                        rewritten += 1;
+                        prop_assert!(rewritten < 20, "it goes on and on");
                     }
                 }
-                Step::Delete { .. } => {}
-                Step::Settle => {
-                    // Text that was coded is coded no longer now and then.
-                    let coding = if number % 3 == 0 { &[None, None] } else { &texts };
-                    let schema = batch(0, 0).schema();
-                    let recoder = Recoder { schema: &schema, known: &texts, coding, home: home() };
-                    segment.settle(recoder).unwrap();
-                }
-                Step::Read { ago } => {
-                    let at = Timestamp(now.0 - ago);
-                    let expected: Vec<i64> = model
-                        .iter()
-                        .filter(|row| row.begin <= at && row.end > at)
-                        .map(|row| row.id)
-                        .collect();
-                    prop_assert_eq!(read(&segment, at), expected);
-                }
+                Step::Read { ago } => bench.check(Timestamp((bench.now.0 - ago).max(bench.horizon.0))),
             }
-            prop_assert_eq!(segment.statistics().rows, model.len() as u64);
+            bench.check(bench.now);
         }
+        bench.check(bench.horizon.max(Timestamp(9)));
+        let Bench { segment, memory, .. } = bench;
         drop(segment);
         prop_assert!(memory.usage().iter().all(|usage| usage.bytes == 0), "memory is left over");
+        prop_assert_eq!(memory.budget().used(), 0);
+    }
+
+    #[test]
+    fn what_nobody_sees_takes_no_memory(rows in 1usize..CHUNK_ROWS) {
+        let topology = Topology::fake(1, 1);
+        let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
+        let mut bench = Bench {
+            node: memory.node(NodeId(0)),
+            memory,
+            segment: Segment::new(SegmentId(1)),
+            model: Vec::new(),
+            now: Timestamp(10),
+            horizon: Timestamp(0),
+            next_id: 0,
+            next_statement: 0,
+            texts: [None, None],
+        };
+        bench.change(&[], rows, true);
+        bench.change(&bench.living(), 0, true);
+        let before = bench.segment.statistics();
+        prop_assert_eq!(before.deleted, rows as u64);
+        prop_assert!(bench.segment.collect(Timestamp(11)).is_none());
+        prop_assert_eq!(bench.segment.statistics(), before);
+        bench.segment.collect(bench.now);
+        let schema = batch(0, 0).schema();
+        let node = bench.node.clone();
+        let recoder = Recoder {
+            schema: &schema,
+            known: &[None, None],
+            coding: &[None, None],
+            home: Home { memory: &node, object: ObjectId(1) },
+            horizon: bench.now,
+        };
+        bench.segment.settle(recoder).unwrap();
+        prop_assert!(bench.segment.is_empty());
+        prop_assert_eq!(bench.memory.budget().used(), 0);
     }
 }

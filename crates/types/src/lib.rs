@@ -56,12 +56,41 @@ identifier!(
 identifier!(
     /// A column of a data object, by its position in the object's schema.
     ColumnId(u32), "column ");
+impl ColumnId {
+    /// Not a column that is stored, but the [`RowId`] of the row, as a 64-bit integer.
+    pub const ROW_ID: ColumnId = ColumnId(u32::MAX);
+}
+
 identifier!(
     /// A statement that writes or reads; names its staged rows and its messages. Never reused.
     StatementId(u64), "statement ");
 identifier!(
     /// A dictionary code: the stable, unordered number of a string in its column's dictionary.
     Code(u32), "code ");
+
+/// A row for as long as it is stored, wherever: its segment's number above, its own number within the segment below. Never
+/// reused; an updated row is a new one. Sealing and rewriting of chunks leave it alone.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct RowId(pub u64);
+
+impl RowId {
+    /// The `number`-th row of a segment.
+    pub const fn new(segment: SegmentId, number: u32) -> Self {
+        RowId(segment.0 << 32 | number as u64)
+    }
+
+    /// The segment that has the row.
+    pub const fn segment(self) -> SegmentId {
+        SegmentId(self.0 >> 32)
+    }
+
+    /// The id `rows` further.
+    pub const fn plus(self, rows: usize) -> Self {
+        RowId(self.0 + rows as u64)
+    }
+}
 
 /// A point in commit order. A snapshot at `t` sees every write with a timestamp of at most `t`.
 #[derive(
@@ -91,6 +120,14 @@ mod tests {
         assert_eq!(AeuId(3).to_string(), "AEU 3");
         assert_eq!(NodeId(1).to_string(), "node 1");
         assert_eq!(Timestamp(7).to_string(), "t7");
+    }
+
+    #[test]
+    fn row_ids_are_ordered_by_segment_and_number() {
+        let id = RowId::new(SegmentId(7), u32::MAX);
+        assert_eq!(id.segment(), SegmentId(7));
+        assert_eq!(id.plus(1), RowId::new(SegmentId(8), 0));
+        assert!(RowId::new(SegmentId(7), 3) < id);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use eris_column::{ColumnChunk, Dictionary, Home};
 use eris_fragment::{Type, Value};
-use eris_numa::{HugePages, Memory, Topology};
-use eris_store::{Begin, Chunk, ChunkView, DeleteVector};
-use eris_types::{NodeId, ObjectId, Timestamp};
+use eris_numa::{Budget, HugePages, Memory, Topology};
+use eris_store::{Begin, Chunk, ChunkView, DeleteVector, RowIds};
+use eris_types::{NodeId, ObjectId, RowId, Timestamp};
 use std::sync::Arc;
 
 /// When the tests read.
@@ -230,8 +230,12 @@ fn chunk_begun(
     };
     let encoded = arrays.iter().zip(dictionaries).map(encode).collect();
     ChunkView {
-        chunk: Arc::new(Chunk::new(encoded, arrays[0].len(), begins)),
-        deletes: None,
+        chunk: Arc::new(Chunk::new(
+            encoded,
+            RowIds::from(RowId(0), arrays[0].len()),
+            begins,
+        )),
+        deleted: None,
     }
 }
 
@@ -291,16 +295,18 @@ fn random_chunk(columns: &[(&str, DataType)], full: &Dictionary, rng: &mut Rng) 
         .map(|row| if row < cut { first <= 10 } else { second <= 10 })
         .collect();
     let mut view = chunk_begun(&arrays, &dictionaries, begins);
+    let mut deletes = DeleteVector::default();
+    let budget = Budget::new(1 << 20);
     for at in [5, 10, 15] {
         if rng.one_in(3) {
             let deleted: Vec<usize> = (0..rows).filter(|_| rng.one_in(7)).collect();
-            let older = view.deletes.take();
-            view.deletes = Some(DeleteVector::after(older, rows, &deleted, Timestamp(at)));
+            deletes.delete(rows, deleted.iter().copied(), Timestamp(at), &budget);
             if at <= 10 {
                 deleted.iter().for_each(|&row| visible[row] = false);
             }
         }
     }
+    view.deleted = deletes.at(Timestamp(10)).cloned();
     TableChunk {
         view,
         rows: (0..rows)

@@ -28,11 +28,17 @@ pub const MAX_KEY: usize = 64 << 10;
 pub trait Layout: 'static {
     /// A key as it is passed: `u64` or `&[u8]`.
     type View<'a>: Copy + Ord + fmt::Debug;
+    /// A key that is kept.
+    type Owned: Clone + Ord + fmt::Debug + Send + Sync;
     /// As much of a key as is needed to put it together from the way to it.
     type Path: Copy + Default;
     /// Whether every key is eight bytes long, so that the last level holds values.
     const INLINE: bool;
 
+    /// A copy to keep.
+    fn own(key: Self::View<'_>) -> Self::Owned;
+    /// A kept key as it is passed.
+    fn view(key: &Self::Owned) -> Self::View<'_>;
     /// The length in bytes.
     fn length(key: Self::View<'_>) -> usize;
     /// The byte at a depth; `None` beyond the end.
@@ -73,8 +79,17 @@ pub trait Layout: 'static {
 
 impl Layout for u64 {
     type View<'a> = u64;
+    type Owned = u64;
     type Path = u64;
     const INLINE: bool = true;
+
+    fn own(key: u64) -> u64 {
+        key
+    }
+
+    fn view(key: &u64) -> Self::View<'_> {
+        *key
+    }
 
     #[inline(always)]
     fn length(_: u64) -> usize {
@@ -156,8 +171,17 @@ const FINE: usize = 128;
 
 impl Layout for [u8] {
     type View<'a> = &'a [u8];
+    type Owned = Box<[u8]>;
     type Path = ();
     const INLINE: bool = false;
+
+    fn own(key: &[u8]) -> Box<[u8]> {
+        key.into()
+    }
+
+    fn view(key: &Box<[u8]>) -> Self::View<'_> {
+        key
+    }
 
     fn length(key: &[u8]) -> usize {
         key.len()

@@ -128,7 +128,7 @@ node! {
 
 /// Calls `$body` with `$Type` as the type of the inner or value node of a kind; `$other` for all other kinds.
 macro_rules! with_inner {
-    ($kind:expr, $Type:ident => $body:expr, $rest:pat => $other:expr) => {
+    ($kind:expr, $Type:ident => $body:expr, $($rest:pat => $other:expr),+) => {
         match $kind {
             Kind::Inner6 => {
                 type $Type = $crate::art::node::Inner6;
@@ -150,12 +150,12 @@ macro_rules! with_inner {
                 type $Type = $crate::art::node::Inner256;
                 $body
             }
-            $rest => $other,
+            $($rest => $other,)+
         }
     };
 }
 macro_rules! with_value {
-    ($kind:expr, $Type:ident => $body:expr, $rest:pat => $other:expr) => {
+    ($kind:expr, $Type:ident => $body:expr, $($rest:pat => $other:expr),+) => {
         match $kind {
             Kind::Value7 => {
                 type $Type = $crate::art::node::Value7;
@@ -177,7 +177,7 @@ macro_rules! with_value {
                 type $Type = $crate::art::node::Value256;
                 $body
             }
-            $rest => $other,
+            $($rest => $other,)+
         }
     };
 }

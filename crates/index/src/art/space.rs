@@ -166,6 +166,29 @@ impl Space {
         unsafe { self.kinds[r.kind() as usize].give(r.place()) }
     }
 
+    /// From now on, what was hot is so no more.
+    pub(crate) fn cool(&mut self) {
+        self.kinds.iter_mut().for_each(Slabs::cool);
+    }
+
+    /// Whether a node or record lies in a hot slab.
+    pub(crate) fn is_hot(&self, r: Ref) -> bool {
+        self.kinds[r.kind() as usize].is_hot(r.place())
+    }
+
+    /// A copy of a node or record in a hot slab.
+    ///
+    /// # Safety
+    /// The reference is one of this space's to something live.
+    pub(crate) unsafe fn copy_hot(&mut self, r: Ref) -> Result<Ref, IndexError> {
+        // SAFETY: by contract.
+        let place = unsafe { self.kinds[r.kind() as usize].copy_hot(&self.home, r.place())? };
+        Ok(match r.kind() {
+            Kind::Record => Ref::record(place),
+            kind => Ref::node(kind, place),
+        })
+    }
+
     /// Bytes of all kinds together.
     pub(crate) fn footprint(&self) -> Footprint {
         let mut footprint = Footprint::default();

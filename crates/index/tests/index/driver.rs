@@ -5,7 +5,6 @@ use eris_index::{Art, Key};
 use eris_numa::{HugePages, Memory, NodeMemory, Topology};
 use eris_types::{NodeId, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use std::ops::Bound;
 
 /// Where choices come from.
@@ -30,17 +29,12 @@ impl Choices for Random {
 
 /// A type of keys with a way to make them, such that all node classes and prefixes arise.
 pub trait TestKey: Key {
-    type Owned: Ord + Clone + Debug;
     /// Families of keys that fill one node each, from the smallest class to the largest.
     fn families() -> Vec<Vec<Self::Owned>>;
     fn make(choices: &mut impl Choices) -> Option<Self::Owned>;
-    fn view(key: &Self::Owned) -> Self::View<'_>;
-    fn own(key: Self::View<'_>) -> Self::Owned;
 }
 
 impl TestKey for u64 {
-    type Owned = u64;
-
     fn families() -> Vec<Vec<u64>> {
         let inner = (0..256).map(|byte| 0x7777_0000_0000_1234 | byte << 32);
         let last = (0..256).map(|byte| 0x7777_7777_7777_7700 | byte);
@@ -64,24 +58,16 @@ impl TestKey for u64 {
             _ => choices.below(u64::MAX)?,
         })
     }
-    fn view(key: &u64) -> u64 {
-        *key
-    }
-    fn own(key: u64) -> u64 {
-        key
-    }
 }
 
 impl TestKey for [u8] {
-    type Owned = Vec<u8>;
-
-    fn families() -> Vec<Vec<Vec<u8>>> {
-        let key = |byte: u8| [&[b'q'; 100][..], &[byte, b'q', 0]].concat();
+    fn families() -> Vec<Vec<Box<[u8]>>> {
+        let key = |byte: u8| [&[b'q'; 100][..], &[byte, b'q', 0]].concat().into();
         vec![(1..=255).map(key).collect()]
     }
 
     /// Ends with zero, which occurs nowhere else: so no key is the beginning of another.
-    fn make(choices: &mut impl Choices) -> Option<Vec<u8>> {
+    fn make(choices: &mut impl Choices) -> Option<Box<[u8]>> {
         let mut key = Vec::new();
         // Long common beginnings, so that prefixes are chains.
         let beginning = [0, 1, 5, 27, 28, 60, 90][choices.below(7)? as usize];
@@ -94,13 +80,7 @@ impl TestKey for [u8] {
             key.extend((0..choices.below(500)?).map(|_| b'z'));
         }
         key.push(0);
-        Some(key)
-    }
-    fn view(key: &Vec<u8>) -> &[u8] {
-        key
-    }
-    fn own(key: &[u8]) -> Vec<u8> {
-        key.to_vec()
+        Some(key.into())
     }
 }
 

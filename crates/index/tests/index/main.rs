@@ -4,3 +4,4 @@ mod differential;
 mod driver;
 mod hash;
 mod memory;
+mod reorganization;

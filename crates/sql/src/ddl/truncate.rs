@@ -45,7 +45,7 @@ pub(super) async fn truncate(
 }
 
 /// Whether this is DELETE FROM table, and nothing else.
-pub(super) fn is_delete_of_all(delete: &Delete) -> bool {
+pub(crate) fn is_delete_of_all(delete: &Delete) -> bool {
     deleted_table(delete).is_some()
 }
 

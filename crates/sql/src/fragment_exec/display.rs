@@ -21,7 +21,11 @@ impl DisplayAs for FragmentExec {
         write!(f, "table={}", table.name)?;
         match &self.output {
             Output::Rows { columns, limit } => {
-                write!(f, "{separator}columns=[{}]", list(columns, &table.schema))?;
+                write!(
+                    f,
+                    "{separator}columns=[{}]",
+                    list(columns, &self.scan.schema)
+                )?;
                 self.fmt_filters(separator, f)?;
                 if let Some(limit) = limit {
                     write!(f, "{separator}limit={limit}")?;
@@ -29,10 +33,10 @@ impl DisplayAs for FragmentExec {
             }
             Output::Groups { keys, aggregates } => {
                 self.fmt_filters(separator, f)?;
-                write!(f, "{separator}groups=[{}]", list(keys, &table.schema))?;
+                write!(f, "{separator}groups=[{}]", list(keys, &self.scan.schema))?;
                 let aggregates: Vec<_> = aggregates
                     .iter()
-                    .map(|aggregate| describe(aggregate, &table.schema))
+                    .map(|aggregate| describe(aggregate, &self.scan.schema))
                     .collect();
                 write!(f, "{separator}aggregates=[{}]", aggregates.join(", "))?;
             }
@@ -43,7 +47,7 @@ impl DisplayAs for FragmentExec {
 
 impl FragmentExec {
     fn fmt_filters(&self, separator: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let schema = &self.scan.table.schema;
+        let schema = &self.scan.schema;
         if !self.filter.is_empty() {
             let conjuncts: Vec<_> = self
                 .filter

@@ -85,6 +85,11 @@ impl Template {
         if !Arc::ptr_eq(&fragment.scan().table, table) || !fragment.has_constant_filters() {
             return None;
         }
+        let scan = Scan {
+            snapshot: None,
+            ..scan
+        };
+        let plan = over(&plan, &Arc::new(scan))?;
         Some(Template {
             contents,
             variables: core.variables().clone(),

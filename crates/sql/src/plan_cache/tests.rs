@@ -23,6 +23,7 @@ fn database() -> Database {
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
+        .enable_time()
         .build()
         .unwrap()
 }
@@ -250,6 +251,33 @@ fn what_its_reader_computes_is_a_statement_like_others() {
         assert!(error.to_string().contains("KILL"), "{error}");
         assert!(killed.next().await.is_none());
         assert_eq!(state().await.1[4], "failed");
+    });
+}
+
+#[test]
+fn a_template_keeps_no_deleted_rows() {
+    let database = database();
+    let core = database.core();
+    runtime().block_on(async {
+        let create = "CREATE TABLE t AS SELECT i AS k FROM generate_series(1, 300000) AS s(i)";
+        run(core, create).await.unwrap();
+        let query = "SELECT count(*) FROM t WHERE k > 5";
+        assert!(run(core, query).await.unwrap().concat().contains("299995"));
+        assert_eq!(templates(core), 1);
+        run(core, "DELETE FROM t WHERE k > 10").await.unwrap();
+        assert!(run(core, query).await.unwrap().concat().contains("| 5 "));
+        for _ in 0..2000 {
+            let rows = run(
+                core,
+                "SELECT sum(rows) FROM eris.segments WHERE \"table\" = 't'",
+            )
+            .await;
+            if rows.unwrap().concat().contains("| 10 ") {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("the rows are still there");
     });
 }
 

@@ -56,6 +56,7 @@ pub(super) static RELATIONS: [Relation; 5] = [
             ("aeu", Number),
             ("node", Number),
             ("rows", Number),
+            ("deleted_rows", Number),
             ("sealed_rows", Number),
             ("tail_rows", Number),
             ("chunks", Number),
@@ -76,6 +77,7 @@ pub(super) static RELATIONS: [Relation; 5] = [
             ("chunk", Number),
             ("sealed", Truth),
             ("rows", Number),
+            ("deleted_rows", Number),
             ("nulls", Number),
             ("encoding", Text),
             ("width", Number),
@@ -128,7 +130,9 @@ async fn tables(core: &Core) -> CellRows {
         row![
             &table.schema,
             &table.name,
-            chunks().map(|chunk| chunk.rows).sum::<u64>(),
+            chunks()
+                .map(|chunk| chunk.rows - chunk.deleted)
+                .sum::<u64>(),
             segments.iter().map(|segment| segment.bytes).sum::<u64>(),
             table.columns.len(),
             segments.len(),
@@ -152,13 +156,15 @@ async fn segments(core: &Core) -> CellRows {
                 )
             };
             let ((sealed_rows, sealed), (tail_rows, tail)) = (rows(true), rows(false));
+            let deleted: u64 = segment.chunks.iter().map(|chunk| chunk.deleted).sum();
             row![
                 &table.schema,
                 &table.name,
                 segment.segment.0,
                 segment.aeu.0,
                 segment.node.0,
-                sealed_rows + tail_rows,
+                sealed_rows + tail_rows - deleted,
+                deleted,
                 sealed_rows,
                 tail_rows,
                 sealed,
@@ -187,6 +193,7 @@ async fn chunks(core: &Core) -> CellRows {
                         number,
                         chunk.sealed,
                         chunk.rows,
+                        chunk.deleted,
                         part.nulls,
                         &part.encoding,
                         part.width,

@@ -1,0 +1,363 @@
+//! Statements that change rows, in one thread under a seeded schedule, against what must hold of any history of them.
+//!
+//! Rows come in groups. A statement adds a group, adds one to the value of every row of a group, or deletes a group, and may
+//! be given up or panic on the way. So at every snapshot all rows of a group are there or none (all or nothing), have the
+//! same value (one commit), at least that of the increments that had committed before (nothing lost) and at most that of
+//! those that had begun. A reader that holds its snapshot reads the same twice, whatever is collected in between.
+//!
+//! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine change_simulation`.
+
+use crate::engine::{Engine, owner};
+use crate::sequencer::Sequencer;
+use crate::simulation::{Polled, number};
+use crate::{EngineError, HeldSnapshot, Partitioning};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use eris_aeu::{Faults, Random, Simulation};
+use eris_fragment::*;
+use eris_numa::{HugePages, Memory, Topology};
+use eris_route::BufferSizes;
+use eris_types::{ColumnId, ObjectId, RowId};
+use futures::StreamExt;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What is known of a group.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    rows: usize,
+    /// It was added for certain.
+    added: bool,
+    /// Increments that have committed, and those that have begun.
+    committed: i64,
+    begun: i64,
+    /// Somebody has begun to delete it, and is done.
+    deleting: bool,
+    deleted: bool,
+}
+
+type History = Rc<RefCell<BTreeMap<i64, Group>>>;
+
+/// Rows and the value of the groups that a snapshot shows.
+type Seen = BTreeMap<i64, (usize, i64)>;
+
+struct Client {
+    engine: Engine,
+    object: ObjectId,
+    history: History,
+    random: Random,
+}
+
+fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new("group", DataType::Int64, false),
+        Field::new("value", DataType::Int64, false),
+    ]))
+}
+
+fn rows(group: i64, values: Int64Array) -> RecordBatch {
+    let groups = Int64Array::from_value(group, values.len());
+    RecordBatch::try_new(schema(), vec![Arc::new(groups), Arc::new(values)]).unwrap()
+}
+
+/// Whether a statement took effect; a panic on purpose has stopped it otherwise.
+fn succeeded<T>(result: Result<T, EngineError>) -> Option<T> {
+    match result {
+        Ok(result) => Some(result),
+        Err(EngineError::Panicked { .. }) => None,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+impl Client {
+    async fn statements(mut self) {
+        for _ in 0..8 {
+            match self.random.below(10) {
+                0..2 => self.add().await,
+                2..6 => self.increment().await,
+                6 => self.delete().await,
+                _ => self.read().await,
+            }
+        }
+    }
+
+    async fn add(&mut self) {
+        let number = self.history.borrow().len() as i64;
+        let rows_of = match self.random.below(12) {
+            0 => 70_000,
+            1..4 => 3_000,
+            _ => 1 + self.random.below(30),
+        };
+        let group = Group {
+            rows: rows_of,
+            added: false,
+            committed: 0,
+            begun: 0,
+            deleting: false,
+            deleted: false,
+        };
+        self.history.borrow_mut().insert(number, group);
+        let written = async {
+            let mut writer = self.engine.writer(self.object)?;
+            let batch = rows(number, Int64Array::from_value(0, rows_of));
+            writer.append(batch).await?;
+            writer.commit().await.map(|_| ())
+        };
+        let added = succeeded(written.await).is_some();
+        self.history.borrow_mut().get_mut(&number).unwrap().added = added;
+    }
+
+    fn any_group(&mut self) -> Option<i64> {
+        let groups = self.history.borrow().len();
+        (groups > 0).then(|| self.random.below(groups) as i64)
+    }
+
+    /// Adds one to every row of a group.
+    async fn increment(&mut self) {
+        let Some(group) = self.any_group() else {
+            return;
+        };
+        let give_up = self.random.one_in(4);
+        self.history.borrow_mut().get_mut(&group).unwrap().begun += 1;
+        let changed = succeeded(self.try_change(group, true, give_up).await);
+        let mut history = self.history.borrow_mut();
+        let known = history.get_mut(&group).unwrap();
+        match changed {
+            // It was still being added, or deleted already.
+            Some(0) | None => known.begun -= 1,
+            Some(_) if give_up => known.begun -= 1,
+            Some(_) => known.committed += 1,
+        }
+    }
+
+    async fn delete(&mut self) {
+        let Some(group) = self.any_group() else {
+            return;
+        };
+        (self.history.borrow_mut().get_mut(&group).unwrap()).deleting = true;
+        let changed = succeeded(self.try_change(group, false, false).await);
+        let deleted = changed.is_some_and(|rows| rows > 0);
+        let mut history = self.history.borrow_mut();
+        history.get_mut(&group).unwrap().deleted |= deleted;
+    }
+
+    async fn try_change(
+        &mut self,
+        group: i64,
+        increment: bool,
+        give_up: bool,
+    ) -> Result<usize, EngineError> {
+        let mut writer = self.engine.changer(self.object).await?;
+        let snapshot = self.engine.hold();
+        let condition = Expr::Binary {
+            op: BinaryOp::Eq,
+            left: Box::new(Expr::Column(0)),
+            right: Box::new(Expr::Literal(Scalar {
+                data_type: Type::Int64,
+                value: Value::Integer(group.into()),
+            })),
+        };
+        let output = vec![Expr::Column(2), Expr::Column(1)];
+        let Some(batches) = self.collect(&snapshot, vec![condition], output).await else {
+            return Err(panicked());
+        };
+        let mut changed = 0;
+        for batch in batches {
+            changed += batch.num_rows();
+            let ids = batch.column(0).as_primitive::<Int64Type>().values();
+            writer.delete(ids.iter().map(|&id| RowId(id as u64)))?;
+            if increment {
+                let values = batch.column(1).as_primitive::<Int64Type>();
+                writer
+                    .append(rows(group, values.unary(|value| value + 1)))
+                    .await?;
+            }
+        }
+        if !give_up {
+            writer.commit().await?;
+        }
+        Ok(changed)
+    }
+
+    /// The rows that pass; `None` if somebody has panicked on purpose.
+    async fn collect(
+        &mut self,
+        snapshot: &HeldSnapshot,
+        filter: Vec<Expr>,
+        columns: Vec<Expr>,
+    ) -> Option<Vec<RecordBatch>> {
+        let fragment = Fragment {
+            object: self.object,
+            snapshot: snapshot.at(),
+            columns: vec![ColumnId(0), ColumnId(1), ColumnId::ROW_ID],
+            filter,
+            probes: Vec::new(),
+            output: Output::Rows {
+                columns,
+                limit: None,
+            },
+        };
+        let lanes = 1 + self.random.below(2);
+        let execution = self.engine.execute(Arc::new(fragment), lanes).unwrap();
+        let mut batches = futures::stream::select_all(execution.lanes);
+        let mut all = Vec::new();
+        while let Some(batch) = batches.next().await {
+            match batch {
+                Ok(batch) => all.push(batch),
+                Err(FragmentError::Panicked { .. }) => return None,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        Some(all)
+    }
+
+    async fn read(&mut self) {
+        let known = self.history.borrow().clone();
+        let snapshot = self.engine.hold();
+        let Some(seen) = self.groups(&snapshot).await else {
+            return;
+        };
+        let history = self.history.borrow().clone();
+        for (group, (rows, value)) in &seen {
+            let now = &history[group];
+            assert_eq!(*rows, now.rows, "a part of group {group} is visible");
+            // Those that were given up while this was reading count no more.
+            let begun = now
+                .begun
+                .max(known.get(group).map_or(0, |known| known.begun));
+            assert!(*value <= begun, "group {group} has {value} of {begun}");
+        }
+        for (group, known) in &known {
+            match seen.get(group) {
+                Some((_, value)) => {
+                    assert!(!known.deleted, "group {group} was deleted");
+                    assert!(
+                        *value >= known.committed,
+                        "group {group} has lost something"
+                    );
+                }
+                None => assert!(
+                    !known.added || history[group].deleting,
+                    "group {group} is missing"
+                ),
+            }
+        }
+        if self.random.one_in(2) {
+            self.increment().await;
+            if let Some(again) = self.groups(&snapshot).await {
+                assert_eq!(seen, again, "a snapshot has changed");
+            }
+        }
+    }
+
+    async fn groups(&mut self, snapshot: &HeldSnapshot) -> Option<Seen> {
+        let output = vec![Expr::Column(0), Expr::Column(1)];
+        let mut seen = Seen::new();
+        for batch in self.collect(snapshot, Vec::new(), output).await? {
+            let groups = batch.column(0).as_primitive::<Int64Type>().values();
+            let values = batch.column(1).as_primitive::<Int64Type>().values();
+            for (group, value) in groups.iter().zip(values) {
+                let (rows, all) = seen.entry(*group).or_insert((0, *value));
+                assert_eq!(all, value, "rows of group {group} differ");
+                *rows += 1;
+            }
+        }
+        Some(seen)
+    }
+}
+
+fn panicked() -> EngineError {
+    EngineError::Panicked {
+        worker: String::new(),
+        table: String::new(),
+        message: String::new(),
+    }
+}
+
+fn simulate(seed: u64) {
+    let mut random = Random::new(seed);
+    let (nodes, cores) = [(1, 1), (1, 2), (2, 2), (4, 2)][random.below(4)];
+    let topology = Arc::new(Topology::fake(nodes, cores));
+    let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
+    let faults = Faults {
+        group_panics: 0,
+        slice_panics: if random.one_in(2) { 60 } else { 0 },
+        partial_flushes: 3,
+        few_slices: 3,
+    };
+    let sizes = BufferSizes::default();
+    let sequencer = Arc::new(Sequencer::new());
+    let handler = |aeu| owner(aeu, &topology, &memory, &sequencer);
+    let mut simulation = Simulation::new(seed, &topology, sizes, faults, handler);
+    let router = simulation.router().clone();
+    let engine = Engine::assemble(
+        topology.clone(),
+        memory.clone(),
+        sequencer.clone(),
+        router,
+        None,
+    );
+    let partitioning = match random.below(3) {
+        0 => Partitioning::Range(ColumnId(0)),
+        _ => Partitioning::Size,
+    };
+    let object = engine.create("t", schema(), partitioning).unwrap();
+    let history = History::default();
+    for _ in 0..1 + random.below(4) {
+        let client = Client {
+            engine: engine.clone(),
+            object,
+            history: history.clone(),
+            random: Random::new(random.bits()),
+        };
+        let script = Polled(Box::pin(client.statements()));
+        simulation.session(script).unwrap();
+    }
+    simulation.run(5_000_000);
+    assert_eq!(simulation.tasks(), 0, "tasks are left over");
+    let statistics = engine.statistics(object).unwrap();
+    let living = history
+        .borrow()
+        .values()
+        .fold((0, 0), |(least, most), group| {
+            let (added, gone) = (group.added, group.deleting);
+            let least = least + if added && !gone { group.rows } else { 0 };
+            let most = most
+                + if added && !group.deleted {
+                    group.rows
+                } else {
+                    0
+                };
+            (least as usize, most as usize)
+        });
+    let rows = statistics.rows as usize;
+    assert!(
+        living.0 <= rows && rows <= living.1,
+        "{rows} rows, not {living:?}"
+    );
+    let dropping = engine.clone();
+    let script = Polled(Box::pin(
+        async move { dropping.drop(object).await.unwrap() },
+    ));
+    simulation.session(script).unwrap();
+    simulation.run(100_000);
+    drop(simulation);
+    drop(engine);
+    assert_eq!(memory.budget().used(), 0, "memory is left over");
+}
+
+#[test]
+fn changes_add_up_whatever_the_schedule() {
+    if let Some(seed) = number("ERIS_SEED") {
+        return simulate(seed);
+    }
+    for seed in 0..number("ERIS_SEEDS").unwrap_or(150) {
+        // Shown when the test fails.
+        println!("seed {seed}");
+        simulate(seed);
+    }
+}

@@ -1,0 +1,62 @@
+//! What a statement says of each row must be of that row alone: SET, and RETURNING. A subquery may look at others.
+
+use crate::core::Core;
+use crate::core::last_name;
+use crate::error::SqlError;
+use datafusion::execution::FunctionRegistry;
+use datafusion::sql::sqlparser::ast::{Expr, Query, Visit, Visitor};
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+/// Refuses aggregates and window functions outside of subqueries. `place` is for the message.
+pub(super) fn check<'a>(
+    core: &Core,
+    parts: impl Iterator<Item = &'a (impl Visit + 'a)>,
+    place: &str,
+) -> Result<(), SqlError> {
+    let mut functions = Functions {
+        aggregates: core.state().udafs(),
+        subqueries: 0,
+    };
+    for part in parts {
+        if let ControlFlow::Break(name) = part.visit(&mut functions) {
+            return Err(SqlError::invalid(format!(
+                "{place}: {name}() is computed over several rows, but a value of each row is wanted"
+            ))
+            .with_hint(Some(
+                "a subquery can look at other rows: (SELECT max(x) FROM …)",
+            )));
+        }
+    }
+    Ok(())
+}
+
+struct Functions {
+    aggregates: HashSet<String>,
+    subqueries: usize,
+}
+
+impl Visitor for Functions {
+    type Break = String;
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<String> {
+        self.subqueries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<String> {
+        self.subqueries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        let Expr::Function(function) = expr else {
+            return ControlFlow::Continue(());
+        };
+        let name = last_name(&function.name).unwrap_or_default();
+        match self.subqueries == 0 && (function.over.is_some() || self.aggregates.contains(&name)) {
+            true => ControlFlow::Break(name),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
