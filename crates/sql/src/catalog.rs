@@ -18,6 +18,7 @@ pub(crate) use table::{Check, ColumnRules, DefaultValue, Definition, Table, reti
 pub(crate) use view::{Read, View};
 
 use crate::error::SqlError;
+use crate::plan_cache::PlanCache;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, RwLock};
@@ -32,9 +33,21 @@ pub(crate) struct Catalog {
 }
 
 /// All schemas with their tables and views at one moment.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Contents {
     schemas: BTreeMap<String, BTreeMap<String, Relation>>,
+    /// Plans over these tables. They end with them: a plan that outlived its table would keep the rows.
+    pub plans: PlanCache,
+}
+
+impl Clone for Contents {
+    /// The same names, to be changed; none of the plans.
+    fn clone(&self) -> Self {
+        Contents {
+            schemas: self.schemas.clone(),
+            plans: PlanCache::default(),
+        }
+    }
 }
 
 /// What a name in a FROM clause leads to.
@@ -65,7 +78,10 @@ impl Default for Catalog {
     fn default() -> Self {
         let schemas = BTreeMap::from([(SCHEMA.to_owned(), BTreeMap::new())]);
         Catalog {
-            current: RwLock::new(Arc::new(Contents { schemas })),
+            current: RwLock::new(Arc::new(Contents {
+                schemas,
+                plans: PlanCache::default(),
+            })),
             turn: Mutex::default(),
         }
     }

@@ -8,7 +8,6 @@ use crate::error::SqlError;
 use crate::functions::FunctionRow;
 use crate::names::Headers;
 use crate::parse::{parse, place_of, planning_error};
-use crate::plan_cache::PlanCache;
 use crate::queries::{MeteredPool, Queries, Query};
 use crate::resolve::Names;
 use crate::rewrite::rewrite;
@@ -18,8 +17,8 @@ use crate::spill::Spill;
 use crate::statement::Statement;
 use crate::system::described;
 use crate::{
-    ddl, dml, explain, files, functions, insert, planner, prepare, progress, settings, show,
-    transaction,
+    ddl, dml, explain, files, functions, insert, plan_cache, planner, prepare, progress, settings,
+    show, transaction,
 };
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::TaskContext;
@@ -46,7 +45,6 @@ pub(crate) struct Core {
     pub catalog: Arc<Catalog>,
     pub spill: Spill,
     pub queries: Arc<Queries>,
-    pub plans: Arc<PlanCache>,
     pub huge_pages: HugePages,
     /// The memory limit at the start.
     pub first_memory_limit: u64,
@@ -116,7 +114,6 @@ impl Core {
             catalog: Arc::default(),
             spill,
             queries: Arc::default(),
-            plans: Arc::default(),
             huge_pages,
             session: Arc::new(SessionData::new(0, Variables::clone(&variables))),
             variables,
@@ -198,7 +195,7 @@ impl Core {
 
     /// Begins a statement.
     pub async fn begin(&self, statement: &Statement) -> Result<Begun, SqlError> {
-        if let Some(rows) = self.plans.recall(self, statement) {
+        if let Some(rows) = plan_cache::recall(self, statement) {
             return Ok(Begun::Rows(rows));
         }
         if let Some(summary) = show::summarize(self, statement).await? {
@@ -209,7 +206,7 @@ impl Core {
         }
         let tree = parse(statement)?;
         if let ast::Statement::Query(query) = &tree
-            && let Some(rows) = self.plans.learn(self, query, statement).await
+            && let Some(rows) = plan_cache::learn(self, query, statement).await
         {
             return Ok(Begun::Rows(rows));
         }

@@ -15,8 +15,8 @@
 //!
 //! Planning takes longer than reading a million rows. What is kept is a physical plan, never an answer. A template is
 //! made of queries over one table whose conditions end up in the fragment, as all comparisons of a column with a constant
-//! do; it holds as long as the catalogue and the session's variables are what they were, and the table is as large that it
-//! is read over as many streams. A constant that is no exact value of its column's type is left to the planner.
+//! do; it is part of the catalogue's contents and ends with them, and holds as long as the session's variables are what they were, and the
+//! table is as large that it is read over as many streams. A constant that is no exact value of its column's type is left to the planner.
 
 mod conditions;
 mod constant;
@@ -36,7 +36,7 @@ use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast;
 use eris_fragment::Scalar;
 use mask::Masked;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use template::Template;
 
@@ -45,10 +45,12 @@ const TEXTS: usize = 1024;
 /// So many templates of one text, which differ in constants that are part of the plan.
 const TEMPLATES: usize = 8;
 
-/// The templates of all sessions.
+/// The templates of all sessions for one state of the catalogue.
 #[derive(Debug, Default)]
 pub(crate) struct PlanCache {
     texts: Mutex<HashMap<String, Known>>,
+    /// The newest templates of prepared statements, which themselves only know where these are.
+    prepared: Mutex<VecDeque<Arc<Template>>>,
 }
 
 #[derive(Debug)]
@@ -78,94 +80,125 @@ impl TextTemplate {
     }
 }
 
+/// Begins the query by a template, if there is one.
+pub(crate) fn recall(core: &Core, statement: &Statement) -> Option<SendableRecordBatchStream> {
+    recall_if(core, statement, |_| true)
+}
+
+/// The same, if its plan does next to nothing above the fragment.
+pub(crate) fn recall_light(
+    core: &Core,
+    statement: &Statement,
+) -> Option<SendableRecordBatchStream> {
+    recall_if(core, statement, Template::is_light)
+}
+
+fn recall_if(
+    core: &Core,
+    statement: &Statement,
+    is_wanted: impl Fn(&Template) -> bool,
+) -> Option<SendableRecordBatchStream> {
+    let masked = Masked::new(statement.text())?;
+    let contents = core.catalog.contents();
+    let found = contents.plans.find(&masked)?;
+    is_wanted(&found.template).then_some(())?;
+    found.template.run(core, found.parameters(&masked)?)
+}
+
+/// Makes a template of a query that has none, and begins the query by it. `None`: it has to be planned as it is.
+pub(crate) async fn learn(
+    core: &Core,
+    query: &ast::Query,
+    statement: &Statement,
+) -> Option<SendableRecordBatchStream> {
+    let masked = Masked::new(statement.text())?;
+    let contents = core.catalog.contents();
+    if contents.plans.is_hopeless(&masked) {
+        return None;
+    }
+    let template = text_template(core, query, &masked, statement).await;
+    let Some(template) = template.map(Arc::new) else {
+        contents.plans.give_up(&masked);
+        return None;
+    };
+    // The contents that it was planned with, which may be newer.
+    if let Some(contents) = template.template.contents() {
+        contents.plans.remember(&masked, &template);
+    }
+    template.template.run(core, template.parameters(&masked)?)
+}
+
+async fn text_template(
+    core: &Core,
+    query: &ast::Query,
+    masked: &Masked<'_>,
+    statement: &Statement,
+) -> Option<TextTemplate> {
+    let mut query = query.clone();
+    let (table, sources) = conditions::parameterize(core, &mut query, masked)?;
+    let types = sources.iter().map(|source| source.data_type.clone());
+    let template = Template::plan(core, query, &table, types.collect(), statement).await?;
+    let is_fixed = |number: &usize| sources.iter().all(|source| source.literal != *number);
+    let fixed = (0..masked.len()).filter(is_fixed);
+    let fixed = fixed.map(|number| (number, masked.literal(number).to_owned()));
+    Some(TextTemplate {
+        fixed: fixed.collect(),
+        template,
+        sources,
+    })
+}
+
 impl PlanCache {
-    /// Begins the query by a template, if there is one.
-    pub fn recall(&self, core: &Core, statement: &Statement) -> Option<SendableRecordBatchStream> {
-        self.recall_if(core, statement, |_| true)
-    }
-
-    /// The same, if its plan does next to nothing above the fragment.
-    pub fn recall_light(
-        &self,
-        core: &Core,
-        statement: &Statement,
-    ) -> Option<SendableRecordBatchStream> {
-        self.recall_if(core, statement, Template::is_light)
-    }
-
-    fn recall_if(
-        &self,
-        core: &Core,
-        statement: &Statement,
-        is_wanted: impl Fn(&Template) -> bool,
-    ) -> Option<SendableRecordBatchStream> {
-        let masked = Masked::new(statement.text())?;
-        let templates = match self.texts().get(masked.key())? {
-            Known::Templates(templates) => templates.clone(),
-            Known::Never => return None,
+    /// The template of a text with just these fixed constants.
+    fn find(&self, masked: &Masked<'_>) -> Option<Arc<TextTemplate>> {
+        let texts = self.texts();
+        let Known::Templates(templates) = texts.get(masked.key())? else {
+            return None;
         };
         let fits = |template: &&Arc<TextTemplate>| {
             let mut fixed = template.fixed.iter();
             fixed.all(|(number, text)| masked.literal(*number) == text)
         };
-        let found = templates.iter().find(fits)?;
-        is_wanted(&found.template).then_some(())?;
-        found.template.run(core, found.parameters(&masked)?)
+        templates.iter().find(fits).cloned()
     }
 
-    /// Makes a template of a query that has none, and begins the query by it. `None`: it has to be planned as it is.
-    pub async fn learn(
-        &self,
-        core: &Core,
-        query: &ast::Query,
-        statement: &Statement,
-    ) -> Option<SendableRecordBatchStream> {
-        let masked = Masked::new(statement.text())?;
-        if let Some(Known::Never) = self.texts().get(masked.key()) {
-            return None;
-        }
-        let mut query = query.clone();
-        let Some((table, sources)) = conditions::parameterize(core, &mut query, &masked) else {
-            self.remember(&masked, None);
-            return None;
-        };
-        let types = sources.iter().map(|source| source.data_type.clone());
-        let template = Template::plan(core, query, &table, types.collect(), statement).await;
-        let Some(template) = template else {
-            self.remember(&masked, None);
-            return None;
-        };
-        let is_fixed = |number: &usize| sources.iter().all(|source| source.literal != *number);
-        let fixed = (0..masked.len()).filter(is_fixed);
-        let fixed = fixed.map(|number| (number, masked.literal(number).to_owned()));
-        let template = Arc::new(TextTemplate {
-            fixed: fixed.collect(),
-            template,
-            sources,
-        });
-        self.remember(&masked, Some(&template));
-        template.template.run(core, template.parameters(&masked)?)
+    fn is_hopeless(&self, masked: &Masked<'_>) -> bool {
+        matches!(self.texts().get(masked.key()), Some(Known::Never))
     }
 
-    fn remember(&self, masked: &Masked<'_>, template: Option<&Arc<TextTemplate>>) {
-        let mut texts = self.texts();
-        if texts.len() >= TEXTS && !texts.contains_key(masked.key()) {
-            texts.clear();
-        }
-        let known = texts.entry(masked.key().to_owned());
-        let known = known.or_insert_with(|| Known::Templates(Vec::new()));
-        match (known, template) {
-            (Known::Templates(templates), Some(template)) => {
+    fn give_up(&self, masked: &Masked<'_>) {
+        self.change(masked, |known| *known = Known::Never);
+    }
+
+    fn remember(&self, masked: &Masked<'_>, template: &Arc<TextTemplate>) {
+        self.change(masked, |known| {
+            if let Known::Templates(templates) = known {
                 templates.retain(|other| other.fixed != template.fixed);
                 if templates.len() == TEMPLATES {
                     templates.remove(0);
                 }
                 templates.push(Arc::clone(template));
             }
-            // One that was made before the catalogue changed is not worth keeping either.
-            (known, None) => *known = Known::Never,
-            (Known::Never, Some(_)) => {}
+        });
+    }
+
+    /// Changes what is known of a text, which at first is nothing.
+    fn change(&self, masked: &Masked<'_>, change: impl FnOnce(&mut Known)) {
+        let mut texts = self.texts();
+        if texts.len() >= TEXTS && !texts.contains_key(masked.key()) {
+            texts.clear();
         }
+        let known = texts.entry(masked.key().to_owned());
+        change(known.or_insert_with(|| Known::Templates(Vec::new())));
+    }
+
+    /// Keeps the template of a prepared statement.
+    fn keep(&self, template: Arc<Template>) {
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if prepared.len() == TEXTS {
+            prepared.pop_front();
+        }
+        prepared.push_back(template);
     }
 
     /// What is known, also behind a panic: every change is complete or did not happen.

@@ -9,6 +9,7 @@ use crate::core::{Begun, Core};
 use crate::database::Database;
 use crate::error::{SqlError, SqlErrorKind};
 use crate::parameter::Parameter;
+use crate::plan_cache;
 use crate::prepare::{Prepared, PreparedStatement};
 use crate::progress::{PROGRESS, Progress};
 use crate::queries;
@@ -46,7 +47,7 @@ impl Work {
     /// Begins it where it is, if there is hardly anything to do above its fragment.
     fn recall_light(&self, core: &Core) -> Option<SendableRecordBatchStream> {
         match self {
-            Work::Statement(statement) => core.plans.recall_light(core, statement),
+            Work::Statement(statement) => plan_cache::recall_light(core, statement),
             Work::Prepared(prepared, values) => prepared.recall_light(core, values),
         }
     }

@@ -21,14 +21,17 @@ impl DB for Client {
     /// Queries are asked twice: the second time their plan may come from the cache.
     fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, SqlError> {
         self.runtime.block_on(async {
-            let first = match self.session.execute(sql).await? {
+            let is_query = sql
+                .trim_start()
+                .get(..6)
+                .is_some_and(|start| start.eq_ignore_ascii_case("SELECT"));
+            if is_query && let Outcome::Rows(first) = self.session.execute(sql).await? {
+                first.collect().await?;
+            }
+            let stream = match self.session.execute(sql).await? {
                 Outcome::Rows(stream) => stream,
                 Outcome::Count { rows, .. } => return Ok(DBOutput::StatementComplete(rows)),
                 Outcome::Done { .. } => return Ok(DBOutput::StatementComplete(0)),
-            };
-            first.collect().await?;
-            let Outcome::Rows(stream) = self.session.execute(sql).await? else {
-                unreachable!("it was a query before");
             };
             let types = vec![DefaultColumnType::Any; stream.schema().fields().len()];
             let rows = stream.collect().await?.iter().flat_map(rows).collect();

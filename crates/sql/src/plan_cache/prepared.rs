@@ -7,7 +7,7 @@ use crate::parameter::Parameter;
 use crate::statement::Statement;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// What a prepared statement knows of its plan.
 #[derive(Debug, Default)]
@@ -17,7 +17,8 @@ pub(crate) struct PreparedPlan(Mutex<Known>);
 enum Known {
     #[default]
     Nothing,
-    Template(Arc<Template>),
+    /// Where it is, as long as it is there.
+    Template(Weak<Template>),
     /// Its plan is no template.
     Never,
 }
@@ -29,12 +30,11 @@ impl PreparedPlan {
         core: &Core,
         values: &[Parameter],
     ) -> Option<SendableRecordBatchStream> {
-        match self.known() {
-            Known::Template(template) if template.is_light() => {
-                template.run(core, template.bind(values)?)
-            }
-            _ => None,
-        }
+        let Known::Template(template) = self.known() else {
+            return None;
+        };
+        let template = template.upgrade().filter(|template| template.is_light())?;
+        template.run(core, template.bind(values)?)
     }
 
     /// Begins the query with these values for its parameters. `None`: it has to be planned with them.
@@ -50,9 +50,11 @@ impl PreparedPlan {
         };
         match self.known() {
             Known::Template(template) => {
-                let values = template.bind(values)?;
-                if let Some(rows) = template.run(core, values) {
-                    return Some(rows);
+                if let Some(template) = template.upgrade() {
+                    let values = template.bind(values)?;
+                    if let Some(rows) = template.run(core, values) {
+                        return Some(rows);
+                    }
                 }
             }
             Known::Nothing => {}
@@ -61,10 +63,13 @@ impl PreparedPlan {
         // The first time, or what it depends on has changed.
         let template = plan(core, query, values.len(), statement).await;
         self.learn(match &template {
-            Some(template) => Known::Template(Arc::clone(template)),
+            Some(template) => Known::Template(Arc::downgrade(template)),
             None => Known::Never,
         });
         let template = template?;
+        if let Some(contents) = template.contents() {
+            contents.plans.keep(Arc::clone(&template));
+        }
         template.run(core, template.bind(values)?)
     }
 

@@ -20,7 +20,7 @@ use datafusion::physical_plan::{
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::sqlparser::ast;
 use eris_fragment::{Scalar, Type};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Operators that begin anew when they get new inputs, and hold nothing that depends on a snapshot.
 const OPERATORS: [&str; 9] = [
@@ -46,7 +46,8 @@ const LIGHT: [&str; 4] = [
 /// A plan with parameters, and what it depends on.
 #[derive(Debug)]
 pub(super) struct Template {
-    contents: Arc<Contents>,
+    /// The contents of the catalogue that own it.
+    contents: Weak<Contents>,
     variables: Variables,
     table: Arc<Table>,
     lanes: usize,
@@ -69,7 +70,7 @@ impl Template {
         statement: &Statement,
     ) -> Option<Template> {
         let names = core.names();
-        let contents = Arc::clone(names.contents());
+        let contents = Arc::downgrade(names.contents());
         let scan = names.scan(Arc::clone(table), &parameters).ok()?;
         let lanes = scan.lanes;
         let names = names.with_parameters(&parameters);
@@ -103,6 +104,11 @@ impl Template {
         })
     }
 
+    /// The contents of the catalogue that it was planned with, if they are still there.
+    pub fn contents(&self) -> Option<Arc<Contents>> {
+        self.contents.upgrade()
+    }
+
     /// Whether whoever reads the rows can do without threads that work for him.
     pub fn is_light(&self) -> bool {
         self.is_light
@@ -124,7 +130,8 @@ impl Template {
     /// Begins the query at the newest snapshot. `None` if what it depends on has changed.
     pub fn run(&self, core: &Core, values: Vec<Scalar>) -> Option<SendableRecordBatchStream> {
         let names = core.names();
-        if !Arc::ptr_eq(names.contents(), &self.contents) || *core.variables() != self.variables {
+        let is_current = std::ptr::eq(Arc::as_ptr(names.contents()), self.contents.as_ptr());
+        if !is_current || *core.variables() != self.variables {
             return None;
         }
         let scan = names.scan(Arc::clone(&self.table), &self.parameters).ok()?;

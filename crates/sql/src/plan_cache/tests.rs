@@ -46,7 +46,8 @@ async fn run(core: &Core, sql: &str) -> Result<Vec<String>, String> {
 
 /// Texts with at least one template.
 fn templates(core: &Core) -> usize {
-    let known = core.plans.texts();
+    let contents = core.catalog.contents();
+    let known = contents.plans.texts();
     let templates = known
         .values()
         .filter(|known| matches!(known, Known::Templates(_)));
