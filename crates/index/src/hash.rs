@@ -194,7 +194,7 @@ impl<K: Key + ?Sized> HashIndex<K> {
             0 => self.zero.take()?,
             _ => {
                 let number = self.number(hash)?;
-                let table = self.tables[number as usize].as_ref().expect("a live table");
+                let table = self.tables[number as usize].as_ref()?;
                 let slot = table
                     .find(word, hash, |payload| self.is(payload, key))
                     .ok()?;
