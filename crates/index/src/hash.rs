@@ -62,6 +62,13 @@ pub struct HashIndex<K: Key + ?Sized> {
     keys: PhantomData<fn(&K)>,
 }
 
+/// What is computed of a key once.
+#[derive(Clone, Copy, Default)]
+struct Hash {
+    word: u64,
+    hash: u64,
+}
+
 impl<K: Key + ?Sized> HashIndex<K> {
     /// An empty index, whose tables will lie in this memory and be accounted to this data object.
     pub fn new(memory: NodeMemory, object: ObjectId) -> Self {
@@ -121,11 +128,14 @@ impl<K: Key + ?Sized> HashIndex<K> {
 
     /// The value of a key.
     pub fn get(&self, key: K::View<'_>) -> Option<u64> {
-        let word = K::word(key, &self.hasher);
+        self.get_hashed(key, self.hash(key))
+    }
+
+    #[inline(always)]
+    fn get_hashed(&self, key: K::View<'_>, Hash { word, hash }: Hash) -> Option<u64> {
         let payload = match word {
             0 => self.zero?,
             _ => {
-                let hash = K::spread(word, &self.hasher);
                 let table = self.table(hash)?;
                 table.payload(
                     table
@@ -163,7 +173,7 @@ impl<K: Key + ?Sized> HashIndex<K> {
     /// # Errors
     /// No memory, or the key is too long; the index is as before.
     pub fn insert(&mut self, key: K::View<'_>, value: u64) -> Result<Option<u64>, IndexError> {
-        self.put(key, value, Present::Keep)
+        self.put(key, self.hash(key), value, Present::Keep)
     }
 
     /// Adds a key, or replaces its value; returns the value before.
@@ -171,18 +181,20 @@ impl<K: Key + ?Sized> HashIndex<K> {
     /// # Errors
     /// As [`HashIndex::insert`].
     pub fn upsert(&mut self, key: K::View<'_>, value: u64) -> Result<Option<u64>, IndexError> {
-        self.put(key, value, Present::Replace)
+        self.put(key, self.hash(key), value, Present::Replace)
     }
 
     /// Removes a key; returns its value, if it was there.
     pub fn remove(&mut self, key: K::View<'_>) -> Option<u64> {
-        let word = K::word(key, &self.hasher);
+        self.remove_hashed(key, self.hash(key))
+    }
+
+    fn remove_hashed(&mut self, key: K::View<'_>, Hash { word, hash }: Hash) -> Option<u64> {
         let payload = match word {
             0 => self.zero.take()?,
             _ => {
-                let hash = K::spread(word, &self.hasher);
                 let number = self.number(hash)?;
-                let table = self.tables[number as usize].as_ref().expect("a live table");
+                let table = self.tables[number as usize].as_ref()?;
                 let slot = table
                     .find(word, hash, |payload| self.is(payload, key))
                     .ok()?;
@@ -208,13 +220,13 @@ impl<K: Key + ?Sized> HashIndex<K> {
     fn put(
         &mut self,
         key: K::View<'_>,
+        Hash { word, hash }: Hash,
         value: u64,
         present: Present,
     ) -> Result<Option<u64>, IndexError> {
         if K::length(key) > MAX_KEY {
             return Err(IndexError::KeyTooLong(K::length(key)));
         }
-        let word = K::word(key, &self.hasher);
         if word == 0 {
             // Only a number is zero, so that the payload is the value.
             let before = self.zero;
@@ -224,7 +236,6 @@ impl<K: Key + ?Sized> HashIndex<K> {
             self.len += usize::from(before.is_none());
             return Ok(before);
         }
-        let hash = K::spread(word, &self.hasher);
         if self.directory.is_empty() {
             self.directory.push(0);
             self.tables.push(None);
@@ -270,6 +281,13 @@ impl<K: Key + ?Sized> HashIndex<K> {
             // SAFETY: payloads in the tables are places of live records.
             unsafe { *self.space.record_value_mut::<K>(record(payload)) = value };
         }
+    }
+
+    #[inline(always)]
+    fn hash(&self, key: K::View<'_>) -> Hash {
+        let word = K::word(key, &self.hasher);
+        let hash = K::spread(word, &self.hasher);
+        Hash { word, hash }
     }
 
     /// Whether a payload whose word is the key's is the key's.

@@ -6,7 +6,7 @@
 //! The first argument is `random` or `dense`, the second millions of keys, the rest which structures take part (all by
 //! default). They grow side by side, a million keys in turn, and are then asked side by side; each number is the median over
 //! these rounds, because the machine's speed varies and only what is measured in turn can be compared. Time is processor time
-//! of the thread. All have huge pages.
+//! of the thread. All have huge pages, but the indexes of this crate small ones with `ERIS_HUGE_PAGES=never`.
 
 mod huge;
 
@@ -281,7 +281,11 @@ fn main() {
     let keys = millions.parse::<u64>().expect("millions of keys, a number") * ROUND;
     let dense = kind == "dense";
     let key = |i: u64| if dense { i } else { scatter(i) };
-    let memory = Memory::new(&Topology::fake(1, 1), HugePages::Auto, None).expect("memory");
+    let pages = match std::env::var("ERIS_HUGE_PAGES").as_deref() {
+        Ok("never") => HugePages::Never,
+        _ => HugePages::Auto,
+    };
+    let memory = Memory::new(&Topology::fake(1, 1), pages, None).expect("memory");
     let art = || Art::new(memory.node(NodeId(0)), ObjectId(1));
     let hash = || HashIndex::new(memory.node(NodeId(0)), ObjectId(2));
     let mut structures: Vec<Box<dyn Structure>> = vec![
@@ -297,12 +301,18 @@ fn main() {
 
     // Per structure the rates of the rounds, in millions per second.
     let mut inserts = vec![Vec::new(); structures.len()];
+    // Milliseconds of the longest batch: how long an owner would not answer.
+    let mut longest = vec![0f64; structures.len()];
     for round in 0..keys / ROUND {
         let batch: Vec<u64> = (round * ROUND..(round + 1) * ROUND).map(key).collect();
-        for (one, rates) in structures.iter_mut().zip(&mut inserts) {
+        for (i, one) in structures.iter_mut().enumerate() {
             let start = seconds();
-            one.insert(&batch);
-            rates.push(ROUND as f64 / (seconds() - start) / 1e6);
+            for keys in batch.chunks(BATCH) {
+                let start = seconds();
+                one.insert(keys);
+                longest[i] = longest[i].max((seconds() - start) * 1e3);
+            }
+            inserts[i].push(ROUND as f64 / (seconds() - start) / 1e6);
         }
     }
     // The second half: when the structures are large.
@@ -338,8 +348,14 @@ fn main() {
     let peer = structures.iter().position(|one| one.name() == "congee");
     println!("{kind} keys, {millions} Mi; independent random loads in 1 GiB: {limit:.0} M/s");
     println!(
-        "{:12} {:>14} {:>14} {:>8} {:>12} {:>20}",
-        "", "insert M/s", "lookup M/s", "of limit", "scan 100 K/s", "bytes/key used, held"
+        "{:12} {:>14} {:>10} {:>14} {:>8} {:>12} {:>20}",
+        "",
+        "insert M/s",
+        "longest ms",
+        "lookup M/s",
+        "of limit",
+        "scan 100 K/s",
+        "bytes/key used, held"
     );
     for (i, one) in structures.iter().enumerate() {
         let ratio = |rates: &[f64]| match peer {
@@ -354,9 +370,10 @@ fn main() {
             )
         });
         println!(
-            "{:12} {:>14} {:>14} {:>7.0}% {:>12.0} {:>20}",
+            "{:12} {:>14} {:>10.1} {:>14} {:>7.0}% {:>12.0} {:>20}",
             one.name(),
             ratio(&inserts),
+            longest[i],
             ratio(&lookups),
             lookups[i] / limit * 100.0,
             scans[i] * 1e3,

@@ -1,6 +1,6 @@
 //! Walking through the tree in order, forwards or backwards.
 
-use super::node::{Branch, Prefix, with_inner, with_value};
+use super::node::{Branch, Inner6, Inner12, Prefix, with_inner, with_value};
 use super::reference::{Kind, Ref};
 use super::{Art, Key};
 use crate::prefetch::prefetch;
@@ -25,8 +25,8 @@ struct Frame<K: Key + ?Sized> {
     node: Subtree<K>,
     /// The least byte to visit; of a walk backwards the byte after the greatest one.
     next: u16,
-    /// The same of the children to fetch; `None`: none were yet.
-    ahead: Option<u16>,
+    /// The same of the children to fetch, and of those, now arrived, whose children are to be; `None`: none were yet.
+    ahead: Option<(u16, u16)>,
 }
 
 /// A walk; `BACK` if from the greatest key down.
@@ -162,14 +162,23 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
                         let child = with_inner!(at.kind(), N => {
                             let node = self.tree.space.node::<N>(at);
                             // Some at first, then one with each that is visited.
-                            let (mut ahead, count) = frame.ahead.map_or((frame.next, AHEAD), |ahead| (ahead, 1));
-                            for _ in 0..count {
-                                let Some((_, child)) = step::<N, BACK>(node, &mut ahead) else {
+                            let ((mut far, mut near), counts) = match frame.ahead {
+                                None => ((frame.next, frame.next), (AHEAD, AHEAD / 2)),
+                                Some(ahead) => (ahead, (1, 1)),
+                            };
+                            for _ in 0..counts.0 {
+                                let Some((_, child)) = step::<N, BACK>(node, &mut far) else {
                                     break;
                                 };
                                 prefetch(self.tree.space.pointer(child.kind(), child));
                             }
-                            frame.ahead = Some(ahead);
+                            for _ in 0..counts.1 {
+                                let Some((_, child)) = step::<N, BACK>(node, &mut near) else {
+                                    break;
+                                };
+                                self.tree.fetch_below(child);
+                            }
+                            frame.ahead = Some((far, near));
                             step::<N, BACK>(node, &mut frame.next)
                         }, _ => return self.next());
                         let Some((byte, child)) = child else {
@@ -202,6 +211,36 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
                     }),
                 }
             }
+        }
+    }
+}
+
+impl<K: Key + ?Sized> Art<K> {
+    /// Fetches the children of a small inner node.
+    ///
+    /// # Safety
+    /// The reference is one of the live tree.
+    #[inline(always)]
+    unsafe fn fetch_below(&self, at: Ref) {
+        // SAFETY: by contract; the kind says the type.
+        unsafe {
+            match at.kind() {
+                Kind::Inner6 => self.fetch_children(self.space.node::<Inner6>(at)),
+                Kind::Inner12 => self.fetch_children(self.space.node::<Inner12>(at)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Fetches the children of a node.
+    ///
+    /// # Safety
+    /// The node is one of the live tree.
+    #[inline(always)]
+    unsafe fn fetch_children(&self, node: &impl Branch<Child = Ref>) {
+        for (_, child) in node.entries() {
+            // SAFETY: by contract.
+            prefetch(unsafe { self.space.pointer(child.kind(), child) });
         }
     }
 }

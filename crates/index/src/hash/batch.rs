@@ -1,7 +1,7 @@
 //! Many keys at once: first the lines of all keys of a group are asked for, then they are looked at; where the slot leads to
 //! a record, it is asked for and looked at in a third pass.
 
-use super::{HashIndex, record};
+use super::{Hash, HashIndex, record};
 use crate::BatchError;
 use crate::art::{Key, Kind, Present};
 use crate::prefetch::prefetch;
@@ -17,9 +17,9 @@ impl<K: Key + ?Sized> HashIndex<K> {
     pub fn get_many(&self, keys: &[K::View<'_>], values: &mut [Option<u64>]) {
         assert_eq!(keys.len(), values.len(), "a value per key");
         for (keys, values) in keys.chunks(LANES).zip(values.chunks_mut(LANES)) {
-            self.warm(keys.iter().copied());
-            for (key, value) in keys.iter().zip(values) {
-                *value = self.get(*key);
+            let hashes = self.warm(keys.iter().copied());
+            for ((key, hash), value) in keys.iter().zip(hashes).zip(values) {
+                *value = self.get_hashed(*key, hash);
             }
         }
     }
@@ -61,9 +61,9 @@ impl<K: Key + ?Sized> HashIndex<K> {
     pub fn remove_many(&mut self, keys: &[K::View<'_>], values: &mut [Option<u64>]) {
         assert_eq!(keys.len(), values.len(), "a value per key");
         for (keys, values) in keys.chunks(LANES).zip(values.chunks_mut(LANES)) {
-            self.warm(keys.iter().copied());
-            for (key, value) in keys.iter().zip(values) {
-                *value = self.remove(*key);
+            let hashes = self.warm(keys.iter().copied());
+            for ((key, hash), value) in keys.iter().zip(hashes).zip(values) {
+                *value = self.remove_hashed(*key, hash);
             }
         }
     }
@@ -77,9 +77,9 @@ impl<K: Key + ?Sized> HashIndex<K> {
         assert_eq!(entries.len(), before.len(), "a place per entry");
         let mut done = 0;
         for (entries, before) in entries.chunks(LANES).zip(before.chunks_mut(LANES)) {
-            self.warm(entries.iter().map(|entry| entry.0));
-            for ((key, value), before) in entries.iter().zip(before) {
-                let put = self.put(*key, *value, present);
+            let hashes = self.warm(entries.iter().map(|entry| entry.0));
+            for (((key, value), hash), before) in entries.iter().zip(hashes).zip(before) {
+                let put = self.put(*key, hash, *value, present);
                 *before = put.map_err(|error| BatchError { done, error })?;
                 done += 1;
             }
@@ -87,29 +87,31 @@ impl<K: Key + ?Sized> HashIndex<K> {
         Ok(())
     }
 
-    /// Brings into the caches what a group of keys needs.
-    fn warm<'k>(&self, keys: impl Iterator<Item = K::View<'k>>) {
-        let mut words = [0; LANES];
+    /// Brings into the caches what a group of keys needs; their hashes, by lane.
+    #[inline(always)]
+    fn warm<'k>(&self, keys: impl Iterator<Item = K::View<'k>>) -> [Hash; LANES] {
+        let mut hashes = [Hash::default(); LANES];
         let mut lanes = 0;
-        for (word, key) in words.iter_mut().zip(keys) {
-            *word = K::word(key, &self.hasher);
-            let hash = K::spread(*word, &self.hasher);
-            if let Some(table) = self.table(hash) {
-                table.prefetch(hash);
+        for (lane, key) in hashes.iter_mut().zip(keys) {
+            *lane = self.hash(key);
+            if let Some(table) = self.table(lane.hash) {
+                table.prefetch(lane.hash);
             }
             lanes += 1;
         }
-        for &word in words[..lanes].iter().filter(|_| !K::INLINE) {
-            let hash = K::spread(word, &self.hasher);
-            if let Some(table) = self.table(hash)
-                && let Ok(slot) = table.find(word, hash, |_| true)
-            {
-                // SAFETY: payloads in the tables are places of live records.
-                prefetch(unsafe {
-                    self.space
-                        .pointer(Kind::Record, record(table.payload(slot)))
-                });
+        if !K::INLINE {
+            for &Hash { word, hash } in &hashes[..lanes] {
+                if let Some(table) = self.table(hash)
+                    && let Ok(slot) = table.find(word, hash, |_| true)
+                {
+                    // SAFETY: payloads in the tables are places of live records.
+                    prefetch(unsafe {
+                        self.space
+                            .pointer(Kind::Record, record(table.payload(slot)))
+                    });
+                }
             }
         }
+        hashes
     }
 }

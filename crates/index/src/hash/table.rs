@@ -60,11 +60,14 @@ impl Table {
         self.slots.as_mut_slice::<u64>().as_chunks_mut().0
     }
 
-    /// Asks for the line where a hash belongs.
+    /// Asks for the line where a hash belongs, and for the next if that is near.
     #[inline(always)]
     pub(super) fn prefetch(&self, hash: u64) {
         let slots = self.slots();
-        prefetch(NonNull::from(&slots[hash as usize & (slots.len() - 1)]).cast());
+        for ahead in [0, 2] {
+            let at = (hash as usize + ahead) & (slots.len() - 1);
+            prefetch(NonNull::from(&slots[at]).cast());
+        }
     }
 
     /// The slot of a word whose payload is the right one, or the free slot where it would be.

@@ -1,7 +1,7 @@
 //! Random operations on an [`Art`] and on a `BTreeMap`, which must agree: shared by the differential test, which draws the
 //! choices from a seed, and the fuzz target, which draws them from its input.
 
-use eris_index::{Art, Key};
+use eris_index::{Art, Key, Reorganization};
 use eris_numa::{HugePages, Memory, NodeMemory, Topology};
 use eris_types::{NodeId, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -305,6 +305,14 @@ impl<K: TestKey + ?Sized> Pair<K> {
                         .map(|(key, value)| (key.clone(), *value));
                     assert!(of_model.eq(of_tree), "from {key:?}");
                 }
+                found.clone()
+            }
+            4 => {
+                // As far as it gets; nothing can be told from outside.
+                let mut reorganization = Reorganization::begin(&mut self.tree, keys.clone());
+                reorganization
+                    .step(&mut self.tree, count as usize)
+                    .expect("memory");
                 found.clone()
             }
             _ => {

@@ -107,6 +107,13 @@ fn tables_split_and_merge() {
 fn refused_memory_leaves_an_index_as_it_was() {
     let memory = all_memory(1 << 20);
     let mut index: HashIndex<u64> = HashIndex::new(memory.node(NodeId(0)), ObjectId(1));
+    memory.budget().set_limit(0);
+    assert!(index.insert(7, 7).is_err(), "not even the first");
+    assert_eq!(
+        (index.get(7), index.remove(7), index.len()),
+        (None, None, 0)
+    );
+    memory.budget().set_limit(1 << 20);
     let mut keys = 0;
     let error = loop {
         if cfg!(miri) && keys == 100 {

@@ -73,7 +73,7 @@ proptest! {
     #[test]
     fn every_class_is_a_map_of_bytes(
         values in 1..=256u16,
-        actions in prop::collection::vec((any::<u8>(), prop::bool::weighted(0.7)), 1..600),
+        actions in prop::collection::vec((any::<u8>(), prop::bool::weighted(0.7)), 1..if cfg!(miri) { 40 } else { 600 }),
     ) {
         let actions: Vec<_> = actions.iter().map(|(byte, adding)| ((u16::from(*byte) % values) as u8, *adding)).collect();
         let reference = |byte: u8| Ref::record(u32::from(byte) * 3);
