@@ -24,12 +24,16 @@
 
 #[cfg(test)]
 mod change_simulation;
+mod check;
 mod client;
 mod collect;
 mod dictionaries;
 mod engine;
 mod error;
 mod inspect;
+#[cfg(test)]
+mod key_simulation;
+mod keys;
 mod object;
 mod owner;
 mod partition;
@@ -46,6 +50,7 @@ mod simulation;
 mod stage;
 mod statistics;
 mod stream;
+mod unique;
 mod writer;
 
 pub use collect::HeldSnapshot;

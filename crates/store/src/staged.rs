@@ -47,6 +47,8 @@ pub(crate) struct StagedChunk {
     pub rows: usize,
     /// So few that they will be joined with others.
     pub few: bool,
+    /// Its first row's id, if it has been given out already.
+    pub first: Option<RowId>,
 }
 
 /// Turns a batch into a chunk column by column, so that its owner can do other work in between.
@@ -67,6 +69,11 @@ impl Encoder {
             batch,
             columns: Vec::new(),
         }
+    }
+
+    /// The rows.
+    pub fn batch(&self) -> &RecordBatch {
+        &self.batch
     }
 
     /// Whether nothing is left to encode.
@@ -98,6 +105,7 @@ impl Encoder {
             columns: self.columns,
             rows,
             few: rows < SEAL_ROWS,
+            first: None,
         }
     }
 }
