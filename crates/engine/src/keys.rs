@@ -67,6 +67,13 @@ impl Keys {
         }
     }
 
+    fn len(&self) -> usize {
+        match self {
+            Keys::Words(words) => words.len(),
+            Keys::Bytes(_, ends) => ends.len(),
+        }
+    }
+
     fn bytes(&self, row: usize) -> &[u8] {
         match self {
             Keys::Words(_) => unreachable!("numbers have no bytes"),
@@ -97,19 +104,33 @@ impl KeyIndex {
         }
     }
 
-    /// Adds a key unless it is there; the row that has it then.
+    /// Adds keys unless they are there, one after the other; per key the row that has it then. Stops at the first for which
+    /// there is no room, and says why.
     pub fn insert(
         &mut self,
         keys: &Keys,
-        row: usize,
-        id: RowId,
-    ) -> Result<Option<RowId>, IndexError> {
-        let before = match (self, keys) {
-            (KeyIndex::Words(index), Keys::Words(words)) => index.insert(words[row], id.0),
-            (KeyIndex::Bytes(index), keys) => index.insert(keys.bytes(row), id.0),
+        id: impl Fn(usize) -> RowId,
+    ) -> (Vec<Option<RowId>>, Option<IndexError>) {
+        let mut present = vec![None; keys.len()];
+        let inserted = match (self, keys) {
+            (KeyIndex::Words(index), Keys::Words(words)) => {
+                let entries = words.iter().enumerate();
+                let entries: Vec<_> = entries.map(|(row, word)| (*word, id(row).0)).collect();
+                index.insert_many(&entries, &mut present)
+            }
+            (KeyIndex::Bytes(index), keys) => {
+                let entries = (0..keys.len()).map(|row| (keys.bytes(row), id(row).0));
+                let entries: Vec<_> = entries.collect();
+                index.insert_many(&entries, &mut present)
+            }
             _ => unreachable!("keys of other columns"),
         };
-        Ok(before?.map(RowId))
+        let failure = inserted.err().map(|failed| {
+            present.truncate(failed.done);
+            failed.error
+        });
+        let present = present.into_iter().map(|other| other.map(RowId));
+        (present.collect(), failure)
     }
 
     /// Gives a key that is there to another row.
@@ -133,6 +154,14 @@ impl KeyIndex {
             _ => unreachable!("keys of other columns"),
         };
         found.map(RowId)
+    }
+
+    /// Gives back memory in which nothing is left.
+    pub fn trim(&mut self) {
+        match self {
+            KeyIndex::Words(index) => index.trim(),
+            KeyIndex::Bytes(index) => index.trim(),
+        }
     }
 
     /// Removes a key.

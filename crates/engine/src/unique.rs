@@ -127,16 +127,24 @@ impl Pending {
         };
         let count = SLICE_ROWS.min(rows.rows() - first);
         let keys = Keys::of(&rows.columns, first, count);
-        for row in 0..count {
-            let id = rows.id(first + row);
-            let other = index.insert(&keys, row, id);
-            match other.map_err(|error| refused(error, object))? {
+        let (present, failure) = index.insert(&keys, |row| rows.id(first + row));
+        for (row, other) in present.iter().enumerate() {
+            match other {
                 None => {}
-                Some(other) if self.ended_ids.binary_search(&other).is_ok() => {
-                    index.replace(&keys, row, id);
-                    self.replaced.push((part, first + row, other));
+                // Unless a row of this batch has taken it over meanwhile.
+                Some(other)
+                    if self.ended_ids.binary_search(other).is_ok()
+                        && index.get(&keys, row) == Some(*other) =>
+                {
+                    index.replace(&keys, row, rows.id(first + row));
+                    self.replaced.push((part, first + row, *other));
                 }
                 Some(_) => {
+                    // Those behind it are not counted as done.
+                    let behind = row + 1..present.len();
+                    behind
+                        .filter(|&row| present[row].is_none())
+                        .for_each(|row| index.remove(&keys, row));
                     return Err(EngineError::DuplicateKey {
                         table: object.name.clone(),
                         key: shown(&rows.columns, first + row),
@@ -144,6 +152,9 @@ impl Pending {
                 }
             }
             self.done = (part, first + row + 1);
+        }
+        if let Some(error) = failure {
+            return Err(refused(error, object));
         }
         if self.done.1 == rows.rows() {
             self.done = (part + 1, 0);
@@ -168,6 +179,7 @@ impl Pending {
                 }
             }
         }
+        index.trim();
     }
 
     /// Removes the keys that nobody has any more.
@@ -179,6 +191,10 @@ impl Pending {
                     index.remove(&keys, row);
                 }
             }
+        }
+        // A few keys leave room for the next ones.
+        if self.ended_ids.len() >= SLICE_ROWS {
+            index.trim();
         }
     }
 }

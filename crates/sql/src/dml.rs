@@ -329,8 +329,12 @@ impl Change {
             return self.table.write_error(error);
         };
         let (what, hint) = match self.action {
+            Action::Merge(_) if self.tag == "INSERT" => (
+                "INSERT … ON CONFLICT DO UPDATE",
+                "several of the rows to be inserted have one key; choose one with DISTINCT ON or GROUP BY",
+            ),
             Action::Merge(_) => (
-                self.tag,
+                "MERGE",
                 "several rows of the source match it; make the condition after ON, or the source, unique",
             ),
             _ => (

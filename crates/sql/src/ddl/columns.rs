@@ -142,7 +142,12 @@ pub(crate) fn table_check(constraint: &TableConstraint) -> Result<UncheckedCheck
             column: None,
             expr: check.expr.as_ref().clone(),
         }),
-        TableConstraint::PrimaryKey(_) => Err(SqlError::not_supported(not_enforced("PRIMARY KEY"))),
+        TableConstraint::PrimaryKey(_) => Err(SqlError::not_supported(
+            "PRIMARY KEY of a table that is there already",
+        )
+        .with_hint(Some(
+            "CREATE TABLE … with the key, then INSERT INTO it SELECT * FROM the other",
+        ))),
         TableConstraint::Unique(_) => Err(SqlError::not_supported(not_enforced("UNIQUE"))),
         TableConstraint::ForeignKey(_) => Err(SqlError::not_supported(not_enforced("FOREIGN KEY"))),
         other => Err(SqlError::not_supported(not_enforced(first_words(

@@ -40,6 +40,17 @@ pub(super) fn change(
             .with_hint(Some("ON CONFLICT (key) DO UPDATE SET … does the same")));
     };
     let key = conflicting(table, &conflict)?;
+    if let SetExpr::Values(values) = source.body.as_ref()
+        && let Some(row) = values.rows.first()
+        && row.content.len() != columns.len()
+    {
+        return Err(SqlError::invalid(format!(
+            "INSERT INTO \"{}\": {} columns, but {} values",
+            table.name,
+            columns.len(),
+            row.content.len()
+        )));
+    }
     let alias = match insert.table_alias {
         Some(alias) => alias.alias,
         None => Ident::with_quote('"', table.name.name.as_str()),
