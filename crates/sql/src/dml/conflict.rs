@@ -146,10 +146,10 @@ fn conflicting<'a>(table: &'a Table, conflict: &OnConflict) -> Result<&'a [Strin
                 return Err(other(format!("({})", named.join(", "))));
             }
         }
+        Some(ConflictTarget::OnConstraint(name))
+            if last_name(name).as_deref() == Some(&key.name) => {}
         Some(ConflictTarget::OnConstraint(name)) => {
-            if last_name(name).as_deref() != Some(&key.name) {
-                return Err(other(format!("constraint {name}")));
-            }
+            return Err(other(format!("constraint {name}")));
         }
     }
     Ok(&key.columns)
