@@ -332,7 +332,7 @@ fn simulate(seed: u64) {
                 } else {
                     0
                 };
-            (least as usize, most as usize)
+            (least, most)
         });
     let rows = statistics.rows as usize;
     assert!(

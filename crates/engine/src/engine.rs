@@ -22,7 +22,7 @@ use eris_fragment::{
 use eris_numa::{AeuPlace, Memory, Topology};
 use eris_route::{BufferSizes, Router};
 use eris_telemetry::Snapshot;
-use eris_types::{AeuId, ObjectId, StatementId, Timestamp};
+use eris_types::{AeuId, ColumnId, ObjectId, StatementId, Timestamp};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
@@ -116,9 +116,21 @@ impl Engine {
         schema: SchemaRef,
         partitioning: Partitioning,
     ) -> Result<ObjectId, EngineError> {
+        self.create_with_key(name, schema, partitioning, &[])
+    }
+
+    /// The same, with columns of which no two rows have the same values, and no row NULL. Rows are dealt to partitions by
+    /// ranges of the key, whatever `partitioning` says.
+    pub fn create_with_key(
+        &self,
+        name: &str,
+        schema: SchemaRef,
+        partitioning: Partitioning,
+        key: &[ColumnId],
+    ) -> Result<ObjectId, EngineError> {
         let id = self.next_object();
         let aeus = self.shared.topology.aeus().len();
-        let object = DataObject::new(id, name, schema, partitioning, aeus)?;
+        let object = DataObject::new(id, name, schema, partitioning, key, aeus)?;
         let mut objects = self.shared.objects.write().expect(UNPOISONED);
         objects.insert(id, Arc::new(object));
         Ok(id)
@@ -159,11 +171,23 @@ impl Engine {
         self.shared.give_back(&mut client);
     }
 
-    /// Begins a statement that adds rows to a data object.
+    /// Begins a statement that adds rows to a data object without a key.
+    ///
+    /// # Panics
+    /// If it has a key: see [`Engine::inserter`].
     pub fn writer(&self, id: ObjectId) -> Result<Writer, EngineError> {
         let object = self.shared.object(id)?;
+        assert!(object.key.is_empty(), "rows with a key are added in turns");
         let client = self.shared.client()?;
         Ok(Writer::new(self.shared.clone(), client, object, None))
+    }
+
+    /// Begins a statement that adds rows: in its turn, if the data object has a key.
+    pub async fn inserter(&self, id: ObjectId) -> Result<Writer, EngineError> {
+        match self.shared.object(id)?.key.is_empty() {
+            true => self.writer(id),
+            false => self.changer(id).await,
+        }
     }
 
     /// Begins a statement that deletes rows of a data object, and may add some: once all such statements before it are done,

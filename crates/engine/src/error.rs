@@ -85,6 +85,14 @@ pub enum EngineError {
         /// The table.
         table: String,
     },
+    /// Two rows would have one key.
+    #[error("table {table}: there is a row with the key ({key}) already")]
+    DuplicateKey {
+        /// The table.
+        table: String,
+        /// The key's values.
+        key: String,
+    },
     /// A worker panicked.
     #[error(
         "{worker} failed while it worked on table {table}: {message}; this is a bug in Eris, only this statement is affected"

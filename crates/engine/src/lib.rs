@@ -24,6 +24,7 @@
 
 #[cfg(test)]
 mod change_simulation;
+mod check;
 mod client;
 mod collect;
 mod dictionaries;
@@ -31,6 +32,9 @@ mod engine;
 mod error;
 mod inspect;
 mod key_index;
+#[cfg(test)]
+mod key_simulation;
+mod keys;
 mod object;
 mod owner;
 mod partition;
@@ -47,6 +51,7 @@ mod simulation;
 mod stage;
 mod statistics;
 mod stream;
+mod unique;
 mod writer;
 
 pub use collect::HeldSnapshot;

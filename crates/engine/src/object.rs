@@ -1,8 +1,10 @@
 //! A data object as every part of the engine sees it: what it is, where its rows go, what it holds.
 
 use crate::error::EngineError;
+use crate::keys::Keys;
+use crate::scatter::keys_of;
 use crate::statistics::PartitionStatistics;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use eris_column::{DICTIONARY_LIMIT, Dictionary, Domain};
 use eris_fragment::Type;
@@ -27,6 +29,8 @@ pub(crate) struct DataObject {
     pub name: String,
     pub schema: SchemaRef,
     pub partitioning: Partitioning,
+    /// The columns of its key, which no two rows have the same values of; none without a key.
+    pub key: Box<[ColumnId]>,
     /// Range partitioning's table, from the first write on. It has every key.
     pub ranges: OnceLock<RangeTable<i64, AeuId>>,
     /// Per column, the newest version that its owner has published. Written by that owner alone, and read when a
@@ -51,6 +55,7 @@ impl DataObject {
         name: &str,
         schema: SchemaRef,
         partitioning: Partitioning,
+        key: &[ColumnId],
         aeus: usize,
     ) -> Result<Self, EngineError> {
         for field in schema.fields() {
@@ -80,11 +85,35 @@ impl DataObject {
             ranges: OnceLock::new(),
             schema,
             partitioning,
+            key: key.into(),
             turn: Arc::default(),
             changed: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
             poisoned: AtomicBool::new(false),
         })
+    }
+
+    /// Whether rows are dealt to partitions by ranges: of the column that was chosen, or of the key.
+    pub fn is_ranged(&self) -> bool {
+        !self.key.is_empty() || self.partitioning != Partitioning::Size
+    }
+
+    /// The number of each row by whose ranges rows are dealt, if they are.
+    pub fn routing(&self, batch: &RecordBatch) -> Vec<i64> {
+        match self.partitioning {
+            Partitioning::Range(column) if self.key.is_empty() => {
+                keys_of(batch.column(column.index()))
+            }
+            _ => Keys::of(&self.key_columns(batch), 0, batch.num_rows()).routing(),
+        }
+    }
+
+    /// The columns of the key.
+    pub fn key_columns(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+        let columns = self.key.iter();
+        columns
+            .map(|column| batch.column(column.index()).clone())
+            .collect()
     }
 
     /// The newest commit of a statement that had its turn.
@@ -168,8 +197,10 @@ impl DataObject {
                 expected: types(&self.schema).join(", "),
             });
         }
-        for (array, field) in batch.columns().iter().zip(self.schema.fields()) {
-            if !field.is_nullable() && array.null_count() > 0 {
+        let columns = batch.columns().iter().zip(self.schema.fields());
+        for (position, (array, field)) in columns.enumerate() {
+            let keyed = self.key.iter().any(|column| column.index() == position);
+            if (keyed || !field.is_nullable()) && array.null_count() > 0 {
                 let row = (0..array.len()).find(|&row| array.is_null(row));
                 return Err(EngineError::Null {
                     table: self.name.clone(),

@@ -1,5 +1,6 @@
 //! What an AEU does with the engine's commands: the handler. It alone reaches the partitions of its AEU.
 
+use crate::check::CheckTask;
 use crate::collect::CollectTask;
 use crate::dictionaries::Numbering;
 use crate::error::EngineError;
@@ -61,6 +62,8 @@ pub(crate) enum Task {
     Stage(Box<StageTask>),
     /// Garbage to be collected.
     Collect(CollectTask),
+    /// Keys to be checked.
+    Check(CheckTask),
 }
 
 pub(crate) type Context<'a> = AeuContext<'a, Task>;
@@ -96,7 +99,7 @@ impl Owner {
             object: object.id,
         };
         let partition = (self.partitions.entry(object.id))
-            .or_insert_with(|| Partition::new(object.clone(), self.aeu));
+            .or_insert_with(|| Partition::new(object.clone(), self.aeu, home));
         (partition, home)
     }
 
@@ -147,6 +150,12 @@ impl Owner {
                 cx.send(header.sender, reply, &[], Some(Parcel::owned(error)));
             }
         }
+    }
+
+    fn check(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
+        let sender = command.header.sender;
+        let check: Arc<Check> = shared(command);
+        cx.spawn(Task::Check(CheckTask::new(check, sender)));
     }
 
     fn collect(&mut self, object: ObjectId, cx: &mut Context<'_>) {
@@ -293,6 +302,7 @@ impl Handler for Owner {
                 STAGE => self.stage(command, cx),
                 DELETE => self.delete(command, cx),
                 COLLECT => self.collect(object, cx),
+                CHECK => self.check(command, cx),
                 SCAN => self.scan(command, cx),
                 COMMIT => self.commit(&shared::<Commit>(command), object),
                 ABORT => self.abort(object, StatementId(command.header.callback)),
@@ -334,6 +344,7 @@ impl Handler for Owner {
             Task::Scan(scan) => scan.slice(self, cx),
             Task::Stage(stage) => stage.slice(self, cx),
             Task::Collect(collect) => collect.slice(self),
+            Task::Check(check) => check.slice(self, cx),
         }
     }
 
@@ -355,10 +366,13 @@ impl Handler for Owner {
                 Task::Stage(mut stage) => stage.panicked(message, self, cx),
                 // Nobody waits for it; the chunks stay as they are.
                 Task::Collect(collect) => collect.end(self),
+                Task::Check(mut check) => check.panicked(message, self, cx),
             },
             Panicked::Group { kind, headers, .. } => {
-                let awaited =
-                    matches!(kind, STAGE | DELETE | SCAN | DROP | INTERN | INSPECT | KEYS);
+                let awaited = matches!(
+                    kind,
+                    STAGE | DELETE | CHECK | SCAN | DROP | INTERN | INSPECT | KEYS
+                );
                 for header in headers.filter(|_| awaited) {
                     let callback = header.callback;
                     let reply = self::header(PANICKED, header.object, cx.endpoint(), callback);

@@ -1,11 +1,15 @@
 //! What one AEU owns of one data object.
 
+use crate::error::EngineError;
 use crate::inspect::SegmentView;
+use crate::keys::PrimaryIndex;
 use crate::object::DataObject;
 use crate::statistics::Tally;
-use eris_column::{Dictionary, Home};
+use crate::unique::Pending;
+use eris_column::{Dictionary, Home, Selection};
 use eris_store::{ChunkView, Encoder, Recoder, Rewrite, Segment, StoreError};
 use eris_types::{AeuId, RowId, SegmentId, StatementId, Timestamp};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,14 +30,23 @@ pub(crate) struct Partition {
     /// The same, but of a column whose text is stored as it is by now, the last that was used.
     known: Vec<Option<Dictionary>>,
     tally: Tally,
+    /// If the object has a key.
+    index: Option<PrimaryIndex>,
+    /// What statements that have not committed do to the keys.
+    pending: HashMap<StatementId, Pending>,
     /// The chunk that the shared pass has come to, and how many fragments take part in it.
     pass: usize,
     riders: usize,
 }
 
 impl Partition {
-    pub fn new(object: Arc<DataObject>, owner: AeuId) -> Self {
+    pub fn new(object: Arc<DataObject>, owner: AeuId, home: Home<'_>) -> Self {
+        let types = object.key.iter();
+        let types = types.map(|column| object.schema.field(column.index()).data_type());
+        let index = (!object.key.is_empty()).then(|| PrimaryIndex::new(types, home));
         Partition {
+            index,
+            pending: HashMap::new(),
             dictionaries: object.dictionaries(),
             known: object.dictionaries(),
             object,
@@ -56,14 +69,66 @@ impl Partition {
         self.dictionaries[column] = dictionary;
     }
 
-    pub fn stage(&mut self, statement: StatementId, rows: Encoder) {
+    pub fn stage(
+        &mut self,
+        statement: StatementId,
+        rows: Encoder,
+        home: Home<'_>,
+    ) -> Result<(), StoreError> {
         let full = |last: &Segment| last.chunks() >= SEGMENT_CHUNKS || last.is_exhausted();
         if self.segments.last().is_none_or(full) {
             let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
             self.segments.push(Segment::new(id));
         }
         let open = self.segments.last_mut().expect("opened above");
-        open.stage(statement, rows);
+        if self.index.is_none() {
+            open.stage(statement, rows);
+            return Ok(());
+        }
+        let key = self.object.key.iter();
+        let columns: Result<Vec<_>, _> = key.map(|column| rows.column(column.index())).collect();
+        let columns = columns?;
+        let first = open.stage_with_ids(statement, rows);
+        let pending = self.pending.entry(statement).or_default();
+        Ok(pending.add(columns, first, home.memory.budget())?)
+    }
+
+    /// All rows of the statement are staged: its keys can be [checked](Self::check).
+    pub fn begin_check(
+        &mut self,
+        statement: StatementId,
+        home: Home<'_>,
+    ) -> Result<(), StoreError> {
+        let Some(index) = &mut self.index else {
+            return Ok(());
+        };
+        // Whoever is still here was given up: it has had its turn, and its ABORT is on the way.
+        for (_, dead) in self.pending.extract_if(|other, _| *other != statement) {
+            dead.undo(index);
+        }
+        let pending = self.pending.entry(statement).or_default();
+        for segment in &self.segments {
+            for (chunk, positions, ids) in segment.staged_deletes(statement) {
+                let mut rows = Selection::none(chunk.rows());
+                positions.into_iter().for_each(|row| rows.insert(row));
+                let columns = self.object.key.iter().map(|column| {
+                    let data_type = self.object.schema.field(column.index()).data_type();
+                    let dictionary = self.known[column.index()].as_ref();
+                    chunk.column(*column).select(&rows, data_type, dictionary)
+                });
+                pending.end(columns.collect(), ids, home.memory.budget())?;
+            }
+        }
+        pending.begin_check();
+        Ok(())
+    }
+
+    /// Checks some more keys of the statement; says whether these were the last.
+    pub fn check(&mut self, statement: StatementId) -> Result<bool, EngineError> {
+        match (&mut self.index, self.pending.get_mut(&statement)) {
+            (Some(index), Some(pending)) => pending.check(index, &self.object),
+            _ => Ok(true),
+        }
     }
 
     /// Notes which rows the statement will delete: those of `ids` that are here. Says how many they are.
@@ -91,6 +156,9 @@ impl Partition {
         home: Home<'_>,
         horizon: Timestamp,
     ) {
+        if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
+            pending.commit(index);
+        }
         let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
         for segment in &mut self.segments {
             let committed = segment.commit(statement, at, horizon, home.memory.budget());
@@ -145,6 +213,9 @@ impl Partition {
     }
 
     pub fn abort(&mut self, statement: StatementId) {
+        if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
+            pending.undo(index);
+        }
         for segment in &mut self.segments {
             segment.abort(statement);
         }

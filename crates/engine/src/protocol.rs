@@ -3,6 +3,7 @@
 //! ```text
 //! session ── STAGE ──▶ owner        ◀── STAGED | REFUSED ──       (callback: the statement)
 //!         ── DELETE ─▶ owners       ◀── DELETED | REFUSED ──      (callback: the statement; DELETED says how many)
+//!         ── CHECK ──▶ owners       ◀── CHECKED | REFUSED ──      (callback: the statement; keys, once all is staged)
 //!         ── COMMIT | ABORT | DROP ▶                              (commit is answered by the sequencer, drop by DROPPED)
 //!         ── SCAN ──▶ participants  ◀── BATCH* · END ──           (callback: the run)
 //!         ── CREDIT | CANCEL ▶
@@ -13,7 +14,7 @@
 //! owner   ── HELP ──▶ idle participant                            (callback: the run)
 //! ```
 //!
-//! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE and KEYS are client work, SCAN, DROP, INSPECT,
+//! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE, CHECK and KEYS are client work, SCAN, DROP, INSPECT,
 //! COLLECT and INTERN are scan work, answers are replies, everything that must never wait is control.
 
 use crate::error::EngineError;
@@ -40,6 +41,7 @@ pub(crate) const INTERNED: u16 = 10;
 pub(crate) const INSPECT: u16 = 11;
 pub(crate) const DELETE: u16 = 12;
 pub(crate) const COLLECT: u16 = 13;
+pub(crate) const CHECK: u16 = 14;
 
 pub(crate) const KEYS: u16 = 16;
 
@@ -51,17 +53,17 @@ pub(crate) const END: u16 = 36;
 pub(crate) const INSPECTED: u16 = 38;
 pub(crate) const KEYED: u16 = 48;
 pub(crate) const DELETED: u16 = 39;
+pub(crate) const CHECKED: u16 = 40;
 /// The owner panicked over a group of commands; those of them that await an answer get this.
 pub(crate) const PANICKED: u16 = 37;
 
 /// A header of the rank that belongs to its kind.
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
-        STAGE | DELETE | KEYS => Rank::Client,
+        STAGE | DELETE | CHECK | KEYS => Rank::Client,
         SCAN | DROP | INTERN | INSPECT | COLLECT => Rank::Scan,
-        STAGED | DELETED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED | KEYED => {
-            Rank::Reply
-        }
+        STAGED | DELETED | CHECKED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED
+        | KEYED => Rank::Reply,
         _ => Rank::Control,
     };
     Header {
@@ -97,6 +99,12 @@ pub(crate) struct Delete {
     pub statement: Arc<Statement>,
     /// Ascending.
     pub ids: Box<[RowId]>,
+}
+
+/// CHECK: all rows of the statement are staged; no two rows may have one key.
+pub(crate) struct Check {
+    pub object: Arc<DataObject>,
+    pub statement: Arc<Statement>,
 }
 
 /// COMMIT: shared by all owners; the last one finishes the timestamp, whether or not the session still waits.

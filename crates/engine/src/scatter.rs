@@ -1,6 +1,6 @@
 //! Which AEU a row belongs to.
 
-use crate::object::{DataObject, Partitioning};
+use crate::object::DataObject;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
@@ -35,9 +35,9 @@ impl Scatter {
 
     /// The parts of a batch with the target of each: an AEU's number by range, always 0 by size.
     pub fn split(&mut self, batch: RecordBatch) -> Vec<(usize, RecordBatch)> {
-        let Partitioning::Range(column) = self.object.partitioning else {
+        if !self.object.is_ranged() {
             return vec![(0, batch)];
-        };
+        }
         if self.object.ranges.get().is_none() {
             self.held_rows += batch.num_rows();
             self.held.push(batch);
@@ -48,35 +48,29 @@ impl Scatter {
             };
         }
         let ranges = self.object.ranges.get().expect("looked above");
-        scatter(&batch, column.index(), ranges)
+        scatter(&batch, &self.object.routing(&batch), ranges)
     }
 
     /// What was held back, split; ranges are cut now if need be.
     pub fn flush(&mut self) -> Vec<(usize, RecordBatch)> {
-        let Partitioning::Range(column) = self.object.partitioning else {
-            return Vec::new();
-        };
         let held = std::mem::take(&mut self.held);
         self.held_rows = 0;
         if held.is_empty() {
             return Vec::new();
         }
-        let ranges = (self.object.ranges).get_or_init(|| {
-            cut(
-                held.iter().map(|batch| batch.column(column.index())),
-                self.aeus,
-            )
-        });
+        let object = &self.object;
+        let ranges = (object.ranges)
+            .get_or_init(|| cut(held.iter().map(|batch| object.routing(batch)), self.aeus));
         let parts = held.iter();
         parts
-            .flat_map(|batch| scatter(batch, column.index(), ranges))
+            .flat_map(|batch| scatter(batch, &object.routing(batch), ranges))
             .collect()
     }
 }
 
 /// Ranges that give every AEU the same share of the keys seen; with few distinct keys, some AEUs get none.
-fn cut<'a>(keys: impl Iterator<Item = &'a ArrayRef>, aeus: usize) -> RangeTable<i64, AeuId> {
-    let mut sorted: Vec<i64> = keys.flat_map(keys_of).collect();
+fn cut(keys: impl Iterator<Item = Vec<i64>>, aeus: usize) -> RangeTable<i64, AeuId> {
+    let mut sorted: Vec<i64> = keys.flatten().collect();
     sorted.sort_unstable();
     let mut bounds = vec![(i64::MIN, AeuId(0))];
     for aeu in 1..aeus {
@@ -89,7 +83,7 @@ fn cut<'a>(keys: impl Iterator<Item = &'a ArrayRef>, aeus: usize) -> RangeTable<
 }
 
 /// The keys in their 64-bit order. NULL sorts first.
-fn keys_of(array: &ArrayRef) -> Vec<i64> {
+pub(crate) fn keys_of(array: &ArrayRef) -> Vec<i64> {
     macro_rules! keys {
         ($($kind:pat => $native:ty),+ $(,)?) => {
             match array.data_type() {
@@ -127,11 +121,11 @@ fn keys_of(array: &ArrayRef) -> Vec<i64> {
 
 fn scatter(
     batch: &RecordBatch,
-    column: usize,
+    keys: &[i64],
     ranges: &RangeTable<i64, AeuId>,
 ) -> Vec<(usize, RecordBatch)> {
     let mut split = Split::default();
-    ranges.split(&keys_of(batch.column(column)), &mut split);
+    ranges.split(keys, &mut split);
     let parts = ranges.parts(&split);
     parts
         .map(|(aeu, rows)| {

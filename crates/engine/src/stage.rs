@@ -87,8 +87,9 @@ impl StageTask {
                 Ok(Slice::Again)
             }
             Phase::Encoding(encoder) => {
-                let (partition, _) = owner.partition(&self.object);
-                partition.stage(self.statement.id, encoder);
+                let (partition, home) = owner.partition(&self.object);
+                (partition.stage(self.statement.id, encoder, home))
+                    .map_err(|error| store_error(&self.object.name, &error))?;
                 let reply = header(STAGED, self.object.id, cx.endpoint(), self.statement.id.0);
                 cx.send(self.session, reply, &[], None);
                 Ok(self.end(owner))

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! append ─▶ collect a chunk's worth per target ─▶ STAGE to an AEU with few rows and few batches under way
-//! commit ─▶ wait for every STAGED ─▶ draw a timestamp ─▶ COMMIT to all owners ─▶ wait until it is visible
+//! commit ─▶ wait for every STAGED ─▶ CHECK of keys, if there are any ─▶ draw a timestamp ─▶ COMMIT to all owners ─▶ wait until it is visible
 //! drop   ─▶ ABORT to all owners
 //! ```
 //!
@@ -12,7 +12,7 @@
 use crate::client::Client;
 use crate::engine::Shared;
 use crate::error::EngineError;
-use crate::object::{DataObject, Partitioning};
+use crate::object::DataObject;
 use crate::protocol::*;
 use crate::scatter::Scatter;
 use arrow_array::cast::AsArray;
@@ -83,10 +83,7 @@ impl Writer {
             id: shared.next_statement(),
             aborted: AtomicBool::new(false),
         };
-        let targets = match object.partitioning {
-            Partitioning::Size => 1,
-            Partitioning::Range(_) => aeus,
-        };
+        let targets = if object.is_ranged() { aeus } else { 1 };
         Writer {
             client,
             statement: Arc::new(statement),
@@ -174,6 +171,9 @@ impl Writer {
             });
         }
         let owners: Vec<AeuId> = self.owners().collect();
+        if !self.object.key.is_empty() {
+            self.check_keys(&owners).await?;
+        }
         if !owners.is_empty() {
             self.commit_at(&owners).await;
         }
@@ -208,6 +208,22 @@ impl Writer {
         (self.client).multicast(&with_rows, DELETE, self.object.id, callback, delete);
         self.client.flush();
         Ok(())
+    }
+
+    /// Has the owners see to it that no two rows have one key.
+    async fn check_keys(&mut self, owners: &[AeuId]) -> Result<(), EngineError> {
+        let check = Arc::new(Check {
+            object: self.object.clone(),
+            statement: self.statement.clone(),
+        });
+        for aeu in owners {
+            self.load[aeu.index()].under_way += 1;
+        }
+        let callback = self.statement.id.0;
+        (self.client).multicast(owners, CHECK, self.object.id, callback, check);
+        self.client.flush();
+        self.wait_until(|writer| writer.load.iter().all(|load| load.under_way == 0))
+            .await
     }
 
     async fn commit_at(&mut self, owners: &[AeuId]) {
@@ -263,13 +279,13 @@ impl Writer {
             return Ok(());
         }
         let reserved = self.reserve(&collected).await?;
-        let aeu = match self.object.partitioning {
-            Partitioning::Range(_) => {
+        let aeu = match self.object.is_ranged() {
+            true => {
                 self.wait_until(|writer| writer.load[target].under_way < UNDER_WAY)
                     .await?;
                 target
             }
-            Partitioning::Size => {
+            false => {
                 self.wait_until(|writer| writer.emptiest().is_some())
                     .await?;
                 self.emptiest().expect("waited for it")

@@ -32,6 +32,14 @@ pub(crate) fn create_statement(table: &Table) -> String {
         }
         lines.push(line);
     }
+    if let Some(key) = &table.key {
+        let columns: Vec<_> = key.columns.iter().map(|column| quoted(column)).collect();
+        lines.push(format!(
+            "CONSTRAINT {} PRIMARY KEY ({})",
+            quoted(&key.name),
+            columns.join(", ")
+        ));
+    }
     for check in &table.checks {
         lines.push(format!(
             "CONSTRAINT {} CHECK ({})",

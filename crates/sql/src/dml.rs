@@ -13,6 +13,7 @@
 //! So whatever a query can express can be changed, a statement never sees its own rows, and two statements that change the
 //! same row both take effect, one after the other: there is nothing to retry. Rows that are only added need no turn.
 
+mod conflict;
 mod delete;
 mod merge;
 mod per_row;
@@ -28,6 +29,7 @@ use crate::core::{Begun, Core, Plan};
 use crate::error::SqlError;
 use crate::files;
 use crate::insert;
+use crate::locks::Writable;
 use crate::progress;
 use crate::reserved::Reserved;
 use crate::resolve::Names;
@@ -131,6 +133,19 @@ fn insert_with(mut insert: ast::Insert, with: Option<ast::With>) -> Result<ast::
         }
     }
     Ok(insert)
+}
+
+/// INSERT … ON CONFLICT of the rows of a query, with values of these columns.
+pub(crate) async fn upsert(
+    core: &Core,
+    table: Writable,
+    insert: ast::Insert,
+    source: ast::Query,
+    columns: &[usize],
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let change = conflict::change(core, &table, insert, source, columns)?;
+    change.run(core, statement).await
 }
 
 /// Runs a query, or what the parser takes for one.
@@ -295,6 +310,9 @@ impl Change {
                         if let Some(targets) = &branch.targets {
                             let new = coerce::rows(&batch, &self.table, targets, rows + 1)?;
                             rules.check(&new, rows + 1)?;
+                            if let Some(kept) = &mut kept {
+                                kept.keep(new.clone())?;
+                            }
                             writer.append(new).await?;
                         }
                         rows += batch.num_rows() as u64;
@@ -308,9 +326,13 @@ impl Change {
 
     fn commit_error(&self, error: EngineError) -> SqlError {
         let EngineError::DeletedTwice { .. } = error else {
-            return error.into();
+            return self.table.write_error(error);
         };
         let (what, hint) = match self.action {
+            Action::Merge(_) if self.tag == "INSERT" => (
+                "INSERT … ON CONFLICT DO UPDATE",
+                "several of the rows to be inserted have one key; choose one with DISTINCT ON or GROUP BY",
+            ),
             Action::Merge(_) => (
                 "MERGE",
                 "several rows of the source match it; make the condition after ON, or the source, unique",

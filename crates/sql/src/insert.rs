@@ -3,7 +3,7 @@
 use crate::catalog::{DefaultValue, Table, most_similar};
 use crate::coerce::{self, Target};
 use crate::core::{Begun, Core, normalize};
-use crate::dml::Kept;
+use crate::dml::{self, Kept};
 use crate::error::SqlError;
 use crate::locks::Writable;
 use crate::prepare::placeholder;
@@ -29,21 +29,23 @@ use std::sync::Arc;
 /// INSERT INTO table [(columns)] VALUES … or SELECT … or DEFAULT VALUES.
 pub(crate) async fn insert(
     core: &Core,
-    insert: ast::Insert,
+    mut insert: ast::Insert,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     refuse_the_rest(&insert)?;
-    let returning = insert.returning;
-    let alias = insert.table_alias.map(|alias| alias.alias);
     let TableObject::TableName(name) = &insert.table else {
         return Err(SqlError::not_supported("INSERT INTO a function or query"));
     };
     let table = core.writable(name, statement).await?;
     let columns = columns(&table, &insert.columns)?;
-    let (source, columns) = match insert.source {
+    let (source, columns) = match insert.source.take() {
         Some(mut source) => {
             spell_out_defaults(&mut source, &table, &columns);
             exact_numbers(&mut source, &table, &columns);
+            if insert.on.is_some() {
+                insert.source = None;
+                return dml::upsert(core, table, insert, *source, &columns, statement).await;
+            }
             let plan = core.plan(*source, statement).await?;
             let given = plan.physical.schema().fields().len();
             if given != columns.len() {
@@ -58,7 +60,7 @@ pub(crate) async fn insert(
         None => (one_row_without_columns()?, Vec::new()),
     };
     let targets = targets(core, &table, &columns)?;
-    let Some(items) = returning else {
+    let Some(items) = insert.returning else {
         let rows = write(core, &table, source, targets).await?;
         return Ok(Begun::Count {
             rows,
@@ -68,12 +70,14 @@ pub(crate) async fn insert(
     let mut kept = Kept::new(core);
     let (writer, _) = append(core, &table, source, targets, Some(&mut kept)).await?;
     let called = || Ident::with_quote('"', table.name.name.as_str());
+    let alias = insert.table_alias.map(|alias| alias.alias);
     let alias = alias.unwrap_or_else(called);
     let names = core.names();
     let returned = kept.returned(core, &names, &table, &alias, items);
     let returned = returned.await?;
     crate::cancel::begin_commit()?;
-    writer.commit().await?;
+    let committed = writer.commit().await;
+    committed.map_err(|error| table.write_error(error))?;
     Ok(Begun::Rows(returned))
 }
 
@@ -123,7 +127,8 @@ pub(crate) async fn write(
 ) -> Result<u64, SqlError> {
     let (writer, rows) = append(core, table, source, targets, None).await?;
     crate::cancel::begin_commit()?;
-    writer.commit().await?;
+    let committed = writer.commit().await;
+    committed.map_err(|error| table.write_error(error))?;
     Ok(rows)
 }
 
@@ -136,7 +141,7 @@ async fn append(
     mut kept: Option<&mut Kept>,
 ) -> Result<(Writer, u64), SqlError> {
     let rules = RowRules::new(core, table)?;
-    let mut writer = core.engine.writer(table.object)?;
+    let mut writer = core.engine.inserter(table.object).await?;
     let progress = progress::current();
     let mut written = 0;
     while let Some(batch) = source.next().await {
@@ -237,7 +242,10 @@ fn query(body: SetExpr) -> ast::Query {
 
 fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
     let refused = [
-        (insert.on.is_some(), "INSERT … ON CONFLICT"),
+        (
+            insert.on.is_some() && insert.source.is_none(),
+            "INSERT … DEFAULT VALUES ON CONFLICT",
+        ),
         (insert.output.is_some(), "INSERT … OUTPUT"),
         (
             insert.or.is_some() || insert.ignore || insert.replace_into,
@@ -349,6 +357,11 @@ pub(crate) fn for_column(value: ast::Expr, data_type: &DataType) -> ast::Expr {
         Some(digits) => ast::Expr::value(Value::SingleQuotedString(digits)),
         None => value,
     }
+}
+
+/// A value as one of a column of this type.
+pub(crate) fn cast_to(expr: ast::Expr, data_type: &DataType) -> ast::Expr {
+    cast(expr, ast_type(data_type))
 }
 
 fn cast(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {

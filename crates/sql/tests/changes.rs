@@ -108,6 +108,52 @@ fn increments_of_several_sessions_all_count() {
 }
 
 #[test]
+fn upserts_of_several_sessions_all_count() {
+    for (nodes, cores) in TOPOLOGIES {
+        let database = database(nodes, cores);
+        block_on(async {
+            let session = database.session();
+            let create = "CREATE TABLE c (k INTEGER PRIMARY KEY, n BIGINT)";
+            run(&session, create).await;
+            run(
+                &session,
+                "INSERT INTO c SELECT i * 1000, 0 FROM range(1, 100) AS r(i)",
+            )
+            .await;
+            let sessions = (0..4).map(|number| {
+                let session = database.session();
+                tokio::spawn(async move {
+                    for round in 0..30 {
+                        let sql = "INSERT INTO c VALUES (7, 1) \
+                            ON CONFLICT (k) DO UPDATE SET n = c.n + 1";
+                        assert_eq!(run(&session, sql).await, 1);
+                        // Some are there, in all partitions, and some are not.
+                        if round % 10 == number {
+                            let sql = "INSERT INTO c SELECT i * 500, 1 FROM range(1, 200) AS r(i) \
+                                ON CONFLICT (k) DO UPDATE SET n = c.n + 1";
+                            assert_eq!(run(&session, sql).await, 199);
+                        }
+                        let sql = format!("INSERT INTO c VALUES ({}, 0)", -1 - round);
+                        match try_run(&session, &sql).await {
+                            Ok(_) => {}
+                            Err(error) => assert!(error.to_string().contains("c_pkey"), "{error}"),
+                        }
+                    }
+                })
+            });
+            for session in sessions.collect::<Vec<_>>() {
+                session.await.unwrap();
+            }
+            let query = "SELECT count(*), count(DISTINCT k), sum(n) FROM c";
+            let seen = numbers(&session, query).await;
+            assert_eq!(seen, [230, 230, 4 * 30 + 12 * 199]);
+            run(&session, "DROP TABLE c").await;
+            assert_eq!(database.engine().memory().budget().used(), 0);
+        });
+    }
+}
+
+#[test]
 fn readers_see_all_of_a_statement_or_nothing() {
     let database = database(4, 2);
     block_on(async {

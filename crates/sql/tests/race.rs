@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const SESSIONS: u64 = 6;
 const STATEMENTS_EACH: usize = 120;
 
-const STATEMENTS: [&str; 30] = [
+const STATEMENTS: [&str; 36] = [
     "INSERT INTO a SELECT i, i FROM generate_series(1, 3000) AS g(i)",
     "INSERT INTO b SELECT i, i FROM generate_series(1, 3000) AS g(i)",
     "INSERT INTO a SELECT * FROM a LIMIT 5000",
@@ -40,6 +40,12 @@ const STATEMENTS: [&str; 30] = [
     "CREATE TABLE s.t AS SELECT * FROM a",
     "INSERT INTO s.t SELECT * FROM s.t",
     "SELECT * FROM eris.tables, eris.columns",
+    "UPDATE a SET x = x + 1 WHERE x % 3 = 0",
+    "UPDATE b SET x = a.x FROM (SELECT DISTINCT x FROM a) AS a WHERE a.x = b.x + 1",
+    "DELETE FROM a WHERE x % 2 = 0",
+    "DELETE FROM b USING a WHERE a.x = b.x",
+    "MERGE INTO a USING (SELECT DISTINCT x FROM b) AS b ON a.x = b.x WHEN MATCHED THEN DELETE",
+    "CREATE OR REPLACE TABLE a (x INTEGER PRIMARY KEY, y INTEGER)",
 ];
 
 /// Numbers that look random and repeat with their seed.

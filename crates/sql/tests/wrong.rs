@@ -21,6 +21,8 @@ const TABLES: &str = "
     INSERT INTO t VALUES (1, 'x', 1.5, '2020-01-01', 1.0), (2, 'y', NULL, NULL, NULL);
     CREATE TABLE u (a INTEGER, x BIGINT);
     INSERT INTO u VALUES (1, 9223372036854775807);
+    CREATE TABLE keyed (a INTEGER, b VARCHAR, n INTEGER, PRIMARY KEY (b, a));
+    INSERT INTO keyed VALUES (1, 'x', 1), (1, 'y', 2);
     CREATE VIEW v AS SELECT a, b FROM t";
 
 /// Words of the machinery, and of what may not happen.

@@ -227,7 +227,7 @@ pub(crate) fn assemble(
 /// The selected rows as ranges.
 fn spans(rows: &Selection) -> Vec<Range<usize>> {
     if rows.is_all() {
-        return vec![0..rows.rows()];
+        return std::iter::once(0..rows.rows()).collect();
     }
     let mut spans: Vec<Range<usize>> = Vec::new();
     for row in rows.iter_ones() {

@@ -96,6 +96,38 @@ impl Segment {
         staged.chunks.push(rows.finish());
     }
 
+    /// The same, and gives out the ids that the rows will have, which are not used again if the statement is given up. For
+    /// segments in which one statement stages at a time; the ids of others would not ascend.
+    ///
+    /// # Panics
+    /// If the encoder is not done.
+    pub fn stage_with_ids(&mut self, statement: StatementId, rows: Encoder) -> RowId {
+        assert!(rows.is_done());
+        let first = RowId::new(self.id, self.next);
+        self.next += rows.rows() as u32;
+        let staged = self.staged.entry(statement).or_default();
+        staged.chunks.push(StagedChunk {
+            first: Some(first),
+            ..rows.finish()
+        });
+        first
+    }
+
+    /// The rows that `statement` will delete: their chunks, their positions and their ids.
+    pub fn staged_deletes(
+        &self,
+        statement: StatementId,
+    ) -> impl Iterator<Item = (Arc<Chunk>, Vec<usize>, Vec<RowId>)> + '_ {
+        let ids = (self.staged.get(&statement)).map_or(&[][..], |staged| &staged.deleted);
+        let stored = self.chunks.iter().chain(&self.tail.levels);
+        stored.filter_map(move |stored| {
+            let positions: Vec<usize> = stored.positions(ids).collect();
+            let ids = positions.iter().map(|&row| stored.chunk.ids().get(row));
+            let ids: Vec<RowId> = ids.collect();
+            (!positions.is_empty()).then(|| (stored.chunk.clone(), positions, ids))
+        })
+    }
+
     /// Notes that `statement` will delete those rows of `ids`, which ascend, that are here; returns how many these are.
     ///
     /// # Errors
@@ -146,10 +178,16 @@ impl Segment {
                 }
             }
         }
-        for StagedChunk { columns, rows, few } in staged.chunks {
+        for staged in staged.chunks {
+            let StagedChunk {
+                columns, rows, few, ..
+            } = staged;
             committed.inserted += rows as u64;
-            let first = RowId::new(self.id, self.next);
-            self.next += rows as u32;
+            let first = staged.first.unwrap_or_else(|| {
+                let first = RowId::new(self.id, self.next);
+                self.next += rows as u32;
+                first
+            });
             match few {
                 true => self.tail.push(at, columns, first, rows),
                 false => {

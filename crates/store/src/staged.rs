@@ -4,7 +4,7 @@
 
 use arrow_array::builder::NullBufferBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat;
@@ -52,6 +52,8 @@ pub(crate) struct StagedChunk {
     pub rows: usize,
     /// So few that they will be joined with others.
     pub few: bool,
+    /// Its first row's id, if it has been given out already.
+    pub first: Option<RowId>,
 }
 
 /// Turns batches into a chunk column by column, so that its owner can do other work in between.
@@ -91,6 +93,16 @@ impl Encoder {
     /// How many rows there are.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// All values of one column.
+    ///
+    /// # Errors
+    /// The batches have different columns.
+    pub fn column(&self, column: usize) -> Result<ArrayRef, StoreError> {
+        let pieces = self.batches.iter();
+        let pieces: Vec<&dyn Array> = pieces.map(|batch| batch.column(column).as_ref()).collect();
+        Ok(concat(&pieces)?)
     }
 
     /// Looks up all text that has a dictionary. Returns the columns with strings that their dictionaries do not have, and
@@ -147,6 +159,7 @@ impl Encoder {
             columns: self.columns,
             rows: self.rows,
             few: self.rows < SEAL_ROWS,
+            first: None,
         }
     }
 }

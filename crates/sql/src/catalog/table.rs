@@ -5,9 +5,9 @@ use crate::error::SqlError;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::sql::sqlparser::ast;
-use eris_engine::{Engine, Partitioning};
+use eris_engine::{Engine, EngineError, Partitioning};
 use eris_fragment::Type;
-use eris_types::ObjectId;
+use eris_types::{ColumnId, ObjectId};
 use std::fmt;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -25,6 +25,7 @@ pub(crate) struct Table {
     pub types: Vec<Type>,
     pub rules: Vec<ColumnRules>,
     pub checks: Vec<Check>,
+    pub key: Option<PrimaryKey>,
     pub partitioning: Partitioning,
     /// Keeps the data object.
     pub data: Arc<Data>,
@@ -65,12 +66,20 @@ pub(crate) struct Check {
     pub expr: ast::Expr,
 }
 
+/// PRIMARY KEY: columns of which no two rows have the same values, and none NULL.
+#[derive(Clone, Debug)]
+pub(crate) struct PrimaryKey {
+    pub name: String,
+    pub columns: Vec<String>,
+}
+
 /// A table's parts that are given; the rest follows from them.
 pub(crate) struct Definition {
     pub name: RelationName,
     pub schema: SchemaRef,
     pub rules: Vec<ColumnRules>,
     pub checks: Vec<Check>,
+    pub key: Option<PrimaryKey>,
     pub partitioning: Partitioning,
 }
 
@@ -98,7 +107,13 @@ impl Table {
             .collect();
         let schema = Arc::new(datafusion::arrow::datatypes::Schema::new(fields));
         let name = definition.name.to_string();
-        let object = engine.create(&name, schema, definition.partitioning)?;
+        let key = definition.key.iter().flat_map(|key| &key.columns);
+        let key = key.map(|column| {
+            let position = definition.schema.index_of(column);
+            ColumnId(position.expect("a key is of columns of the table") as u32)
+        });
+        let key: Vec<ColumnId> = key.collect();
+        let object = engine.create_with_key(&name, schema, definition.partitioning, &key)?;
         let data = Arc::new(Data::new(engine.clone(), object));
         Self::assemble(definition, data, lock)
     }
@@ -118,6 +133,7 @@ impl Table {
             schema,
             rules,
             checks,
+            key,
             partitioning,
         } = definition;
         let types = schema
@@ -136,6 +152,7 @@ impl Table {
             types,
             rules,
             checks,
+            key,
             partitioning,
             data,
             lock,
@@ -149,7 +166,23 @@ impl Table {
             schema: Arc::clone(&self.schema),
             rules: self.rules.clone(),
             checks: self.checks.clone(),
+            key: self.key.clone(),
             partitioning: self.partitioning,
+        }
+    }
+
+    /// Why rows could not be written, in the table's terms.
+    pub fn write_error(&self, error: EngineError) -> SqlError {
+        match (error, &self.key) {
+            (EngineError::DuplicateKey { key: values, .. }, Some(key)) => {
+                SqlError::constraint(format!(
+                    "table \"{}\": PRIMARY KEY \"{}\" does not hold: there is a row with ({}) = ({values}) already",
+                    self.name,
+                    key.name,
+                    key.columns.join(", ")
+                ))
+            }
+            (error, _) => error.into(),
         }
     }
 

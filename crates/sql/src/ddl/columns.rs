@@ -13,7 +13,8 @@ use crate::types::{column_type, sql_name};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::sql::sqlparser::ast::{
-    self, ColumnOption, Ident, TableConstraint, visit_expressions, visit_expressions_mut,
+    self, ColumnOption, Ident, PrimaryKeyConstraint, TableConstraint, visit_expressions,
+    visit_expressions_mut,
 };
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -24,6 +25,8 @@ pub(crate) struct Column {
     pub rules: ColumnRules,
     /// Its CHECKs, not looked at yet: they may name columns that come later.
     pub checks: Vec<UncheckedCheck>,
+    /// If it is the table's PRIMARY KEY, perhaps with a name.
+    pub primary: Option<Option<Ident>>,
 }
 
 /// A CHECK as it is written.
@@ -55,6 +58,7 @@ pub(crate) async fn column(
     };
     let mut default = None;
     let mut checks = Vec::new();
+    let mut primary = None;
     for option in &definition.options {
         match &option.option {
             ColumnOption::Null if nullable != Some(false) => nullable = Some(true),
@@ -73,13 +77,21 @@ pub(crate) async fn column(
                 column: Some(name.clone()),
                 expr: check.expr.as_ref().clone(),
             }),
+            ColumnOption::PrimaryKey(key) if is_plain(key) && primary.is_none() => {
+                primary = Some(option.name.clone().or_else(|| key.name.clone()));
+            }
             other => {
                 let words = format!("{} of column \"{name}\"", first_words(&other.to_string()));
                 return Err(SqlError::not_supported(not_enforced(&words)).at(place()));
             }
         }
     }
-    let field = Field::new(&name, known.data_type, nullable.unwrap_or(true));
+    if primary.is_some() && nullable == Some(true) {
+        let message = format!("column \"{name}\" is both NULL and PRIMARY KEY");
+        return Err(SqlError::invalid(message).at(place()));
+    }
+    let nullable = nullable.unwrap_or(primary.is_none());
+    let field = Field::new(&name, known.data_type, nullable);
     if let Some(value) = default {
         let value = default_value(core, value, &field, &rules, statement).await;
         rules.default = Some(value.map_err(|error| error.at(place()))?);
@@ -88,7 +100,35 @@ pub(crate) async fn column(
         field,
         rules,
         checks,
+        primary,
     })
+}
+
+/// Whether a PRIMARY KEY says nothing but its columns.
+fn is_plain(key: &PrimaryKeyConstraint) -> bool {
+    key.index_name.is_none()
+        && key.index_type.is_none()
+        && key.index_options.is_empty()
+        && key.characteristics.is_none()
+}
+
+/// The columns of a PRIMARY KEY that is a constraint of the table, and its name.
+///
+/// # Errors
+/// More than columns: what it says would not hold.
+pub(crate) fn table_key(
+    key: &PrimaryKeyConstraint,
+) -> Result<(Option<Ident>, Vec<Ident>), SqlError> {
+    let columns = key.columns.iter().map(|column| match &column.column.expr {
+        ast::Expr::Identifier(name) if column.operator_class.is_none() => Some(name.clone()),
+        _ => None,
+    });
+    match columns.collect::<Option<Vec<_>>>() {
+        Some(columns) if is_plain(key) => Ok((key.name.clone(), columns)),
+        _ => Err(SqlError::not_supported(
+            "PRIMARY KEY with more than columns",
+        )),
+    }
 }
 
 /// A constraint of the table, if it is a CHECK.
@@ -102,7 +142,12 @@ pub(crate) fn table_check(constraint: &TableConstraint) -> Result<UncheckedCheck
             column: None,
             expr: check.expr.as_ref().clone(),
         }),
-        TableConstraint::PrimaryKey(_) => Err(SqlError::not_supported(not_enforced("PRIMARY KEY"))),
+        TableConstraint::PrimaryKey(_) => Err(SqlError::not_supported(
+            "PRIMARY KEY of a table that is there already",
+        )
+        .with_hint(Some(
+            "CREATE TABLE … with the key, then INSERT INTO it SELECT * FROM the other",
+        ))),
         TableConstraint::Unique(_) => Err(SqlError::not_supported(not_enforced("UNIQUE"))),
         TableConstraint::ForeignKey(_) => Err(SqlError::not_supported(not_enforced("FOREIGN KEY"))),
         other => Err(SqlError::not_supported(not_enforced(first_words(

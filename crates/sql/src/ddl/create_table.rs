@@ -1,11 +1,11 @@
 //! CREATE TABLE, also AS a query, OR REPLACE, LIKE another table.
 
 use crate::catalog::{
-    Check, ColumnRules, Definition, Relation, RelationName, Table, most_similar, retire,
+    Check, ColumnRules, Definition, PrimaryKey, Relation, RelationName, Table, most_similar, retire,
 };
 use crate::coerce::{Target, storable};
 use crate::core::{Begun, Core, normalize};
-use crate::ddl::columns::{add_checks, column, table_check};
+use crate::ddl::columns::{add_checks, column, table_check, table_key};
 use crate::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
 use crate::error::SqlError;
 use crate::insert::write;
@@ -15,7 +15,7 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
     self, CreateTable, CreateTableLikeDefaults, CreateTableLikeKind, CreateTableOptions,
-    ObjectName, SqlOption, Value,
+    ObjectName, SqlOption, TableConstraint, Value,
 };
 use eris_engine::Partitioning;
 use eris_types::ColumnId;
@@ -63,6 +63,7 @@ pub(super) async fn create(
     let definition = Definition {
         rules: vec![ColumnRules::default(); schema.fields().len()],
         checks: Vec::new(),
+        key: None,
         partitioning: partitioning(&create.table_options, &schema)?,
         schema,
         name: full,
@@ -168,6 +169,7 @@ async fn definition(
     };
     let mut names: HashSet<String> = fields.iter().map(|field| field.name().clone()).collect();
     let mut unchecked = Vec::new();
+    let mut keys: Vec<(Option<ast::Ident>, Vec<ast::Ident>)> = Vec::new();
     for definition in &create.columns {
         let column = column(core, definition, statement).await?;
         let name = column.field.name().clone();
@@ -178,24 +180,77 @@ async fn definition(
         fields.push(Arc::new(column.field));
         rules.push(column.rules);
         unchecked.extend(column.checks);
+        let this = || vec![definition.name.clone()];
+        keys.extend(column.primary.map(|named| (named, this())));
     }
     if fields.is_empty() {
         return Err(SqlError::invalid("a table needs at least one column")
             .at(excerpt(&create.name, statement)));
     }
     for constraint in &create.constraints {
-        unchecked.push(table_check(constraint)?);
+        match constraint {
+            TableConstraint::PrimaryKey(key) => keys.push(table_key(key)?),
+            other => unchecked.push(table_check(other)?),
+        }
     }
+    if keys.len() > 1 {
+        return Err(SqlError::invalid("a table has one PRIMARY KEY at most")
+            .at(excerpt(&create.name, statement)));
+    }
+    let key = match keys.pop() {
+        Some((named, columns)) => Some(primary_key(&mut fields, named, columns, &name, statement)?),
+        None => None,
+    };
     let schema: SchemaRef = Arc::new(Schema::new(fields));
     let mut checks: Vec<Check> = Vec::new();
     add_checks(core, &mut checks, unchecked, &name.name, &schema, statement)?;
+    let partitioning = partitioning(&create.table_options, &schema)?;
+    if let Some(key) = &key {
+        if partitioning != Partitioning::Size {
+            return Err(SqlError::not_supported("PRIMARY KEY with partition_by")
+                .with_hint(Some("a table with a key is partitioned by it")));
+        }
+        if checks.iter().any(|check| check.name == key.name) {
+            let message = format!("table \"{name}\" has two constraints \"{}\"", key.name);
+            return Err(SqlError::invalid(message));
+        }
+    }
     Ok(Definition {
-        partitioning: partitioning(&create.table_options, &schema)?,
+        partitioning,
         name,
         schema,
         rules,
         checks,
+        key,
     })
+}
+
+/// The PRIMARY KEY, whose columns become NOT NULL.
+fn primary_key(
+    fields: &mut [Arc<datafusion::arrow::datatypes::Field>],
+    named: Option<ast::Ident>,
+    columns: Vec<ast::Ident>,
+    table: &RelationName,
+    statement: &Statement,
+) -> Result<PrimaryKey, SqlError> {
+    let mut key = PrimaryKey {
+        name: named.map_or_else(|| format!("{}_pkey", table.name), |name| normalize(&name)),
+        columns: Vec::new(),
+    };
+    for column in &columns {
+        let plain = normalize(column);
+        let wrong =
+            |message: String| Err(SqlError::invalid(message).at(excerpt_of(column, statement)));
+        let Some(field) = fields.iter_mut().find(|field| *field.name() == plain) else {
+            return wrong(format!("PRIMARY KEY: there is no column \"{plain}\""));
+        };
+        if key.columns.contains(&plain) {
+            return wrong(format!("PRIMARY KEY: column \"{plain}\" occurs twice"));
+        }
+        *field = Arc::new(field.as_ref().clone().with_nullable(false));
+        key.columns.push(plain);
+    }
+    Ok(key)
 }
 
 type Columns = (

@@ -23,6 +23,8 @@ pub(crate) enum RelationKind {
         partitioned_by: Option<String>,
         /// CHECK constraints: name and condition.
         checks: Vec<(String, String)>,
+        /// The name of the PRIMARY KEY.
+        key: Option<String>,
     },
     /// A view, with its query.
     View { definition: String },
@@ -111,6 +113,7 @@ fn describe_table(table: &Table) -> Described {
             object: table.object,
             partitioned_by,
             checks: checks.collect(),
+            key: table.key.as_ref().map(|key| key.name.clone()),
         },
         columns: columns(&table.schema, |position| {
             let rules = &table.rules[position];

@@ -280,14 +280,21 @@ fn constraints(core: &Core) -> Vec<(String, String, String, String)> {
 }
 
 fn table_constraints(core: &Core) -> Vec<Vec<Cell>> {
-    let rows = constraints(core)
-        .into_iter()
-        .map(|(schema, table, name, _)| {
-            row![
-                CATALOG, &schema, name, CATALOG, &schema, table, "CHECK", "NO", "NO", "YES",
-            ]
-        });
-    rows.collect()
+    let row = |schema: String, table: String, name: String, kind: &str| {
+        row![
+            CATALOG, &schema, name, CATALOG, &schema, table, kind, "NO", "NO", "YES",
+        ]
+    };
+    let mut rows = Vec::new();
+    for table in described::tables(core) {
+        if let RelationKind::Table { key: Some(key), .. } = &table.kind {
+            let (schema, name) = (table.schema.clone(), table.name.clone());
+            rows.push(row(schema, name, key.clone(), "PRIMARY KEY"));
+        }
+    }
+    let checks = constraints(core).into_iter();
+    rows.extend(checks.map(|(schema, table, name, _)| row(schema, table, name, "CHECK")));
+    rows
 }
 
 fn check_constraints(core: &Core) -> Vec<Vec<Cell>> {

@@ -4,7 +4,7 @@ use crate::catalog::{Definition, RelationName, Table, most_similar};
 use crate::core::{Core, normalize};
 use crate::ddl::columns::{add_checks, column, columns_of, default_value, rename_in, table_check};
 use crate::ddl::{excerpt, excerpt_of};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlErrorKind};
 use crate::statement::Statement;
 use crate::types::column_type;
 use datafusion::arrow::datatypes::{Field, Schema};
@@ -177,6 +177,10 @@ impl Altered {
         }
         self.check_free(&definition.name, statement)?;
         let added = column(core, definition, statement).await?;
+        if added.primary.is_some() {
+            return Err(SqlError::not_supported("ADD COLUMN … PRIMARY KEY")
+                .at(excerpt_of(&definition.name, statement)));
+        }
         let mut fields = self.fields();
         fields.push(Arc::new(added.field));
         self.set_fields(fields);
@@ -213,6 +217,9 @@ impl Altered {
         };
         if self.sources.len() == 1 {
             return Err(refused("it is the only one".into(), Some("DROP TABLE")));
+        }
+        if self.is_key(&plain) {
+            return Err(refused("it is part of the PRIMARY KEY".into(), None));
         }
         let partitioning = match self.definition.partitioning {
             Partitioning::Range(column) if column.index() == position => {
@@ -257,6 +264,12 @@ impl Altered {
         let mut fields = self.fields();
         fields[position] = Arc::new(fields[position].as_ref().clone().with_name(&new));
         self.set_fields(fields);
+        let key = self.definition.key.iter_mut();
+        for column in key.flat_map(|key| &mut key.columns) {
+            if *column == old {
+                column.clone_from(&new);
+            }
+        }
         for check in &mut self.definition.checks {
             rename_in(&mut check.expr, &old, &new);
         }
@@ -286,12 +299,17 @@ impl Altered {
         let place = || excerpt_of(name, statement);
         let mut fields = self.fields();
         let field = fields[position].as_ref().clone();
+        let keyed = self.is_key(field.name());
         let rules = &mut self.definition.rules[position];
         match operation {
             AlterColumnOperation::SetNotNull => {
                 self.recheck = true;
                 fields[position] = Arc::new(field.with_nullable(false));
                 self.set_fields(fields);
+            }
+            AlterColumnOperation::DropNotNull if keyed => {
+                let message = format!("column \"{}\" is part of the PRIMARY KEY", field.name());
+                return Err(SqlError::invalid(message).at(place()));
             }
             AlterColumnOperation::DropNotNull => {
                 fields[position] = Arc::new(field.with_nullable(true));
@@ -334,8 +352,24 @@ impl Altered {
         Ok(())
     }
 
+    /// Whether a column is part of the PRIMARY KEY.
+    fn is_key(&self, column: &str) -> bool {
+        let key = self.definition.key.as_ref();
+        key.is_some_and(|key| key.columns.iter().any(|name| name == column))
+    }
+
     fn constraint(&self, name: &Ident, statement: &Statement) -> Result<usize, SqlError> {
         let plain = normalize(name);
+        if self
+            .definition
+            .key
+            .as_ref()
+            .is_some_and(|key| key.name == plain)
+        {
+            return Err(SqlError::not_supported("changing a PRIMARY KEY")
+                .at(excerpt_of(name, statement))
+                .with_hint(Some("make a table without it: CREATE TABLE … AS")));
+        }
         let checks = &self.definition.checks;
         let found = checks.iter().position(|check| check.name == plain);
         found.ok_or_else(|| {
@@ -358,7 +392,9 @@ impl Altered {
                 self.definition.checks.remove(position);
                 Ok(())
             }
-            Err(_) if if_exists => Ok(()),
+            Err(error) if if_exists && !matches!(error.kind(), SqlErrorKind::NotSupported(_)) => {
+                Ok(())
+            }
             Err(error) => Err(error),
         }
     }
@@ -371,7 +407,12 @@ impl Altered {
     ) -> Result<(), SqlError> {
         let position = self.constraint(old, statement)?;
         let name = normalize(new);
-        if (self.definition.checks.iter()).any(|check| check.name == name) {
+        let of_key = self
+            .definition
+            .key
+            .as_ref()
+            .is_some_and(|key| key.name == name);
+        if of_key || (self.definition.checks.iter()).any(|check| check.name == name) {
             let table = &self.definition.name;
             let message = format!("table \"{table}\" has a constraint \"{name}\" already");
             return Err(SqlError::invalid(message).at(excerpt_of(new, statement)));
