@@ -5,6 +5,7 @@ use crate::collect::{Garbage, HeldSnapshot};
 use crate::error::EngineError;
 use crate::object::{DataObject, Partitioning};
 use crate::owner::Owner;
+use crate::point::Point;
 use crate::protocol::*;
 use crate::run::{Lane, Run, Share};
 use crate::sequencer::Sequencer;
@@ -13,14 +14,14 @@ use crate::statistics::{ObjectStatistics, merge};
 use crate::stream::LaneStream;
 use crate::writer::Writer;
 use arrow_schema::SchemaRef;
-use eris_aeu::{Runtime, Session};
+use eris_aeu::{Runtime, Session, Step};
 use eris_column::CHUNK_ROWS;
 use eris_exec::Program;
 use eris_fragment::{
     Execution, Executor, Fragment, FragmentError, FragmentReport, FragmentStream, Output,
 };
 use eris_numa::{AeuPlace, Memory, Topology};
-use eris_route::{BufferSizes, Router};
+use eris_route::{BufferSizes, Parcel, Router};
 use eris_telemetry::Snapshot;
 use eris_types::{AeuId, ColumnId, ObjectId, StatementId, Timestamp};
 use std::collections::HashMap;
@@ -383,7 +384,11 @@ impl Shared {
             Output::Rows { limit, .. } => *limit,
             Output::Groups { .. } => None,
         };
-        let participants = self.participants(&object);
+        let point = Point::of(fragment, &object);
+        let participants = match &point {
+            Some(point) => vec![(point.owner, object.partition_rows(point.owner))],
+            None => self.participants(&object),
+        };
         let shares = participants.iter().enumerate().map(|(index, (aeu, rows))| {
             let node = u32::from(self.topology.node_of(*aeu).0);
             Share::new(*aeu, node, index % lanes, *rows)
@@ -395,6 +400,7 @@ impl Shared {
             program,
             fragment.snapshot,
             limit,
+            point.map(|point| point.keys),
             clients
                 .iter_mut()
                 .map(|client| Lane::new(client.endpoint()))
@@ -402,8 +408,10 @@ impl Shared {
             shares.collect(),
         ));
         let aeus: Vec<AeuId> = participants.iter().map(|(aeu, _)| *aeu).collect();
-        clients[0].multicast(&aeus, SCAN, fragment.object, id, run.clone());
-        clients[0].flush_all();
+        if !(run.key.is_some() && self.run_in_place(&run, &mut clients[0])) {
+            clients[0].multicast(&aeus, SCAN, fragment.object, id, run.clone());
+            clients[0].flush_all();
+        }
         let reports: Vec<_> = run
             .shares
             .iter()
@@ -423,6 +431,29 @@ impl Shared {
             lanes: lanes.collect(),
             report: Arc::new(report),
         })
+    }
+}
+
+/// Steps in which a point query is done, if nothing else is to be done.
+const POINT_STEPS: usize = 8;
+
+impl Shared {
+    /// Runs a fragment of one row where it is, if its owner is not at work; says whether it did.
+    fn run_in_place(&self, run: &Arc<Run>, client: &mut Client) -> bool {
+        let (Some(runtime), [share]) = (&self.runtime, &run.shares[..]) else {
+            return false;
+        };
+        let header = header(SCAN, run.object.id, client.endpoint(), run.id);
+        let ran = runtime.try_run_in_place(share.aeu, |aeu| {
+            let parcel = Parcel::shared(run.clone());
+            aeu.execute_in_place(header, &[], Some(parcel));
+            for _ in 0..POINT_STEPS {
+                if aeu.step() != Step::Worked {
+                    break;
+                }
+            }
+        });
+        ran.is_some()
     }
 }
 

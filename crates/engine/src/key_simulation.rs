@@ -196,6 +196,21 @@ impl Client {
         let Some(rows) = self.rows(&snapshot).await else {
             return;
         };
+        // Whoever asks for one key sees just its row, whatever the index has heard of later times.
+        for _ in 0..3 {
+            let key = match rows.len() {
+                0 => 0,
+                count if self.random.one_in(2) => rows[self.random.below(count)].key,
+                _ => self.random.below(COUNTED as usize + 5) as i64,
+            };
+            let Some(found) = self.rows_of(&snapshot, Some(key)).await else {
+                return;
+            };
+            let value = |row: &Row| (row.key == key).then_some((row.id, row.value));
+            let expected: Vec<_> = rows.iter().filter_map(value).collect();
+            let found: Vec<_> = found.iter().filter_map(value).collect();
+            assert_eq!(found, expected, "key {key}");
+        }
         let mut seen = BTreeMap::new();
         for row in rows {
             let twice = seen.insert(row.key, row.value);
@@ -211,11 +226,24 @@ impl Client {
 
     /// All rows; `None` if somebody has panicked on purpose.
     async fn rows(&mut self, snapshot: &HeldSnapshot) -> Option<Vec<Row>> {
+        self.rows_of(snapshot, None).await
+    }
+
+    /// The rows with a key, or all.
+    async fn rows_of(&mut self, snapshot: &HeldSnapshot, key: Option<i64>) -> Option<Vec<Row>> {
+        let is_key = |key| Expr::Binary {
+            op: BinaryOp::Eq,
+            left: Box::new(Expr::Column(0)),
+            right: Box::new(Expr::Literal(Scalar {
+                data_type: Type::Int64,
+                value: Value::Integer(key),
+            })),
+        };
         let fragment = Fragment {
             object: self.object,
             snapshot: snapshot.at(),
             columns: vec![ColumnId(1), ColumnId(2), ColumnId::ROW_ID],
-            filter: Vec::new(),
+            filter: key.map(|key| is_key(key.into())).into_iter().collect(),
             probes: Vec::new(),
             output: Output::Rows {
                 columns: (0..3).map(Expr::Column).collect(),

@@ -38,6 +38,7 @@ mod keys;
 mod object;
 mod owner;
 mod partition;
+mod point;
 mod protocol;
 mod run;
 mod scan;

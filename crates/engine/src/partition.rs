@@ -2,7 +2,7 @@
 
 use crate::error::EngineError;
 use crate::inspect::SegmentView;
-use crate::keys::PrimaryIndex;
+use crate::keys::{Keys, PrimaryIndex};
 use crate::object::DataObject;
 use crate::statistics::Tally;
 use crate::unique::Pending;
@@ -32,6 +32,8 @@ pub(crate) struct Partition {
     tally: Tally,
     /// If the object has a key.
     index: Option<PrimaryIndex>,
+    /// The newest commit with which a key may have gone from the index.
+    keys_removed: Timestamp,
     /// What statements that have not committed do to the keys.
     pending: HashMap<StatementId, Pending>,
     /// The chunk that the shared pass has come to, and how many fragments take part in it.
@@ -46,6 +48,7 @@ impl Partition {
         let index = (!object.key.is_empty()).then(|| PrimaryIndex::new(types, home));
         Partition {
             index,
+            keys_removed: Timestamp::ZERO,
             pending: HashMap::new(),
             dictionaries: object.dictionaries(),
             known: object.dictionaries(),
@@ -157,6 +160,9 @@ impl Partition {
         horizon: Timestamp,
     ) {
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
+            if pending.ends_rows() {
+                self.keys_removed = at;
+            }
             pending.commit(index);
         }
         let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
@@ -241,6 +247,17 @@ impl Partition {
             views.extend(segment.view(snapshot));
         }
         views
+    }
+
+    /// The chunk with the row that has a key at a snapshot, or none if no row has it. `None`: the index does not tell.
+    pub fn view_of_key(&self, key: &Keys, snapshot: Timestamp) -> Option<Vec<ChunkView>> {
+        match self.index.as_ref()?.get(key, 0) {
+            Some(row) => {
+                let segment = self.segments.iter().find(|one| one.id() == row.segment())?;
+                segment.view_of_row(row, snapshot).map(|view| vec![view])
+            }
+            None => (self.keys_removed <= snapshot).then(Vec::new),
+        }
     }
 
     /// The segments as they are, append buffers unsettled.

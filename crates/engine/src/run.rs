@@ -12,6 +12,7 @@
 //! left claims from the tickets of others, the nearest first. Chunks are immutable, so helping needs no latch. With the last
 //! reference to a run its tickets go, and with them the memory of chunks that nobody else holds.
 
+use crate::keys::Keys;
 use crate::object::DataObject;
 use eris_exec::Program;
 use eris_fragment::{FragmentError, WorkerReport};
@@ -33,6 +34,8 @@ pub(crate) struct Run {
     pub program: Program,
     pub snapshot: Timestamp,
     pub limit: Option<u64>,
+    /// The only key that is wanted.
+    pub key: Option<Keys>,
     pub lanes: Box<[Lane]>,
     /// One per participant, in order of the AEUs.
     pub shares: Box<[Share]>,
@@ -140,6 +143,7 @@ impl Run {
         program: Program,
         snapshot: Timestamp,
         limit: Option<u64>,
+        key: Option<Keys>,
         lanes: Box<[Lane]>,
         shares: Box<[Share]>,
     ) -> Self {
@@ -149,6 +153,7 @@ impl Run {
             program,
             snapshot,
             limit,
+            key,
             lanes,
             shares,
             sent: AtomicU64::new(0),

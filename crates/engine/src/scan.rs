@@ -127,7 +127,11 @@ impl ScanTask {
         }
         let horizon = owner.sequencer.horizon();
         let (partition, home) = owner.partition(&object);
-        let views = partition.view(self.run.snapshot, home, horizon);
+        let key = self.run.key.as_ref();
+        let views = match key.and_then(|key| partition.view_of_key(key, self.run.snapshot)) {
+            Some(views) => views,
+            None => partition.view(self.run.snapshot, home, horizon),
+        };
         let ticket = Ticket::new(views, partition.board());
         let willing = self.run.publish(self.share, ticket).collect();
         owner.call_for_help(&self.run, willing, cx);

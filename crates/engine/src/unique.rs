@@ -182,6 +182,11 @@ impl Pending {
         index.trim();
     }
 
+    /// Whether rows end, whose keys may then be nobody's.
+    pub fn ends_rows(&self) -> bool {
+        !self.ended_ids.is_empty()
+    }
+
     /// Removes the keys that nobody has any more.
     pub fn commit(self, index: &mut PrimaryIndex) {
         for rows in &self.ended {

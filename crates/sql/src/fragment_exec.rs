@@ -74,6 +74,7 @@ impl FragmentExec {
     pub fn new(scan: Arc<Scan>, filter: Vec<Expr>, output: Output, schema: SchemaRef) -> Self {
         let lanes = match &output {
             Output::Groups { keys, .. } if keys.is_empty() => 1,
+            _ if scan.is_of_one_key(&filter) => 1,
             _ => scan.lanes,
         };
         let properties = PlanProperties::new(

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{Expr as LogicalExpr, TableProviderFilterPushDown,
 use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
 use eris_engine::HeldSnapshot;
-use eris_fragment::{Executor, Expr, Output, Scalar, Type};
+use eris_fragment::{BinaryOp, Executor, Expr, Output, Scalar, Type};
 use eris_types::ColumnId;
 use std::sync::Arc;
 
@@ -58,6 +58,35 @@ impl Scan {
             true => ColumnId(column as u32),
             false => ColumnId::ROW_ID,
         }
+    }
+
+    /// Whether a filter lets at most one row pass, for it names a value of the key.
+    pub fn is_of_one_key(&self, filter: &[Expr]) -> bool {
+        let key = self.table.key.as_ref().map(|key| key.columns.as_slice());
+        let Some([key]) = key else {
+            return false;
+        };
+        let Ok(key) = self.table.schema.index_of(key) else {
+            return false;
+        };
+        let columns = self.schema.fields().len();
+        // A parameter is a column behind those of the table.
+        let is_constant = |expr: &Expr| match expr {
+            Expr::Literal(_) => true,
+            Expr::Column(position) => *position >= columns,
+            _ => false,
+        };
+        filter.iter().any(|conjunct| match conjunct {
+            Expr::Binary {
+                op: BinaryOp::Eq,
+                left,
+                right,
+            } => {
+                **left == Expr::Column(key) && is_constant(right)
+                    || **right == Expr::Column(key) && is_constant(left)
+            }
+            _ => false,
+        })
     }
 
     /// The filter over the table's columns; `None` if a fragment cannot evaluate it.

@@ -5,6 +5,7 @@ use crate::join::Stored;
 use crate::staged::{Staged, StagedChunk};
 use crate::tail::{Sealed, Tail};
 use crate::{Begin, Chunk, ChunkView, Encoder, Recoder, Rewrite, RowIds, StoreError};
+use eris_column::Selection;
 use eris_numa::Budget;
 use eris_types::{RowId, SegmentId, StatementId, Timestamp};
 use std::collections::HashMap;
@@ -254,6 +255,19 @@ impl Segment {
     pub fn view(&self, snapshot: Timestamp) -> impl Iterator<Item = ChunkView> + '_ {
         let all = self.chunks.iter().chain(&self.tail.levels);
         all.filter_map(move |stored| stored.view(snapshot))
+    }
+
+    /// The chunk with a row that the snapshot sees; `None` if it sees no such row.
+    pub fn view_of_row(&self, row: RowId, snapshot: Timestamp) -> Option<ChunkView> {
+        let mut all = self.chunks.iter().chain(&self.tail.levels);
+        all.find_map(|stored| {
+            let position = stored.positions(&[row]).next()?;
+            let view = stored.view(snapshot)?;
+            let mut selection = Selection::none(view.chunk.rows());
+            selection.insert(position);
+            view.visible(snapshot, &mut selection);
+            (selection.count() == 1).then_some(view)
+        })
     }
 
     /// Every chunk with committed rows, first the sealed ones, and how many of its rows are deleted.
