@@ -195,6 +195,7 @@ pub(crate) fn assemble(
             }
         }
     }
+    ids.settle(budget);
     let mut deletes = DeleteVector::default();
     let mut commits: Vec<Timestamp> = pieces
         .iter()

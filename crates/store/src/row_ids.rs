@@ -5,20 +5,25 @@
 //! id         7 ………… 46 │ 49 ………
 //! ```
 
+use eris_numa::{Budget, Reservation};
 use eris_types::RowId;
 
 /// Consecutive ids of consecutive rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
-    first: RowId,
+    /// The distance of its first id from that of the chunk.
+    first: u32,
     /// One past the position of the run's last row.
     end: u32,
 }
 
-/// The ids of all rows of a chunk, ascending.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The ids of all rows of a chunk, ascending; of one segment.
+#[derive(Debug, Default)]
 pub struct RowIds {
+    first: RowId,
     runs: Vec<Run>,
+    /// For the runs, where there are many.
+    _reserved: Option<Reservation>,
 }
 
 impl RowIds {
@@ -41,7 +46,7 @@ impl RowIds {
 
     /// The least id.
     pub(crate) fn first(&self) -> Option<RowId> {
-        Some(self.runs.first()?.first)
+        (!self.runs.is_empty()).then_some(self.first)
     }
 
     /// Adds consecutive ids, greater than those that are there.
@@ -51,13 +56,20 @@ impl RowIds {
         if rows == 0 {
             return;
         }
+        if self.runs.is_empty() {
+            self.first = first;
+        }
+        let distance = (first.0 - self.first.0) as u32;
         let before = match &self.runs[..] {
-            [.., run, _] => run.end as usize,
+            [.., run, _] => run.end,
             _ => 0,
         };
         match self.runs.last_mut() {
-            Some(last) if last.first.plus(start - before) == first => last.end = end,
-            _ => self.runs.push(Run { first, end }),
+            Some(last) if last.first + (start as u32 - before) == distance => last.end = end,
+            _ => self.runs.push(Run {
+                first: distance,
+                end,
+            }),
         }
     }
 
@@ -72,17 +84,27 @@ impl RowIds {
         }
     }
 
+    /// Gives back what is left of its memory, and counts the rest in the budget, also beyond its limit.
+    pub(crate) fn settle(&mut self, budget: &Budget) {
+        self.runs.shrink_to_fit();
+        let mut reserved = budget.try_reserve(0).expect("nothing is always granted");
+        reserved.grow(self.bytes() as u64);
+        self._reserved = Some(reserved);
+    }
+
     /// The id of the row at a position.
     pub fn get(&self, position: usize) -> RowId {
         let run = (self.runs).partition_point(|run| run.end as usize <= position);
-        self.runs[run].first.plus(position - self.start(run))
+        let first = self.first.plus(self.runs[run].first as usize);
+        first.plus(position - self.start(run))
     }
 
     /// The position of the row with this id, if it is here.
     pub fn position(&self, id: RowId) -> Option<usize> {
-        let run = self.runs.partition_point(|run| run.first <= id);
+        let distance = u32::try_from(id.0.checked_sub(self.first.0)?).ok()?;
+        let run = self.runs.partition_point(|run| run.first <= distance);
         let run = run.checked_sub(1)?;
-        let position = self.start(run) + (id.0 - self.runs[run].first.0) as usize;
+        let position = self.start(run) + (distance - self.runs[run].first) as usize;
         (position < self.runs[run].end as usize).then_some(position)
     }
 
@@ -114,7 +136,8 @@ mod tests {
             let mut pieces = RowIds::default();
             pieces.push_part(&all, 0, cut);
             pieces.push_part(&all, cut, ids.len());
-            prop_assert_eq!(&pieces, &all);
+            prop_assert_eq!(pieces.first, all.first);
+            prop_assert_eq!(&pieces.runs, &all.runs);
             for id in (0..1_000).map(RowId) {
                 prop_assert_eq!(all.position(id), ids.iter().position(|&other| other == id));
             }
