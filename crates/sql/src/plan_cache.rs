@@ -116,6 +116,12 @@ pub(crate) async fn learn(
     if contents.plans.is_hopeless(&masked) {
         return None;
     }
+    // There is one, but not for such constants.
+    if let Some(known) = contents.plans.find(&masked)
+        && known.parameters(&masked).is_none()
+    {
+        return None;
+    }
     let template = text_template(core, query, &masked, statement).await;
     let Some(template) = template.map(Arc::new) else {
         contents.plans.give_up(&masked);

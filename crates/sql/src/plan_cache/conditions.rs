@@ -111,12 +111,17 @@ fn one_table<'a>(core: &Core, query: &'a mut ast::Query) -> Option<(Arc<Table>, 
         return None;
     };
     let TableFactor::Table {
-        name, args: None, ..
+        name,
+        alias,
+        args: None,
+        ..
     } = &from.relation
     else {
         return None;
     };
-    if !from.joins.is_empty() {
+    // Columns may be called otherwise, too.
+    let has_other_names = (alias.as_ref()).is_some_and(|alias| !alias.columns.is_empty());
+    if has_other_names || !from.joins.is_empty() {
         return None;
     }
     let parts = name.0.iter().map(|part| part.as_ident().map(normalize));

@@ -4,7 +4,7 @@ use super::conditions::{Source, Written};
 use crate::scalar;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use eris_fragment::{Scalar, Type, Value};
+use eris_fragment::{Scalar, TimeUnit, Type, Value};
 
 /// Digits that fit an `i128`.
 const DIGITS: usize = 38;
@@ -27,10 +27,12 @@ pub(super) fn read(text: &str, source: &Source, to: &Type) -> Option<Scalar> {
             number(digits, fraction.len() as u32, to)
         }
         Written::Text => from_text(unquoted(text)?, to),
-        Written::Date => match to {
-            Type::Date => from_text(unquoted(text)?, to),
-            _ => None,
-        },
+        Written::Date => {
+            let text = unquoted(text)?;
+            let is_date = from_text(text.clone(), &Type::Date).is_some();
+            let fits = is_date && matches!(to, Type::Date | Type::Timestamp { .. });
+            fits.then(|| from_text(text, to))?
+        }
     }
 }
 
@@ -86,7 +88,7 @@ fn from_text(text: String, to: &Type) -> Option<Scalar> {
             data_type: Type::Text,
             value: Value::Text(text),
         }),
-        Type::Date | Type::Timestamp { .. } => {
+        Type::Date | Type::Timestamp { .. } if is_exact(&text, to) => {
             let value = ScalarValue::Utf8(Some(text))
                 .cast_to(&DataType::from(to))
                 .ok()?;
@@ -95,6 +97,24 @@ fn from_text(text: String, to: &Type) -> Option<Scalar> {
         }
         _ => None,
     }
+}
+
+/// Whether a date has no time of day, and a timestamp no finer fraction of a second than its type: they would be cut off.
+fn is_exact(text: &str, to: &Type) -> bool {
+    let unit = match to {
+        Type::Timestamp { unit, .. } => *unit,
+        _ => return !text.contains([':', '.']),
+    };
+    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+    let end = fraction.find(|c: char| !c.is_ascii_digit());
+    let digits = fraction[..end.unwrap_or(fraction.len())].trim_end_matches('0');
+    let most = match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
+    };
+    digits.len() <= most
 }
 
 /// What is between the quotes.
@@ -136,6 +156,13 @@ mod tests {
         assert_eq!(read("'5'", &Type::Int8), None);
         assert_eq!(read("'2024-02-30'", &Type::Date), None);
         assert!(read("'2024-02-29'", &Type::Date).is_some());
+        assert_eq!(read("'2024-02-29 00:00:01'", &Type::Date), None);
+        let moment = Type::Timestamp {
+            unit: TimeUnit::Microsecond,
+            zone: None,
+        };
+        assert!(read("'2024-02-29 00:00:00.1234560'", &moment).is_some());
+        assert_eq!(read("'2024-02-29 00:00:00.1234567'", &moment), None);
         assert_eq!(read("5", &Type::Text), None);
         assert_eq!(read("'it''s'", &Type::Text).as_deref(), Some("'it''s'"));
         assert_eq!(read(&"9".repeat(39), &Type::Int64), None);

@@ -256,6 +256,29 @@ fn what_its_reader_computes_is_a_statement_like_others() {
 }
 
 #[test]
+fn columns_that_are_called_otherwise_have_their_own_types() {
+    let database = database();
+    let core = database.core();
+    runtime().block_on(async {
+        let create = "CREATE TABLE t AS SELECT 1 AS a, DATE '2024-01-01' AS d, TIMESTAMP '2024-01-01 10:00:00' AS s";
+        run(core, create).await.unwrap();
+        for query in [
+            "SELECT * FROM t AS x (a, s, d) WHERE s = '2024-01-01'",
+            "SELECT * FROM t AS x (a, s, d) WHERE d = '2024-01-01 10:00:00'",
+            "SELECT * FROM t WHERE d = '2024-01-01 10:00:00'",
+            "SELECT * FROM t WHERE s >= DATE '2024-01-01'",
+            "SELECT * FROM t WHERE s = '2024-01-01 10:00:00.0000001'",
+            "SELECT a FROM t x WHERE x.a = 1",
+        ] {
+            let planned = run(core, &format!("{query} -- planned")).await;
+            for _ in 0..2 {
+                assert_eq!(run(core, query).await, planned, "{query}");
+            }
+        }
+    });
+}
+
+#[test]
 fn a_template_keeps_no_deleted_rows() {
     let database = database();
     let core = database.core();
