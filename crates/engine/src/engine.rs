@@ -394,19 +394,19 @@ impl Shared {
             Share::new(*aeu, node, index % lanes, *rows)
         });
         let id = self.next_statement().0;
-        let run = Arc::new(Run::new(
+        let run = Run::new(
             id,
             object,
             program,
             fragment.snapshot,
             limit,
-            point.map(|point| point.keys),
             clients
                 .iter_mut()
                 .map(|client| Lane::new(client.endpoint()))
                 .collect(),
             shares.collect(),
-        ));
+        );
+        let run = Arc::new(run.of_key(point.map(|point| point.keys)));
         let aeus: Vec<AeuId> = participants.iter().map(|(aeu, _)| *aeu).collect();
         if !(run.key.is_some() && self.run_in_place(&run, &mut clients[0])) {
             clients[0].multicast(&aeus, SCAN, fragment.object, id, run.clone());

@@ -140,6 +140,7 @@ pub struct KeyClient {
     index: KeyIndex,
     split: Split,
     /// Batches to be used again.
+    #[expect(clippy::vec_box, reason = "they travel in their boxes")]
     spare: Vec<Box<KeyBatch>>,
     /// The parts of the batch that is under way, by callback: the AEU, and what it has or gave back.
     parts: Vec<Part>,

@@ -143,7 +143,6 @@ impl Run {
         program: Program,
         snapshot: Timestamp,
         limit: Option<u64>,
-        key: Option<Keys>,
         lanes: Box<[Lane]>,
         shares: Box<[Share]>,
     ) -> Self {
@@ -153,12 +152,17 @@ impl Run {
             program,
             snapshot,
             limit,
-            key,
+            key: None,
             lanes,
             shares,
             sent: AtomicU64::new(0),
             failed: OnceLock::new(),
         }
+    }
+
+    /// The same, if only the rows with this key are wanted.
+    pub fn of_key(self, key: Option<Keys>) -> Self {
+        Run { key, ..self }
     }
 
     /// The position of an AEU's share.
