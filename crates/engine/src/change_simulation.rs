@@ -7,18 +7,15 @@
 //!
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine change_simulation`.
 
-use crate::engine::{Engine, owner};
-use crate::sequencer::Sequencer;
-use crate::simulation::{Polled, number};
+use crate::engine::Engine;
+use crate::simulated::{Simulated, for_seeds};
 use crate::{EngineError, HeldSnapshot, Partitioning};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use eris_aeu::{Faults, Random, Simulation};
+use eris_aeu::Random;
 use eris_fragment::*;
-use eris_numa::{HugePages, Memory, Topology};
-use eris_route::BufferSizes;
 use eris_types::{ColumnId, ObjectId, RowId};
 use futures::StreamExt;
 use std::cell::RefCell;
@@ -280,27 +277,8 @@ fn panicked() -> EngineError {
 
 fn simulate(seed: u64) {
     let mut random = Random::new(seed);
-    let (nodes, cores) = [(1, 1), (1, 2), (2, 2), (4, 2)][random.below(4)];
-    let topology = Arc::new(Topology::fake(nodes, cores));
-    let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
-    let faults = Faults {
-        group_panics: 0,
-        slice_panics: if random.one_in(2) { 60 } else { 0 },
-        partial_flushes: 3,
-        few_slices: 3,
-    };
-    let sizes = BufferSizes::default();
-    let sequencer = Arc::new(Sequencer::new());
-    let handler = |aeu| owner(aeu, &topology, &memory, &sequencer);
-    let mut simulation = Simulation::new(seed, &topology, sizes, faults, handler);
-    let router = simulation.router().clone();
-    let engine = Engine::assemble(
-        topology.clone(),
-        memory.clone(),
-        sequencer.clone(),
-        router,
-        None,
-    );
+    let mut simulated = Simulated::by_chance(seed, &mut random, 60);
+    let engine = simulated.engine.clone();
     let partitioning = match random.below(3) {
         0 => Partitioning::Range(ColumnId(0)),
         _ => Partitioning::Size,
@@ -314,11 +292,9 @@ fn simulate(seed: u64) {
             history: history.clone(),
             random: Random::new(random.bits()),
         };
-        let script = Polled(Box::pin(client.statements()));
-        simulation.session(script).unwrap();
+        simulated.client(client.statements());
     }
-    simulation.run(5_000_000);
-    assert_eq!(simulation.tasks(), 0, "tasks are left over");
+    simulated.run();
     let statistics = engine.statistics(object).unwrap();
     let living = history
         .borrow()
@@ -339,25 +315,12 @@ fn simulate(seed: u64) {
         living.0 <= rows && rows <= living.1,
         "{rows} rows, not {living:?}"
     );
-    let dropping = engine.clone();
-    let script = Polled(Box::pin(
-        async move { dropping.drop(object).await.unwrap() },
-    ));
-    simulation.session(script).unwrap();
-    simulation.run(100_000);
-    drop(simulation);
+    simulated.drop_object(object);
     drop(engine);
-    assert_eq!(memory.budget().used(), 0, "memory is left over");
+    simulated.end();
 }
 
 #[test]
 fn changes_add_up_whatever_the_schedule() {
-    if let Some(seed) = number("ERIS_SEED") {
-        return simulate(seed);
-    }
-    for seed in 0..number("ERIS_SEEDS").unwrap_or(150) {
-        // Shown when the test fails.
-        println!("seed {seed}");
-        simulate(seed);
-    }
+    for_seeds(150, simulate);
 }

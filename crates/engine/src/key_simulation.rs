@@ -3,18 +3,15 @@
 //!
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine key_simulation`.
 
-use crate::engine::{Engine, owner};
-use crate::sequencer::Sequencer;
-use crate::simulation::{Polled, number};
+use crate::engine::Engine;
+use crate::simulated::{Simulated, for_seeds};
 use crate::{EngineError, HeldSnapshot, Partitioning, Writer};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use eris_aeu::{Faults, Random, Simulation};
+use eris_aeu::Random;
 use eris_fragment::*;
-use eris_numa::{HugePages, Memory, Topology};
-use eris_route::BufferSizes;
 use eris_types::{ColumnId, ObjectId, RowId};
 use futures::StreamExt;
 use std::cell::RefCell;
@@ -280,27 +277,8 @@ fn panicked() -> EngineError {
 
 fn simulate(seed: u64) {
     let mut random = Random::new(seed);
-    let (nodes, cores) = [(1, 1), (1, 2), (2, 2), (4, 2)][random.below(4)];
-    let topology = Arc::new(Topology::fake(nodes, cores));
-    let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
-    let faults = Faults {
-        group_panics: 0,
-        slice_panics: if random.one_in(2) { 80 } else { 0 },
-        partial_flushes: 3,
-        few_slices: 3,
-    };
-    let sequencer = Arc::new(Sequencer::new());
-    let handler = |aeu| owner(aeu, &topology, &memory, &sequencer);
-    let sizes = BufferSizes::default();
-    let mut simulation = Simulation::new(seed, &topology, sizes, faults, handler);
-    let router = simulation.router().clone();
-    let engine = Engine::assemble(
-        topology.clone(),
-        memory.clone(),
-        sequencer.clone(),
-        router,
-        None,
-    );
+    let mut simulated = Simulated::by_chance(seed, &mut random, 80);
+    let engine = simulated.engine.clone();
     // As a number, and as bytes.
     let key = match random.one_in(2) {
         true => vec![ColumnId(1)],
@@ -317,11 +295,9 @@ fn simulate(seed: u64) {
         random: Random::new(random.bits()),
     };
     for _ in 0..1 + random.below(4) {
-        let statements = client(&mut random).statements();
-        simulation.session(Polled(Box::pin(statements))).unwrap();
+        simulated.client(client(&mut random).statements());
     }
-    simulation.run(5_000_000);
-    assert_eq!(simulation.tasks(), 0, "tasks are left over");
+    simulated.run();
     let (mut last, dropping) = (client(&mut random), engine.clone());
     let expected = counts.borrow().clone();
     let script = async move {
@@ -345,21 +321,13 @@ fn simulate(seed: u64) {
         drop((last, snapshot));
         dropping.drop(object).await.unwrap();
     };
-    simulation.session(Polled(Box::pin(script))).unwrap();
-    simulation.run(5_000_000);
-    drop(simulation);
+    simulated.client(script);
+    simulated.run();
     drop(engine);
-    assert_eq!(memory.budget().used(), 0, "memory is left over");
+    simulated.end();
 }
 
 #[test]
 fn keys_are_unique_whatever_the_schedule() {
-    if let Some(seed) = number("ERIS_SEED") {
-        return simulate(seed);
-    }
-    for seed in 0..number("ERIS_SEEDS").unwrap_or(30) {
-        // Shown when the test fails.
-        println!("seed {seed}");
-        simulate(seed);
-    }
+    for_seeds(30, simulate);
 }

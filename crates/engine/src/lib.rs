@@ -48,6 +48,8 @@ mod settings;
 #[cfg(test)]
 mod sharing;
 #[cfg(test)]
+mod simulated;
+#[cfg(test)]
 mod simulation;
 mod stage;
 mod statistics;

@@ -1,25 +1,23 @@
 //! Scan sharing, seen step by step: fragments on one data object work on the same chunk at about the same time, wherever
 //! each of them began.
 
-use crate::engine::{Engine, owner};
-use crate::sequencer::Sequencer;
+use crate::engine::Engine;
+use crate::simulated::Simulated;
 use crate::{EngineError, Partitioning};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use eris_aeu::{Faults, Random, Simulation, Turn};
+use eris_aeu::Faults;
 use eris_fragment::*;
-use eris_numa::{HugePages, Memory, Topology};
-use eris_route::{BufferSizes, Port};
+use eris_numa::Topology;
 use eris_types::{ColumnId, ObjectId};
 use futures::StreamExt;
 use futures::future::join;
 use std::cell::RefCell;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 const CHUNKS: u64 = 24;
 const CHUNK_ROWS: u64 = 65_536;
@@ -35,18 +33,6 @@ struct Seen {
     sum: i64,
     /// How far the two were apart while both ran, in chunks of the pass.
     apart: Vec<i64>,
-}
-
-struct Polled(Pin<Box<dyn Future<Output = ()>>>);
-
-impl eris_aeu::Script for Polled {
-    fn turn(&mut self, _: &mut Port, _: &mut Random) -> Turn {
-        let mut context = Context::from_waker(Waker::noop());
-        match self.0.as_mut().poll(&mut context) {
-            Poll::Ready(()) => Turn::Done,
-            Poll::Pending => Turn::More,
-        }
-    }
 }
 
 /// Lets everybody else take a turn.
@@ -170,25 +156,13 @@ async fn early_and_late(engine: Engine, object: ObjectId, seen: Rc<RefCell<Seen>
 
 #[test]
 fn a_late_fragment_joins_the_pass_and_stays_with_it() {
-    let topology = Arc::new(Topology::fake(1, 1));
-    let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
-    let faults = Faults::default();
-    let sequencer = Arc::new(Sequencer::new());
-    let handler = |aeu| owner(aeu, &topology, &memory, &sequencer);
-    let mut simulation = Simulation::new(7, &topology, BufferSizes::default(), faults, handler);
-    let router = simulation.router().clone();
-    let engine = Engine::assemble(
-        topology.clone(),
-        memory.clone(),
-        sequencer.clone(),
-        router,
-        None,
-    );
+    let mut simulated = Simulated::new(7, Topology::fake(1, 1), Faults::default());
+    let engine = simulated.engine.clone();
     let object = engine.create("t", schema(), Partitioning::Size).unwrap();
     let seen = Rc::new(RefCell::new(Seen::default()));
     let client = early_and_late(engine.clone(), object, seen.clone());
-    simulation.session(Polled(Box::pin(client))).unwrap();
-    simulation.run(5_000_000);
+    simulated.client(client);
+    simulated.run();
 
     let seen = seen.borrow();
     // It began where the other one was, not at the front.

@@ -1,28 +1,23 @@
 //! The whole engine in one thread under a seeded schedule: AEUs that step, statements that are polled, panics, given-up
 //! statements and dropped streams, and a history that must add up.
 //!
-//! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulation`. `ERIS_SEEDS` sets how many seeds
-//! are tried.
+//! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulation`.
 
-use crate::engine::{Engine, owner};
-use crate::sequencer::Sequencer;
+use crate::engine::Engine;
+use crate::simulated::{Simulated, for_seeds};
 use crate::{EngineError, Partitioning};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use eris_aeu::{Faults, Random, Simulation, Turn};
+use eris_aeu::Random;
 use eris_fragment::*;
-use eris_numa::{HugePages, Memory, Topology};
-use eris_route::{BufferSizes, Port};
 use eris_types::{ColumnId, ObjectId};
 use futures::StreamExt;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 /// What is known of a statement that writes: every row has the statement's number as its key.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -188,45 +183,10 @@ impl Client {
     }
 }
 
-/// Polls a client once per turn.
-pub(crate) struct Polled(pub Pin<Box<dyn Future<Output = ()>>>);
-
-impl eris_aeu::Script for Polled {
-    fn turn(&mut self, _: &mut Port, _: &mut Random) -> Turn {
-        match self
-            .0
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()))
-        {
-            Poll::Ready(()) => Turn::Done,
-            Poll::Pending => Turn::More,
-        }
-    }
-}
-
 fn simulate(seed: u64) {
     let mut random = Random::new(seed);
-    let (nodes, cores) = [(1, 1), (1, 2), (2, 2), (4, 2)][random.below(4)];
-    let topology = Arc::new(Topology::fake(nodes, cores));
-    let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
-    let faults = Faults {
-        group_panics: 0,
-        slice_panics: if random.one_in(2) { 60 } else { 0 },
-        partial_flushes: 3,
-        few_slices: 3,
-    };
-    let sizes = BufferSizes::default();
-    let sequencer = Arc::new(Sequencer::new());
-    let handler = |aeu| owner(aeu, &topology, &memory, &sequencer);
-    let mut simulation = Simulation::new(seed, &topology, sizes, faults, handler);
-    let router = simulation.router().clone();
-    let engine = Engine::assemble(
-        topology.clone(),
-        memory.clone(),
-        sequencer.clone(),
-        router,
-        None,
-    );
+    let mut simulated = Simulated::by_chance(seed, &mut random, 60);
+    let engine = &simulated.engine;
     let partitioning = match random.below(3) {
         0 => Partitioning::Range(ColumnId(0)),
         _ => Partitioning::Size,
@@ -235,49 +195,22 @@ fn simulate(seed: u64) {
     let history = History::default();
     for _ in 0..1 + random.below(4) {
         let client = Client {
-            engine: engine.clone(),
+            engine: simulated.engine.clone(),
             object,
             history: history.clone(),
             random: Random::new(random.bits()),
-            topology: topology.aeus().len(),
+            topology: simulated.engine.topology().aeus().len(),
         };
-        let script = Polled(Box::pin(client.statements()));
-        simulation.session(script).unwrap();
+        simulated.client(client.statements());
     }
-    simulation.run(5_000_000);
-    assert_eq!(simulation.tasks(), 0, "tasks are left over");
-    let dropping = engine.clone();
-    let script = Polled(Box::pin(
-        async move { dropping.drop(object).await.unwrap() },
-    ));
-    simulation.session(script).unwrap();
-    simulation.run(100_000);
-    let left: Vec<_> = memory
-        .usage()
-        .into_iter()
-        .filter(|usage| usage.bytes > 0)
-        .collect();
+    simulated.run();
+    simulated.drop_object(object);
+    let usage = simulated.memory.usage().into_iter();
+    let left: Vec<_> = usage.filter(|usage| usage.bytes > 0).collect();
     assert!(left.is_empty(), "memory is left over: {left:?}");
-}
-
-/// The number that an environment variable has.
-pub(crate) fn number(variable: &str) -> Option<u64> {
-    let value = std::env::var(variable).ok()?;
-    Some(
-        value
-            .parse()
-            .unwrap_or_else(|_| panic!("{variable}={value} is no number")),
-    )
 }
 
 #[test]
 fn histories_add_up_whatever_the_schedule() {
-    if let Some(seed) = number("ERIS_SEED") {
-        return simulate(seed);
-    }
-    for seed in 0..number("ERIS_SEEDS").unwrap_or(200) {
-        // Shown when the test fails.
-        println!("seed {seed}");
-        simulate(seed);
-    }
+    for_seeds(200, simulate);
 }

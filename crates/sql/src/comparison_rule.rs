@@ -6,7 +6,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -172,6 +172,12 @@ fn is_decimal(data_type: &DataType) -> bool {
 }
 
 fn to_double(expr: Expr, schema: &DFSchema) -> Expr {
+    // A constant is the number next to what was written; dividing digits by a power of ten would round twice.
+    if let Expr::Literal(ScalarValue::Decimal128(Some(digits), _, scale), metadata) = &expr
+        && let Ok(number) = format!("{digits}e{}", -i16::from(*scale)).parse::<f64>()
+    {
+        return Expr::Literal(ScalarValue::Float64(Some(number)), metadata.clone());
+    }
     match expr.get_type(schema) {
         Ok(data_type) if is_decimal(&data_type) => cast(expr, DataType::Float64),
         _ => expr,

@@ -35,6 +35,7 @@ const VIEWS_DEEP: usize = 32;
 #[derive(Clone)]
 pub(crate) struct Names(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     contents: Arc<Contents>,
     core: Core,
@@ -84,31 +85,17 @@ impl Names {
         if files.is_empty() {
             return self;
         }
-        let inner = &*self.0;
         Names(Arc::new(Inner {
-            contents: Arc::clone(&inner.contents),
-            core: inner.core.clone(),
-            snapshot: inner.snapshot.clone(),
-            progress: inner.progress.clone(),
-            current_schema: inner.current_schema.clone(),
-            within: inner.within.clone(),
             files,
-            parameters: inner.parameters.clone(),
+            ..Inner::clone(&self.0)
         }))
     }
 
     /// The same for a plan with parameters of these types.
     pub fn with_parameters(self, parameters: &[Type]) -> Self {
-        let inner = &*self.0;
         Names(Arc::new(Inner {
-            contents: Arc::clone(&inner.contents),
-            core: inner.core.clone(),
-            snapshot: inner.snapshot.clone(),
-            progress: inner.progress.clone(),
-            current_schema: inner.current_schema.clone(),
-            within: inner.within.clone(),
-            files: inner.files.clone(),
             parameters: parameters.to_vec(),
+            ..Inner::clone(&self.0)
         }))
     }
 

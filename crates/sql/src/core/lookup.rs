@@ -1,0 +1,186 @@
+//! What names mean in a session, and what to say of those that mean nothing.
+
+use super::Core;
+use crate::catalog::{
+    CATALOG, Contents, Relation, RelationName, SCHEMA, Table, is_reserved, most_similar,
+};
+use crate::error::SqlError;
+use crate::parse::{place_of, planning_error};
+use crate::resolve::Names;
+use crate::statement::Statement;
+use crate::system::described;
+use datafusion::execution::context::SessionState;
+use datafusion::sql::parser::Statement as PlannedStatement;
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, visit_relations};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+impl Core {
+    /// Refuses names of schemas that do not exist.
+    pub fn check_schema(&self, name: &str) -> Result<(), SqlError> {
+        let schemas = described::schemas(self);
+        if schemas.iter().any(|schema| schema == name) {
+            return Ok(());
+        }
+        let similar = most_similar(name, schemas.iter().map(String::as_str));
+        let hint = similar.map_or_else(
+            || "SHOW SCHEMAS lists all schemas".to_owned(),
+            |similar| format!("did you mean \"{similar}\"?"),
+        );
+        Err(SqlError::invalid(format!("schema \"{name}\" does not exist")).with_hint(Some(hint)))
+    }
+
+    /// The tables, views and files that a query names.
+    ///
+    /// # Errors
+    /// A name leads to nothing: its place, and the name that was probably meant.
+    pub fn check_names(
+        &self,
+        tree: &PlannedStatement,
+        state: &SessionState,
+        names: &Names,
+        statement: &Statement,
+    ) -> Result<Vec<RelationName>, SqlError> {
+        let references = state
+            .resolve_table_references(tree)
+            .map_err(|error| planning_error(error, statement))?;
+        let mut found = Vec::with_capacity(references.len());
+        for reference in references {
+            let schema = reference.schema().unwrap_or(&self.current_schema);
+            let name = RelationName::new(schema, reference.table());
+            let known = reference.catalog().is_none_or(|catalog| catalog == CATALOG)
+                && (names.knows(&name) || state.table_functions().contains_key(name.name.as_str()));
+            if known {
+                found.push(name);
+                continue;
+            }
+            let PlannedStatement::Statement(tree) = tree else {
+                continue;
+            };
+            let place = visit_relations(tree, |relation| match last_name(relation) {
+                Some(last) if last == name.name => ControlFlow::Break(relation.clone()),
+                _ => ControlFlow::Continue(()),
+            });
+            return Err(self.no_relation(
+                "table",
+                &name,
+                &reference.to_string(),
+                place.break_value().as_ref(),
+                statement,
+            ));
+        }
+        Ok(found)
+    }
+
+    fn no_relation(
+        &self,
+        kind: &str,
+        name: &RelationName,
+        shown: &str,
+        place: Option<&ObjectName>,
+        statement: &Statement,
+    ) -> SqlError {
+        let contents = self.catalog.contents();
+        let hint = match contents.has_schema(&name.schema) {
+            false if !is_reserved(&name.schema) => Some(no_schema_hint(&contents, &name.schema)),
+            _ => (contents.similar(name, &self.current_schema))
+                .map(|similar| format!("did you mean \"{similar}\"?")),
+        };
+        SqlError::invalid(format!("{kind} \"{shown}\" does not exist"))
+            .at(place
+                .and_then(place_of)
+                .map(|place| statement.excerpt(place)))
+            .with_hint(hint)
+    }
+
+    /// The table or view of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn relation(&self, name: &ObjectName, statement: &Statement) -> Result<Relation, SqlError> {
+        let full = self.resolve(name, statement)?;
+        let found = self.catalog.contents().get(&full).cloned();
+        found.ok_or_else(|| self.missing("table", &full, name, statement))
+    }
+
+    /// The table of this name.
+    ///
+    /// # Errors
+    /// There is none, or it is a view.
+    pub fn table(&self, name: &ObjectName, statement: &Statement) -> Result<Arc<Table>, SqlError> {
+        let full = self.resolve(name, statement)?;
+        match self.catalog.contents().get(&full) {
+            Some(Relation::Table(table)) => Ok(Arc::clone(table)),
+            Some(Relation::View(_)) => Err(SqlError::invalid(format!(
+                "\"{full}\" is a view, not a table"
+            ))
+            .at(place_of(name).map(|place| statement.excerpt(place)))),
+            None => Err(self.missing("table", &full, name, statement)),
+        }
+    }
+
+    /// The error of a name without a relation of this kind.
+    pub fn missing(
+        &self,
+        kind: &str,
+        full: &RelationName,
+        name: &ObjectName,
+        statement: &Statement,
+    ) -> SqlError {
+        self.no_relation(kind, full, &full.to_string(), Some(name), statement)
+    }
+
+    /// The full name that a name means in this session.
+    ///
+    /// # Errors
+    /// Too many parts, or another catalogue.
+    pub fn resolve(
+        &self,
+        name: &ObjectName,
+        statement: &Statement,
+    ) -> Result<RelationName, SqlError> {
+        let parts: Option<Vec<String>> = name
+            .0
+            .iter()
+            .map(|part| part.as_ident().map(normalize))
+            .collect();
+        match parts.as_deref() {
+            Some([name]) => Ok(RelationName::new(&*self.current_schema, name.as_str())),
+            Some([schema, name]) => Ok(RelationName::new(schema.as_str(), name.as_str())),
+            Some([catalog, schema, name]) if catalog == CATALOG => {
+                Ok(RelationName::new(schema.as_str(), name.as_str()))
+            }
+            _ => Err(
+                SqlError::invalid(format!("\"{name}\": the only catalogue is {CATALOG}"))
+                    .at(place_of(name).map(|place| statement.excerpt(place)))
+                    .with_hint(Some(format!(
+                        "names have the form table, schema.table or {CATALOG}.schema.table"
+                    ))),
+            ),
+        }
+    }
+}
+
+/// What to do about the name of a schema that does not exist.
+pub(crate) fn no_schema_hint(contents: &Contents, schema: &str) -> String {
+    match crate::catalog::most_similar(schema, contents.schema_names()) {
+        _ if schema == "main" => format!("the default schema is \"{SCHEMA}\""),
+        Some(similar) => format!("there is no schema \"{schema}\"; did you mean \"{similar}\"?"),
+        None => format!("there is no schema \"{schema}\"; CREATE SCHEMA makes one"),
+    }
+}
+
+/// The name that an identifier means: lower case, unless quoted.
+pub(crate) fn normalize(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
+    }
+}
+
+pub(crate) fn last_name(name: &ObjectName) -> Option<String> {
+    name.0
+        .last()
+        .and_then(|part| part.as_ident())
+        .map(normalize)
+}
