@@ -30,6 +30,7 @@ mod collect;
 mod dictionaries;
 mod engine;
 mod error;
+mod exchange;
 mod inspect;
 mod key_index;
 #[cfg(test)]
@@ -40,6 +41,7 @@ mod owner;
 mod partition;
 mod point;
 mod protocol;
+mod rows;
 mod run;
 mod scan;
 mod scatter;
@@ -65,6 +67,7 @@ pub use inspect::{
 };
 pub use key_index::{KeyClient, KeyIndex};
 pub use object::Partitioning;
+pub use rows::{Found, RowClient};
 pub use settings::Settings;
 pub use statistics::{ColumnStatistics, ObjectStatistics};
 pub use writer::Writer;

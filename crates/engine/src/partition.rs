@@ -1,5 +1,11 @@
 //! What one AEU owns of one data object.
 
+mod change;
+mod fetch;
+
+pub(crate) use change::{Change, Changed, Expected};
+pub(crate) use fetch::Fetched;
+
 use crate::error::EngineError;
 use crate::inspect::SegmentView;
 use crate::keys::{Keys, PrimaryIndex};
@@ -78,22 +84,36 @@ impl Partition {
         rows: Encoder,
         home: Home<'_>,
     ) -> Result<(), StoreError> {
-        let full = |last: &Segment| last.chunks() >= SEGMENT_CHUNKS || last.is_exhausted();
-        if self.segments.last().is_none_or(full) {
-            let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
-            self.segments.push(Segment::new(id));
-        }
-        let open = self.segments.last_mut().expect("opened above");
         if self.index.is_none() {
-            open.stage(statement, rows);
+            self.open().stage(statement, rows);
             return Ok(());
         }
         let key = self.object.key.iter();
         let columns: Result<Vec<_>, _> = key.map(|column| rows.column(column.index())).collect();
         let columns = columns?;
-        let first = open.stage_with_ids(statement, rows);
+        let first = self.open().stage_with_ids(statement, rows);
         let pending = self.pending.entry(statement).or_default();
         Ok(pending.add(columns, first, home.memory.budget())?)
+    }
+
+    /// The segment that takes new rows.
+    fn open(&mut self) -> &mut Segment {
+        let full = |last: &Segment| last.chunks() >= SEGMENT_CHUNKS || last.is_exhausted();
+        if self.segments.last().is_none_or(full) {
+            let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
+            self.segments.push(Segment::new(id));
+        }
+        self.segments.last_mut().expect("opened above")
+    }
+
+    /// Takes the keys of statements out of the index that were given up: they have had their turn, and their ABORT is on
+    /// the way.
+    fn forget_others(&mut self, statement: StatementId) {
+        if let Some(index) = &mut self.index {
+            for (_, dead) in self.pending.extract_if(|other, _| *other != statement) {
+                dead.undo(index);
+            }
+        }
     }
 
     /// All rows of the statement are staged: its keys can be [checked](Self::check).
@@ -102,13 +122,10 @@ impl Partition {
         statement: StatementId,
         home: Home<'_>,
     ) -> Result<(), StoreError> {
-        let Some(index) = &mut self.index else {
+        if self.index.is_none() {
             return Ok(());
-        };
-        // Whoever is still here was given up: it has had its turn, and its ABORT is on the way.
-        for (_, dead) in self.pending.extract_if(|other, _| *other != statement) {
-            dead.undo(index);
         }
+        self.forget_others(statement);
         let pending = self.pending.entry(statement).or_default();
         for segment in &self.segments {
             for (chunk, positions, ids) in segment.staged_deletes(statement) {

@@ -154,7 +154,7 @@ impl Pending {
             self.done = (part, first + row + 1);
         }
         if let Some(error) = failure {
-            return Err(refused(error, object));
+            return Err(refused(error, &object.name));
         }
         if self.done.1 == rows.rows() {
             self.done = (part + 1, 0);
@@ -204,8 +204,9 @@ impl Pending {
     }
 }
 
-fn refused(error: IndexError, object: &DataObject) -> EngineError {
-    let (table, reason) = (object.name.clone(), error.to_string());
+/// Why keys could not be put into an index.
+pub(crate) fn refused(error: IndexError, table: &str) -> EngineError {
+    let (table, reason) = (table.to_owned(), error.to_string());
     match error {
         IndexError::OutOfMemory(_) => EngineError::OutOfMemory { table, reason },
         _ => EngineError::Store { table, reason },
@@ -213,7 +214,7 @@ fn refused(error: IndexError, object: &DataObject) -> EngineError {
 }
 
 /// The key of a row, for messages.
-fn shown(columns: &[ArrayRef], row: usize) -> String {
+pub(crate) fn shown(columns: &[ArrayRef], row: usize) -> String {
     let options = FormatOptions::default();
     let values = columns.iter().map(|column| {
         let formatter = ArrayFormatter::try_new(column, &options);

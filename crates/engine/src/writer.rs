@@ -25,7 +25,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::OwnedRwLockWriteGuard;
 
 /// Batches that may be under way to one AEU: one it works on, one that waits.
 const UNDER_WAY: usize = 2;
@@ -43,7 +43,7 @@ pub struct Writer {
     load: Vec<Load>,
     rows: u64,
     /// The right to delete.
-    turn: Option<OwnedMutexGuard<()>>,
+    turn: Option<OwnedRwLockWriteGuard<()>>,
     deletes: Vec<RowId>,
     /// For `deletes`.
     reserved: Option<Reservation>,
@@ -72,7 +72,7 @@ impl Writer {
         shared: Arc<Shared>,
         client: Client,
         object: Arc<DataObject>,
-        turn: Option<OwnedMutexGuard<()>>,
+        turn: Option<OwnedRwLockWriteGuard<()>>,
     ) -> Self {
         let aeus = shared.topology.aeus().len();
         let load = (0..aeus).map(|aeu| Load {
