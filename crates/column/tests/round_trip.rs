@@ -5,7 +5,7 @@ mod common;
 use arrow_array::types::{Int8Type, Int32Type, UInt16Type};
 use arrow_array::{
     Array, ArrayRef, DictionaryArray, Float32Array, Float64Array, LargeStringArray, StringArray,
-    StringViewArray,
+    StringViewArray, UInt64Array,
 };
 use arrow_schema::DataType;
 use common::*;

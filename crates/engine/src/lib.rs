@@ -41,6 +41,8 @@ mod owner;
 mod partition;
 mod point;
 mod protocol;
+#[cfg(test)]
+mod row_simulation;
 mod rows;
 mod run;
 mod scan;

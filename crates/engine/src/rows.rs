@@ -90,6 +90,13 @@ pub struct Found {
     ids: Vec<Option<RowId>>,
 }
 
+impl Found {
+    /// The ids of the rows, for a statement that is to delete them.
+    pub fn row_ids(&self) -> impl Iterator<Item = RowId> + '_ {
+        self.ids.iter().copied().flatten()
+    }
+}
+
 /// What became of a change that depends on what was there.
 enum Outcome {
     Done(u64),
@@ -203,7 +210,7 @@ impl RowClient {
     /// Removes the rows that have keys; returns how many there were. All or nothing.
     ///
     /// # Errors
-    /// As [`RowClient::get`], or a key is named twice.
+    /// As [`RowClient::get`].
     ///
     /// # Panics
     /// As [`RowClient::get`].
@@ -382,7 +389,10 @@ impl RowClient {
         if matches!(&expected, Expected::Exactly(expected) if *expected != current) {
             return Ok(Outcome::Unexpected);
         }
-        let ended: Vec<RowId> = current.into_iter().flatten().collect();
+        let mut ended: Vec<RowId> = current.into_iter().flatten().collect();
+        // Of a key that is named twice; if it is to have two rows, its owner refuses them.
+        ended.sort_unstable();
+        ended.dedup();
         let count = ended.len() as u64;
         writer.delete(ended.into_iter())?;
         if let Some(rows) = rows {

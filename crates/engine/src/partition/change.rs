@@ -94,6 +94,8 @@ impl Partition {
         }
         let mut ended: Vec<RowId> = current.iter().copied().flatten().collect();
         ended.sort_unstable();
+        // Of a key that is named twice; if it is to have two rows, the index refuses them.
+        ended.dedup();
         let staged = self.stage_deletes(*statement, &ended, home);
         staged.map_err(|error| store_error(&self.object.name, &error))?;
         let name = &self.object.name;
