@@ -66,9 +66,9 @@ const READS: usize = 8;
 ///     assert_eq!(found.of, [0, 2]);
 ///     assert_eq!(found.rows.column(0).as_primitive::<Int64Type>().values(), &[10, 30]);
 ///     assert_eq!(rows.remove(&[column(&[1])]).await?, 1);
-///     Ok(())
-/// })
-/// # as Result<(), eris_engine::EngineError>
+///     Ok::<(), eris_engine::EngineError>(())
+/// })?;
+/// # Ok::<(), eris_engine::EngineError>(())
 /// ```
 pub struct RowClient {
     engine: Engine,
@@ -240,6 +240,17 @@ impl RowClient {
         self.object.check(&rows, 1)?;
         let expected = Expected::Exactly(found.ids.clone());
         let outcome = self.write(&found.keys, expected, Some(rows)).await?;
+        Ok(matches!(outcome, Outcome::Done(_)))
+    }
+
+    /// Removes the rows that were found, if all keys that were looked for still have them, or none; otherwise nothing happens,
+    /// and the answer is `false`.
+    ///
+    /// # Errors
+    /// As [`RowClient::remove`].
+    pub async fn remove_if_unchanged(&mut self, found: &Found) -> Result<bool, EngineError> {
+        let expected = Expected::Exactly(found.ids.clone());
+        let outcome = self.write(&found.keys, expected, None).await?;
         Ok(matches!(outcome, Outcome::Done(_)))
     }
 
