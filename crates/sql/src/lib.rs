@@ -83,6 +83,7 @@ mod statement;
 mod statistics;
 mod sum;
 mod system;
+mod table_rows;
 mod transaction;
 mod translate;
 mod types;
@@ -104,3 +105,4 @@ pub use relations::{Function, FunctionKind, Relation, RelationColumn, RelationKi
 pub use session::{Outcome, Running, Session};
 pub use spill::Spill;
 pub use statement::Statement;
+pub use table_rows::TableRows;
