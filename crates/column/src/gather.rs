@@ -15,6 +15,9 @@ use eris_kernels::{Isa, MASK_WORDS, VECTOR};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// So few values are read one by one: a vector would have to be cleared, and decoded whole, for each.
+const FEW: usize = 8;
+
 impl ColumnChunk {
     /// The selected values, in the order of their rows, as an array of exactly `data_type`: the type that was encoded,
     /// or `Utf8View` for text. Text of codes is a gather of the dictionary's views, and of plain text one of the chunk's;
@@ -33,6 +36,10 @@ impl ColumnChunk {
         let count = selection.count();
         if count == 0 || self.nulls() == self.rows {
             return new_null_array(data_type, count);
+        }
+        if count <= FEW {
+            let rows: Vec<usize> = selection.iter_ones().collect();
+            return self.pick(&rows, data_type, dictionary);
         }
         let nulls = self.gather_validity(selection);
         match &self.data {

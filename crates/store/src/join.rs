@@ -231,7 +231,8 @@ pub(crate) fn assemble(
                 None => position += rows.count(),
             }
         }
-        deletes.push(at, words, budget);
+        let count = words.iter().map(|word| word.count_ones() as usize).sum();
+        deletes.push(at, words, count, budget);
     }
     Stored {
         chunk: Arc::new(Chunk::new(columns, ids, begins)),

@@ -2,7 +2,7 @@
 
 use crate::catalog::RelationName;
 use crate::error::SqlError;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::sql::sqlparser::ast;
 use eris_engine::{Engine, EngineError, Partitioning};
@@ -20,6 +20,8 @@ pub(crate) struct Table {
     pub name: RelationName,
     pub object: ObjectId,
     pub schema: SchemaRef,
+    /// The same schema, NULL allowed everywhere: that of rows on their way in, before the table's rules have been applied.
+    pub unruled: SchemaRef,
     /// The same schema as DataFusion's planner wants it, without qualifiers.
     pub names: DFSchema,
     pub types: Vec<Type>,
@@ -101,11 +103,7 @@ impl Table {
     ) -> Result<Self, SqlError> {
         // What the table's columns refuse, also NULL, is refused before rows get to the object, so that rules can change
         // without it.
-        let fields = definition.schema.fields().iter();
-        let fields: Vec<_> = fields
-            .map(|field| field.as_ref().clone().with_nullable(true))
-            .collect();
-        let schema = Arc::new(datafusion::arrow::datatypes::Schema::new(fields));
+        let schema = unruled(&definition.schema);
         let name = definition.name.to_string();
         let key = definition.key.iter().flat_map(|key| &key.columns);
         let key = key.map(|column| {
@@ -147,6 +145,7 @@ impl Table {
         Ok(Table {
             name,
             object: data.object,
+            unruled: unruled(&schema),
             schema,
             names,
             types,
@@ -193,6 +192,13 @@ impl Table {
             .iter()
             .map(|field| field.name().as_str())
     }
+}
+
+/// A schema that allows NULL everywhere.
+fn unruled(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter();
+    let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// A data object, for as long as a name leads to it or a statement holds a [`Table`] on it.

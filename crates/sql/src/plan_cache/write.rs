@@ -28,10 +28,8 @@ use crate::core::Core;
 use crate::error::SqlError;
 use crate::settings::Variables;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::Schema;
 use datafusion::common::ScalarValue;
 use eris_engine::RowClient;
-use eris_types::ColumnId;
 use program::Program;
 use std::sync::{Arc, Weak};
 
@@ -189,14 +187,13 @@ impl Write {
     ) -> Result<Option<u64>, SqlError> {
         let wrong = |error| self.table.write_error(error);
         for _ in 0..TRIES {
-            let found = rows.get(key, &self.all_columns()).await?;
+            let found = rows.get(key, &program.reads).await?;
             let changed = match (found.rows.num_rows(), new) {
                 (0, None) => return Ok(Some(0)),
                 (0, Some(new)) => new.clone(),
                 (1, _) => {
-                    let parameters = program.parameters.iter().map(|&operand| &values[operand]);
                     // Errors are worded by the statement's own way.
-                    let Ok(computed) = program.run(&found.rows, new, parameters) else {
+                    let Ok(computed) = program.run(&found.rows, new, values) else {
                         return Ok(None);
                     };
                     if computed.num_rows() == 0 {
@@ -233,12 +230,11 @@ impl Write {
             return Ok(Some(rows.remove(key).await?));
         };
         for _ in 0..TRIES {
-            let found = rows.get(key, &self.all_columns()).await?;
+            let found = rows.get(key, &program.reads).await?;
             if found.rows.num_rows() == 0 {
                 return Ok(Some(0));
             }
-            let parameters = program.parameters.iter().map(|&operand| &values[operand]);
-            match program.run(&found.rows, None, parameters) {
+            match program.run(&found.rows, None, values) {
                 Ok(left) if left.num_rows() == 0 => return Ok(Some(0)),
                 Ok(_) => {}
                 Err(_) => return Ok(None),
@@ -251,22 +247,21 @@ impl Write {
     }
 
     /// The rows to be inserted; `None` if they break a rule, which the statement's own way words.
-    fn new_rows(&self, cells: &[Cell], values: &[ScalarValue]) -> Option<RecordBatch> {
+    fn new_rows<'a>(&self, cells: &'a [Cell], values: &'a [ScalarValue]) -> Option<RecordBatch> {
         let width = self.table.types.len();
-        let fields = self.table.schema.fields();
         let columns = (0..width).map(|column| {
+            let value = |cell: &'a Cell| match cell {
+                Cell::Operand(operand) => &values[*operand],
+                Cell::Constant(value) => value,
+            };
+            if cells.len() == width {
+                return value(&cells[column]).to_array().ok();
+            }
             let of_column = cells.iter().skip(column).step_by(width);
-            let values = of_column.map(|cell| match cell {
-                Cell::Operand(operand) => values[*operand].clone(),
-                Cell::Constant(value) => value.clone(),
-            });
-            ScalarValue::iter_to_array(values).ok()
+            ScalarValue::iter_to_array(of_column.map(|cell| value(cell).clone())).ok()
         });
         let columns = columns.collect::<Option<Vec<_>>>()?;
-        let named = fields
-            .iter()
-            .map(|field| field.as_ref().clone().with_nullable(true));
-        let schema = Arc::new(Schema::new(named.collect::<Vec<_>>()));
+        let schema = Arc::clone(&self.table.unruled);
         let options = RecordBatchOptions::new().with_row_count(Some(cells.len() / width));
         let rows = RecordBatch::try_new_with_options(schema, columns, &options).ok()?;
         let targets: Vec<Target> = (0..width).map(Target::Source).collect();
@@ -296,9 +291,5 @@ impl Write {
                 .index_of(name)
                 .expect("a key is of the table")
         })
-    }
-
-    fn all_columns(&self) -> Vec<ColumnId> {
-        (0..self.table.types.len() as u32).map(ColumnId).collect()
     }
 }

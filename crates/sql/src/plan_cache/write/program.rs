@@ -16,24 +16,36 @@ use crate::dml::TARGET;
 use crate::error::SqlError;
 use crate::files::Files;
 use crate::statement::Statement;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{self, Ident};
+use eris_types::ColumnId;
 use std::sync::Arc;
 
 /// Steps over a row.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// The columns that the steps read, by their positions.
-    columns: Vec<usize>,
+    /// The columns of the table that the steps read.
+    pub reads: Vec<ColumnId>,
+    /// What the steps read: columns of the row, by their place in `reads`, or others.
+    columns: Vec<Column>,
     read: SchemaRef,
     steps: Steps,
-    /// The operands that are columns behind the row's.
-    pub parameters: Vec<usize>,
+    /// The operands that are columns behind the rows'.
+    parameters: Vec<usize>,
     /// Where the new values of the table's columns are found.
     pub targets: Vec<Target>,
-    has_excluded: bool,
+}
+
+/// A column that steps read.
+#[derive(Clone, Copy, Debug)]
+enum Column {
+    Row(usize),
+    /// The row's id, which nobody looks at.
+    Id,
+    Excluded(usize),
+    Parameter(usize),
 }
 
 /// The name of the column for the excluded row's value of a column.
@@ -86,37 +98,50 @@ impl Program {
         }
         let plan = core.plan_logical(logical, &state, statement).await.ok()?;
         let (steps, leaf) = Steps::above_leaf(&plan.physical)?;
-        let columns = leaf.downcast_ref::<GivenExec>()?.columns.clone();
+        let width = table.types.len();
+        let behind = width + 1 + if has_excluded { width } else { 0 };
+        let mut reads = Vec::new();
+        let columns = leaf.downcast_ref::<GivenExec>()?.columns.iter();
+        let columns = columns.map(|&column| match column {
+            column if column < width => {
+                reads.push(ColumnId(column as u32));
+                Column::Row(reads.len() - 1)
+            }
+            column if column == width => Column::Id,
+            column if column < behind => Column::Excluded(column - width - 1),
+            column => Column::Parameter(column - behind),
+        });
         Some(Program {
             read: leaf.schema(),
-            columns,
+            columns: columns.collect(),
+            reads,
             steps,
             parameters: parameters.into_iter().map(|(operand, _)| operand).collect(),
             targets,
-            has_excluded,
         })
     }
 
-    /// What becomes of a row of the table: one row, or none.
-    pub fn run<'a>(
+    /// What becomes of a row of the table, of which there are the columns that are read: one row, or none.
+    pub fn run(
         &self,
         row: &RecordBatch,
         excluded: Option<&RecordBatch>,
-        parameters: impl Iterator<Item = &'a ScalarValue>,
+        values: &[ScalarValue],
     ) -> Result<RecordBatch, SqlError> {
-        let id: ArrayRef = Arc::new(datafusion::arrow::array::Int64Array::from(vec![0]));
-        let mut all: Vec<ArrayRef> = row.columns().to_vec();
-        all.push(id);
-        if let (true, Some(excluded)) = (self.has_excluded, excluded) {
-            all.extend(excluded.columns().iter().cloned());
-        }
-        for value in parameters {
-            all.push(value.to_array().map_err(SqlError::from_datafusion)?);
-        }
-        let columns = self.columns.iter().map(|&column| Arc::clone(&all[column]));
+        let columns = self.columns.iter().map(|column| match column {
+            Column::Row(place) => Ok(Arc::clone(row.column(*place))),
+            Column::Id => Ok(Arc::new(Int64Array::from(vec![0])) as ArrayRef),
+            Column::Excluded(column) => {
+                let excluded = excluded.expect("only ON CONFLICT names it");
+                Ok(Arc::clone(excluded.column(*column)))
+            }
+            Column::Parameter(number) => values[self.parameters[*number]].to_array(),
+        });
+        let columns = columns.collect::<Result<Vec<_>, _>>();
+        let columns = columns.map_err(SqlError::from_datafusion)?;
         let options = RecordBatchOptions::new().with_row_count(Some(1));
         let read = Arc::clone(&self.read);
-        let row = RecordBatch::try_new_with_options(read, columns.collect(), &options)?;
+        let row = RecordBatch::try_new_with_options(read, columns, &options)?;
         self.steps.apply(row).map_err(SqlError::from_datafusion)
     }
 }
