@@ -5,6 +5,7 @@
 //! anything else               the bytes of all columns     → the index's bytes; their first eight are the number
 //! ```
 
+use crate::reorganize::{Reorganizable, Watched};
 use crate::scatter::keys_of;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -12,7 +13,7 @@ use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::{DataType, TimeUnit};
 use eris_column::{Domain, Home};
 use eris_index::key::{Encoder, Fixed};
-use eris_index::{Art, IndexError};
+use eris_index::IndexError;
 use eris_types::RowId;
 
 /// The keys of some rows.
@@ -88,8 +89,8 @@ impl Keys {
 /// From keys to the rows that have them now, in one partition.
 #[derive(Debug)]
 pub(crate) enum PrimaryIndex {
-    Words(Art<u64>),
-    Bytes(Art<[u8]>),
+    Words(Watched<u64>),
+    Bytes(Watched<[u8]>),
 }
 
 impl PrimaryIndex {
@@ -99,8 +100,8 @@ impl PrimaryIndex {
         let word = types.len() == 1 && types.next().and_then(Domain::of) == Some(Domain::Integer);
         let memory = home.memory.clone();
         match word {
-            true => PrimaryIndex::Words(Art::new(memory, home.object)),
-            false => PrimaryIndex::Bytes(Art::new(memory, home.object)),
+            true => PrimaryIndex::Words(Watched::new(memory, home.object)),
+            false => PrimaryIndex::Bytes(Watched::new(memory, home.object)),
         }
     }
 
@@ -154,6 +155,14 @@ impl PrimaryIndex {
             _ => unreachable!("keys of other columns"),
         };
         found.map(RowId)
+    }
+
+    /// For what has nothing to do with the keys.
+    pub fn reorganizable(&mut self) -> &mut dyn Reorganizable {
+        match self {
+            PrimaryIndex::Words(index) => index,
+            PrimaryIndex::Bytes(index) => index,
+        }
     }
 
     /// Gives back memory in which nothing is left.

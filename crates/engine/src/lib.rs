@@ -40,6 +40,7 @@ mod owner;
 mod partition;
 mod point;
 mod protocol;
+mod reorganize;
 mod run;
 mod scan;
 mod scatter;
@@ -65,6 +66,7 @@ pub use inspect::{
 };
 pub use key_index::{KeyClient, KeyIndex};
 pub use object::Partitioning;
+pub use reorganize::{Cause, Effect, IndexReorganization, State};
 pub use settings::Settings;
 pub use statistics::{ColumnStatistics, ObjectStatistics};
 pub use writer::Writer;

@@ -10,6 +10,7 @@
 //!         ── INSPECT ──▶ owners     ◀── INSPECTED ──              (callback: the inspection)
 //!         ── KEYS ──▶ owner         ◀── KEYED ──                  (callback: the part of a batch)
 //!         ── COLLECT ──▶ owners                                   (garbage; nobody waits for it)
+//!         ── REORGANIZE ▶ owners    ◀── REORGANIZED ──            (how the order of indexes is, perhaps to begin to change it)
 //! owner   ── INTERN ──▶ dictionary owner  ◀── INTERNED ──         (callback: the waiting stage)
 //! owner   ── HELP ──▶ idle participant                            (callback: the run)
 //! ```
@@ -44,6 +45,7 @@ pub(crate) const COLLECT: u16 = 13;
 pub(crate) const CHECK: u16 = 14;
 
 pub(crate) const KEYS: u16 = 16;
+pub(crate) const REORGANIZE: u16 = 24;
 
 pub(crate) const STAGED: u16 = 32;
 pub(crate) const REFUSED: u16 = 33;
@@ -52,6 +54,7 @@ pub(crate) const BATCH: u16 = 35;
 pub(crate) const END: u16 = 36;
 pub(crate) const INSPECTED: u16 = 38;
 pub(crate) const KEYED: u16 = 48;
+pub(crate) const REORGANIZED: u16 = 56;
 pub(crate) const DELETED: u16 = 39;
 pub(crate) const CHECKED: u16 = 40;
 /// The owner panicked over a group of commands; those of them that await an answer get this.
@@ -61,9 +64,9 @@ pub(crate) const PANICKED: u16 = 37;
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
         STAGE | DELETE | CHECK | KEYS => Rank::Client,
-        SCAN | DROP | INTERN | INSPECT | COLLECT => Rank::Scan,
+        SCAN | DROP | INTERN | INSPECT | COLLECT | REORGANIZE => Rank::Scan,
         STAGED | DELETED | CHECKED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED
-        | KEYED => Rank::Reply,
+        | KEYED | REORGANIZED => Rank::Reply,
         _ => Rank::Control,
     };
     Header {

@@ -105,7 +105,7 @@ pub struct Model {
     pages: Pages,
     first: Table,
     second: Option<Table>,
-    caches: [Table; 3],
+    caches: Vec<Table>,
     counts: Counts,
 }
 
@@ -130,8 +130,18 @@ impl Model {
             pages,
             first: table(processor.first[pages as usize]),
             second: processor.second[pages as usize].map(table),
-            caches: (processor.caches).map(|(bytes, ways)| table((bytes / LINE, ways))),
+            caches: (processor.caches.into_iter())
+                .map(|(bytes, ways)| table((bytes / LINE, ways)))
+                .collect(),
             counts: Counts::default(),
+        }
+    }
+
+    /// The same without caches, which take most of a model's memory: it only counts translations.
+    pub fn of_translations(processor: &Processor, pages: Pages) -> Self {
+        Model {
+            caches: Vec::new(),
+            ..Self::new(processor, pages)
         }
     }
 

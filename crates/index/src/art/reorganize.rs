@@ -95,10 +95,12 @@ impl<K: Key + ?Sized> Samples<K> {
         self.taken
     }
 
-    /// The keys of the ring, the oldest first.
-    pub fn in_order(&self) -> impl Iterator<Item = &K::Owned> {
-        let (newer, older) = self.keys.split_at(self.at.min(self.keys.len()));
-        older.iter().chain(newer)
+    /// The keys of the ring, the oldest first; the ring is empty afterwards.
+    pub fn take(&mut self) -> Vec<K::Owned> {
+        let mut keys = std::mem::take(&mut self.keys);
+        let oldest = std::mem::take(&mut self.at) % keys.len().max(1);
+        keys.rotate_left(oldest);
+        keys
     }
 
     /// The distinct keys of the ring with how often they are in it, the most frequent first.
