@@ -97,7 +97,7 @@ impl<K: Key + ?Sized> Work<K> {
                 }
             }
             Stage::Before(gauge, keys) => {
-                if gauge.step(tree, &self.hot, &self.asked, units) {
+                if gauge.step(tree, &self.hot, newest(&self.asked), units) {
                     let (spread, walks) = gauge.result();
                     self.effect.hot_bytes = spread.bytes;
                     self.effect.pages_before = Some(spread.pages);
@@ -118,7 +118,7 @@ impl<K: Key + ?Sized> Work<K> {
                 }
             }
             Stage::After(gauge) => {
-                if gauge.step(tree, &self.hot, &self.asked, units) {
+                if gauge.step(tree, &self.hot, newest(&self.asked), units) {
                     let (spread, walks) = gauge.result();
                     self.effect.pages_after = Some(spread.pages);
                     self.effect.walks_after = Some(walks);
@@ -152,6 +152,11 @@ impl<K: Key + ?Sized> Work<K> {
         self.hot = keys[..hot].to_vec();
         Stage::Before(Gauge::new(tree), keys)
     }
+}
+
+/// The newer half of the samples: enough to fill the model and to count.
+fn newest<T>(asked: &[T]) -> &[T] {
+    &asked[asked.len() / 2..]
 }
 
 /// Looks where the hot keys lie, and lets a model repeat what was asked for: the first half fills it, the second counts.
