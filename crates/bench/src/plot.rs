@@ -169,7 +169,10 @@ mod tests {
         };
         let svg = plot.svg();
         // From the left end at the bottom, to the middle at the top, to the right end half-way up.
-        assert!(svg.contains("points=\"70.0,350.0 260.0,40.0 450.0,195.0\""), "{svg}");
+        assert!(
+            svg.contains("points=\"70.0,350.0 260.0,40.0 450.0,195.0\""),
+            "{svg}"
+        );
         assert!(svg.contains("a &lt; b &amp; c") && svg.contains(">16M</text>"));
         assert_eq!(svg.matches("<polyline").count(), 2);
         assert_eq!(svg.matches("<circle").count(), 4);

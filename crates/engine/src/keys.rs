@@ -12,8 +12,8 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::{DataType, TimeUnit};
 use eris_column::{Domain, Home};
-use eris_index::key::{Encoder, Fixed};
 use eris_index::IndexError;
+use eris_index::key::{Encoder, Fixed};
 use eris_types::RowId;
 
 /// The keys of some rows.

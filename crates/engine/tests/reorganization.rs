@@ -25,7 +25,9 @@ fn fill(index: &KeyIndex, count: u64) {
     let keys: Vec<u64> = (0..count).map(scatter).collect();
     for keys in keys.chunks(1000) {
         let entries: Vec<(u64, u64)> = keys.iter().map(|key| (*key, !key)).collect();
-        client.put(&entries, &mut vec![None; entries.len()]).unwrap();
+        client
+            .put(&entries, &mut vec![None; entries.len()])
+            .unwrap();
     }
 }
 

@@ -112,7 +112,10 @@ pub fn figures(report: &Report) -> Vec<(String, Plot)> {
         });
         let mut figures: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
         for row in rows {
-            figures.entry(joined(row, shape.figure)).or_default().push(row);
+            figures
+                .entry(joined(row, shape.figure))
+                .or_default()
+                .push(row);
         }
         for (which, rows) in figures {
             let name = format!("{} {which}", shape.name);
@@ -138,7 +141,9 @@ fn plot(shape: &Shape, which: &str, rows: &[&Row]) -> Plot {
     Plot {
         title: format!("{} {which}", shape.title).trim_end().to_owned(),
         x: shape.x_name.to_owned(),
-        y: rows.first().map_or_else(String::new, |row| row.unit.clone()),
+        y: rows
+            .first()
+            .map_or_else(String::new, |row| row.unit.clone()),
         is_log: shape.x == "keys",
         lines: lines.into_iter().collect(),
     }

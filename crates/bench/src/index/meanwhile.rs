@@ -66,7 +66,13 @@ pub fn run(
     };
     let ratios = before.iter().zip(&meanwhile);
     let ratios = ratios.map(|(before, after)| 100.0 * after / before);
-    report.row("rate while reorganised", params(), "%", ratios.collect(), None);
+    report.row(
+        "rate while reorganised",
+        params(),
+        "%",
+        ratios.collect(),
+        None,
+    );
     report.row("rate before", params(), "million/s", before, None);
     report.row("rate meanwhile", params(), "million/s", meanwhile, None);
     Ok(())
@@ -91,7 +97,7 @@ fn measure(
         block_on(index.reorganize())?;
         let (begun, from) = (Instant::now(), count());
         loop {
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(10));
             let all = block_on(index.reorganization())?;
             let is_at_rest = |state| matches!(state, State::Idle | State::Sampling);
             if all.iter().all(|index| is_at_rest(index.state)) || is_over() {

@@ -285,7 +285,10 @@ impl OlcArt {
         for byte in 0..=255 {
             if let Some(child) = self.find(node, children, byte) {
                 let is_added = self.add(larger, byte, self.read(child));
-                assert!(is_added, "a larger node has room for the children of a smaller");
+                assert!(
+                    is_added,
+                    "a larger node has room for the children of a smaller"
+                );
             }
         }
         larger
@@ -393,7 +396,10 @@ impl OlcArt {
                     return Ok(Some(self.word(leaf + 1).swap(value, Relaxed)));
                 }
                 self.lock(node, version)?;
-                self.write(at, self.fork(writer, depth + 1, (child, other), (key, value)));
+                self.write(
+                    at,
+                    self.fork(writer, depth + 1, (child, other), (key, value)),
+                );
                 self.unlock(node);
                 return Ok(None);
             }

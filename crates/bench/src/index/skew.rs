@@ -23,8 +23,9 @@ use serde_json::{Value, json};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Lookups of a run.
+/// Lookups of a run; fewer of few keys.
 const LOOKUPS: usize = 1 << 19;
+const LOOKUPS_PER_KEY: usize = 4;
 /// Lookups that fill the model, and that it counts.
 const MODEL_FILL: usize = 1 << 17;
 const MODEL_LOOKUPS: usize = 1 << 16;
@@ -102,7 +103,7 @@ pub fn run(
         for batch in [1, BATCH] {
             let mut rates = vec![Vec::new(); cases.len()];
             for run in 0..runs as u64 {
-                let asked = draw(keys, &zipf, run + 1, LOOKUPS);
+                let asked = draw(keys, &zipf, run + 1, lookups(keys));
                 for (case, rates) in cases.iter().zip(&mut rates) {
                     rates.push(rate(&case.tree, &asked, batch)?);
                 }
@@ -110,27 +111,26 @@ pub fn run(
             for (case, rates) in cases.iter().zip(&rates) {
                 let params = common().into_iter().chain(case.params());
                 let params = params.chain([("batch", json!(batch))]);
-                report.row(
-                    "skewed lookup",
-                    params,
-                    "million/s",
-                    rates.clone(),
-                    None,
-                );
+                report.row("skewed lookup", params, "million/s", rates.clone(), None);
             }
             gains(&cases, &rates, common, batch, report);
         }
-        let asked = draw(keys, &zipf, 99, MODEL_FILL + MODEL_LOOKUPS);
+        let asked = draw(
+            keys,
+            &zipf,
+            99,
+            lookups(keys).min(MODEL_FILL + MODEL_LOOKUPS),
+        );
         for case in &cases {
             for processor in [SANDY_BRIDGE, ZEN4] {
-                let counts = modelled(&case.tree, &processor, case.pages, &asked);
+                let (counts, counted) = modelled(&case.tree, &processor, case.pages, &asked);
                 let mut row = |case_name, event: &str, count: u64| {
                     let params = common().into_iter().chain(case.params());
                     let params = params.chain([
                         ("processor", json!(processor.name)),
                         ("event", json!(event)),
                     ]);
-                    let each = count as f64 / MODEL_LOOKUPS as f64;
+                    let each = count as f64 / counted as f64;
                     report.row(case_name, params, "per lookup", vec![each], None);
                 };
                 row("model", "TLB miss", counts.walks);
@@ -167,14 +167,21 @@ fn gains<const N: usize>(
         &rates[at.expect("all four are there")]
     };
     let mut row = |of: &str, after: &[f64], before: &[f64]| {
-        let each = after.iter().zip(before).map(|(after, before)| after / before);
+        let each = after
+            .iter()
+            .zip(before)
+            .map(|(after, before)| after / before);
         let params = common().into_iter();
         let params = params.chain([("of", json!(of)), ("batch", json!(batch))]);
         report.row("gain", params, "times", each.collect(), None);
     };
     use Pages::{Huge, Small};
     row("huge pages", find(Huge, false), find(Small, false));
-    row("reorganisation, 4 KiB", find(Small, true), find(Small, false));
+    row(
+        "reorganisation, 4 KiB",
+        find(Small, true),
+        find(Small, false),
+    );
     row("reorganisation, huge", find(Huge, true), find(Huge, false));
     if batch == 1 {
         let saved = median(find(Small, false)) / median(find(Huge, false));
@@ -182,6 +189,11 @@ fn gains<const N: usize>(
         let percent = (1.0 - saved).max(0.0) * 100.0;
         report.row("stalls at most", params, "%", vec![percent], None);
     }
+}
+
+/// How many lookups a run of these keys has.
+fn lookups(keys: Keys) -> usize {
+    LOOKUPS.min(keys.count as usize * LOOKUPS_PER_KEY)
 }
 
 /// The number of the key of a rank: hot keys have nothing to do with each other.
@@ -222,7 +234,7 @@ fn reorganise(
     zipf: &Zipf,
 ) -> Result<(usize, usize, f64), IndexBenchError> {
     let mut samples: Samples<u64> = Samples::new(SAMPLES, (LOOKUPS / SAMPLES) as u64);
-    samples.note(&draw(keys, zipf, 0, LOOKUPS));
+    samples.note(&draw(keys, zipf, 0, lookups(keys)));
     let begun = Instant::now();
     let hottest = samples.hottest();
     let hot = hottest.len();
@@ -246,7 +258,9 @@ fn rate(tree: &Art<u64>, asked: &[u64], batch: usize) -> Result<f64, IndexBenchE
             let values = &mut values[..keys.len()];
             tree.get_many(keys, values);
             let right = keys.iter().zip(&*values);
-            found += right.filter(|(key, value)| **value == Some(**key ^ 1)).count() as u64;
+            found += right
+                .filter(|(key, value)| **value == Some(**key ^ 1))
+                .count() as u64;
         }
     }
     let seconds = begun.elapsed().as_secs_f64();
@@ -260,15 +274,15 @@ fn rate(tree: &Art<u64>, asked: &[u64], batch: usize) -> Result<f64, IndexBenchE
     Ok(asked.len() as f64 / seconds / 1e6)
 }
 
-/// What the last of the lookups miss in a processor that the others have filled.
+/// What the last of the lookups miss in a processor that the others have filled, and how many are the last.
 pub(super) fn modelled(
     tree: &Art<u64>,
     processor: &Processor,
     pages: Pages,
     asked: &[u64],
-) -> Counts {
+) -> (Counts, usize) {
     let mut model = Model::new(processor, pages);
-    let (fill, counted) = asked.split_at(MODEL_FILL.min(asked.len() / 2));
+    let (fill, counted) = asked.split_at(MODEL_FILL.min(asked.len() * 2 / 3));
     let mut follow = |asked: &[u64]| {
         asked
             .iter()
@@ -276,7 +290,7 @@ pub(super) fn modelled(
         model.take_counts()
     };
     follow(fill);
-    follow(counted)
+    (follow(counted), counted.len())
 }
 
 /// Figure 5 and Table 4: what it takes to reorganise everything, hottest first, and memory, by number of keys.
@@ -293,7 +307,7 @@ pub fn sizes(
             let params = || [("keys", json!(count)), ("order", json!(keys.order()))];
             let each = tree.footprint().held as f64 / count as f64;
             report.row("size", params(), "bytes/key", vec![each], None);
-            let mut all: Vec<u64> = draw(keys, &Zipf::new(count, 1.0), 0, LOOKUPS);
+            let mut all: Vec<u64> = draw(keys, &Zipf::new(count, 1.0), 0, lookups(keys));
             all.extend((0..count).map(|n| keys.key(n)));
             let begun = Instant::now();
             let mut reorganization = Reorganization::begin(&mut tree, all);
@@ -323,9 +337,10 @@ pub fn sockets(
                 keys,
                 &Zipf::new(keys.count, 0.0),
                 5,
-                2 * MODEL_FILL,
+                lookups(keys).min(2 * MODEL_FILL),
             );
-            let counts = modelled(&tree, &SANDY_BRIDGE, Pages::Huge, &asked);
+            let asked = &asked[..];
+            let (counts, _) = modelled(&tree, &SANDY_BRIDGE, Pages::Huge, asked);
             let [_, l2, l3] = counts.cache_misses;
             let params = [
                 ("keys", json!(count)),

@@ -14,7 +14,9 @@ use std::thread;
 
 /// How many entries a range has, each looked at.
 fn sum(entries: impl Iterator<Item = (u64, u64)>, length: usize) -> u64 {
-    let right = entries.take(length).filter(|(key, found)| *found == value(*key));
+    let right = entries
+        .take(length)
+        .filter(|(key, found)| *found == value(*key));
     right.count() as u64
 }
 
@@ -425,7 +427,10 @@ impl KeyMap for BTreeMap<u64, u64> {
     }
 
     fn range(&self, from: u64, length: usize) -> Option<u64> {
-        Some(sum(BTreeMap::range(self, from..).map(|(key, value)| (*key, *value)), length))
+        Some(sum(
+            BTreeMap::range(self, from..).map(|(key, value)| (*key, *value)),
+            length,
+        ))
     }
 }
 

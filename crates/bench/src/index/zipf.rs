@@ -59,12 +59,21 @@ impl Zipf {
         let log = x.ln();
         let t = (1.0 - self.exponent) * log;
         // Near an exponent of 1 the quotient is 0 by 0.
-        log * if t.abs() > 1e-8 { t.exp_m1() / t } else { 1.0 + t / 2.0 }
+        log * if t.abs() > 1e-8 {
+            t.exp_m1() / t
+        } else {
+            1.0 + t / 2.0
+        }
     }
 
     fn inverse(&self, y: f64) -> f64 {
         let t = (y * (1.0 - self.exponent)).max(-1.0);
-        (y * if t.abs() > 1e-8 { t.ln_1p() / t } else { 1.0 - t / 2.0 }).exp()
+        (y * if t.abs() > 1e-8 {
+            t.ln_1p() / t
+        } else {
+            1.0 - t / 2.0
+        })
+        .exp()
     }
 }
 

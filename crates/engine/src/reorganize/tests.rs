@@ -133,7 +133,6 @@ fn a_tree_is_written_while_it_is_reorganised() {
             // Carried by nobody, it is carried by slices, but not while somebody asks.
             tree.get(keys[0]);
             assert!(!tree.slice() && tree.is_at_work());
-            tree.tend(1 << 20);
             while tree.slice() {}
             assert!(!tree.is_at_work());
         }
@@ -161,7 +160,6 @@ fn refused_memory_ends_a_reorganisation_and_nothing_else() {
     ask(&mut tree, 3, &mut random, of);
     tree.begin(Cause::Call);
     while tree.is_at_work() {
-        tree.tend(1 << 20);
         tree.slice();
     }
     let effect = tree.effect().unwrap();

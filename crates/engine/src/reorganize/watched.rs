@@ -17,6 +17,8 @@ pub(crate) struct Watched<K: Key + ?Sized> {
     samples: RefCell<Samples<K>>,
     /// Keys asked for since the last slice of work.
     asked: Cell<u64>,
+    /// Whether anything was asked for since the last slice of a task.
+    is_used: Cell<bool>,
     policy: Policy,
     /// How many samples are to be taken before the policy looks at them.
     due: u64,
@@ -37,6 +39,7 @@ impl<K: Key + ?Sized> Watched<K> {
             tree: Art::new(memory, object),
             samples: RefCell::new(Samples::new(policy.ring, policy.every)),
             asked: Cell::new(0),
+            is_used: Cell::new(false),
             due: policy.ring as u64,
             policy,
             work: None,
@@ -77,6 +80,7 @@ impl<K: Key + ?Sized> Watched<K> {
     fn note<'a>(&self, count: usize, key: impl Fn(usize) -> K::View<'a>) {
         self.samples.borrow_mut().note_each(count, key);
         self.asked.set(self.asked.get() + count as u64);
+        self.is_used.set(true);
     }
 
     /// What was asked for meanwhile pays for some work: called between commands. `extra` is what a command has cost beside
@@ -127,7 +131,7 @@ impl<K: Key + ?Sized> Watched<K> {
 
     /// A slice of the work for its own sake. Says whether it may go on: not where lookups carry the work meanwhile.
     pub fn slice(&mut self) -> bool {
-        if self.asked.get() > 0 {
+        if self.is_used.take() {
             return false;
         }
         self.work(self.policy.slice);
