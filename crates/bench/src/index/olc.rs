@@ -4,8 +4,10 @@
 //! ```text
 //! node      version │ prefix length, children │ prefix │ keys … │ references …       words of 64 bits
 //! version   count of changes · obsolete · locked
-//! leaf      key │ value                       never moves; what lies alone below a node is a leaf (lazy expansion)
+//! leaf      key │ value                       what lies alone below a node is a leaf (lazy expansion)
 //! ```
+//! Nodes of the last byte hold values instead of references; with 256 of them, four words more say which are there.
+//!
 //! A reader notes a node's version, reads the node, and looks whether the version is still the same before it believes what
 //! it read. A writer locks only the nodes that it changes, one or two.
 //!
@@ -48,6 +50,9 @@ const SHAPES: [(u64, u64, u64); 6] = [
     (32, 48, 88),
     (0, 256, 264),
 ];
+
+/// The depth of the last byte.
+const LAST: u64 = 7;
 
 /// What a reader saw was being changed.
 struct Changed;
@@ -222,9 +227,9 @@ impl OlcArt {
         u64::from((rest ^ prefix).leading_zeros() / 8).min(length)
     }
 
-    /// Where the reference to the child of a byte is, if there is one.
+    /// Where the child of a byte is, if there is one.
     #[inline(always)]
-    fn find(&self, node: u64, children: u64, byte: u8) -> Option<u64> {
+    fn find(&self, node: u64, children: u64, byte: u8, is_last: bool) -> Option<u64> {
         let at = place(node) + HEADER;
         match kind(node) {
             NODE4 => {
@@ -244,12 +249,16 @@ impl OlcArt {
                 let number = u64::from(numbers[usize::from(byte) % 8]);
                 (1..=48).contains(&number).then(|| at + 32 + number - 1)
             }
+            _ if is_last => {
+                let present = self.read(at + 256 + u64::from(byte) / 64);
+                (present >> (byte % 64) & 1 == 1).then(|| at + u64::from(byte))
+            }
             _ => Some(at + u64::from(byte)).filter(|&at| self.read(at) != 0),
         }
     }
 
     /// Adds a child to a node that is locked, or that nobody knows yet; `false` if it is full.
-    fn add(&self, node: u64, byte: u8, child: u64) -> bool {
+    fn add(&self, node: u64, byte: u8, child: u64, is_last: bool) -> bool {
         let (prefix, children) = self.meta(node);
         let at = place(node) + HEADER;
         let (keys, room, _) = SHAPES[kind(node) as usize];
@@ -262,7 +271,13 @@ impl OlcArt {
             _ => {}
         }
         match kind(node) {
-            NODE256 => self.write(at + u64::from(byte), child),
+            NODE256 => {
+                self.write(at + u64::from(byte), child);
+                if is_last {
+                    let present = at + 256 + u64::from(byte) / 64;
+                    self.write(present, self.read(present) | 1 << (byte % 64));
+                }
+            }
             _ => self.write(at + keys + children, child),
         }
         self.set_meta(node, prefix, children + 1);
@@ -277,14 +292,14 @@ impl OlcArt {
     }
 
     /// A larger node with the same children.
-    fn grown(&self, writer: &mut Writer, node: u64) -> u64 {
+    fn grown(&self, writer: &mut Writer, node: u64, is_last: bool) -> u64 {
         let larger = self.take(writer, kind(node) + 1);
         let (prefix, children) = self.meta(node);
         self.set_meta(larger, prefix, 0);
         self.write(place(larger) + PREFIX, self.read(place(node) + PREFIX));
         for byte in 0..=255 {
-            if let Some(child) = self.find(node, children, byte) {
-                let is_added = self.add(larger, byte, self.read(child));
+            if let Some(child) = self.find(node, children, byte, is_last) {
+                let is_added = self.add(larger, byte, self.read(child), is_last);
                 assert!(
                     is_added,
                     "a larger node has room for the children of a smaller"
@@ -315,16 +330,15 @@ impl OlcArt {
                 return Ok(None);
             }
             depth += length;
-            let child = match depth {
-                // A late reader of a prefix that is none.
-                8.. => None,
-                _ => self.find(node, children, byte(key, depth)),
-            };
-            let child = child.map_or(0, |at| self.read(at));
+            // Beyond the last byte is only a late reader of a prefix that is none.
+            let child = (depth <= LAST)
+                .then(|| self.find(node, children, byte(key, depth), depth == LAST))
+                .flatten();
+            let child = child.map(|at| self.read(at));
             self.check(node, version)?;
-            if child == 0 {
-                return Ok(None);
-            }
+            let Some(child) = child.filter(|_| depth < LAST) else {
+                return Ok(child);
+            };
             if kind(child) == LEAF {
                 let at = place(child);
                 return Ok((self.read(at) == key).then(|| self.read(at + 1)));
@@ -371,31 +385,40 @@ impl OlcArt {
                 return Ok(None);
             }
             depth += length;
-            if depth >= 8 {
+            if depth > LAST {
                 return Err(Changed);
             }
-            let at = self.find(node, children, byte(key, depth));
+            let is_last = depth == LAST;
+            let at = self.find(node, children, byte(key, depth), is_last);
             let child = at.map_or(0, |at| self.read(at));
             self.check(node, version)?;
-            let Some(at) = at.filter(|_| child != 0) else {
+            let Some(at) = at else {
                 let room = SHAPES[kind(node) as usize].1;
                 if children == room {
                     return self.grow(writer, parent, (node, version), depth, (key, value));
                 }
                 self.lock(node, version)?;
-                let leaf = self.leaf(writer, key, value);
-                let is_added = self.add(node, byte(key, depth), leaf);
+                let child = self.entry(writer, depth, (key, value));
+                let is_added = self.add(node, byte(key, depth), child, is_last);
                 assert!(is_added, "there is room");
                 self.unlock(node);
                 return Ok(None);
             };
+            if is_last {
+                self.lock(node, version)?;
+                self.write(at, value);
+                self.unlock(node);
+                return Ok(Some(child));
+            }
             if kind(child) == LEAF {
                 let leaf = place(child);
                 let other = self.read(leaf);
-                if other == key {
-                    return Ok(Some(self.word(leaf + 1).swap(value, Relaxed)));
-                }
                 self.lock(node, version)?;
+                if other == key {
+                    let before = self.word(leaf + 1).swap(value, Relaxed);
+                    self.unlock(node);
+                    return Ok(Some(before));
+                }
                 self.write(
                     at,
                     self.fork(writer, depth + 1, (child, other), (key, value)),
@@ -425,9 +448,9 @@ impl OlcArt {
             self.unlock(parent.0);
             return Err(Changed);
         }
-        let larger = self.grown(writer, node);
-        let leaf = self.leaf(writer, key, value);
-        let is_added = self.add(larger, byte(key, depth), leaf);
+        let larger = self.grown(writer, node, depth == LAST);
+        let child = self.entry(writer, depth, (key, value));
+        let is_added = self.add(larger, byte(key, depth), child, depth == LAST);
         assert!(is_added, "it is larger");
         let above = depth - self.meta(node).0 - 1;
         self.replace(parent.0, byte(key, above), larger);
@@ -436,7 +459,15 @@ impl OlcArt {
         Ok(None)
     }
 
-    /// Two leaves below `depth`.
+    /// The child of a node at `depth` that is a single entry.
+    fn entry(&self, writer: &mut Writer, depth: u64, (key, value): (u64, u64)) -> u64 {
+        match depth {
+            LAST => value,
+            _ => self.leaf(writer, key, value),
+        }
+    }
+
+    /// A node with two entries below `depth`.
     fn fork(
         &self,
         writer: &mut Writer,
@@ -448,9 +479,15 @@ impl OlcArt {
         let fork = self.take(writer, NODE4);
         self.set_meta(fork, common, 0);
         self.write(place(fork) + PREFIX, key << (8 * depth));
-        let new = self.leaf(writer, key, value);
-        self.add(fork, byte(other, depth + common), leaf);
-        self.add(fork, byte(key, depth + common), new);
+        let at = depth + common;
+        let new = self.entry(writer, at, (key, value));
+        // The old leaf is read by nobody who comes later.
+        let old = match at {
+            LAST => self.read(place(leaf) + 1),
+            _ => leaf,
+        };
+        self.add(fork, byte(other, at), old, at == LAST);
+        self.add(fork, byte(key, at), new, at == LAST);
         fork
     }
 
@@ -469,9 +506,10 @@ impl OlcArt {
         let fork = self.take(writer, NODE4);
         self.set_meta(fork, common, 0);
         self.write(place(fork) + PREFIX, prefix);
+        // The node's own byte comes after this one, so that this is not the last.
         let leaf = self.leaf(writer, key, value);
-        self.add(fork, byte(prefix, common), node);
-        self.add(fork, byte(key, depth + common), leaf);
+        self.add(fork, byte(prefix, common), node, false);
+        self.add(fork, byte(key, depth + common), leaf, false);
         self.set_meta(node, length - common - 1, children);
         self.write(place(node) + PREFIX, prefix << (8 * common) << 8);
         self.replace(parent, byte(key, depth - 1), fork);
@@ -480,7 +518,7 @@ impl OlcArt {
     /// Lets the child of a byte in a locked node be another.
     fn replace(&self, node: u64, byte: u8, child: u64) {
         let children = self.meta(node).1;
-        let at = self.find(node, children, byte);
+        let at = self.find(node, children, byte, false);
         self.write(at.expect("the child is in its parent"), child);
     }
 }
