@@ -163,7 +163,7 @@ impl Model {
             if !(self.second.as_mut()).is_some_and(|second| second.touch(page)) {
                 self.counts.walks += 1;
                 // Tables lie elsewhere, eight entries in a line.
-                self.load(1 << 60 | page / 8);
+                self.load((1 << 60) + page / 8);
             }
         }
         self.load((address / LINE) as u64);

@@ -527,7 +527,7 @@ impl OlcArt {
 #[inline(always)]
 fn matches(word: u64, byte: u8) -> u32 {
     const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
-    let differing = word ^ u64::from(byte) * 0x0101_0101_0101_0101;
+    let differing = word ^ (u64::from(byte) * 0x0101_0101_0101_0101);
     // The highest bit of every byte that is zero, exactly.
     let zero = !(((differing & LOW) + LOW) | differing | LOW);
     // Gathered to eight bits.
