@@ -66,7 +66,9 @@ pub use inspect::{
 };
 pub use key_index::{KeyClient, KeyIndex};
 pub use object::Partitioning;
-pub use reorganize::{Cause, Effect, IndexReorganization, State};
+pub use reorganize::{
+    IndexReorganization, ReorganizationCause, ReorganizationEffect, ReorganizationState,
+};
 pub use settings::Settings;
 pub use statistics::{ColumnStatistics, ObjectStatistics};
 pub use writer::Writer;

@@ -45,18 +45,18 @@ pub struct IndexReorganization {
     /// Bytes of nodes and records.
     pub bytes: u64,
     /// What is going on.
-    pub state: State,
+    pub state: ReorganizationState,
     /// Keys sampled since the samples were looked at.
     pub samples: u64,
     /// Analyses that have ended, whether or not they led to a reorganisation.
     pub ended: u64,
     /// What the one under way has done so far, or else the newest that ended.
-    pub effect: Option<Effect>,
+    pub effect: Option<ReorganizationEffect>,
 }
 
 /// What an index is doing about its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ReorganizationState {
     /// No lookup was sampled.
     Idle,
     /// Lookups are sampled.
@@ -69,21 +69,21 @@ pub enum State {
     Moving,
 }
 
-impl fmt::Display for State {
+impl fmt::Display for ReorganizationState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            State::Idle => "idle",
-            State::Sampling => "sampling",
-            State::Counting => "counting",
-            State::Measuring => "measuring",
-            State::Moving => "moving",
+            ReorganizationState::Idle => "idle",
+            ReorganizationState::Sampling => "sampling",
+            ReorganizationState::Counting => "counting",
+            ReorganizationState::Measuring => "measuring",
+            ReorganizationState::Moving => "moving",
         })
     }
 }
 
 /// Who wanted a reorganisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum ReorganizationCause {
     /// The samples: few keys, on many pages.
     Policy,
     /// Somebody asked for it.
@@ -92,9 +92,9 @@ pub enum Cause {
 
 /// What a reorganisation has done.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Effect {
+pub struct ReorganizationEffect {
     /// Who wanted it.
-    pub cause: Cause,
+    pub cause: ReorganizationCause,
     /// Samples that it went by.
     pub samples: u64,
     counted: usize,
@@ -120,9 +120,9 @@ pub struct Effect {
     pub failure: Option<String>,
 }
 
-impl Effect {
-    fn new(cause: Cause, samples: usize) -> Self {
-        Effect {
+impl ReorganizationEffect {
+    fn new(cause: ReorganizationCause, samples: usize) -> Self {
+        ReorganizationEffect {
             cause,
             samples: samples as u64,
             counted: 0,
@@ -139,12 +139,12 @@ impl Effect {
         }
     }
 
-    fn failed(cause: Cause, why: &dyn fmt::Display) -> Self {
+    fn failed(cause: ReorganizationCause, why: &dyn fmt::Display) -> Self {
         Self::new(cause, 0).with_failure(&why.to_string())
     }
 
     fn with_failure(self, why: &str) -> Self {
-        Effect {
+        ReorganizationEffect {
             failure: Some(why.to_owned()),
             ..self
         }
@@ -274,7 +274,7 @@ impl<K: Key + ?Sized> Reorganizable for Watched<K> {
     }
 
     fn begin(&mut self) {
-        Watched::begin(self, Cause::Call);
+        Watched::begin(self, ReorganizationCause::Call);
     }
 
     fn is_at_work(&self) -> bool {

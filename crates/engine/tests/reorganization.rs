@@ -1,6 +1,9 @@
 //! Indexes of a running engine that move their hot nodes together while clients use them.
 
-use eris_engine::{Cause, Engine, IndexReorganization, KeyClient, KeyIndex, Settings, State};
+use eris_engine::{
+    Engine, IndexReorganization, KeyClient, KeyIndex, ReorganizationCause, ReorganizationState,
+    Settings,
+};
 use eris_numa::{HugePages, Topology};
 use futures::executor::block_on;
 use std::thread;
@@ -46,7 +49,10 @@ fn ask(client: &mut KeyClient, count: u64, round: u64) {
 }
 
 fn is_at_work(index: &IndexReorganization) -> bool {
-    !matches!(index.state, State::Idle | State::Sampling)
+    !matches!(
+        index.state,
+        ReorganizationState::Idle | ReorganizationState::Sampling
+    )
 }
 
 #[test]
@@ -67,7 +73,7 @@ fn skewed_lookups_lead_to_a_reorganisation() {
             if let Some(effect) = &index.effect
                 && let Some(walks) = effect.walks_after
             {
-                assert_eq!(effect.cause, Cause::Policy);
+                assert_eq!(effect.cause, ReorganizationCause::Policy);
                 assert!(effect.pages_after.unwrap() * 2 < effect.pages_before.unwrap());
                 assert!(walks < effect.walks_before.unwrap());
                 return;
@@ -118,7 +124,10 @@ fn clients_go_on_while_an_index_is_reorganised_on_demand() {
         assert_eq!(last.iter().map(|index| index.keys).sum::<u64>(), KEYS);
         for index in last {
             let effect = index.effect.expect("there were samples");
-            assert_eq!((effect.cause, effect.failure), (Cause::Call, None));
+            assert_eq!(
+                (effect.cause, effect.failure),
+                (ReorganizationCause::Call, None)
+            );
             assert_eq!(effect.keys_done, effect.keys_all);
         }
         let mut client = index.client().unwrap();

@@ -9,7 +9,7 @@ use super::structure::value;
 use super::zipf::Zipf;
 use super::{BATCH, IndexBenchError, Progress};
 use crate::report::Report;
-use eris_engine::{Engine, KeyIndex, Settings, State};
+use eris_engine::{Engine, KeyIndex, ReorganizationState, Settings};
 use futures::executor::block_on;
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -99,7 +99,12 @@ fn measure(
         loop {
             thread::sleep(Duration::from_millis(10));
             let all = block_on(index.reorganization())?;
-            let is_at_rest = |state| matches!(state, State::Idle | State::Sampling);
+            let is_at_rest = |state| {
+                matches!(
+                    state,
+                    ReorganizationState::Idle | ReorganizationState::Sampling
+                )
+            };
             if all.iter().all(|index| is_at_rest(index.state)) || is_over() {
                 break;
             }

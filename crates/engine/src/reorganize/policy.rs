@@ -1,7 +1,7 @@
 //! When a reorganisation is worth it, and how much of it a lookup pays for.
 
 use super::work::PHASES;
-use super::{Cause, Effect};
+use super::{ReorganizationCause, ReorganizationEffect};
 
 /// Keys asked for that pay for one unit of work, by [`Phase`](super::work::Phase): about a sixth of the time of a large batch goes
 /// into the work while it lasts, for a unit takes some 0.1 µs, 1 µs and 2 µs, and a key in such a batch 0.06 µs.
@@ -56,9 +56,9 @@ impl Policy {
     }
 
     /// For how many rings the next look waits.
-    pub fn rest(self, effect: &Effect) -> u64 {
+    pub fn rest(self, effect: &ReorganizationEffect) -> u64 {
         match effect.cause {
-            Cause::Policy if effect.nodes_moved == 0 => 16,
+            ReorganizationCause::Policy if effect.nodes_moved == 0 => 16,
             _ => 4,
         }
     }

@@ -1,7 +1,7 @@
 //! An index that is watched: when it reorganises itself, what that does, and that nothing else changes.
 
 use super::policy::Policy;
-use super::{Cause, State, Watched};
+use super::{ReorganizationCause, ReorganizationState, Watched};
 use crate::simulated::number;
 use eris_aeu::Random;
 use eris_numa::{HugePages, Memory, Topology};
@@ -70,7 +70,10 @@ fn few_hot_keys_on_many_pages_are_moved_together() {
         assert!(rounds < 5_000, "{tree:?}");
     }
     let effect = tree.effect().unwrap();
-    assert_eq!((effect.cause, &effect.failure), (Cause::Policy, &None));
+    assert_eq!(
+        (effect.cause, &effect.failure),
+        (ReorganizationCause::Policy, &None)
+    );
     assert!(effect.keys_done == effect.keys_all && effect.nodes_moved > 900);
     let (before, after) = (effect.pages_before.unwrap(), effect.pages_after.unwrap());
     assert!(after * 4 < before, "{effect:?}");
@@ -100,7 +103,7 @@ fn keys_that_are_asked_for_equally_often_stay_where_they_are() {
     }
     let effect = tree.effect().unwrap();
     assert_eq!((effect.nodes_moved, effect.samples), (0, 4_000));
-    assert_eq!(tree.state(), State::Sampling);
+    assert_eq!(tree.state(), ReorganizationState::Sampling);
 }
 
 /// Also that work is done only as it is paid for.
@@ -128,7 +131,7 @@ fn a_tree_is_written_while_it_is_reorganised() {
             }
             tree.tend(20);
         }
-        tree.begin(Cause::Call);
+        tree.begin(ReorganizationCause::Call);
         if round % 2 == 0 {
             // Carried by nobody, it is carried by slices, but not while somebody asks.
             tree.get(keys[0]);
@@ -151,14 +154,14 @@ fn refused_memory_ends_a_reorganisation_and_nothing_else() {
     ask(&mut tree, 5, &mut random, of);
     let used = memory.budget().used();
     memory.budget().set_limit(used);
-    tree.begin(Cause::Call);
+    tree.begin(ReorganizationCause::Call);
     assert!(!tree.is_at_work(), "no memory to count in");
     let failure = tree.effect().unwrap().failure;
     assert!(failure.is_some_and(|why| why.contains("memory")));
 
     memory.budget().set_limit(used + (60 << 10));
     ask(&mut tree, 3, &mut random, of);
-    tree.begin(Cause::Call);
+    tree.begin(ReorganizationCause::Call);
     while tree.is_at_work() {
         tree.slice();
     }
@@ -176,8 +179,8 @@ fn who_panics_is_given_up() {
     let mut random = Random::new(seed());
     let (mut tree, keys) = tree(&memory, 1_000, &mut random);
     ask(&mut tree, 1, &mut random, |random| keys[random.below(10)]);
-    tree.begin(Cause::Call);
-    assert_eq!(tree.state(), State::Counting);
+    tree.begin(ReorganizationCause::Call);
+    assert_eq!(tree.state(), ReorganizationState::Counting);
     tree.give_up("on purpose");
     assert!(!tree.is_at_work());
     let effect = tree.effect().unwrap();

@@ -2,7 +2,7 @@
 
 use super::policy::{PER_UNIT, Policy};
 use super::work::{Phase, Work};
-use super::{Cause, Effect, State};
+use super::{ReorganizationCause, ReorganizationEffect, ReorganizationState};
 use eris_index::{Art, BatchError, IndexError, Key, Samples};
 use eris_numa::NodeMemory;
 use eris_types::ObjectId;
@@ -24,7 +24,7 @@ pub(crate) struct Watched<K: Key + ?Sized> {
     due: u64,
     work: Option<Box<Work<K>>>,
     /// Of the newest reorganisation that ended.
-    last: Option<Effect>,
+    last: Option<ReorganizationEffect>,
     ended: u64,
 }
 
@@ -100,12 +100,12 @@ impl<K: Key + ?Sized> Watched<K> {
         }
         self.asked.set(0);
         if self.samples.get_mut().taken() >= self.due {
-            self.begin(Cause::Policy);
+            self.begin(ReorganizationCause::Policy);
         }
     }
 
     /// Begins a reorganisation with the samples there are, unless one is under way.
-    pub fn begin(&mut self, cause: Cause) {
+    pub fn begin(&mut self, cause: ReorganizationCause) {
         if self.work.is_some() {
             return;
         }
@@ -120,7 +120,7 @@ impl<K: Key + ?Sized> Watched<K> {
             Ok(reserved) => {
                 self.work = Some(Box::new(Work::new(cause, samples.take(), reserved)));
             }
-            Err(refused) => self.end(Effect::failed(cause, &refused)),
+            Err(refused) => self.end(ReorganizationEffect::failed(cause, &refused)),
         }
     }
 
@@ -164,7 +164,7 @@ impl<K: Key + ?Sized> Watched<K> {
         }
     }
 
-    fn end(&mut self, effect: Effect) {
+    fn end(&mut self, effect: ReorganizationEffect) {
         // What has just been looked at is soon as it was.
         let rest = self.policy.rest(&effect);
         self.due = self.samples.get_mut().taken() + rest * self.policy.ring as u64;
@@ -173,13 +173,13 @@ impl<K: Key + ?Sized> Watched<K> {
     }
 
     /// What is going on.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ReorganizationState {
         match self.work.as_ref().map(|work| work.phase()) {
-            Some(Phase::Counting) => State::Counting,
-            Some(Phase::Measuring) => State::Measuring,
-            Some(Phase::Moving) => State::Moving,
-            None if self.samples.borrow().is_empty() => State::Idle,
-            None => State::Sampling,
+            Some(Phase::Counting) => ReorganizationState::Counting,
+            Some(Phase::Measuring) => ReorganizationState::Measuring,
+            Some(Phase::Moving) => ReorganizationState::Moving,
+            None if self.samples.borrow().is_empty() => ReorganizationState::Idle,
+            None => ReorganizationState::Sampling,
         }
     }
 
@@ -189,7 +189,7 @@ impl<K: Key + ?Sized> Watched<K> {
     }
 
     /// What the reorganisation under way has done so far, or else the newest that ended.
-    pub fn effect(&self) -> Option<Effect> {
+    pub fn effect(&self) -> Option<ReorganizationEffect> {
         let current = self.work.as_ref().map(|work| work.effect());
         current.or_else(|| self.last.clone())
     }

@@ -8,7 +8,7 @@
 //! ```
 
 use super::policy::{Policy, Spread};
-use super::{Cause, Effect};
+use super::{ReorganizationCause, ReorganizationEffect};
 use eris_index::model::{Model, Pages, ZEN4};
 use eris_index::{Art, IndexError, Key, Reorganization};
 use eris_numa::Reservation;
@@ -35,7 +35,7 @@ pub(super) struct Work<K: Key + ?Sized> {
     asked: Vec<K::Owned>,
     /// The keys that were sampled more than once, hottest first; all if there is none.
     hot: Vec<K::Owned>,
-    effect: Effect,
+    effect: ReorganizationEffect,
     _reserved: Reservation,
 }
 
@@ -50,10 +50,10 @@ enum Stage<K: Key + ?Sized> {
 
 impl<K: Key + ?Sized> Work<K> {
     /// `reserved` is the memory that this takes.
-    pub fn new(cause: Cause, asked: Vec<K::Owned>, reserved: Reservation) -> Self {
+    pub fn new(cause: ReorganizationCause, asked: Vec<K::Owned>, reserved: Reservation) -> Self {
         Work {
             stage: Stage::Counting(BTreeMap::new()),
-            effect: Effect::new(cause, asked.len()),
+            effect: ReorganizationEffect::new(cause, asked.len()),
             asked,
             hot: Vec::new(),
             _reserved: reserved,
@@ -69,7 +69,7 @@ impl<K: Key + ?Sized> Work<K> {
     }
 
     /// What it has done so far.
-    pub fn effect(&self) -> Effect {
+    pub fn effect(&self) -> ReorganizationEffect {
         self.effect.clone()
     }
 
@@ -103,7 +103,9 @@ impl<K: Key + ?Sized> Work<K> {
                     self.effect.pages_before = Some(spread.pages);
                     self.effect.walks_before = Some(walks);
                     self.stage = match self.effect.cause {
-                        Cause::Policy if !policy.is_scattered(&spread, walks) => Stage::Done,
+                        ReorganizationCause::Policy if !policy.is_scattered(&spread, walks) => {
+                            Stage::Done
+                        }
                         _ => Stage::Moving(Reorganization::begin(tree, std::mem::take(keys))),
                     };
                 }
@@ -144,7 +146,7 @@ impl<K: Key + ?Sized> Work<K> {
         self.effect.keys_all = counts.len() as u64;
         let is_worth_it = tree.footprint().used >= policy.least_bytes
             && policy.is_skewed(repeated, self.asked.len());
-        if self.effect.cause == Cause::Policy && !is_worth_it {
+        if self.effect.cause == ReorganizationCause::Policy && !is_worth_it {
             return Stage::Done;
         }
         let keys: Vec<K::Owned> = counts.into_iter().map(|(key, _)| key).collect();

@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::error::SqlError;
 use crate::system::described::{self, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
-use eris_engine::{Cause, EngineError};
+use eris_engine::{EngineError, ReorganizationCause};
 use futures::FutureExt;
 
 use Kind::{Number, Real, Text};
@@ -67,8 +67,8 @@ async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
                 index.samples,
                 index.ended,
                 effect.map(|effect| match effect.cause {
-                    Cause::Policy => "policy",
-                    Cause::Call => "call",
+                    ReorganizationCause::Policy => "policy",
+                    ReorganizationCause::Call => "call",
                 }),
                 effect.map(|effect| effect.keys_all),
                 effect.map(|effect| effect.keys_done),
