@@ -79,6 +79,16 @@ impl KeyIndex {
         self.object.id
     }
 
+    /// Its name, for messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.object.name
+    }
+
+    /// The engine that has it.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// A client for one thread.
     ///
     /// # Errors

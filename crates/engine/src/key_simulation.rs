@@ -69,11 +69,12 @@ enum Fate {
 impl Client {
     async fn statements(mut self) {
         for _ in 0..10 {
-            match self.random.below(8) {
+            match self.random.below(9) {
                 0..3 => self.add(true).await,
                 3 => self.add(false).await,
                 4 => self.shift().await,
                 5 => self.empty().await,
+                6 => self.reorganize().await,
                 _ => self.read().await,
             }
         }
@@ -185,6 +186,15 @@ impl Client {
         };
         let deleted = deleted.await;
         self.fate(deleted);
+    }
+
+    /// Moves nodes of the index about, while others go on.
+    async fn reorganize(&mut self) {
+        let begun = self.engine.reorganize(self.object).await.unwrap();
+        for index in begun {
+            let effect = index.effect;
+            assert!(effect.is_none_or(|effect| effect.keys_done <= effect.keys_all));
+        }
     }
 
     async fn read(&mut self) {

@@ -5,14 +5,15 @@
 //! anything else               the bytes of all columns     → the index's bytes; their first eight are the number
 //! ```
 
+use crate::reorganize::{Reorganizable, Watched};
 use crate::scatter::keys_of;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::{DataType, TimeUnit};
 use eris_column::{Domain, Home};
+use eris_index::IndexError;
 use eris_index::key::{Encoder, Fixed};
-use eris_index::{Art, IndexError};
 use eris_types::RowId;
 use std::ops::Bound;
 
@@ -101,8 +102,8 @@ impl Keys {
 /// From keys to the rows that have them now, in one partition.
 #[derive(Debug)]
 pub(crate) enum PrimaryIndex {
-    Words(Art<u64>),
-    Bytes(Art<[u8]>),
+    Words(Watched<u64>),
+    Bytes(Watched<[u8]>),
 }
 
 impl PrimaryIndex {
@@ -112,8 +113,8 @@ impl PrimaryIndex {
         let word = types.len() == 1 && types.next().and_then(Domain::of) == Some(Domain::Integer);
         let memory = home.memory.clone();
         match word {
-            true => PrimaryIndex::Words(Art::new(memory, home.object)),
-            false => PrimaryIndex::Bytes(Art::new(memory, home.object)),
+            true => PrimaryIndex::Words(Watched::new(memory, home.object)),
+            false => PrimaryIndex::Bytes(Watched::new(memory, home.object)),
         }
     }
 
@@ -208,6 +209,14 @@ impl PrimaryIndex {
             _ => unreachable!("keys of other columns"),
         };
         found.map(RowId)
+    }
+
+    /// For what has nothing to do with the keys.
+    pub fn reorganizable(&mut self) -> &mut dyn Reorganizable {
+        match self {
+            PrimaryIndex::Words(index) => index,
+            PrimaryIndex::Bytes(index) => index,
+        }
     }
 
     /// Gives back memory in which nothing is left.

@@ -41,6 +41,7 @@ mod owner;
 mod partition;
 mod point;
 mod protocol;
+mod reorganize;
 #[cfg(test)]
 mod row_simulation;
 mod rows;
@@ -69,6 +70,9 @@ pub use inspect::{
 };
 pub use key_index::{KeyClient, KeyIndex};
 pub use object::Partitioning;
+pub use reorganize::{
+    IndexReorganization, ReorganizationCause, ReorganizationEffect, ReorganizationState,
+};
 pub use rows::{Found, RowClient};
 pub use settings::Settings;
 pub use statistics::{ColumnStatistics, ObjectStatistics};

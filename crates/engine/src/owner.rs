@@ -8,6 +8,7 @@ use crate::key_index::{KeyBatch, OwnedKeys};
 use crate::object::DataObject;
 use crate::partition::Partition;
 use crate::protocol::*;
+use crate::reorganize::{Reorganizable, ReorganizeTask};
 use crate::rows::RowBatch;
 use crate::run::Run;
 use crate::scan::ScanTask;
@@ -40,6 +41,8 @@ pub(crate) struct Owner {
     key_indexes: HashMap<ObjectId, OwnedKeys>,
     /// The objects whose garbage is being collected.
     pub collecting: HashSet<ObjectId>,
+    /// The objects whose index has a task.
+    pub reorganizing: HashSet<ObjectId>,
 }
 
 /// What commands about a run find here.
@@ -65,6 +68,8 @@ pub(crate) enum Task {
     Collect(CollectTask),
     /// Keys to be checked.
     Check(CheckTask),
+    /// An index to be reorganised.
+    Reorganize(ReorganizeTask),
 }
 
 pub(crate) type Context<'a> = AeuContext<'a, Task>;
@@ -80,6 +85,7 @@ impl Owner {
         Owner {
             sequencer,
             collecting: HashSet::new(),
+            reorganizing: HashSet::new(),
             aeu,
             memory,
             budget,
@@ -107,6 +113,14 @@ impl Owner {
     /// The partition of an object, if there is one: work that was under way when the object was dropped makes no new one.
     pub fn existing(&mut self, object: ObjectId) -> Option<&mut Partition> {
         self.partitions.get_mut(&object)
+    }
+
+    /// The key index of an object, or the bare index.
+    pub fn index(&mut self, object: ObjectId) -> Option<&mut dyn Reorganizable> {
+        match self.key_indexes.get_mut(&object) {
+            Some(keys) => Some(keys.index()),
+            None => self.partitions.get_mut(&object)?.index(),
+        }
     }
 
     fn stage(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
@@ -220,6 +234,7 @@ impl Owner {
             let keys = (self.key_indexes.entry(object))
                 .or_insert_with(|| OwnedKeys::new(memory.clone(), object));
             keys.execute(&mut batches);
+            keys.index().tend(0);
         }
         for (request, batch) in batches {
             let reply = header(KEYED, object, cx.endpoint(), request.callback);
@@ -306,6 +321,10 @@ impl Handler for Owner {
         if kind == KEYS {
             return self.keys(object, commands, cx);
         }
+        if let Some(index) = self.index(object) {
+            // What was asked for before this pays for it.
+            index.tend(0);
+        }
         for command in commands {
             let run = command.header.callback;
             match kind {
@@ -319,6 +338,14 @@ impl Handler for Owner {
                 ABORT => self.abort(object, StatementId(command.header.callback)),
                 DROP => self.drop_object(&command.header, cx),
                 INSPECT => self.inspect(&command.header, cx),
+                REORGANIZE => {
+                    let status = self.reorganize(object, command.words[0], cx);
+                    let Header {
+                        sender, callback, ..
+                    } = command.header;
+                    let reply = header(REORGANIZED, object, cx.endpoint(), callback);
+                    cx.send(sender, reply, &[], Some(Parcel::owned(status)));
+                }
                 INTERN => self.intern(command, cx),
                 INTERNED => self.interned(command, cx),
                 CREDIT => {
@@ -356,6 +383,7 @@ impl Handler for Owner {
             Task::Stage(stage) => stage.slice(self, cx),
             Task::Collect(collect) => collect.slice(self),
             Task::Check(check) => check.slice(self, cx),
+            Task::Reorganize(task) => task.slice(self),
         }
     }
 
@@ -378,11 +406,21 @@ impl Handler for Owner {
                 // Nobody waits for it; the chunks stay as they are.
                 Task::Collect(collect) => collect.end(self),
                 Task::Check(mut check) => check.panicked(message, self, cx),
+                Task::Reorganize(mut task) => task.panicked(message, self),
             },
             Panicked::Group { kind, headers, .. } => {
                 let awaited = matches!(
                     kind,
-                    STAGE | DELETE | CHECK | SCAN | DROP | INTERN | INSPECT | KEYS | ROWS
+                    STAGE
+                        | DELETE
+                        | CHECK
+                        | SCAN
+                        | DROP
+                        | INTERN
+                        | INSPECT
+                        | KEYS
+                        | ROWS
+                        | REORGANIZE
                 );
                 for header in headers.filter(|_| awaited) {
                     let callback = header.callback;

@@ -10,6 +10,7 @@ use crate::error::EngineError;
 use crate::inspect::SegmentView;
 use crate::keys::{Keys, PrimaryIndex};
 use crate::object::DataObject;
+use crate::reorganize::Reorganizable;
 use crate::statistics::Tally;
 use crate::unique::Pending;
 use eris_column::{Dictionary, Home, Selection};
@@ -22,6 +23,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A segment takes no more rows once it has so many chunks (four million rows): what is moved or re-coded in one piece
 /// should take milliseconds.
 const SEGMENT_CHUNKS: usize = 64;
+
+/// A fragment of one key takes as long as so many lookups in a batch.
+const POINT_LOOKUPS: u64 = 100;
 
 /// Segment numbers, unique in the process. Only ever incremented.
 static NEXT_SEGMENT: AtomicU64 = AtomicU64::new(1);
@@ -267,14 +271,22 @@ impl Partition {
     }
 
     /// The chunk with the row that has a key at a snapshot, or none if no row has it. `None`: the index does not tell.
-    pub fn view_of_key(&self, key: &Keys, snapshot: Timestamp) -> Option<Vec<ChunkView>> {
-        match self.index.as_ref()?.get(key, 0) {
+    pub fn view_of_key(&mut self, key: &Keys, snapshot: Timestamp) -> Option<Vec<ChunkView>> {
+        let index = self.index.as_mut()?;
+        let row = index.get(key, 0);
+        index.reorganizable().tend(POINT_LOOKUPS);
+        match row {
             Some(row) => {
                 let segment = self.segments.iter().find(|one| one.id() == row.segment())?;
                 segment.view_of_row(row, snapshot).map(|view| vec![view])
             }
             None => (self.keys_removed <= snapshot).then(Vec::new),
         }
+    }
+
+    /// The index, if the object has a key.
+    pub fn index(&mut self) -> Option<&mut dyn Reorganizable> {
+        self.index.as_mut().map(PrimaryIndex::reorganizable)
     }
 
     /// The segments as they are, append buffers unsettled.

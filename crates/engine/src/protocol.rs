@@ -11,6 +11,7 @@
 //!         ── KEYS ──▶ owner         ◀── KEYED ──                  (callback: the part of a batch)
 //!         ── ROWS ──▶ owner         ◀── ROWED ──                  (callback: the part of an operation on rows)
 //!         ── COLLECT ──▶ owners                                   (garbage; nobody waits for it)
+//!         ── REORGANIZE ▶ owners    ◀── REORGANIZED ──            (how the order of indexes is, perhaps to begin to change it)
 //! owner   ── INTERN ──▶ dictionary owner  ◀── INTERNED ──         (callback: the waiting stage)
 //! owner   ── HELP ──▶ idle participant                            (callback: the run)
 //! ```
@@ -46,6 +47,7 @@ pub(crate) const CHECK: u16 = 14;
 
 pub(crate) const KEYS: u16 = 16;
 pub(crate) const ROWS: u16 = 17;
+pub(crate) const REORGANIZE: u16 = 24;
 
 pub(crate) const STAGED: u16 = 32;
 pub(crate) const REFUSED: u16 = 33;
@@ -55,6 +57,7 @@ pub(crate) const END: u16 = 36;
 pub(crate) const INSPECTED: u16 = 38;
 pub(crate) const KEYED: u16 = 48;
 pub(crate) const ROWED: u16 = 49;
+pub(crate) const REORGANIZED: u16 = 56;
 pub(crate) const DELETED: u16 = 39;
 pub(crate) const CHECKED: u16 = 40;
 /// The owner panicked over a group of commands; those of them that await an answer get this.
@@ -64,9 +67,9 @@ pub(crate) const PANICKED: u16 = 37;
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
         STAGE | DELETE | CHECK | KEYS | ROWS => Rank::Client,
-        SCAN | DROP | INTERN | INSPECT | COLLECT => Rank::Scan,
+        SCAN | DROP | INTERN | INSPECT | COLLECT | REORGANIZE => Rank::Scan,
         STAGED | DELETED | CHECKED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED
-        | KEYED | ROWED => Rank::Reply,
+        | KEYED | ROWED | REORGANIZED => Rank::Reply,
         _ => Rank::Control,
     };
     Header {

@@ -226,7 +226,7 @@ impl Core {
             ast::Statement::Use(which) => settings::use_schema(self, &which),
             ast::Statement::ShowVariable { variable } => settings::show(self, &variable),
             ast::Statement::Kill { id, .. } => show::kill(self, id),
-            ast::Statement::Call(call) => show::call(self, &call),
+            ast::Statement::Call(call) => show::call(self, &call, statement).await,
             ast::Statement::ShowCreate { obj_type, obj_name } => {
                 show::create_statement(self, &obj_type, &obj_name, statement)
             }
