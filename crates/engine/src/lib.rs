@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bulk;
 #[cfg(test)]
 mod change_simulation;
 mod check;
@@ -40,6 +41,7 @@ mod owner;
 mod partition;
 mod point;
 mod protocol;
+mod ranges;
 mod run;
 mod scan;
 mod scatter;

@@ -34,7 +34,9 @@ pub(crate) struct Partition {
     index: Option<PrimaryIndex>,
     /// The newest commit with which a key may have gone from the index.
     keys_removed: Timestamp,
-    /// What statements that have not committed do to the keys.
+    /// The keys of statements that are still staging.
+    arriving: HashMap<StatementId, Pending>,
+    /// What a statement that is about to commit does to the keys; and statements that were given up so late.
     pending: HashMap<StatementId, Pending>,
     /// The chunk that the shared pass has come to, and how many fragments take part in it.
     pass: usize,
@@ -49,6 +51,7 @@ impl Partition {
         Partition {
             index,
             keys_removed: Timestamp::ZERO,
+            arriving: HashMap::new(),
             pending: HashMap::new(),
             dictionaries: object.dictionaries(),
             known: object.dictionaries(),
@@ -84,19 +87,17 @@ impl Partition {
             self.segments.push(Segment::new(id));
         }
         let open = self.segments.last_mut().expect("opened above");
-        if self.index.is_none() {
-            open.stage(statement, rows);
-            return Ok(());
+        if self.index.is_some() {
+            let pieces = rows.batches().iter();
+            let pieces: Vec<_> = pieces.map(|rows| self.object.key_columns(rows)).collect();
+            let arriving = self.arriving.entry(statement).or_default();
+            arriving.add(Keys::of_pieces(&pieces), home.memory.budget())?;
         }
-        let key = self.object.key.iter();
-        let columns: Result<Vec<_>, _> = key.map(|column| rows.column(column.index())).collect();
-        let columns = columns?;
-        let first = open.stage_with_ids(statement, rows);
-        let pending = self.pending.entry(statement).or_default();
-        Ok(pending.add(columns, first, home.memory.budget())?)
+        open.stage(statement, rows);
+        Ok(())
     }
 
-    /// All rows of the statement are staged: its keys can be [checked](Self::check).
+    /// All rows of the statement are staged: its keys can be [checked](Self::check). It has its turn.
     pub fn begin_check(
         &mut self,
         statement: StatementId,
@@ -109,7 +110,13 @@ impl Partition {
         for (_, dead) in self.pending.extract_if(|other, _| *other != statement) {
             dead.undo(index);
         }
-        let pending = self.pending.entry(statement).or_default();
+        let arrived = self.arriving.remove(&statement).unwrap_or_default();
+        let pending = self
+            .pending
+            .entry(statement)
+            .insert_entry(arrived)
+            .into_mut();
+        let budget = home.memory.budget();
         for segment in &self.segments {
             for (chunk, positions, ids) in segment.staged_deletes(statement) {
                 let mut rows = Selection::none(chunk.rows());
@@ -119,17 +126,20 @@ impl Partition {
                     let dictionary = self.known[column.index()].as_ref();
                     chunk.column(*column).select(&rows, data_type, dictionary)
                 });
-                pending.end(columns.collect(), ids, home.memory.budget())?;
+                let columns: Vec<_> = columns.collect();
+                pending.end(Keys::of(&columns, 0, ids.len()), ids, budget)?;
             }
         }
-        pending.begin_check();
+        let segments = self.segments.iter_mut();
+        let ids = segments.flat_map(|segment| segment.number(statement));
+        pending.begin_check(ids, index, budget);
         Ok(())
     }
 
     /// Checks some more keys of the statement; says whether these were the last.
-    pub fn check(&mut self, statement: StatementId) -> Result<bool, EngineError> {
+    pub fn check(&mut self, statement: StatementId, home: Home<'_>) -> Result<bool, EngineError> {
         match (&mut self.index, self.pending.get_mut(&statement)) {
-            (Some(index), Some(pending)) => pending.check(index, &self.object),
+            (Some(index), Some(pending)) => pending.check(index, &self.object, home),
             _ => Ok(true),
         }
     }
@@ -219,6 +229,7 @@ impl Partition {
     }
 
     pub fn abort(&mut self, statement: StatementId) {
+        self.arriving.remove(&statement);
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
             pending.undo(index);
         }

@@ -27,7 +27,7 @@ pub mod key;
 mod prefetch;
 mod slabs;
 
-pub use art::{Art, Class, Key, MAX_KEY, Range, Reorganization, Samples};
+pub use art::{Art, Build, Class, Entries, Key, MAX_KEY, Range, Reorganization, Samples};
 pub use hash::HashIndex;
 pub use slabs::Footprint;
 
