@@ -128,7 +128,7 @@ fn load(
     let object = engine.create_with_key("t", schema(keys), Partitioning::Size, key)?;
     let begun = Instant::now();
     block_on(async {
-        let mut writer = engine.inserter(object).await?;
+        let mut writer = engine.writer(object)?;
         for batch in batches {
             writer.append(batch.clone()).await?;
         }

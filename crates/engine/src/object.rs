@@ -39,7 +39,7 @@ pub(crate) struct DataObject {
     /// Per AEU, what its partition holds: written by the owner after a commit, read by planners.
     statistics: Box<[Mutex<PartitionStatistics>]>,
     /// Whose turn it is to change rows. Served in the order in which statements came.
-    pub turn: Arc<tokio::sync::Mutex<()>>,
+    pub turn: Arc<tokio::sync::RwLock<()>>,
     /// The newest commit of a statement that had its turn. Written in the turn, read in the next, which waits until it is
     /// visible; a relaxed number, for the turn orders the two.
     changed: AtomicU64,
@@ -139,7 +139,7 @@ impl DataObject {
 
     /// Whoever has the turn commits at `at`.
     pub fn set_changed(&self, at: Timestamp) {
-        self.changed.store(at.0, Ordering::Relaxed);
+        self.changed.fetch_max(at.0, Ordering::Relaxed);
     }
 
     /// Whether it was dropped.

@@ -9,7 +9,7 @@
 //! come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes deals by this one table, under its
 //! lock; who looks for a key that a snapshot shows finds it in every later table.
 
-use crate::keys::{Keys, routing_of};
+use crate::keys::Keys;
 use eris_column::CHUNK_ROWS;
 use eris_route::RangeTable;
 use eris_types::AeuId;
@@ -45,16 +45,6 @@ pub(crate) struct Dealing {
 }
 
 impl Dealing {
-    /// The numbers of keys.
-    pub fn routing(&self, keys: &Keys) -> Vec<i64> {
-        keys.routing(&self.common)
-    }
-
-    /// The number of a key that is bytes.
-    pub fn number(&self, key: &[u8]) -> i64 {
-        routing_of(key, &self.common)
-    }
-
     /// The owner of a number.
     pub fn get(&self, number: i64) -> AeuId {
         self.table.get(number)
@@ -186,6 +176,7 @@ fn common(keys: &[Keys]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::routing_of;
 
     const MANY: usize = CHUNK_ROWS;
 
@@ -266,7 +257,7 @@ mod tests {
             rows.iter().all(|rows| (450..=550).contains(rows)),
             "{rows:?}"
         );
-        assert_eq!(dealing.number(b"A"), i64::MIN);
-        assert_eq!(dealing.number(b"Z"), i64::MAX);
+        assert_eq!(routing_of(b"A", &dealing.common), i64::MIN);
+        assert_eq!(routing_of(b"Z", &dealing.common), i64::MAX);
     }
 }

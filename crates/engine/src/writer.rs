@@ -6,8 +6,8 @@
 //! drop   ─▶ ABORT to all owners
 //! ```
 //!
-//! A statement that also deletes has its turn at the data object: from before it reads which rows these are until it has
-//! committed, nobody else deletes. It names them by their ids; which of them are whose, the owners know.
+//! A statement that only adds rows with a key has its turn from CHECK to COMMIT. One that also deletes has it from before it reads which rows
+//! these are: until it has committed, nobody else deletes. It names them by their ids; which of them are whose, the owners know.
 
 use crate::client::Client;
 use crate::engine::Shared;
@@ -25,7 +25,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::OwnedRwLockWriteGuard;
 
 /// Batches that may be under way to one AEU: one it works on, one that waits.
 const UNDER_WAY: usize = 2;
@@ -42,8 +42,7 @@ pub struct Writer {
     /// Per AEU.
     load: Vec<Load>,
     rows: u64,
-    /// The right to delete.
-    turn: Option<OwnedMutexGuard<()>>,
+    turn: Turn,
     deletes: Vec<RowId>,
     /// For `deletes`.
     reserved: Option<Reservation>,
@@ -52,6 +51,16 @@ pub struct Writer {
     failure: Option<EngineError>,
     /// Nothing to abort: committed, or never staged.
     settled: bool,
+}
+
+/// The right to change rows: to delete some, and to add keys.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// Not needed.
+    None,
+    /// Waited for when the statement commits.
+    AtCommit,
+    Held(#[expect(dead_code, reason = "held until it is dropped")] OwnedRwLockWriteGuard<()>),
 }
 
 #[derive(Default)]
@@ -72,7 +81,7 @@ impl Writer {
         shared: Arc<Shared>,
         client: Client,
         object: Arc<DataObject>,
-        turn: Option<OwnedMutexGuard<()>>,
+        turn: Turn,
     ) -> Self {
         let aeus = shared.topology.aeus().len();
         let load = (0..aeus).map(|aeu| Load {
@@ -132,7 +141,10 @@ impl Writer {
         &mut self,
         rows: impl ExactSizeIterator<Item = RowId>,
     ) -> Result<(), EngineError> {
-        assert!(self.turn.is_some(), "rows are deleted in turns");
+        assert!(
+            matches!(self.turn, Turn::Held(_)),
+            "rows are deleted in turns"
+        );
         self.check_failure()?;
         // As they are, and once more for the owners.
         let bytes = 2 * (rows.len() * size_of::<RowId>()) as u64;
@@ -171,6 +183,9 @@ impl Writer {
             });
         }
         let owners: Vec<AeuId> = self.owners().collect();
+        if matches!(self.turn, Turn::AtCommit) {
+            self.turn = self.shared.turn(&self.object).await;
+        }
         if !self.object.key.is_empty() {
             self.check_keys(&owners).await?;
         }
@@ -229,7 +244,7 @@ impl Writer {
     async fn commit_at(&mut self, owners: &[AeuId]) {
         let sequencer = self.shared.sequencer.clone();
         let at = poll_fn(|cx| sequencer.poll_draw(cx)).await;
-        if self.turn.is_some() {
+        if matches!(self.turn, Turn::Held(_)) {
             self.object.set_changed(at);
         }
         let commit = Commit {
@@ -251,7 +266,7 @@ impl Writer {
         })
         .await;
         if self.found > 0 {
-            self.turn = None;
+            self.turn = Turn::None;
             (self.shared.garbage).note(self.object.id, self.found, at);
             self.shared.collect_garbage(sequencer.advance_horizon());
         }

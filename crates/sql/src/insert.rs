@@ -141,7 +141,7 @@ async fn append(
     mut kept: Option<&mut Kept>,
 ) -> Result<(Writer, u64), SqlError> {
     let rules = RowRules::new(core, table)?;
-    let mut writer = core.engine.inserter(table.object).await?;
+    let mut writer = core.engine.writer(table.object)?;
     let progress = progress::current();
     let mut written = 0;
     while let Some(batch) = source.next().await {
