@@ -244,9 +244,34 @@ impl Engine {
         self.shared.runtime.as_ref()
     }
 
+    /// A number for a new statement.
+    pub(crate) fn next_statement(&self) -> StatementId {
+        self.shared.next_statement()
+    }
+
+    /// Whether a commit is visible; if not, whoever is polled is woken once it is.
+    pub(crate) fn poll_visible(&self, at: Timestamp, cx: &std::task::Context<'_>) -> bool {
+        self.shared.sequencer.poll_visible(at, cx.waker())
+    }
+
+    /// Rows of an object ended with the commit at `at`: has their owners collect them when it is worth it.
+    pub(crate) fn collect_after(&self, object: ObjectId, ended: u64, at: Timestamp) {
+        if ended > 0 {
+            self.shared.garbage.note(object, ended, at);
+            let horizon = self.shared.sequencer.advance_horizon();
+            self.shared.collect_garbage(horizon);
+        }
+    }
+
     /// A number by which answers find who asked.
     pub(crate) fn next_callback(&self) -> u64 {
-        self.shared.next_statement().0
+        self.callbacks(1)
+    }
+
+    /// The first of so many such numbers in a row.
+    pub(crate) fn callbacks(&self, count: u64) -> u64 {
+        let next = &self.shared.next_statement;
+        next.fetch_add(count, Ordering::Relaxed)
     }
 
     /// Makes the next slice of a scan of this object panic, to see what a defect in an operator does to everybody else.

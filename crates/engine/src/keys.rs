@@ -20,7 +20,7 @@ use eris_column::{Domain, Home, from_integer};
 use eris_index::key::{Decoder, Encoder};
 use eris_index::{Art, IndexError};
 use eris_types::RowId;
-use std::ops::Range;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 /// The keys of some rows.
@@ -76,6 +76,22 @@ impl Keys {
             Keys::Bytes(_, ends) => {
                 let keys = (0..ends.len()).map(|row| self.bytes(row));
                 keys.map(|key| routing_of(key, common)).collect()
+            }
+        }
+    }
+
+    /// Those at some positions.
+    pub fn pick(&self, positions: &[u32]) -> Keys {
+        let positions = positions.iter().map(|&position| position as usize);
+        match self {
+            Keys::Words(words) => Keys::Words(positions.map(|row| words[row]).collect()),
+            Keys::Bytes(..) => {
+                let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(positions.len()));
+                for row in positions {
+                    bytes.extend_from_slice(self.bytes(row));
+                    ends.push(bytes.len());
+                }
+                Keys::Bytes(bytes, ends)
             }
         }
     }
@@ -208,17 +224,58 @@ impl PrimaryIndex {
         (present.collect(), failure)
     }
 
-    /// Gives a key that is there to another row.
-    pub fn replace(&mut self, keys: &Keys, row: usize, id: RowId) {
-        let replaced = match (self, keys) {
+    /// Gives a key to a row; the row that has had it.
+    pub fn upsert(
+        &mut self,
+        keys: &Keys,
+        row: usize,
+        id: RowId,
+    ) -> Result<Option<RowId>, IndexError> {
+        let before = match (self, keys) {
             (PrimaryIndex::Words(index), Keys::Words(words)) => index.upsert(words[row], id.0),
             (PrimaryIndex::Bytes(index), keys) => index.upsert(keys.bytes(row), id.0),
             _ => unreachable!("keys of other columns"),
         };
+        before.map(|before| before.map(RowId))
+    }
+
+    /// Gives a key that is there to another row.
+    pub fn replace(&mut self, keys: &Keys, row: usize, id: RowId) {
         assert!(
-            matches!(replaced, Ok(Some(_))),
+            matches!(self.upsert(keys, row, id), Ok(Some(_))),
             "replacing the value of a key needs no memory"
         );
+    }
+
+    /// The rows that have the keys.
+    pub fn get_many(&self, keys: &Keys) -> Vec<Option<RowId>> {
+        let mut values = vec![None; keys.len()];
+        match (self, keys) {
+            (PrimaryIndex::Words(index), Keys::Words(words)) => index.get_many(words, &mut values),
+            (PrimaryIndex::Bytes(index), keys) => {
+                let keys: Vec<&[u8]> = (0..keys.len()).map(|row| keys.bytes(row)).collect();
+                index.get_many(&keys, &mut values);
+            }
+            _ => unreachable!("keys of other columns"),
+        }
+        values.into_iter().map(|value| value.map(RowId)).collect()
+    }
+
+    /// The rows whose keys lie between two, `limit` at most, in the order of their keys.
+    pub fn range(&self, keys: &KeyRange, limit: usize) -> Vec<RowId> {
+        let rows: Vec<u64> = match (self, keys) {
+            (PrimaryIndex::Words(index), KeyRange::Words(bounds)) => {
+                let range = index.range(*bounds);
+                range.map(|(_, row)| row).take(limit).collect()
+            }
+            (PrimaryIndex::Bytes(index), KeyRange::Bytes((from, to))) => {
+                let bounds = (bound(from), bound(to));
+                let range = index.range(bounds);
+                range.map(|(_, row)| row).take(limit).collect()
+            }
+            _ => unreachable!("keys of other columns"),
+        };
+        rows.into_iter().map(RowId).collect()
     }
 
     /// The row that has the key.
@@ -262,6 +319,85 @@ impl PrimaryIndex {
             (PrimaryIndex::Bytes(index), keys) => index.remove(keys.bytes(row)),
             _ => unreachable!("keys of other columns"),
         };
+    }
+}
+
+fn bound(of: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    of.as_ref().map(Vec::as_slice)
+}
+
+/// The keys between two.
+#[derive(Clone, Debug)]
+pub(crate) enum KeyRange {
+    Words((Bound<u64>, Bound<u64>)),
+    Bytes((Bound<Vec<u8>>, Bound<Vec<u8>>)),
+}
+
+impl KeyRange {
+    /// Between the two bounds, each of which has one key. `is_word` tells what keys the index has, where there are no bounds.
+    pub fn new(bounds: (Bound<Keys>, Bound<Keys>), is_word: bool) -> Self {
+        fn word(keys: Keys) -> u64 {
+            match keys {
+                Keys::Words(words) => words[0],
+                Keys::Bytes(..) => unreachable!("keys of other columns"),
+            }
+        }
+        let (from, to) = bounds;
+        match is_word {
+            true => KeyRange::Words((from.map(word), to.map(word))),
+            false => {
+                let bytes = |keys: Keys| keys.bytes(0).to_vec();
+                KeyRange::Bytes((from.map(bytes), to.map(bytes)))
+            }
+        }
+    }
+
+    /// Those of them whose numbers are at least `low` and less than `high`.
+    pub fn clipped(&self, low: Option<i64>, high: Option<i64>, common: &[u8]) -> Self {
+        match self {
+            KeyRange::Words((from, to)) => {
+                let word = |number: i64| number as u64 ^ 1 << 63;
+                KeyRange::Words((
+                    low.map_or(*from, |low| Bound::Included(word(low))),
+                    high.map_or(*to, |high| Bound::Excluded(word(high))),
+                ))
+            }
+            KeyRange::Bytes((from, to)) => {
+                // The least key with this number: zeros at its end stand for nothing.
+                let least = |number: i64| {
+                    let bytes = (number as u64 ^ 1 << 63).to_be_bytes();
+                    let end = bytes.iter().rposition(|byte| *byte != 0);
+                    [common, &bytes[..end.map_or(0, |last| last + 1)]].concat()
+                };
+                KeyRange::Bytes((
+                    low.map_or_else(|| from.clone(), |low| Bound::Included(least(low))),
+                    high.map_or_else(|| to.clone(), |high| Bound::Excluded(least(high))),
+                ))
+            }
+        }
+    }
+
+    /// The numbers between which ranges of partitions have such keys, both included.
+    pub fn routing(&self, common: &[u8]) -> (i64, i64) {
+        let ends = match self {
+            KeyRange::Words((from, to)) => {
+                let of = |bound: &Bound<u64>| match bound {
+                    Bound::Included(word) | Bound::Excluded(word) => Some((word ^ 1 << 63) as i64),
+                    Bound::Unbounded => None,
+                };
+                (of(from), of(to))
+            }
+            KeyRange::Bytes((from, to)) => {
+                let of = |bound: &Bound<Vec<u8>>| match bound {
+                    Bound::Included(bytes) | Bound::Excluded(bytes) => {
+                        Some(routing_of(bytes, common))
+                    }
+                    Bound::Unbounded => None,
+                };
+                (of(from), of(to))
+            }
+        };
+        (ends.0.unwrap_or(i64::MIN), ends.1.unwrap_or(i64::MAX))
     }
 }
 

@@ -31,6 +31,7 @@ mod collect;
 mod dictionaries;
 mod engine;
 mod error;
+mod exchange;
 mod inspect;
 mod key_index;
 #[cfg(test)]
@@ -42,6 +43,9 @@ mod partition;
 mod point;
 mod protocol;
 mod ranges;
+#[cfg(test)]
+mod row_simulation;
+mod rows;
 mod run;
 mod scan;
 mod scatter;
@@ -67,6 +71,7 @@ pub use inspect::{
 };
 pub use key_index::{KeyClient, KeyIndex};
 pub use object::Partitioning;
+pub use rows::{Found, RowClient};
 pub use settings::Settings;
 pub use statistics::{ColumnStatistics, ObjectStatistics};
 pub use writer::Writer;

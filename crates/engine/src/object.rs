@@ -38,10 +38,11 @@ pub(crate) struct DataObject {
     dictionaries: Box<[Mutex<Option<Dictionary>>]>,
     /// Per AEU, what its partition holds: written by the owner after a commit, read by planners.
     statistics: Box<[Mutex<PartitionStatistics>]>,
-    /// Whose turn it is to change rows. Served in the order in which statements came.
+    /// Whose turn it is to change rows: a statement's that reads before it writes, or writes to several partitions; or that
+    /// of any number of [one-partition changes](crate::rows), which their owners order. Served in the order in which they came.
     pub turn: Arc<tokio::sync::RwLock<()>>,
-    /// The newest commit of a statement that had its turn. Written in the turn, read in the next, which waits until it is
-    /// visible; a relaxed number, for the turn orders the two.
+    /// The newest commit in a turn. Written in the turn, read in the next, which waits until it is visible; a relaxed
+    /// number, for the turn orders the two.
     changed: AtomicU64,
     /// Set once by whoever drops it, read by owners before they stage or scan: DROP may overtake what was sent before it.
     dropped: AtomicBool,
@@ -132,12 +133,12 @@ impl DataObject {
             .collect()
     }
 
-    /// The newest commit of a statement that had its turn.
+    /// The newest commit in a turn.
     pub fn changed(&self) -> Timestamp {
         Timestamp(self.changed.load(Ordering::Relaxed))
     }
 
-    /// Whoever has the turn commits at `at`.
+    /// Whoever has the turn, or shares it, commits at `at`.
     pub fn set_changed(&self, at: Timestamp) {
         self.changed.fetch_max(at.0, Ordering::Relaxed);
     }

@@ -8,6 +8,7 @@ use crate::key_index::{KeyBatch, OwnedKeys};
 use crate::object::DataObject;
 use crate::partition::Partition;
 use crate::protocol::*;
+use crate::rows::RowBatch;
 use crate::run::Run;
 use crate::scan::ScanTask;
 use crate::sequencer::Sequencer;
@@ -226,6 +227,15 @@ impl Owner {
         }
     }
 
+    /// Reads or changes rows by their keys.
+    fn rows(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
+        let request = command.header;
+        let mut batch: Box<RowBatch> = owned(command);
+        batch.execute(self);
+        let reply = header(ROWED, request.object, cx.endpoint(), request.callback);
+        cx.send(request.sender, reply, &[], Some(Parcel::from_box(batch)));
+    }
+
     fn intern(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
         let Header {
             object,
@@ -303,6 +313,7 @@ impl Handler for Owner {
                 DELETE => self.delete(command, cx),
                 COLLECT => self.collect(object, cx),
                 CHECK => self.check(command, cx),
+                ROWS => self.rows(command, cx),
                 SCAN => self.scan(command, cx),
                 COMMIT => self.commit(&shared::<Commit>(command), object),
                 ABORT => self.abort(object, StatementId(command.header.callback)),
@@ -371,7 +382,7 @@ impl Handler for Owner {
             Panicked::Group { kind, headers, .. } => {
                 let awaited = matches!(
                     kind,
-                    STAGE | DELETE | CHECK | SCAN | DROP | INTERN | INSPECT | KEYS
+                    STAGE | DELETE | CHECK | SCAN | DROP | INTERN | INSPECT | KEYS | ROWS
                 );
                 for header in headers.filter(|_| awaited) {
                     let callback = header.callback;

@@ -1,5 +1,11 @@
 //! What one AEU owns of one data object.
 
+mod change;
+mod fetch;
+
+pub(crate) use change::{Change, Changed, Expected};
+pub(crate) use fetch::Fetched;
+
 use crate::error::EngineError;
 use crate::inspect::SegmentView;
 use crate::keys::{Keys, PrimaryIndex};
@@ -81,20 +87,34 @@ impl Partition {
         rows: Encoder,
         home: Home<'_>,
     ) -> Result<(), StoreError> {
-        let full = |last: &Segment| last.chunks() >= SEGMENT_CHUNKS || last.is_exhausted();
-        if self.segments.last().is_none_or(full) {
-            let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
-            self.segments.push(Segment::new(id));
-        }
-        let open = self.segments.last_mut().expect("opened above");
         if self.index.is_some() {
             let pieces = rows.batches().iter();
             let pieces: Vec<_> = pieces.map(|rows| self.object.key_columns(rows)).collect();
             let arriving = self.arriving.entry(statement).or_default();
             arriving.add(Keys::of_pieces(&pieces), home.memory.budget())?;
         }
-        open.stage(statement, rows);
+        self.open().stage(statement, rows);
         Ok(())
+    }
+
+    /// The segment that takes new rows.
+    fn open(&mut self) -> &mut Segment {
+        let full = |last: &Segment| last.chunks() >= SEGMENT_CHUNKS || last.is_exhausted();
+        if self.segments.last().is_none_or(full) {
+            let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
+            self.segments.push(Segment::new(id));
+        }
+        self.segments.last_mut().expect("opened above")
+    }
+
+    /// Takes the keys of statements out of the index that were given up: they have had their turn, and their ABORT is on
+    /// the way.
+    fn forget_others(&mut self, statement: StatementId) {
+        if let Some(index) = &mut self.index {
+            for (_, dead) in self.pending.extract_if(|other, _| *other != statement) {
+                dead.undo(index);
+            }
+        }
     }
 
     /// All rows of the statement are staged: its keys can be [checked](Self::check). It has its turn.
@@ -103,13 +123,10 @@ impl Partition {
         statement: StatementId,
         home: Home<'_>,
     ) -> Result<(), StoreError> {
-        let Some(index) = &mut self.index else {
+        if self.index.is_none() {
             return Ok(());
-        };
-        // Whoever is still here was given up: it has had its turn, and its ABORT is on the way.
-        for (_, dead) in self.pending.extract_if(|other, _| *other != statement) {
-            dead.undo(index);
         }
+        self.forget_others(statement);
         let arrived = self.arriving.remove(&statement).unwrap_or_default();
         let pending = self
             .pending
@@ -132,6 +149,7 @@ impl Partition {
         }
         let segments = self.segments.iter_mut();
         let ids = segments.flat_map(|segment| segment.number(statement));
+        let index = self.index.as_ref().expect("looked above");
         pending.begin_check(ids, index, budget);
         Ok(())
     }

@@ -9,12 +9,13 @@
 //!         ── CREDIT | CANCEL ▶
 //!         ── INSPECT ──▶ owners     ◀── INSPECTED ──              (callback: the inspection)
 //!         ── KEYS ──▶ owner         ◀── KEYED ──                  (callback: the part of a batch)
+//!         ── ROWS ──▶ owner         ◀── ROWED ──                  (callback: the part of an operation on rows)
 //!         ── COLLECT ──▶ owners                                   (garbage; nobody waits for it)
 //! owner   ── INTERN ──▶ dictionary owner  ◀── INTERNED ──         (callback: the waiting stage)
 //! owner   ── HELP ──▶ idle participant                            (callback: the run)
 //! ```
 //!
-//! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE, CHECK and KEYS are client work, SCAN, DROP, INSPECT,
+//! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE, CHECK, KEYS and ROWS are client work, SCAN, DROP, INSPECT,
 //! COLLECT and INTERN are scan work, answers are replies, everything that must never wait is control.
 
 use crate::error::EngineError;
@@ -44,6 +45,7 @@ pub(crate) const COLLECT: u16 = 13;
 pub(crate) const CHECK: u16 = 14;
 
 pub(crate) const KEYS: u16 = 16;
+pub(crate) const ROWS: u16 = 17;
 
 pub(crate) const STAGED: u16 = 32;
 pub(crate) const REFUSED: u16 = 33;
@@ -52,6 +54,7 @@ pub(crate) const BATCH: u16 = 35;
 pub(crate) const END: u16 = 36;
 pub(crate) const INSPECTED: u16 = 38;
 pub(crate) const KEYED: u16 = 48;
+pub(crate) const ROWED: u16 = 49;
 pub(crate) const DELETED: u16 = 39;
 pub(crate) const CHECKED: u16 = 40;
 /// The owner panicked over a group of commands; those of them that await an answer get this.
@@ -60,10 +63,10 @@ pub(crate) const PANICKED: u16 = 37;
 /// A header of the rank that belongs to its kind.
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
-        STAGE | DELETE | CHECK | KEYS => Rank::Client,
+        STAGE | DELETE | CHECK | KEYS | ROWS => Rank::Client,
         SCAN | DROP | INTERN | INSPECT | COLLECT => Rank::Scan,
         STAGED | DELETED | CHECKED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED
-        | KEYED => Rank::Reply,
+        | KEYED | ROWED => Rank::Reply,
         _ => Rank::Control,
     };
     Header {

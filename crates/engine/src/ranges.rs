@@ -9,7 +9,7 @@
 //! come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes deals by this one table, under its
 //! lock; who looks for a key that a snapshot shows finds it in every later table.
 
-use crate::keys::Keys;
+use crate::keys::{KeyRange, Keys};
 use eris_column::CHUNK_ROWS;
 use eris_route::RangeTable;
 use eris_types::AeuId;
@@ -40,11 +40,33 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Dealing {
     pub table: RangeTable<i64, AeuId>,
+    bounds: Box<[(i64, AeuId)]>,
     /// What keys that are bytes begin with; the numbers are those of the eight bytes behind it.
     common: Arc<[u8]>,
 }
 
 impl Dealing {
+    /// The numbers of keys.
+    pub fn routing(&self, keys: &Keys) -> Vec<i64> {
+        keys.routing(&self.common)
+    }
+
+    /// The keys between two, by owner: those of one range after those of the other, so that they come in order.
+    pub fn parts(&self, keys: &KeyRange) -> Vec<(AeuId, KeyRange)> {
+        let (from, to) = keys.routing(&self.common);
+        let mut parts = Vec::new();
+        for (place, (low, owner)) in self.bounds.iter().enumerate() {
+            let next = self.bounds.get(place + 1).map(|(next, _)| *next);
+            if *low > to || next.is_some_and(|next| next <= from) {
+                continue;
+            }
+            let low = Some(*low).filter(|low| *low > from);
+            let high = next.filter(|next| *next <= to);
+            parts.push((*owner, keys.clipped(low, high, &self.common)));
+        }
+        parts
+    }
+
     /// The owner of a number.
     pub fn get(&self, number: i64) -> AeuId {
         self.table.get(number)
@@ -131,7 +153,12 @@ impl State {
             let bounds = self.bounds.iter().copied();
             let table = RangeTable::new(bounds).expect("bounds ascend from the least number");
             let common = Arc::clone(common);
-            self.current = Some(Arc::new(Dealing { table, common }));
+            let bounds = self.bounds.as_slice().into();
+            self.current = Some(Arc::new(Dealing {
+                table,
+                bounds,
+                common,
+            }));
             self.last = 0;
         }
         if is_new {

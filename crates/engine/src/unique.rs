@@ -110,7 +110,7 @@ impl Pending {
         if let Some(bulk) = &mut self.bulk {
             let step = bulk
                 .step(&self.added, home)
-                .map_err(|error| refused(error, object))?;
+                .map_err(|error| refused(error, &object.name))?;
             match step {
                 Step::Again => return Ok(false),
                 Step::Duplicate(part, row) => return Err(self.duplicate(part, row, object)),
@@ -154,7 +154,7 @@ impl Pending {
             self.done = (part, row + 1);
         }
         if let Some(error) = failure {
-            return Err(refused(error, object));
+            return Err(refused(error, &object.name));
         }
         if self.done.1 == rows.keys.len() {
             self.done = (part + 1, 0);
@@ -213,8 +213,9 @@ impl Pending {
     }
 }
 
-fn refused(error: IndexError, object: &DataObject) -> EngineError {
-    let (table, reason) = (object.name.clone(), error.to_string());
+/// Why keys could not be put into an index.
+pub(crate) fn refused(error: IndexError, table: &str) -> EngineError {
+    let (table, reason) = (table.to_owned(), error.to_string());
     match error {
         IndexError::OutOfMemory(_) => EngineError::OutOfMemory { table, reason },
         _ => EngineError::Store { table, reason },

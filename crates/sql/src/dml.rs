@@ -40,13 +40,16 @@ use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{self, ObjectName, SelectItem, SetExpr};
 use eris_engine::{EngineError, Writer};
 use eris_types::RowId;
 use futures::StreamExt;
 use std::collections::HashSet;
 use std::sync::Arc;
-use target::{ROW, TARGET};
+
+pub(crate) use conflict::conflicting;
+pub(crate) use target::{ROW, TARGET};
 
 /// A statement that changes rows, as a query that says which and how.
 pub(crate) struct Change {
@@ -79,6 +82,50 @@ pub(crate) fn changed_table(tree: &ast::Statement) -> Option<Result<&ObjectName,
         _ => return None,
     };
     Some(factor.and_then(target::name))
+}
+
+/// What UPDATE or DELETE calls its table.
+pub(crate) fn alias(tree: &ast::Statement) -> Option<ast::Ident> {
+    let factor = match tree {
+        ast::Statement::Update(update) => update::table(update),
+        ast::Statement::Delete(delete) => delete::table(delete),
+        _ => return None,
+    };
+    target::alias(factor.ok()?).ok()
+}
+
+/// DO UPDATE of ON CONFLICT as an UPDATE of [`TARGET`].
+pub(crate) fn update_of(alias: &ast::Ident, update: ast::DoUpdate) -> ast::Statement {
+    ast::Statement::Update(ast::Update {
+        update_token: AttachedToken::empty(),
+        optimizer_hints: Vec::new(),
+        table: ast::TableWithJoins {
+            relation: target::called(alias.clone()),
+            joins: Vec::new(),
+        },
+        assignments: update.assignments,
+        from: None,
+        selection: update.selection,
+        returning: None,
+        output: None,
+        or: None,
+        order_by: Vec::new(),
+        limit: None,
+    })
+}
+
+/// UPDATE or DELETE as a query over [`TARGET`], and where it has the values of the table's columns. `None`: it has an error.
+pub(crate) fn row_change(
+    core: &Core,
+    table: &Arc<Table>,
+    tree: ast::Statement,
+) -> Option<(ast::Query, Vec<coerce::Target>)> {
+    let change = Change::new(core, table, tree, None).ok()?;
+    match change.action {
+        Action::Update(targets) => Some((change.query, targets)),
+        Action::Delete { .. } => Some((change.query, Vec::new())),
+        Action::Merge(_) => None,
+    }
 }
 
 /// UPDATE, DELETE or MERGE; INSERT, if it has a WITH before it.

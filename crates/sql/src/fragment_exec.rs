@@ -27,7 +27,9 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
-use eris_fragment::{Execution, Expr, Fragment, FragmentError, FragmentReport, Output, Probe};
+use eris_fragment::{
+    BinaryOp, Execution, Expr, Fragment, FragmentError, FragmentReport, Output, Probe,
+};
 use lane::Lane;
 use std::sync::{Arc, Mutex};
 
@@ -124,6 +126,39 @@ impl FragmentExec {
             } if self.dynamic.is_empty() => Some(columns),
             _ => None,
         }
+    }
+
+    /// The table's columns that it yields as they are, and what its filter compares columns with for equality, if it does
+    /// nothing else.
+    pub fn plain_rows(&self) -> Option<(Vec<usize>, Vec<(usize, &Expr)>)> {
+        let own = self.scan.table.types.len();
+        let column = |expr: &Expr| match expr {
+            Expr::Column(position) if *position < own => Some(*position),
+            _ => None,
+        };
+        let Output::Rows { columns, limit } = &self.output else {
+            return None;
+        };
+        if !self.dynamic.is_empty() || *limit == Some(0) {
+            return None;
+        }
+        let conditions = self.filter.iter().map(|conjunct| match conjunct {
+            Expr::Binary {
+                op: BinaryOp::Eq,
+                left,
+                right,
+            } => match (column(left), column(right)) {
+                (Some(column), None) => Some((column, &**right)),
+                (None, Some(column)) => Some((column, &**left)),
+                _ => None,
+            },
+            _ => None,
+        });
+        let columns = columns.iter().map(column);
+        Some((
+            columns.collect::<Option<_>>()?,
+            conditions.collect::<Option<_>>()?,
+        ))
     }
 
     /// What it reads.

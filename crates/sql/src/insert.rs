@@ -240,7 +240,8 @@ fn query(body: SetExpr) -> ast::Query {
     }
 }
 
-fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
+/// Refuses clauses that are not supported.
+pub(crate) fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
     let refused = [
         (
             insert.on.is_some() && insert.source.is_none(),

@@ -91,6 +91,12 @@ impl Chunk {
         &self.begins
     }
 
+    /// When the row at a position became visible.
+    pub(crate) fn begin(&self, position: usize) -> Timestamp {
+        let run = self.begins.partition_point(|run| run.end <= position);
+        self.begins[run].at
+    }
+
     /// Takes the rows out of `selection` that began after `snapshot`.
     fn retain_begun(&self, snapshot: Timestamp, selection: &mut Selection) {
         if self.newest <= snapshot {

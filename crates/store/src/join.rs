@@ -48,6 +48,20 @@ impl Stored {
         }
     }
 
+    /// The least and the greatest id; the other way round without rows.
+    pub fn extent(&self) -> (RowId, RowId) {
+        let ids = self.chunk.ids();
+        let extent = ids.first().zip(ids.last());
+        extent.unwrap_or((RowId(u64::MAX), RowId(0)))
+    }
+
+    /// Whether the snapshot sees the row at a position.
+    pub fn sees(&self, snapshot: Timestamp, position: usize) -> bool {
+        let deleted = self.deletes.at(snapshot);
+        self.chunk.begin(position) <= snapshot
+            && !deleted.is_some_and(|rows| rows.contains(position))
+    }
+
     /// As a reader of this snapshot sees it; `None` if it sees no row.
     pub fn view(&self, snapshot: Timestamp) -> Option<ChunkView> {
         let deleted = self.deletes.at(snapshot).cloned();

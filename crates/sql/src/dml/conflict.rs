@@ -118,7 +118,10 @@ pub(super) fn change(
 }
 
 /// The columns of the key that ON CONFLICT speaks of.
-fn conflicting<'a>(table: &'a Table, conflict: &OnConflict) -> Result<&'a [String], SqlError> {
+pub(crate) fn conflicting<'a>(
+    table: &'a Table,
+    conflict: &OnConflict,
+) -> Result<&'a [String], SqlError> {
     let Some(key) = &table.key else {
         return Err(SqlError::invalid(format!(
             "INSERT … ON CONFLICT: table \"{}\" has no PRIMARY KEY",

@@ -9,10 +9,10 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// The name under which the query knows the table. No table has it, for nothing closes its bracket.
-pub(super) const TARGET: &str = "target(";
+pub(crate) const TARGET: &str = "target(";
 
 /// The column with the rows' ids.
-pub(super) const ROW: &str = "row(";
+pub(crate) const ROW: &str = "row(";
 
 /// The name of the table, and nothing but it and an alias.
 pub(super) fn name(factor: &TableFactor) -> Result<&ObjectName, SqlError> {
