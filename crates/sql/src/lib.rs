@@ -83,6 +83,7 @@ mod statement;
 mod statistics;
 mod sum;
 mod system;
+mod table_writer;
 mod transaction;
 mod translate;
 mod types;

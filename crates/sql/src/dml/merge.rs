@@ -100,6 +100,8 @@ pub(super) fn change(core: &Core, table: &Arc<Table>, merge: Merge) -> Result<Ch
             *expr = case(Some(branch.clone()), vec![when]);
         }
     }
+    let old = items.len();
+    items.extend(target::unique_columns(table, &alias, old));
     let target = Join {
         relation: target::with_row_ids(&merge.table)?,
         global: false,
@@ -114,6 +116,7 @@ pub(super) fn change(core: &Core, table: &Arc<Table>, merge: Merge) -> Result<Ch
         query: target::select(items, vec![from], None),
         alias,
         action: Action::Merge(branches),
+        old,
         returning: None,
         tag: "MERGE",
     })
