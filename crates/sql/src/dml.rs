@@ -59,6 +59,8 @@ pub(crate) struct Change {
     /// Its first column are the row ids of the table, called [`TARGET`] in it.
     query: ast::Query,
     action: Action,
+    /// Of these columns two rows with the same values can only both be new: rows that were there are updated, and keep them.
+    inserted_once: Option<Vec<String>>,
     /// Where its columns with the old values of [`Table::unique_columns`] begin.
     old: usize,
     returning: Option<Vec<SelectItem>>,
@@ -375,9 +377,17 @@ impl Change {
     }
 
     fn commit_error(&self, error: EngineError) -> SqlError {
-        let EngineError::DeletedTwice { .. } = error else {
-            return self.table.write_error(error);
+        let is_twice = match &error {
+            EngineError::DeletedTwice { .. } => true,
+            EngineError::DuplicateKey { object, .. } => {
+                self.inserted_once.is_some()
+                    && self.inserted_once.as_deref() == self.table.key_columns(*object)
+            }
+            _ => false,
         };
+        if !is_twice {
+            return self.table.write_error(error);
+        }
         let (what, hint) = match self.action {
             Action::Merge(_) if self.tag == "INSERT" => (
                 "INSERT … ON CONFLICT DO UPDATE",

@@ -272,6 +272,15 @@ impl Table {
         ))
     }
 
+    /// The columns of the PRIMARY KEY or UNIQUE constraint that a data object has for its key.
+    pub fn key_columns(&self, object: ObjectId) -> Option<&[String]> {
+        let mut uniques = self.uniques.iter();
+        match uniques.find(|unique| unique.object() == object) {
+            Some(unique) => Some(&unique.columns),
+            None => self.key.as_ref().map(|key| key.columns.as_slice()),
+        }
+    }
+
     /// The columns of its UNIQUE constraints, each once.
     pub fn unique_columns(&self) -> Vec<usize> {
         let positions: Vec<Vec<usize>> = self

@@ -48,6 +48,7 @@ pub(super) fn change(target: &Arc<Table>, delete: Delete) -> Result<Change, SqlE
         alias,
         action: Action::Delete { repeated },
         old,
+        inserted_once: None,
         returning: delete.returning,
         tag: "DELETE",
     })

@@ -56,6 +56,7 @@ pub(super) fn change(core: &Core, target: &Arc<Table>, update: Update) -> Result
         alias,
         action: Action::Update(targets),
         old,
+        inserted_once: None,
         returning: update.returning,
         tag: "UPDATE",
     })
