@@ -205,18 +205,22 @@ pub enum BenchCommand {
     )]
     Index(BenchIndex),
 
-    /// What a short statement costs: planned, from the plan cache, prepared
+    /// What a short statement costs: planned, from the plan cache, prepared, by rows; alone and beside others
     #[command(
-        after_help = "Examples:\n  eris bench statement\n  eris bench statement --rows 1000000 --json"
+        after_help = "Examples:\n  eris bench statement\n  eris bench statement --keys 1000000 --json"
     )]
     Statement(BenchStatement),
 }
 
 #[derive(Debug, Args)]
 pub struct BenchStatement {
-    /// Rows of the table
+    /// Rows of the table that is scanned
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     pub rows: u64,
+
+    /// Rows of the table with a key
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub keys: u64,
 
     #[command(flatten)]
     pub output: JsonFlag,

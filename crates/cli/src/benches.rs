@@ -89,8 +89,9 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
             };
             (index::run(&settings, &options)?, output)
         }
-        BenchCommand::Statement(BenchStatement { rows, output }) => {
+        BenchCommand::Statement(BenchStatement { rows, keys, output }) => {
             let options = StatementOptions {
+                keys: *keys,
                 rows: *rows,
                 runs: RUNS,
                 statements: STATEMENTS,

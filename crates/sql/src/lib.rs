@@ -83,6 +83,7 @@ mod statement;
 mod statistics;
 mod sum;
 mod system;
+mod table_rows;
 mod table_writer;
 mod transaction;
 mod translate;
@@ -105,3 +106,4 @@ pub use relations::{Function, FunctionKind, Relation, RelationColumn, RelationKi
 pub use session::{Outcome, Running, Session};
 pub use spill::Spill;
 pub use statement::Statement;
+pub use table_rows::TableRows;

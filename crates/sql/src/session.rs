@@ -15,6 +15,7 @@ use crate::progress::{PROGRESS, Progress};
 use crate::queries;
 use crate::query::{Direct, QueryStream, Task};
 use crate::statement::{self, Statement};
+use crate::table_rows::TableRows;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::physical_plan::SendableRecordBatchStream;
@@ -229,6 +230,15 @@ impl Session {
                 ))
             })),
         }
+    }
+
+    /// A way to the rows of a table by its PRIMARY KEY, for programs that need no SQL. The name is as it is stored, perhaps with
+    /// its schema and a point before it.
+    ///
+    /// # Errors
+    /// There is no such table, or it has no key.
+    pub fn rows(&self, table: &str) -> Result<TableRows, SqlError> {
+        TableRows::new(self.database.core().of_session(&self.data), table)
     }
 
     /// The database.
