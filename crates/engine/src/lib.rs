@@ -60,6 +60,8 @@ mod simulation;
 mod stage;
 mod statistics;
 mod stream;
+#[cfg(test)]
+mod together_simulation;
 mod unique;
 mod writer;
 
