@@ -121,6 +121,15 @@ impl Client {
     }
 
     async fn try_add(&mut self, keys: &[i64], upsert: bool) -> Result<bool, EngineError> {
+        if !upsert && self.random.one_in(2) {
+            // Others have their turns while these rows are staged.
+            let mut writer = self.engine.writer(self.object)?;
+            for keys in keys.chunks(1 + keys.len() / 2) {
+                let rows = keys.iter().map(|key| (*key, 1));
+                writer.append(batch(rows)).await?;
+            }
+            return self.finish(writer).await;
+        }
         let mut writer = self.engine.changer(self.object).await?;
         let snapshot = self.engine.hold();
         let Some(rows) = self.rows(&snapshot).await else {

@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bulk;
 #[cfg(test)]
 mod change_simulation;
 mod check;
@@ -41,6 +42,7 @@ mod owner;
 mod partition;
 mod point;
 mod protocol;
+mod ranges;
 mod reorganize;
 #[cfg(test)]
 mod row_simulation;
@@ -59,6 +61,8 @@ mod simulation;
 mod stage;
 mod statistics;
 mod stream;
+#[cfg(test)]
+mod together_simulation;
 mod unique;
 mod writer;
 

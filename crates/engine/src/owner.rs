@@ -188,7 +188,7 @@ impl Owner {
         self.runs.insert(id, Riding { task, credits });
     }
 
-    fn commit(&mut self, commit: &Commit, object: ObjectId) {
+    fn commit(&mut self, commit: &Commit, object: ObjectId, statement: StatementId) {
         let _share = commit.share();
         if let Some(partition) = self.partitions.get_mut(&object) {
             let home = Home {
@@ -196,7 +196,7 @@ impl Owner {
                 object,
             };
             let horizon = self.sequencer.horizon();
-            partition.commit(commit.statement, commit.at, home, horizon);
+            partition.commit(statement, commit.at, home, horizon);
         }
     }
 
@@ -334,7 +334,10 @@ impl Handler for Owner {
                 CHECK => self.check(command, cx),
                 ROWS => self.rows(command, cx),
                 SCAN => self.scan(command, cx),
-                COMMIT => self.commit(&shared::<Commit>(command), object),
+                COMMIT => {
+                    let statement = StatementId(command.header.callback);
+                    self.commit(&shared::<Commit>(command), object, statement);
+                }
                 ABORT => self.abort(object, StatementId(command.header.callback)),
                 DROP => self.drop_object(&command.header, cx),
                 INSPECT => self.inspect(&command.header, cx),

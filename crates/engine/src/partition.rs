@@ -44,7 +44,9 @@ pub(crate) struct Partition {
     index: Option<PrimaryIndex>,
     /// The newest commit with which a key may have gone from the index.
     keys_removed: Timestamp,
-    /// What statements that have not committed do to the keys.
+    /// The keys of statements that are still staging.
+    arriving: HashMap<StatementId, Pending>,
+    /// What a statement that is about to commit does to the keys; and statements that were given up so late.
     pending: HashMap<StatementId, Pending>,
     /// The chunk that the shared pass has come to, and how many fragments take part in it.
     pass: usize,
@@ -59,6 +61,7 @@ impl Partition {
         Partition {
             index,
             keys_removed: Timestamp::ZERO,
+            arriving: HashMap::new(),
             pending: HashMap::new(),
             dictionaries: object.dictionaries(),
             known: object.dictionaries(),
@@ -88,16 +91,14 @@ impl Partition {
         rows: Encoder,
         home: Home<'_>,
     ) -> Result<(), StoreError> {
-        if self.index.is_none() {
-            self.open().stage(statement, rows);
-            return Ok(());
+        if self.index.is_some() {
+            let pieces = rows.batches().iter();
+            let pieces: Vec<_> = pieces.map(|rows| self.object.key_columns(rows)).collect();
+            let arriving = self.arriving.entry(statement).or_default();
+            arriving.add(Keys::of_pieces(&pieces), home.memory.budget())?;
         }
-        let key = self.object.key.iter();
-        let columns: Result<Vec<_>, _> = key.map(|column| rows.column(column.index())).collect();
-        let columns = columns?;
-        let first = self.open().stage_with_ids(statement, rows);
-        let pending = self.pending.entry(statement).or_default();
-        Ok(pending.add(columns, first, home.memory.budget())?)
+        self.open().stage(statement, rows);
+        Ok(())
     }
 
     /// The segment that takes new rows.
@@ -120,7 +121,7 @@ impl Partition {
         }
     }
 
-    /// All rows of the statement are staged: its keys can be [checked](Self::check).
+    /// All rows of the statement are staged: its keys can be [checked](Self::check). It has its turn.
     pub fn begin_check(
         &mut self,
         statement: StatementId,
@@ -130,7 +131,13 @@ impl Partition {
             return Ok(());
         }
         self.forget_others(statement);
-        let pending = self.pending.entry(statement).or_default();
+        let arrived = self.arriving.remove(&statement).unwrap_or_default();
+        let pending = self
+            .pending
+            .entry(statement)
+            .insert_entry(arrived)
+            .into_mut();
+        let budget = home.memory.budget();
         for segment in &self.segments {
             for (chunk, positions, ids) in segment.staged_deletes(statement) {
                 let mut rows = Selection::none(chunk.rows());
@@ -140,17 +147,21 @@ impl Partition {
                     let dictionary = self.known[column.index()].as_ref();
                     chunk.column(*column).select(&rows, data_type, dictionary)
                 });
-                pending.end(columns.collect(), ids, home.memory.budget())?;
+                let columns: Vec<_> = columns.collect();
+                pending.end(Keys::of(&columns, 0, ids.len()), ids, budget)?;
             }
         }
-        pending.begin_check();
+        let segments = self.segments.iter_mut();
+        let ids = segments.flat_map(|segment| segment.number(statement));
+        let index = self.index.as_ref().expect("looked above");
+        pending.begin_check(ids, index, budget);
         Ok(())
     }
 
     /// Checks some more keys of the statement; says whether these were the last.
-    pub fn check(&mut self, statement: StatementId) -> Result<bool, EngineError> {
+    pub fn check(&mut self, statement: StatementId, home: Home<'_>) -> Result<bool, EngineError> {
         match (&mut self.index, self.pending.get_mut(&statement)) {
-            (Some(index), Some(pending)) => pending.check(index, &self.object),
+            (Some(index), Some(pending)) => pending.check(index, &self.object, home),
             _ => Ok(true),
         }
     }
@@ -240,6 +251,7 @@ impl Partition {
     }
 
     pub fn abort(&mut self, statement: StatementId) {
+        self.arriving.remove(&statement);
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
             pending.undo(index);
         }

@@ -113,10 +113,9 @@ pub(crate) struct Check {
     pub statement: Arc<Statement>,
 }
 
-/// COMMIT: shared by all owners; the last one finishes the timestamp, whether or not the session still waits.
+/// COMMIT: shared by all owners, of all data objects that a statement writes to; the last one finishes the timestamp, whether or not the session still waits.
 #[derive(Debug)]
 pub(crate) struct Commit {
-    pub statement: StatementId,
     pub at: Timestamp,
     pub sequencer: Arc<Sequencer>,
     /// Owners that have not committed yet. Each decrements it once; acquire-release, so that the last one has seen all.

@@ -320,9 +320,9 @@ impl RowClient {
         }
         // All owners answer for the same snapshot.
         read.snapshot = Some(self.engine.snapshot());
-        ranges.split(&keys.routing(), &mut self.split);
+        ranges.table.split(&ranges.routing(keys), &mut self.split);
         let mut positions: Vec<u32> = Vec::with_capacity(keys.len());
-        for (owner, of_owner) in ranges.parts(&self.split) {
+        for (owner, of_owner) in ranges.table.parts(&self.split) {
             positions.extend(of_owner);
             let keys = Arc::new(keys.pick(of_owner));
             exchange.push(owner, self.part(Operation::Get(keys, read.clone())));
@@ -344,16 +344,16 @@ impl RowClient {
             columns: columns.into(),
             snapshot: Some(self.engine.snapshot()),
         };
-        let (from, to) = keys.routing();
-        let owners = object.ranges.get().into_iter();
+        let parts_of_owners = object.ranges.get().into_iter();
+        let parts_of_owners = parts_of_owners.flat_map(|ranges| ranges.parts(keys));
         let mut rest = limit;
         // One owner after the other: the first ones mostly have enough.
-        for owner in owners.flat_map(|ranges| ranges.overlapping(from, to)) {
+        for (owner, keys) in parts_of_owners {
             if rest == 0 {
                 break;
             }
             let mut exchange = Exchange::new(ROWS, object.id);
-            let operation = Operation::Range(keys.clone(), rest, read.clone());
+            let operation = Operation::Range(keys, rest, read.clone());
             exchange.push(owner, self.part(operation));
             match self.found(&mut exchange).await?.pop().flatten() {
                 Some(fetched) => {
@@ -374,8 +374,10 @@ impl RowClient {
         expected: Expected,
         rows: Option<RecordBatch>,
     ) -> Result<Outcome, EngineError> {
+        let is_dealt = self.object.ranges.get().is_some();
         if keys.len() <= AT_ONCE
-            && let Some(owner) = self.only_owner(keys)
+            && is_dealt
+            && let Some(owner) = self.only_owner_dealt(keys)
         {
             let change = Change {
                 statement: self.engine.next_statement(),
@@ -445,9 +447,14 @@ impl RowClient {
     /// The owner of all these keys, if there is one.
     fn only_owner(&self, keys: &Keys) -> Option<AeuId> {
         let ranges = self.object.ranges.get()?;
-        let mut owners = keys.routing().into_iter().map(|key| ranges.get(key));
-        let first = owners.next()?;
-        owners.all(|other| other == first).then_some(first)
+        same(ranges.routing(keys).into_iter().map(|key| ranges.get(key)))
+    }
+
+    /// The same for rows that are to be written: it stays their owner.
+    fn only_owner_dealt(&self, keys: &Keys) -> Option<AeuId> {
+        let aeus = self.engine.topology().aeus().len();
+        let (ranges, numbers) = self.object.ranges.deal(std::slice::from_ref(keys), aeus);
+        same(numbers.into_iter().flatten().map(|key| ranges.get(key)))
     }
 
     fn part(&self, operation: Operation) -> Box<RowBatch> {
@@ -566,4 +573,10 @@ impl fmt::Debug for RowClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RowClient({}, {})", self.object.id, self.object.name)
     }
+}
+
+/// The one owner, if there is just one.
+fn same(mut owners: impl Iterator<Item = AeuId>) -> Option<AeuId> {
+    let first = owners.next()?;
+    owners.all(|other| other == first).then_some(first)
 }

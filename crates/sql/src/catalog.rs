@@ -14,7 +14,9 @@ mod view;
 
 pub use name::quoted;
 pub(crate) use name::{CATALOG, RelationName, SCHEMA, is_reserved, most_similar};
-pub(crate) use table::{Check, ColumnRules, DefaultValue, Definition, PrimaryKey, Table, retire};
+pub(crate) use table::{
+    Check, ColumnRules, DefaultValue, Definition, PrimaryKey, Table, Unique, retire,
+};
 pub(crate) use view::{Read, View};
 
 use crate::error::SqlError;

@@ -35,6 +35,7 @@ use crate::reserved::Reserved;
 use crate::resolve::Names;
 use crate::row_rules::RowRules;
 use crate::statement::Statement;
+use crate::table_writer::TableWriter;
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::Int64Type;
@@ -42,8 +43,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{self, ObjectName, SelectItem, SetExpr};
-use eris_engine::{EngineError, Writer};
-use eris_types::RowId;
+use eris_engine::EngineError;
 use futures::StreamExt;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -59,6 +59,10 @@ pub(crate) struct Change {
     /// Its first column are the row ids of the table, called [`TARGET`] in it.
     query: ast::Query,
     action: Action,
+    /// Of these columns two rows with the same values can only both be new: rows that were there are updated, and keep them.
+    inserted_once: Option<Vec<String>>,
+    /// Where its columns with the old values of [`Table::unique_columns`] begin.
+    old: usize,
     returning: Option<Vec<SelectItem>>,
     tag: &'static str,
 }
@@ -289,7 +293,7 @@ impl Change {
 
     async fn run(self, core: &Core, statement: &Statement) -> Result<Begun, SqlError> {
         // From here on nobody else changes rows of the table, until the writer is dropped.
-        let mut writer = core.engine.changer(self.table.object).await?;
+        let mut writer = TableWriter::changing(&core.engine, &self.table).await?;
         let (plan, names) = self.plan(core, statement).await?;
         let mut kept = self.returning.as_ref().map(|_| Kept::new(core));
         let rows = self.apply(core, &plan, &mut writer, kept.as_mut()).await?;
@@ -316,7 +320,7 @@ impl Change {
         &self,
         core: &Core,
         plan: &Plan,
-        writer: &mut Writer,
+        writer: &mut TableWriter,
         mut kept: Option<&mut Kept>,
     ) -> Result<u64, SqlError> {
         let rules = RowRules::new(core, &self.table)?;
@@ -334,16 +338,17 @@ impl Change {
                         false => batch,
                     };
                     rows += batch.num_rows() as u64;
-                    delete(writer, &batch)?;
+                    writer.delete(&batch, self.old).await?;
                     if let Some(kept) = &mut kept {
-                        kept.keep(batch.project(&columns_behind_id(&batch))?)?;
+                        let columns: Vec<usize> = (1..=self.table.types.len()).collect();
+                        kept.keep(batch.project(&columns)?)?;
                     }
                 }
                 Action::Update(targets) => {
                     let new = coerce::rows(&batch, &self.table, targets, rows + 1)?;
                     rules.check(&new, rows + 1)?;
                     rows += batch.num_rows() as u64;
-                    delete(writer, &batch)?;
+                    writer.delete(&batch, self.old).await?;
                     if let Some(kept) = &mut kept {
                         kept.keep(new.clone())?;
                     }
@@ -352,7 +357,7 @@ impl Change {
                 Action::Merge(branches) => {
                     for (branch, batch) in merge::split(&batch, branches)? {
                         if branch.ends_row {
-                            delete(writer, &batch)?;
+                            writer.delete(&batch, self.old).await?;
                         }
                         if let Some(targets) = &branch.targets {
                             let new = coerce::rows(&batch, &self.table, targets, rows + 1)?;
@@ -372,9 +377,17 @@ impl Change {
     }
 
     fn commit_error(&self, error: EngineError) -> SqlError {
-        let EngineError::DeletedTwice { .. } = error else {
-            return self.table.write_error(error);
+        let is_twice = match &error {
+            EngineError::DeletedTwice { .. } => true,
+            EngineError::DuplicateKey { object, .. } => {
+                self.inserted_once.is_some()
+                    && self.inserted_once.as_deref() == self.table.key_columns(*object)
+            }
+            _ => false,
         };
+        if !is_twice {
+            return self.table.write_error(error);
+        }
         let (what, hint) = match self.action {
             Action::Merge(_) if self.tag == "INSERT" => (
                 "INSERT … ON CONFLICT DO UPDATE",
@@ -395,16 +408,6 @@ impl Change {
         ))
         .with_hint(Some(hint))
     }
-}
-
-/// Deletes the rows whose ids are in the first column.
-fn delete(writer: &mut Writer, batch: &RecordBatch) -> Result<(), SqlError> {
-    let ids = batch.column(0).as_primitive::<Int64Type>().values();
-    Ok(writer.delete(ids.iter().map(|&id| RowId(id as u64)))?)
-}
-
-fn columns_behind_id(batch: &RecordBatch) -> Vec<usize> {
-    (1..batch.num_columns()).collect()
 }
 
 /// The ids of rows that have come already.

@@ -84,6 +84,7 @@ mod statistics;
 mod sum;
 mod system;
 mod table_rows;
+mod table_writer;
 mod transaction;
 mod translate;
 mod types;

@@ -158,6 +158,14 @@ impl TableRows {
         core: &Core,
         table: &'a Arc<Table>,
     ) -> Result<RwLockReadGuard<'a, ()>, SqlError> {
+        if !table.uniques.is_empty() {
+            let message = format!(
+                "writing to table \"{}\" by its key, for it has a UNIQUE constraint",
+                table.name
+            );
+            return Err(SqlError::not_supported(message)
+                .with_hint(Some("INSERT … ON CONFLICT, UPDATE and DELETE keep it")));
+        }
         let shared = table.lock.read().await;
         match core.catalog.contents().get(&table.name) {
             Some(Relation::Table(now)) if Arc::ptr_eq(now, table) => Ok(shared),

@@ -100,21 +100,20 @@ impl Segment {
         staged.chunks.push(rows.finish());
     }
 
-    /// The same, and gives out the ids that the rows will have, which are not used again if the statement is given up. For
-    /// segments in which one statement stages at a time; the ids of others would not ascend.
-    ///
-    /// # Panics
-    /// If the encoder is not done.
-    pub fn stage_with_ids(&mut self, statement: StatementId, rows: Encoder) -> RowId {
-        assert!(rows.is_done());
-        let first = RowId::new(self.id, self.next);
-        self.next += rows.rows() as u32;
-        let staged = self.staged.entry(statement).or_default();
-        staged.chunks.push(StagedChunk {
-            first: Some(first),
-            ..rows.finish()
+    /// Gives out the ids that the statement's rows will have: the first of each batch, in the order in which these were
+    /// staged. They are not used again if the statement is given up. The statement is the next that commits rows here, or none
+    /// of its rows ever are: ids ascend.
+    pub fn number(&mut self, statement: StatementId) -> Vec<RowId> {
+        let (id, next) = (self.id, &mut self.next);
+        let staged = self.staged.get_mut(&statement);
+        let chunks = staged.into_iter().flat_map(|staged| &mut staged.chunks);
+        let numbered = chunks.map(|chunk| {
+            let first = RowId::new(id, *next);
+            *next += chunk.rows as u32;
+            chunk.first = Some(first);
+            first
         });
-        first
+        numbered.collect()
     }
 
     /// The rows that `statement` will delete: their chunks, their positions and their ids.

@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::keys::{Keys, PrimaryIndex};
 use crate::sequencer::Sequencer;
 use crate::stage::store_error;
-use crate::unique::{refused, shown};
+use crate::unique::refused;
 use arrow_array::RecordBatch;
 use eris_column::Home;
 use eris_store::Encoder;
@@ -90,7 +90,9 @@ impl Partition {
             let Some(encoded) = self.encode(rows.clone(), home)? else {
                 return Ok(Changed::Elsewhere);
             };
-            first = Some(self.open().stage_with_ids(*statement, encoded));
+            let open = self.open();
+            open.stage(*statement, encoded);
+            first = open.number(*statement).first().copied();
         }
         let mut ended: Vec<RowId> = current.iter().copied().flatten().collect();
         ended.sort_unstable();
@@ -102,12 +104,12 @@ impl Partition {
         if let (Some(first), Some(index)) = (first, &mut self.index)
             && let Err((row, error)) = give_keys(index, keys, &current, first)
         {
-            let columns = rows.as_ref().map(|rows| self.object.key_columns(rows));
             return Err(match error {
                 Some(error) => refused(error, name),
                 None => EngineError::DuplicateKey {
+                    object: self.object.id,
                     table: name.clone(),
-                    key: shown(&columns.expect("rows have keys"), row),
+                    key: keys.shown(row, &self.object.key_types()),
                 },
             });
         }

@@ -28,6 +28,13 @@ pub(crate) struct Watched<K: Key + ?Sized> {
     ended: u64,
 }
 
+/// A tree that nobody has looked into yet.
+impl<K: Key + ?Sized> From<Art<K>> for Watched<K> {
+    fn from(tree: Art<K>) -> Self {
+        Self::around(tree, Policy::default())
+    }
+}
+
 impl<K: Key + ?Sized> Watched<K> {
     /// An empty tree, as [`Art::new`] makes it.
     pub fn new(memory: NodeMemory, object: ObjectId) -> Self {
@@ -35,8 +42,12 @@ impl<K: Key + ?Sized> Watched<K> {
     }
 
     pub(super) fn with_policy(memory: NodeMemory, object: ObjectId, policy: Policy) -> Self {
+        Self::around(Art::new(memory, object), policy)
+    }
+
+    fn around(tree: Art<K>, policy: Policy) -> Self {
         Watched {
-            tree: Art::new(memory, object),
+            tree,
             samples: RefCell::new(Samples::new(policy.ring, policy.every)),
             asked: Cell::new(0),
             is_used: Cell::new(false),

@@ -1,5 +1,6 @@
 //! The table that a statement changes, as the query in its place names it.
 
+use crate::catalog::Table;
 use crate::core::last_name;
 use crate::error::SqlError;
 use crate::parse::parse;
@@ -81,6 +82,19 @@ pub(super) fn called(alias: Ident) -> TableFactor {
 /// A column of the table.
 pub(super) fn column(alias: &Ident, name: &str) -> Expr {
     Expr::CompoundIdentifier(vec![alias.clone(), Ident::with_quote('"', name)])
+}
+
+/// The values of [`Table::unique_columns`] as output columns from `first` on.
+pub(super) fn unique_columns<'a>(
+    table: &'a Table,
+    alias: &'a Ident,
+    first: usize,
+) -> impl Iterator<Item = SelectItem> + 'a {
+    let columns = table.unique_columns().into_iter().enumerate();
+    columns.map(move |(number, position)| {
+        let name = table.schema.field(position).name();
+        named(column(alias, name), first + number)
+    })
 }
 
 /// An output column under a name of its own.

@@ -48,7 +48,7 @@ pub(in super::super) async fn compile(
     };
     let contents = core.catalog.contents();
     let table = core.table(name, statement).ok()?;
-    if !table.checks.is_empty() {
+    if !table.checks.is_empty() || !table.uniques.is_empty() {
         return None;
     }
     let mut compiler = Compiler {
