@@ -178,7 +178,9 @@ fn simulate(seed: u64) {
         let _ = last.read().await;
     });
     simulated.run();
-    objects.map(|object| simulated.drop_object(object));
+    objects
+        .into_iter()
+        .for_each(|object| simulated.drop_object(object));
     drop(engine);
     simulated.end();
 }
