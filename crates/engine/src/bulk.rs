@@ -60,7 +60,7 @@ pub(crate) enum Step {
     Again,
     /// Two rows have the same key: a part, and a row in it.
     Duplicate(usize, usize),
-    Done(PrimaryIndex),
+    Done(Box<PrimaryIndex>),
 }
 
 impl Bulk {
@@ -161,7 +161,9 @@ impl Bulk {
                     else {
                         unreachable!("looked above");
                     };
-                    return Ok(Step::Done(PrimaryIndex::Words(build.finish().into())));
+                    return Ok(Step::Done(Box::new(PrimaryIndex::Words(
+                        build.finish().into(),
+                    ))));
                 }
             }
             Phase::Bytes(build) => {
@@ -175,7 +177,9 @@ impl Bulk {
                     else {
                         unreachable!("looked above");
                     };
-                    return Ok(Step::Done(PrimaryIndex::Bytes(build.finish().into())));
+                    return Ok(Step::Done(Box::new(PrimaryIndex::Bytes(
+                        build.finish().into(),
+                    ))));
                 }
             }
         }

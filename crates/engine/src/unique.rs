@@ -115,7 +115,7 @@ impl Pending {
                 Step::Again => return Ok(false),
                 Step::Duplicate(part, row) => return Err(self.duplicate(part, row, object)),
                 Step::Done(built) => {
-                    *index = built;
+                    *index = *built;
                     self.bulk = None;
                     self.is_whole = true;
                     return Ok(true);

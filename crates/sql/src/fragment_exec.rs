@@ -55,6 +55,14 @@ struct Runs {
     runs: Vec<Arc<Run>>,
 }
 
+/// What a fragment yields and filters that does nothing but look for values.
+pub(crate) struct PlainRows<'a> {
+    /// The columns of its rows.
+    pub columns: Vec<usize>,
+    /// The columns that are compared for equality, and what with.
+    pub conditions: Vec<(usize, &'a Expr)>,
+}
+
 /// Which columns show the same value. DataFusion may have relied on it before they became columns of a fragment.
 fn equal_columns(output: &Output, schema: &SchemaRef) -> EquivalenceProperties {
     let mut properties = EquivalenceProperties::new(Arc::clone(schema));
@@ -130,7 +138,7 @@ impl FragmentExec {
 
     /// The table's columns that it yields as they are, and what its filter compares columns with for equality, if it does
     /// nothing else.
-    pub fn plain_rows(&self) -> Option<(Vec<usize>, Vec<(usize, &Expr)>)> {
+    pub fn plain_rows(&self) -> Option<PlainRows<'_>> {
         let own = self.scan.table.types.len();
         let column = |expr: &Expr| match expr {
             Expr::Column(position) if *position < own => Some(*position),
@@ -155,10 +163,10 @@ impl FragmentExec {
             _ => None,
         });
         let columns = columns.iter().map(column);
-        Some((
-            columns.collect::<Option<_>>()?,
-            conditions.collect::<Option<_>>()?,
-        ))
+        Some(PlainRows {
+            columns: columns.collect::<Option<_>>()?,
+            conditions: conditions.collect::<Option<_>>()?,
+        })
     }
 
     /// What it reads.
