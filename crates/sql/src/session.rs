@@ -143,8 +143,8 @@ impl Session {
         let (reply, begun) = oneshot::channel();
         let token = CancelToken::new(core.variables().statement_timeout);
         let text = match &work {
-            Work::Statement(statement) => statement.text(),
-            Work::Prepared(prepared, _) => prepared.text(),
+            Work::Statement(statement) => queries::shortened(statement.text()),
+            Work::Prepared(prepared, _) => Arc::clone(prepared.shown()),
         };
         let running = core
             .queries
