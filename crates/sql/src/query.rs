@@ -128,15 +128,18 @@ impl Direct {
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<RecordBatch, SqlError>>> {
-        if let Some(first) = self.first.take() {
-            return Poll::Ready(first);
-        }
         if self.has_ended {
-            return Poll::Ready(None);
+            return Poll::Ready(self.first.take().flatten());
         }
         let next = match self.stopped.as_mut().poll(cx) {
-            Poll::Ready(error) => Some(Err(error)),
+            Poll::Ready(error) => {
+                self.first = None;
+                Some(Err(error))
+            }
             Poll::Pending => {
+                if let Some(first) = self.first.take() {
+                    return Poll::Ready(first);
+                }
                 // A panic ends the statement, not its reader.
                 let rows = &mut self.rows;
                 let polled = catch_unwind(AssertUnwindSafe(|| rows.poll_next_unpin(cx)));
@@ -221,4 +224,41 @@ pub(crate) fn internal(panic: &(dyn Any + Send)) -> SqlError {
     SqlError::new(SqlErrorKind::Internal(
         message.unwrap_or_else(|| "a panic without message".into()),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queries::{Queries, shortened};
+    use datafusion::arrow::datatypes::Schema;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+    use futures::executor::block_on;
+    use futures::stream;
+    use std::sync::Arc;
+
+    #[test]
+    fn rows_that_came_early_are_not_those_of_a_killed_statement() {
+        let schema = Arc::new(Schema::empty());
+        let queries = Arc::new(Queries::default());
+        for is_killed in [false, true] {
+            let token = CancelToken::new(None);
+            let begun = shortened("SELECT 1");
+            let running = queries.begin(7, begun, token.clone(), Progress::default());
+            let batch = RecordBatch::new_empty(Arc::clone(&schema));
+            let rows = stream::iter([Ok(batch)]);
+            let rows = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), rows));
+            let mut direct = Direct::new(rows, running, token);
+            block_on(direct.start());
+            assert!(direct.first.is_some());
+            let newest = queries.rows().last().unwrap().id;
+            if is_killed {
+                queries.kill(newest, 9).unwrap();
+            }
+            let mut next = || block_on(poll_fn(|cx| direct.poll_next(cx)));
+            assert_eq!(next().unwrap().is_err(), is_killed);
+            assert!(next().is_none());
+            let state = if is_killed { "failed" } else { "finished" };
+            assert_eq!(queries.rows().last().unwrap().state, state);
+        }
+    }
 }
