@@ -142,6 +142,7 @@ fn fragment() -> impl Strategy<Value = Fragment> {
             |((object, snapshot), columns, filter, probes, output)| Fragment {
                 object: ObjectId(object),
                 snapshot: Timestamp(snapshot),
+                order: None,
                 columns: columns.into_iter().map(ColumnId).collect(),
                 filter,
                 probes,
@@ -175,6 +176,7 @@ fn another_version_is_named() {
     let fragment = Fragment {
         object: ObjectId(1),
         snapshot: Timestamp(1),
+        order: None,
         columns: vec![],
         filter: vec![],
         probes: vec![],
@@ -204,6 +206,7 @@ fn bytes_behind_a_fragment_are_damage() {
     let fragment = Fragment {
         object: ObjectId(1),
         snapshot: Timestamp(1),
+        order: None,
         columns: vec![ColumnId(0)],
         filter: vec![],
         probes: vec![],

@@ -220,6 +220,7 @@ impl FragmentExec {
         Fragment {
             object: self.scan.table.object,
             snapshot: snapshot.at(),
+            order: None,
             columns: used
                 .into_iter()
                 .map(|column| self.scan.column_id(column))

@@ -55,6 +55,7 @@ impl Stored {
         (!all).then(|| ChunkView {
             chunk: self.chunk.clone(),
             deleted,
+            rows: None,
         })
     }
 

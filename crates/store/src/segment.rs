@@ -20,9 +20,9 @@ pub struct Segment {
     id: SegmentId,
     /// The number of the next row.
     next: u32,
-    chunks: Vec<Stored>,
-    tail: Tail,
-    staged: HashMap<StatementId, Staged>,
+    pub(crate) chunks: Vec<Stored>,
+    pub(crate) tail: Tail,
+    pub(crate) staged: HashMap<StatementId, Staged>,
     /// What chunks and append buffer hold, kept up to date.
     statistics: SegmentStatistics,
 }
