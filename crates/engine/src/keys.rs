@@ -175,7 +175,7 @@ impl PrimaryIndex {
 }
 
 /// Appends a value of a column to a key.
-fn push(encoder: &mut Encoder, column: &ArrayRef, row: usize) {
+pub(crate) fn push(encoder: &mut Encoder, column: &ArrayRef, row: usize) {
     fn value<T: ArrowPrimitiveType>(column: &ArrayRef, row: usize) -> T::Native {
         column.as_primitive::<T>().value(row)
     }
@@ -211,12 +211,14 @@ fn push(encoder: &mut Encoder, column: &ArrayRef, row: usize) {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
             fixed::<TimestampNanosecondType>(encoder, column, row);
         }
-        // Both zeros are equal in SQL.
+        // Both zeros are equal in SQL, and so are all NaN.
         DataType::Float32 => {
-            encoder.push(value::<Float32Type>(column, row) + 0.0);
+            let value = value::<Float32Type>(column, row) + 0.0;
+            encoder.push(if value.is_nan() { f32::NAN } else { value });
         }
         DataType::Float64 => {
-            encoder.push(value::<Float64Type>(column, row) + 0.0);
+            let value = value::<Float64Type>(column, row) + 0.0;
+            encoder.push(if value.is_nan() { f64::NAN } else { value });
         }
         DataType::Decimal128(precision, _) => {
             encoder.push_decimal(value::<Decimal128Type>(column, row), *precision);

@@ -24,12 +24,17 @@
 
 #[cfg(test)]
 mod change_simulation;
+mod build;
 mod check;
 mod client;
+mod coding;
 mod collect;
+mod create_index;
 mod dictionaries;
+mod ended;
 mod engine;
 mod error;
+mod indexes;
 mod inspect;
 mod key_index;
 #[cfg(test)]
@@ -38,11 +43,12 @@ mod keys;
 mod object;
 mod owner;
 mod partition;
-mod point;
+mod path;
 mod protocol;
 mod run;
 mod scan;
 mod scatter;
+mod secondary;
 mod sequencer;
 mod settings;
 #[cfg(test)]
@@ -55,6 +61,7 @@ mod stage;
 mod statistics;
 mod stream;
 mod unique;
+mod walk;
 mod writer;
 
 pub use collect::HeldSnapshot;
@@ -63,8 +70,10 @@ pub use error::EngineError;
 pub use inspect::{
     ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection,
 };
+pub use indexes::IndexStatistics;
 pub use key_index::{KeyClient, KeyIndex};
 pub use object::Partitioning;
+pub use secondary::IndexKind;
 pub use settings::Settings;
 pub use statistics::{ColumnStatistics, ObjectStatistics};
 pub use writer::Writer;

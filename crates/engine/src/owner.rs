@@ -1,7 +1,9 @@
 //! What an AEU does with the engine's commands: the handler. It alone reaches the partitions of its AEU.
 
+use crate::build::BuildTask;
 use crate::check::CheckTask;
 use crate::collect::CollectTask;
+use crate::create_index::Build;
 use crate::dictionaries::Numbering;
 use crate::error::EngineError;
 use crate::key_index::{KeyBatch, OwnedKeys};
@@ -64,6 +66,8 @@ pub(crate) enum Task {
     Collect(CollectTask),
     /// Keys to be checked.
     Check(CheckTask),
+    /// A secondary index to be built.
+    Build(BuildTask),
 }
 
 pub(crate) type Context<'a> = AeuContext<'a, Task>;
@@ -156,6 +160,13 @@ impl Owner {
         let sender = command.header.sender;
         let check: Arc<Check> = shared(command);
         cx.spawn(Task::Check(CheckTask::new(check, sender)));
+    }
+
+    fn build(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
+        let asked = (command.header.sender, command.header.callback);
+        let build: Arc<Build> = shared(command);
+        let task = BuildTask::new(build.object.clone(), build.index.clone(), Some(asked));
+        cx.spawn(Task::Build(task));
     }
 
     fn collect(&mut self, object: ObjectId, cx: &mut Context<'_>) {
@@ -303,6 +314,12 @@ impl Handler for Owner {
                 DELETE => self.delete(command, cx),
                 COLLECT => self.collect(object, cx),
                 CHECK => self.check(command, cx),
+                BUILD => self.build(command, cx),
+                UNINDEX => {
+                    if let Some(partition) = self.partitions.get_mut(&object) {
+                        partition.drop_index(run as u32);
+                    }
+                }
                 SCAN => self.scan(command, cx),
                 COMMIT => self.commit(&shared::<Commit>(command), object),
                 ABORT => self.abort(object, StatementId(command.header.callback)),
@@ -343,8 +360,9 @@ impl Handler for Owner {
         match task {
             Task::Scan(scan) => scan.slice(self, cx),
             Task::Stage(stage) => stage.slice(self, cx),
-            Task::Collect(collect) => collect.slice(self),
+            Task::Collect(collect) => collect.slice(self, cx),
             Task::Check(check) => check.slice(self, cx),
+            Task::Build(build) => build.slice(self, cx),
         }
     }
 
@@ -367,11 +385,12 @@ impl Handler for Owner {
                 // Nobody waits for it; the chunks stay as they are.
                 Task::Collect(collect) => collect.end(self),
                 Task::Check(mut check) => check.panicked(message, self, cx),
+                Task::Build(mut build) => build.panicked(message, self, cx),
             },
             Panicked::Group { kind, headers, .. } => {
                 let awaited = matches!(
                     kind,
-                    STAGE | DELETE | CHECK | SCAN | DROP | INTERN | INSPECT | KEYS
+                    STAGE | DELETE | CHECK | SCAN | DROP | INTERN | INSPECT | KEYS | BUILD
                 );
                 for header in headers.filter(|_| awaited) {
                     let callback = header.callback;

@@ -1,12 +1,15 @@
 //! What one AEU owns of one data object.
 
+use crate::build::IndexPart;
+use crate::ended::Ended;
 use crate::error::EngineError;
 use crate::inspect::SegmentView;
-use crate::keys::{Keys, PrimaryIndex};
+use crate::keys::PrimaryIndex;
 use crate::object::DataObject;
 use crate::statistics::Tally;
 use crate::unique::Pending;
 use eris_column::{Dictionary, Home, Selection};
+use eris_index::IndexError;
 use eris_store::{ChunkView, Encoder, Recoder, Rewrite, Segment, StoreError};
 use eris_types::{AeuId, RowId, SegmentId, StatementId, Timestamp};
 use std::collections::HashMap;
@@ -22,20 +25,22 @@ static NEXT_SEGMENT: AtomicU64 = AtomicU64::new(1);
 
 pub(crate) struct Partition {
     pub object: Arc<DataObject>,
-    owner: AeuId,
+    pub(crate) owner: AeuId,
     /// In the order in which they were opened; the last one takes new rows.
-    segments: Vec<Segment>,
+    pub(crate) segments: Vec<Segment>,
     /// This AEU's replicas of the column dictionaries; `None` where text is stored as it is.
     dictionaries: Vec<Option<Dictionary>>,
     /// The same, but of a column whose text is stored as it is by now, the last that was used.
-    known: Vec<Option<Dictionary>>,
+    pub(crate) known: Vec<Option<Dictionary>>,
     tally: Tally,
     /// If the object has a key.
-    index: Option<PrimaryIndex>,
-    /// The newest commit with which a key may have gone from the index.
-    keys_removed: Timestamp,
+    pub(crate) index: Option<PrimaryIndex>,
+    /// Rows that it does not know any more.
+    pub(crate) ended: Ended,
     /// What statements that have not committed do to the keys.
-    pending: HashMap<StatementId, Pending>,
+    pub(crate) pending: HashMap<StatementId, Pending>,
+    /// The secondary indexes.
+    pub(crate) secondary: Vec<IndexPart>,
     /// The chunk that the shared pass has come to, and how many fragments take part in it.
     pass: usize,
     riders: usize,
@@ -46,9 +51,12 @@ impl Partition {
         let types = object.key.iter();
         let types = types.map(|column| object.schema.field(column.index()).data_type());
         let index = (!object.key.is_empty()).then(|| PrimaryIndex::new(types, home));
+        let indexes = object.indexes();
+        let secondary = indexes.iter().map(|index| IndexPart::empty(index.clone(), &object, home));
         Partition {
+            secondary: secondary.collect(),
             index,
-            keys_removed: Timestamp::ZERO,
+            ended: Ended::default(),
             pending: HashMap::new(),
             dictionaries: object.dictionaries(),
             known: object.dictionaries(),
@@ -79,13 +87,43 @@ impl Partition {
         home: Home<'_>,
     ) -> Result<(), StoreError> {
         let full = |last: &Segment| last.chunks() >= SEGMENT_CHUNKS || last.is_exhausted();
-        if self.segments.last().is_none_or(full) {
-            let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
-            self.segments.push(Segment::new(id));
+        // Ids are given out in the order of commits: where they are given out now, one statement at a time has rows in a segment.
+        let is_free = |segment: &Segment| {
+            self.secondary.is_empty() || !segment.is_staged_by_others(statement)
+        };
+        let free = |segment: &Segment| !full(segment) && is_free(segment);
+        let open = match self.segments.last() {
+            Some(last) if free(last) => self.segments.len() - 1,
+            Some(_) if !self.secondary.is_empty() && self.segments.iter().any(free) => {
+                self.segments.iter().position(free).expect("looked above")
+            }
+            _ => {
+                let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
+                self.segments.push(Segment::new(id));
+                self.segments.len() - 1
+            }
+        };
+        if !self.secondary.is_empty() {
+            let first = self.segments[open].next_id();
+            let columns: Result<Vec<_>, _> = (0..self.object.schema.fields().len())
+                .map(|column| rows.column(column))
+                .collect();
+            let columns = columns?;
+            self.enter(|column| columns[column].clone(), first)
+                .map_err(|error| match error {
+                    IndexError::OutOfMemory(refused) => StoreError::OutOfMemory(refused),
+                    other => StoreError::Index(other.to_string()),
+                })?;
         }
-        let open = self.segments.last_mut().expect("opened above");
-        if self.index.is_none() {
-            open.stage(statement, rows);
+        let is_keyed = self.index.is_some();
+        let open = &mut self.segments[open];
+        if !is_keyed {
+            match self.secondary.is_empty() {
+                true => open.stage(statement, rows),
+                false => {
+                    open.stage_with_ids(statement, rows);
+                }
+            }
             return Ok(());
         }
         let key = self.object.key.iter();
@@ -160,11 +198,12 @@ impl Partition {
         horizon: Timestamp,
     ) {
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
-            if pending.ends_rows() {
-                self.keys_removed = at;
+            if !pending.ended_ids().is_empty() {
+                self.ended.add(pending.ended_ids(), at, horizon);
             }
             pending.commit(index);
         }
+        self.note_unentered(statement);
         let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
         for segment in &mut self.segments {
             let committed = segment.commit(statement, at, horizon, home.memory.budget());
@@ -222,6 +261,7 @@ impl Partition {
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
             pending.undo(index);
         }
+        self.leave(statement);
         for segment in &mut self.segments {
             segment.abort(statement);
         }
@@ -247,17 +287,6 @@ impl Partition {
             views.extend(segment.view(snapshot));
         }
         views
-    }
-
-    /// The chunk with the row that has a key at a snapshot, or none if no row has it. `None`: the index does not tell.
-    pub fn view_of_key(&self, key: &Keys, snapshot: Timestamp) -> Option<Vec<ChunkView>> {
-        match self.index.as_ref()?.get(key, 0) {
-            Some(row) => {
-                let segment = self.segments.iter().find(|one| one.id() == row.segment())?;
-                segment.view_of_row(row, snapshot).map(|view| vec![view])
-            }
-            None => (self.keys_removed <= snapshot).then(Vec::new),
-        }
     }
 
     /// The segments as they are, append buffers unsettled.

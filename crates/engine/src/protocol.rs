@@ -10,12 +10,14 @@
 //!         ── INSPECT ──▶ owners     ◀── INSPECTED ──              (callback: the inspection)
 //!         ── KEYS ──▶ owner         ◀── KEYED ──                  (callback: the part of a batch)
 //!         ── COLLECT ──▶ owners                                   (garbage; nobody waits for it)
+//!         ── BUILD ──▶ owners       ◀── INDEXED | REFUSED ──      (callback: the building; a secondary index)
+//!         ── UNINDEX ──▶ owners                                   (callback: the index)
 //! owner   ── INTERN ──▶ dictionary owner  ◀── INTERNED ──         (callback: the waiting stage)
 //! owner   ── HELP ──▶ idle participant                            (callback: the run)
 //! ```
 //!
 //! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE, CHECK and KEYS are client work, SCAN, DROP, INSPECT,
-//! COLLECT and INTERN are scan work, answers are replies, everything that must never wait is control.
+//! COLLECT, BUILD and INTERN are scan work, answers are replies, everything that must never wait is control.
 
 use crate::error::EngineError;
 use crate::object::DataObject;
@@ -42,6 +44,8 @@ pub(crate) const INSPECT: u16 = 11;
 pub(crate) const DELETE: u16 = 12;
 pub(crate) const COLLECT: u16 = 13;
 pub(crate) const CHECK: u16 = 14;
+pub(crate) const BUILD: u16 = 24;
+pub(crate) const UNINDEX: u16 = 25;
 
 pub(crate) const KEYS: u16 = 16;
 
@@ -52,6 +56,7 @@ pub(crate) const BATCH: u16 = 35;
 pub(crate) const END: u16 = 36;
 pub(crate) const INSPECTED: u16 = 38;
 pub(crate) const KEYED: u16 = 48;
+pub(crate) const INDEXED: u16 = 49;
 pub(crate) const DELETED: u16 = 39;
 pub(crate) const CHECKED: u16 = 40;
 /// The owner panicked over a group of commands; those of them that await an answer get this.
@@ -61,9 +66,9 @@ pub(crate) const PANICKED: u16 = 37;
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
         STAGE | DELETE | CHECK | KEYS => Rank::Client,
-        SCAN | DROP | INTERN | INSPECT | COLLECT => Rank::Scan,
+        SCAN | DROP | INTERN | INSPECT | COLLECT | BUILD => Rank::Scan,
         STAGED | DELETED | CHECKED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED
-        | KEYED => Rank::Reply,
+        | KEYED | INDEXED => Rank::Reply,
         _ => Rank::Control,
     };
     Header {

@@ -182,9 +182,9 @@ impl Pending {
         index.trim();
     }
 
-    /// Whether rows end, whose keys may then be nobody's.
-    pub fn ends_rows(&self) -> bool {
-        !self.ended_ids.is_empty()
+    /// The rows that end, whose keys may then be nobody's.
+    pub fn ended_ids(&self) -> &[RowId] {
+        &self.ended_ids
     }
 
     /// Removes the keys that nobody has any more.
@@ -204,7 +204,7 @@ impl Pending {
     }
 }
 
-fn refused(error: IndexError, object: &DataObject) -> EngineError {
+pub(crate) fn refused(error: IndexError, object: &DataObject) -> EngineError {
     let (table, reason) = (object.name.clone(), error.to_string());
     match error {
         IndexError::OutOfMemory(_) => EngineError::OutOfMemory { table, reason },

@@ -186,7 +186,7 @@ fn another_version_is_named() {
         },
     };
     let mut bytes = fragment.to_bytes();
-    assert_eq!(&bytes[..3], b"EF\x01");
+    assert_eq!(&bytes[..3], b"EF\x02");
     bytes[2] = 9;
     let error = Fragment::from_bytes(&bytes).unwrap_err();
     assert_eq!(error, WireError::Version(9));

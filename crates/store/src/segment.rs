@@ -77,6 +77,11 @@ impl Segment {
         self.chunks.len() + staged.sum::<usize>()
     }
 
+    /// The id of the next row that gets one.
+    pub fn next_id(&self) -> RowId {
+        RowId::new(self.id, self.next)
+    }
+
     /// Whether it has no ids left for further rows.
     pub fn is_exhausted(&self) -> bool {
         self.next >= MOST_IDS
