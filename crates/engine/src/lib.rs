@@ -35,6 +35,8 @@ mod ended;
 mod engine;
 mod error;
 mod indexes;
+#[cfg(test)]
+mod index_simulation;
 mod inspect;
 mod key_index;
 #[cfg(test)]

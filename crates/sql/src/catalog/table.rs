@@ -1,6 +1,6 @@
 //! Tables: names for data objects, and the rules of their rows.
 
-use crate::catalog::RelationName;
+use crate::catalog::{RelationName, TableIndex};
 use crate::error::SqlError;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -27,6 +27,8 @@ pub(crate) struct Table {
     pub checks: Vec<Check>,
     pub key: Option<PrimaryKey>,
     pub partitioning: Partitioning,
+    /// Beside that of the key.
+    pub indexes: Vec<TableIndex>,
     /// Keeps the data object.
     pub data: Arc<Data>,
     /// Shared by all moments of one table: held shared by who writes rows, alone by who changes the table, so that
@@ -120,7 +122,9 @@ impl Table {
 
     /// The next moment of `self`, on the same rows: `definition` has as many columns, of the same types.
     pub fn redefined(&self, definition: Definition) -> Result<Self, SqlError> {
-        Self::assemble(definition, Arc::clone(&self.data), Arc::clone(&self.lock))
+        let mut table = Self::assemble(definition, Arc::clone(&self.data), Arc::clone(&self.lock))?;
+        table.indexes = self.indexes.clone();
+        Ok(table)
     }
 
     fn assemble(
@@ -154,6 +158,7 @@ impl Table {
             checks,
             key,
             partitioning,
+            indexes: Vec::new(),
             data,
             lock,
         })

@@ -41,6 +41,7 @@ impl DisplayAs for FragmentExec {
                 write!(f, "{separator}aggregates=[{}]", aggregates.join(", "))?;
             }
         }
+        self.fmt_index(separator, f)?;
         write!(f, "{separator}push")
     }
 }
@@ -68,6 +69,47 @@ impl FragmentExec {
                 }
             }
             write!(f, "{separator}probes=dynamic({})", columns.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl FragmentExec {
+    /// The index that leads to the rows: its conditions, and how many rows are expected.
+    fn fmt_index(&self, separator: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = &self.scan.table;
+        let schema = &self.scan.schema;
+        let name = |index: Option<u32>| match index {
+            None => table.key.as_ref().map(|key| key.name.clone()),
+            Some(id) => {
+                let mut indexes = table.indexes.iter();
+                indexes.find(|index| index.id == id).map(|index| index.name.clone())
+            }
+        };
+        if let Some(access) = self.access() {
+            let conditions = access.conditions.iter().filter_map(|at| self.filter.get(*at));
+            let mut parts: Vec<String> = conditions
+                .map(|expr| Named { expr, schema }.to_string())
+                .collect();
+            if access.ordered {
+                parts.push("in order".to_owned());
+            }
+            let name = name(access.index).unwrap_or_default();
+            write!(f, "{separator}index={name}({})", parts.join(" AND "))?;
+            if let Some(rows) = access.rows {
+                write!(f, ", rows≈{rows}")?;
+            }
+        }
+        // Keys that a join will tell are looked up if they are few.
+        let first = |column: usize| schema.field(column).name().clone();
+        let key = table.key.as_ref().and_then(|key| key.columns.first().cloned().map(|column| (key.name.clone(), column)));
+        let indexes = table.indexes.iter().map(|index| (index.name.clone(), first(index.columns[0])));
+        for (name, column) in key.into_iter().chain(indexes) {
+            let asked = self.dynamic.iter().flat_map(|filter| filter.children());
+            let mut asked = asked.map(|child| child.to_string());
+            if asked.any(|child| child.split('@').next() == Some(column.as_str())) {
+                write!(f, "{separator}lookups={name}(dynamic)")?;
+            }
         }
         Ok(())
     }
