@@ -88,11 +88,20 @@ impl IndexPart {
 
 impl Partition {
     /// Enters rows that are staged. None is entered if that fails.
-    pub fn enter(&mut self, columns: impl Fn(usize) -> ArrayRef, first: RowId) -> Result<(), IndexError> {
+    pub fn enter(
+        &mut self,
+        columns: impl Fn(usize) -> ArrayRef,
+        first: RowId,
+    ) -> Result<(), IndexError> {
         for at in 0..self.secondary.len() {
             let part = &mut self.secondary[at];
             let of = |part: &IndexPart| {
-                let arrays: Vec<ArrayRef> = part.index.columns.iter().map(|column| columns(column.index())).collect();
+                let arrays: Vec<ArrayRef> = part
+                    .index
+                    .columns
+                    .iter()
+                    .map(|column| columns(column.index()))
+                    .collect();
                 Values::of(&arrays, part.index.kind)
             };
             let values = of(part);
@@ -134,9 +143,14 @@ impl Partition {
         if self.secondary.is_empty() {
             return;
         }
-        let mut rows = self.segments.iter().flat_map(|segment| segment.staged_rows(statement));
+        let mut rows = self
+            .segments
+            .iter()
+            .flat_map(|segment| segment.staged_rows(statement));
         if rows.any(|(_, first)| first.is_none()) {
-            self.secondary.iter_mut().for_each(IndexPart::set_incomplete);
+            self.secondary
+                .iter_mut()
+                .for_each(IndexPart::set_incomplete);
         }
     }
 
@@ -151,12 +165,17 @@ impl Partition {
     pub fn stale_index(&self) -> Option<Arc<Index>> {
         let rows: usize = self.segments.iter().map(|segment| segment.all_rows()).sum();
         let mut parts = self.secondary.iter().filter(|part| part.next.is_none());
-        let stale = parts.find(|part| !part.is_complete || part.entries.entries() > 2 * rows + STALE)?;
+        let stale =
+            parts.find(|part| !part.is_complete || part.entries.entries() > 2 * rows + STALE)?;
         Some(stale.index.clone())
     }
 
     /// Begins to build an index, with the rows that are staged; what is left are these chunks.
-    fn begin_build(&mut self, index: &Arc<Index>, home: Home<'_>) -> Result<Vec<Arc<Chunk>>, IndexError> {
+    fn begin_build(
+        &mut self,
+        index: &Arc<Index>,
+        home: Home<'_>,
+    ) -> Result<Vec<Arc<Chunk>>, IndexError> {
         let words = index.has_words(&self.object);
         let mut next = Secondary::new(index.kind, words, home);
         for segment in &self.segments {
@@ -164,12 +183,19 @@ impl Partition {
                 for (chunk, first) in segment.staged_rows(statement) {
                     if let Some(first) = first {
                         let all = Selection::all(chunk.first().map_or(0, ColumnChunk::rows));
-                        next.insert(&values_of(index, &self.object, &self.known, chunk, &all), first)?;
+                        next.insert(
+                            &values_of(index, &self.object, &self.known, chunk, &all),
+                            first,
+                        )?;
                     }
                 }
             }
         }
-        match self.secondary.iter_mut().find(|part| part.index.id == index.id) {
+        match self
+            .secondary
+            .iter_mut()
+            .find(|part| part.index.id == index.id)
+        {
             Some(part) => part.next = Some(next),
             None => {
                 let mut part = IndexPart::empty(index.clone(), &self.object, home);
@@ -178,7 +204,11 @@ impl Partition {
                 self.secondary.push(part);
             }
         }
-        Ok(self.segments.iter().flat_map(|segment| segment.chunks_of_rows()).collect())
+        Ok(self
+            .segments
+            .iter()
+            .flat_map(|segment| segment.chunks_of_rows())
+            .collect())
     }
 
     /// Enters some rows of a chunk into an index that is being built; `None` if it is gone.
@@ -189,14 +219,22 @@ impl Partition {
         let mut rows = Selection::all(chunk.rows());
         rows.remove_range(0, from);
         rows.remove_range(to, chunk.rows());
-        let values = values_of(&part.index, &self.object, &self.known, chunk.columns(), &rows);
+        let values = values_of(
+            &part.index,
+            &self.object,
+            &self.known,
+            chunk.columns(),
+            &rows,
+        );
         // Ids of neighbouring rows are not always consecutive.
         let mut at = from;
         while at < to {
             let first = chunk.ids().get(at);
             let mut end = to;
             if chunk.ids().get(to - 1) != first.plus(to - 1 - at) {
-                end = (at + 1..to).find(|&row| chunk.ids().get(row) != first.plus(row - at)).unwrap_or(to);
+                end = (at + 1..to)
+                    .find(|&row| chunk.ids().get(row) != first.plus(row - at))
+                    .unwrap_or(to);
             }
             let part = values.part(at - from..end - from);
             if let Err(error) = next.insert(&part, first) {
@@ -242,7 +280,11 @@ fn values_of(
 ) -> Values {
     let columns = index.columns.iter().map(|column| {
         let at = column.index();
-        chunk[at].select(rows, object.schema.field(at).data_type(), known[at].as_ref())
+        chunk[at].select(
+            rows,
+            object.schema.field(at).data_type(),
+            known[at].as_ref(),
+        )
     });
     Values::of(&columns.collect::<Vec<_>>(), index.kind)
 }

@@ -69,7 +69,11 @@ pub(crate) fn intersection(a: &Spans, b: &Spans) -> Spans {
         let x_ends = is_below(&x.high, &y.high);
         let (low, high) = (
             (&x.low).max(&y.low).clone(),
-            if x_ends { x.high.clone() } else { y.high.clone() },
+            if x_ends {
+                x.high.clone()
+            } else {
+                y.high.clone()
+            },
         );
         let mut span = Span::new(low, high);
         // A part of a value is the value, for no value is between its bounds.
@@ -168,12 +172,7 @@ impl Coding {
         Some(encoder.bytes().to_vec())
     }
 
-    fn push_integer(
-        &self,
-        encoder: &mut Encoder,
-        data_type: &DataType,
-        value: i128,
-    ) -> Option<()> {
+    fn push_integer(&self, encoder: &mut Encoder, data_type: &DataType, value: i128) -> Option<()> {
         if self.word {
             if Domain::of(data_type) != Some(Domain::Integer) {
                 return None;
@@ -249,9 +248,28 @@ impl Coding {
         }
     }
 
-    /// The value of a constant, if it is one of the column's type: of others the bytes do not compare.
-    fn of_the_type<'a>(&self, constant: &'a Scalar) -> Option<&'a Value> {
-        (DataType::from(&constant.data_type) == self.data_type).then_some(&constant.value)
+    fn is_integer(&self) -> bool {
+        self.data_type.is_integer()
+    }
+
+    /// Whether an expression is the column at a position, or its value as another integer type.
+    fn is_operand(&self, expr: &Expr, column: usize) -> bool {
+        match expr {
+            Expr::Cast { operand, to } => {
+                let to = DataType::from(to);
+                let wider = to.is_signed_integer()
+                    && to.primitive_width() > self.data_type.primitive_width();
+                **operand == Expr::Column(column) && self.is_integer() && wider
+            }
+            other => *other == Expr::Column(column),
+        }
+    }
+
+    /// The value of a constant, if it is one of the column's type, or both are integers: of others the bytes do not compare.
+    fn constant<'a>(&self, constant: &'a Scalar) -> Option<&'a Value> {
+        let data_type = DataType::from(&constant.data_type);
+        let compares = data_type == self.data_type || data_type.is_integer() && self.is_integer();
+        compares.then_some(&constant.value)
     }
 
     fn exactly(&self, value: &Value) -> Option<Span> {
@@ -282,34 +300,56 @@ impl Coding {
     /// The spans that say what a condition on the column at a position says, if they can.
     pub fn spans(&self, condition: &Expr, column: usize) -> Option<Spans> {
         let is_column = |expr: &Expr| *expr == Expr::Column(column);
+        let is_operand = |expr: &Expr| self.is_operand(expr, column);
         match condition {
-            Expr::Binary { op: BinaryOp::And, left, right } => {
-                Some(intersection(&self.spans(left, column)?, &self.spans(right, column)?))
-            }
-            Expr::Binary { op: BinaryOp::Or, left, right } => {
+            Expr::Binary {
+                op: BinaryOp::And,
+                left,
+                right,
+            } => Some(intersection(
+                &self.spans(left, column)?,
+                &self.spans(right, column)?,
+            )),
+            Expr::Binary {
+                op: BinaryOp::Or,
+                left,
+                right,
+            } => {
                 let mut all = self.spans(left, column)?;
                 all.extend(self.spans(right, column)?);
                 Some(union(all))
             }
             Expr::Binary { op, left, right } => match (&**left, &**right) {
-                (left, Expr::Literal(literal)) if is_column(left) => {
-                    self.compared(*op, self.of_the_type(literal)?)
+                (left, Expr::Literal(literal)) if is_operand(left) => {
+                    self.compared(*op, self.constant(literal)?)
                 }
-                (Expr::Literal(literal), right) if is_column(right) => {
-                    self.compared(mirrored(*op), self.of_the_type(literal)?)
+                (Expr::Literal(literal), right) if is_operand(right) => {
+                    self.compared(mirrored(*op), self.constant(literal)?)
                 }
                 _ => None,
             },
-            Expr::InList { operand, list, negated: false } if is_column(operand) => {
-                let values = list.iter().filter(|value| !value.is_null());
-                let values: Option<Spans> = values.map(|value| self.exactly(self.of_the_type(value)?)).collect();
-                Some(union(values?))
+            Expr::InList {
+                operand,
+                list,
+                negated: false,
+            } if is_operand(operand) => {
+                let mut values = Vec::with_capacity(list.len());
+                for literal in list.iter().filter(|literal| !literal.is_null()) {
+                    // A value that the column cannot have is not found.
+                    match (self.exactly(self.constant(literal)?), self.is_integer()) {
+                        (Some(span), _) => values.push(span),
+                        (None, true) => {}
+                        (None, false) => return None,
+                    }
+                }
+                Some(union(values))
             }
-            Expr::Like { operand, pattern, negated: false, case_insensitive: false }
-                if is_column(operand) && self.data_type == DataType::Utf8View =>
-            {
-                self.like(pattern)
-            }
+            Expr::Like {
+                operand,
+                pattern,
+                negated: false,
+                case_insensitive: false,
+            } if is_column(operand) && self.data_type == DataType::Utf8View => self.like(pattern),
             Expr::IsNull(operand) if is_column(operand) => Some(self.null()),
             Expr::IsNotNull(operand) if is_column(operand) => Some(self.values()),
             _ => None,
@@ -347,7 +387,10 @@ impl Coding {
             }
             _ if keys.len() > MOST_KEYS => None,
             KeySet::Integers(keys) => keys.iter().map(|key| span(integer(*key))).collect(),
-            KeySet::Texts(keys) => keys.iter().map(|key| span(Value::Text(key.clone()))).collect(),
+            KeySet::Texts(keys) => keys
+                .iter()
+                .map(|key| span(Value::Text(key.clone())))
+                .collect(),
             KeySet::Bitmap { first, words } => {
                 let bits = words.iter().enumerate().flat_map(|(number, word)| {
                     let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);

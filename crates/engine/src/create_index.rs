@@ -99,9 +99,12 @@ impl Engine {
                     open -= 1;
                     let parcel = command.parcel;
                     let error = match command.header.kind {
-                        REFUSED => parcel.and_then(|parcel| parcel.into_owned::<EngineError>().ok()),
+                        REFUSED => {
+                            parcel.and_then(|parcel| parcel.into_owned::<EngineError>().ok())
+                        }
                         PANICKED => {
-                            let message = parcel.and_then(|parcel| parcel.into_owned::<String>().ok());
+                            let message =
+                                parcel.and_then(|parcel| parcel.into_owned::<String>().ok());
                             Some(Box::new(EngineError::Panicked {
                                 worker: format!("{:?}", command.header.sender),
                                 table: object.name.clone(),

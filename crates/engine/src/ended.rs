@@ -17,7 +17,11 @@ pub(crate) struct Ended {
 impl Ended {
     /// Rows have ended; no snapshot before `horizon` is in use.
     pub fn add(&mut self, ids: &[RowId], at: Timestamp, horizon: Timestamp) {
-        while self.rows.front().is_some_and(|(ended, _)| *ended <= horizon) {
+        while self
+            .rows
+            .front()
+            .is_some_and(|(ended, _)| *ended <= horizon)
+        {
             self.rows.pop_front();
         }
         self.since = self.since.max(horizon.min(at));
@@ -31,7 +35,11 @@ impl Ended {
 
     /// The rows that have ended behind a snapshot; `None` if some may be forgotten.
     pub fn behind(&self, snapshot: Timestamp) -> Option<impl Iterator<Item = RowId>> {
-        let newer = self.rows.iter().rev().take_while(move |(at, _)| *at > snapshot);
+        let newer = self
+            .rows
+            .iter()
+            .rev()
+            .take_while(move |(at, _)| *at > snapshot);
         (self.since <= snapshot).then(|| newer.map(|(_, id)| *id))
     }
 }
@@ -46,7 +54,10 @@ mod tests {
         let behind = |ended: &Ended, at| ended.behind(Timestamp(at)).map(Iterator::count);
         ended.add(&[RowId(1), RowId(2)], Timestamp(5), Timestamp(3));
         ended.add(&[RowId(3)], Timestamp(8), Timestamp(3));
-        assert_eq!([behind(&ended, 3), behind(&ended, 5), behind(&ended, 9)], [Some(3), Some(1), Some(0)]);
+        assert_eq!(
+            [behind(&ended, 3), behind(&ended, 5), behind(&ended, 9)],
+            [Some(3), Some(1), Some(0)]
+        );
         assert_eq!(behind(&ended, 2), None);
         ended.add(&vec![RowId(4); MOST], Timestamp(9), Timestamp(3));
         assert_eq!([behind(&ended, 8), behind(&ended, 9)], [None, Some(0)]);

@@ -393,7 +393,9 @@ impl Shared {
         let participants = match holders {
             Some(holders) => {
                 let holders = holders.into_iter();
-                holders.map(|aeu| (aeu, object.partition_rows(aeu))).collect()
+                holders
+                    .map(|aeu| (aeu, object.partition_rows(aeu)))
+                    .collect()
             }
             None => self.participants(&object),
         };
@@ -401,7 +403,10 @@ impl Shared {
         let index = path.as_ref().and_then(|path| path.index);
         if let Some(id) = index {
             let indexes = object.indexes();
-            indexes.iter().filter(|index| index.id == id).for_each(|index| index.count_lookup());
+            indexes
+                .iter()
+                .filter(|index| index.id == id)
+                .for_each(|index| index.count_lookup());
         }
         let shares = participants.iter().enumerate().map(|(index, (aeu, rows))| {
             let node = u32::from(self.topology.node_of(*aeu).0);

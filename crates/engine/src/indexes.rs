@@ -73,7 +73,9 @@ impl Index {
     /// Whether its keys are numbers.
     pub fn has_words(&self, object: &DataObject) -> bool {
         match self.columns[..] {
-            [one] => Domain::of(object.schema.field(one.index()).data_type()) == Some(Domain::Integer),
+            [one] => {
+                Domain::of(object.schema.field(one.index()).data_type()) == Some(Domain::Integer)
+            }
             _ => false,
         }
     }
@@ -89,14 +91,20 @@ impl Index {
     /// How many rows are entered, and how many different values, each part's counted on its own.
     pub fn size(&self) -> (u64, u64) {
         let sum = |of: fn(&Part) -> &AtomicU64| {
-            self.parts.iter().map(|part| of(part).load(Ordering::Relaxed)).sum()
+            self.parts
+                .iter()
+                .map(|part| of(part).load(Ordering::Relaxed))
+                .sum()
         };
         (sum(|part| &part.entries), sum(|part| &part.keys))
     }
 
     pub fn statistics(&self) -> IndexStatistics {
         let (entries, keys) = self.size();
-        let bytes = self.parts.iter().map(|part| part.bytes.load(Ordering::Relaxed));
+        let bytes = self
+            .parts
+            .iter()
+            .map(|part| part.bytes.load(Ordering::Relaxed));
         IndexStatistics {
             id: self.id,
             columns: self.columns.to_vec(),

@@ -22,9 +22,9 @@
 
 #![forbid(unsafe_code)]
 
+mod build;
 #[cfg(test)]
 mod change_simulation;
-mod build;
 mod check;
 mod client;
 mod coding;
@@ -34,9 +34,9 @@ mod dictionaries;
 mod ended;
 mod engine;
 mod error;
-mod indexes;
 #[cfg(test)]
 mod index_simulation;
+mod indexes;
 mod inspect;
 mod key_index;
 #[cfg(test)]
@@ -69,10 +69,10 @@ mod writer;
 pub use collect::HeldSnapshot;
 pub use engine::Engine;
 pub use error::EngineError;
+pub use indexes::IndexStatistics;
 pub use inspect::{
     ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection,
 };
-pub use indexes::IndexStatistics;
 pub use key_index::{KeyClient, KeyIndex};
 pub use object::Partitioning;
 pub use secondary::IndexKind;

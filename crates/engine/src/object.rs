@@ -224,7 +224,11 @@ impl DataObject {
     /// Takes an index away.
     pub fn remove_index(&self, id: u32) {
         let mut indexes = self.indexes.write().expect(UNPOISONED);
-        *indexes = indexes.iter().filter(|index| index.id != id).cloned().collect();
+        *indexes = indexes
+            .iter()
+            .filter(|index| index.id != id)
+            .cloned()
+            .collect();
     }
 
     /// Refuses rows of other columns than the object's, and NULL where it allows none. `first_row` counts from 1.

@@ -52,7 +52,9 @@ impl Partition {
         let types = types.map(|column| object.schema.field(column.index()).data_type());
         let index = (!object.key.is_empty()).then(|| PrimaryIndex::new(types, home));
         let indexes = object.indexes();
-        let secondary = indexes.iter().map(|index| IndexPart::empty(index.clone(), &object, home));
+        let secondary = indexes
+            .iter()
+            .map(|index| IndexPart::empty(index.clone(), &object, home));
         Partition {
             secondary: secondary.collect(),
             index,

@@ -35,7 +35,10 @@ pub(crate) enum Enough {
     /// So many that the snapshot sees, from the end at which the walk begins.
     First(usize),
     /// The first and the last that the snapshot sees.
-    Ends { first: bool, last: bool },
+    Ends {
+        first: bool,
+        last: bool,
+    },
 }
 
 /// An index and keys in it.
@@ -74,42 +77,63 @@ impl Path {
         let total = || -> u64 { object.total_rows() };
         let mut best: Option<Path> = None;
         if !object.key.is_empty() {
-            let types: Vec<_> = object.key.iter().map(|column| object.schema.field(column.index()).data_type()).collect();
+            let types: Vec<_> = object
+                .key
+                .iter()
+                .map(|column| object.schema.field(column.index()).data_type())
+                .collect();
             let word = matches!(types[..], [one] if Domain::of(one) == Some(Domain::Integer));
             let candidate = Candidate {
                 index: None,
                 kind: IndexKind::Ordered,
                 columns: object.key.to_vec(),
-                codings: types.iter().map(|data_type| Coding::new(data_type, false, word)).collect(),
+                codings: types
+                    .iter()
+                    .map(|data_type| Coding::new(data_type, false, word))
+                    .collect(),
                 rows_per_value: Some(1.0),
             };
             best = candidate.path(fragment, object);
             // At most one row: there is no better one.
-            if best.as_ref().is_some_and(|path| path.is_points && path.spans.len() <= 1) {
+            if best
+                .as_ref()
+                .is_some_and(|path| path.is_points && path.spans.len() <= 1)
+            {
                 return best;
             }
         }
         for index in object.indexes().iter().filter(|index| index.is_ready()) {
             let columns = index.columns.iter();
-            let types: Vec<_> = columns.map(|column| object.schema.field(column.index()).data_type()).collect();
+            let types: Vec<_> = columns
+                .map(|column| object.schema.field(column.index()).data_type())
+                .collect();
             let (entries, keys) = index.size();
             let word = index.has_words(object);
             let candidate = Candidate {
                 index: Some(index.id),
                 kind: index.kind,
                 columns: index.columns.to_vec(),
-                codings: types.iter().map(|data_type| Coding::new(data_type, true, word)).collect(),
+                codings: types
+                    .iter()
+                    .map(|data_type| Coding::new(data_type, true, word))
+                    .collect(),
                 rows_per_value: (keys > 0).then(|| entries as f64 / keys as f64),
             };
             let path = candidate.path(fragment, object);
             best = match (best, path) {
-                (Some(best), Some(path)) => Some(if path.cost() < best.cost() { path } else { best }),
+                (Some(best), Some(path)) => Some(if path.cost() < best.cost() {
+                    path
+                } else {
+                    best
+                }),
                 (best, path) => best.or(path),
             };
         }
         best.filter(|path| {
             path.enough != Enough::All
-                || path.rows.is_none_or(|rows| rows <= ALWAYS || rows <= total() / ROWS_PER_LOOKUP * 4)
+                || path
+                    .rows
+                    .is_none_or(|rows| rows <= ALWAYS || rows <= total() / ROWS_PER_LOOKUP * 4)
         })
     }
 
@@ -220,7 +244,9 @@ impl Candidate {
             if count > MOST_KEYS {
                 return None;
             }
-            share = share.zip(self.share(depth, &said.spans, object)).map(|(a, b)| a * b);
+            share = share
+                .zip(self.share(depth, &said.spans, object))
+                .map(|(a, b)| a * b);
             path.spans = product(&path.spans, &said.spans);
             path.conditions.extend(&said.conditions);
             path.probes.extend(&said.probes);
@@ -253,7 +279,10 @@ impl Candidate {
 
     /// What the conditions on a column say together.
     fn said(&self, fragment: &Fragment, number: usize) -> Option<Said> {
-        let column = fragment.columns.iter().position(|column| *column == self.columns[number])?;
+        let column = fragment
+            .columns
+            .iter()
+            .position(|column| *column == self.columns[number])?;
         let coding = &self.codings[number];
         let mut said: Option<Said> = None;
         let mut add = |spans: Spans, condition: Option<usize>, probe: Option<usize>| {
@@ -297,24 +326,29 @@ impl Candidate {
             let bytes = &bytes[usize::from(self.codings[number].is_nullable()).min(bytes.len())..];
             let common = bytes.len().min(8);
             first[..common].copy_from_slice(&bytes[..common]);
-            u64::from_be_bytes(first) as f64
+            i128::from(u64::from_be_bytes(first))
         };
         let coded = |value: i128| self.codings[number].bytes(&Value::Integer(value));
         let (low, high) = (place(&coded(min)?), place(&coded(max)?));
         let distinct = ((max - min) as f64 + 1.0).min(rows);
-        let unit = (high - low) / ((max - min) as f64).max(1.0);
+        let unit = (high - low) / (max - min).max(1);
+        let (end, all) = (high + unit, (high - low + unit).max(1));
         let mut share = 0.0;
         for span in spans {
             share += if span.is_value {
                 1.0 / distinct
             } else {
-                let from = if span.low.len() > 1 { place(&span.low) } else { low };
-                let to = match &span.high {
-                    Some(end) if end.len() > 1 || !self.codings[number].is_nullable() => place(end),
-                    _ => high + unit,
+                let from = if span.low.len() > 1 {
+                    place(&span.low)
+                } else {
+                    low
                 };
-                let inside = to.min(high + unit) - from.max(low);
-                (inside / (high - low + unit).max(1.0)).clamp(0.0, 1.0)
+                let to = match &span.high {
+                    Some(high) if high.len() > 1 => place(high),
+                    _ => end,
+                };
+                let inside = to.min(end) - from.max(low);
+                (inside as f64 / all as f64).clamp(0.0, 1.0)
             };
         }
         Some(share.min(1.0))
@@ -345,7 +379,9 @@ impl Candidate {
         if let Some(order) = &fragment.order {
             let column = |position: usize| fragment.columns.get(position);
             let is_fixed = |key: &&eris_fragment::OrderKey| {
-                let at = self.columns[..fixed].iter().position(|other| Some(other) == column(key.column));
+                let at = self.columns[..fixed]
+                    .iter()
+                    .position(|other| Some(other) == column(key.column));
                 at.is_none()
             };
             let keys: Vec<_> = order.keys.iter().filter(is_fixed).collect();
@@ -370,17 +406,28 @@ impl Candidate {
             return false;
         };
         let is_extreme = |function| {
-            aggregates.iter().any(|aggregate| aggregate.function == function)
+            aggregates
+                .iter()
+                .any(|aggregate| aggregate.function == function)
         };
-        let (first, last) = (is_extreme(AggregateFunction::Min), is_extreme(AggregateFunction::Max));
-        let all = !aggregates.is_empty() && aggregates.iter().all(|aggregate| {
-            let of = match &aggregate.input {
-                Some(Expr::Column(position)) => fragment.columns.get(*position) == Some(&ordering),
-                _ => false,
-            };
-            let extreme = matches!(aggregate.function, AggregateFunction::Min | AggregateFunction::Max);
-            of && extreme && aggregate.filter.is_none()
-        });
+        let (first, last) = (
+            is_extreme(AggregateFunction::Min),
+            is_extreme(AggregateFunction::Max),
+        );
+        let all = !aggregates.is_empty()
+            && aggregates.iter().all(|aggregate| {
+                let of = match &aggregate.input {
+                    Some(Expr::Column(position)) => {
+                        fragment.columns.get(*position) == Some(&ordering)
+                    }
+                    _ => false,
+                };
+                let extreme = matches!(
+                    aggregate.function,
+                    AggregateFunction::Min | AggregateFunction::Max
+                );
+                of && extreme && aggregate.filter.is_none()
+            });
         if !keys.is_empty() || !all {
             return false;
         }

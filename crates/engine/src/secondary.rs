@@ -165,7 +165,10 @@ impl Secondary {
                     Map::HashedWords(map) => map.upsert_many(&entries, &mut before),
                     _ => unreachable!("values of other columns"),
                 };
-                (entries.into_iter().map(|entry| entry.1).collect::<Vec<_>>(), put)
+                (
+                    entries.into_iter().map(|entry| entry.1).collect::<Vec<_>>(),
+                    put,
+                )
             }
             Values::Bytes(bytes) => {
                 let entries = bytes.iter().enumerate();
@@ -181,13 +184,17 @@ impl Secondary {
                 (entries.into_iter().map(|entry| entry.1).collect(), put)
             }
         };
-        let done = put.as_ref().map_or_else(|failed| failed.done, |()| rows.len());
+        let done = put
+            .as_ref()
+            .map_or_else(|failed| failed.done, |()| rows.len());
         let links = rows.iter().zip(&before).take(done);
         let mut links: Vec<(u64, u64)> = links
             .filter_map(|(row, before)| Some((*row, (*before)?)))
             .collect();
         let null = self.null;
-        if put.is_ok() && let (Values::Words(words), Map::OrderedWords(_)) = (values, &self.map) {
+        if put.is_ok()
+            && let (Values::Words(words), Map::OrderedWords(_)) = (values, &self.map)
+        {
             for row in (0..words.len()).filter(|&row| words[row].is_none()) {
                 let row = first.plus(row);
                 links.extend(self.null.replace(row).map(|before| (row.0, before.0)));
@@ -224,7 +231,10 @@ impl Secondary {
                     match before {
                         Some(row) => {
                             let replaced = $map.upsert(key, *row);
-                            assert!(replaced.is_ok(), "replacing the value of a key needs no memory");
+                            assert!(
+                                replaced.is_ok(),
+                                "replacing the value of a key needs no memory"
+                            );
                         }
                         None => {
                             $map.remove(key);
@@ -293,7 +303,8 @@ impl Secondary {
         for key in keys {
             let key = key.view();
             let rows: Vec<RowId> = self.chain(self.newest(key)).collect();
-            let (gone, left): (Vec<_>, Vec<_>) = rows.iter().copied().partition(|&row| is_gone(row));
+            let (gone, left): (Vec<_>, Vec<_>) =
+                rows.iter().copied().partition(|&row| is_gone(row));
             if gone.is_empty() {
                 continue;
             }
@@ -336,7 +347,10 @@ impl Secondary {
                 match row {
                     Some(row) => {
                         let replaced = $map.upsert($key, row.0);
-                        assert!(replaced.is_ok(), "replacing the value of a key needs no memory");
+                        assert!(
+                            replaced.is_ok(),
+                            "replacing the value of a key needs no memory"
+                        );
                     }
                     None => {
                         $map.remove($key);
@@ -399,7 +413,10 @@ impl Secondary {
 /// Replaces what a row that has an older one leads to.
 fn replace(older: &mut HashIndex<u64>, row: RowId, by: RowId) {
     let replaced = older.upsert(row.0, by.0);
-    assert!(matches!(replaced, Ok(Some(_))), "replacing the value of a key needs no memory");
+    assert!(
+        matches!(replaced, Ok(Some(_))),
+        "replacing the value of a key needs no memory"
+    );
 }
 
 #[derive(Clone, Copy)]

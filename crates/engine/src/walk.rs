@@ -37,7 +37,11 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Visits the rows of a key; `wanted` says which count, and whether to go on.
-    fn visit(&mut self, newest: u64, wanted: &mut impl FnMut(RowId) -> Option<bool>) -> Result<bool, TooMany> {
+    fn visit(
+        &mut self,
+        newest: u64,
+        wanted: &mut impl FnMut(RowId) -> Option<bool>,
+    ) -> Result<bool, TooMany> {
         let mut next = Some(RowId(newest));
         while let Some(row) = next {
             self.visited += 1;
@@ -50,7 +54,9 @@ impl Walk<'_> {
                     return Ok(false);
                 }
             }
-            next = self.chains.and_then(|chains| chains.chain(Some(row)).nth(1));
+            next = self
+                .chains
+                .and_then(|chains| chains.chain(Some(row)).nth(1));
         }
         Ok(true)
     }
@@ -90,13 +96,26 @@ fn words(span: &Span, nullable: bool) -> (Option<(u64, u64)>, bool) {
 impl Partition {
     /// The chunks with the rows that a path leads to, as far as the snapshot sees them, and their positions. `None`: it cannot
     /// tell, or a scan is better.
-    pub fn view_by(&mut self, path: &Path, snapshot: Timestamp, aeu: AeuId) -> Option<Vec<ChunkView>> {
-        let rows = self.segments.iter().map(|segment| segment.all_rows() as u64).sum();
+    pub fn view_by(
+        &mut self,
+        path: &Path,
+        snapshot: Timestamp,
+        aeu: AeuId,
+    ) -> Option<Vec<ChunkView>> {
+        let rows = self
+            .segments
+            .iter()
+            .map(|segment| segment.all_rows() as u64)
+            .sum();
         let most = most_rows(rows) * 4;
         let (mut ids, keys) = match path.index {
             None => {
                 let mut extra: Vec<RowId> = self.ended.behind(snapshot)?.collect();
-                extra.extend(self.pending.values().flat_map(|pending| pending.ended_ids()));
+                extra.extend(
+                    self.pending
+                        .values()
+                        .flat_map(|pending| pending.ended_ids()),
+                );
                 if extra.len() > most.max(1 << 10) {
                     return None;
                 }
@@ -122,7 +141,9 @@ impl Partition {
                 views.extend(segment.view_of_rows(of_segment, snapshot));
             }
         }
-        views.iter().for_each(|view| found += view.rows.as_ref().map_or(0, |rows| rows.len()));
+        views
+            .iter()
+            .for_each(|view| found += view.rows.as_ref().map_or(0, |rows| rows.len()));
         if ids.len() > 2 * found + GONE && !keys.is_empty() {
             self.clean(path, &keys);
         }
@@ -154,10 +175,12 @@ impl Partition {
         };
         if path.is_points {
             let here = path.spans.iter().enumerate();
-            let here = here.filter(|(at, _)| path.owners.get(*at).is_none_or(|owner| *owner == aeu));
+            let here =
+                here.filter(|(at, _)| path.owners.get(*at).is_none_or(|owner| *owner == aeu));
             let found = match index {
                 PrimaryIndex::Words(tree) => {
-                    let words = here.filter_map(|(_, span)| words(span, false).0.map(|word| word.0));
+                    let words =
+                        here.filter_map(|(_, span)| words(span, false).0.map(|word| word.0));
                     let words: Vec<u64> = words.collect();
                     let mut found = vec![None; words.len()];
                     tree.get_many(&words, &mut found);
@@ -236,25 +259,53 @@ impl Partition {
     ) -> Result<Walk<'a>, TooMany> {
         match path.enough {
             Enough::All => {
-                along(tree, path.spans.iter(), false, nullable, &mut walk, &mut |_| Some(true))?;
+                along(
+                    tree,
+                    path.spans.iter(),
+                    false,
+                    nullable,
+                    &mut walk,
+                    &mut |_| Some(true),
+                )?;
             }
             Enough::First(rows) => {
                 let mut left = rows;
                 let spans = path.spans.iter();
-                along(tree, spans, path.descending, nullable, &mut walk, &mut |row| {
-                    self.sees(row, snapshot).then(|| {
-                        left = left.saturating_sub(1);
-                        left > 0
-                    })
-                })?;
+                along(
+                    tree,
+                    spans,
+                    path.descending,
+                    nullable,
+                    &mut walk,
+                    &mut |row| {
+                        self.sees(row, snapshot).then(|| {
+                            left = left.saturating_sub(1);
+                            left > 0
+                        })
+                    },
+                )?;
             }
             Enough::Ends { first, last } => {
                 let mut one = |row| self.sees(row, snapshot).then_some(false);
                 if first {
-                    along(tree, path.spans.iter(), false, nullable, &mut walk, &mut one)?;
+                    along(
+                        tree,
+                        path.spans.iter(),
+                        false,
+                        nullable,
+                        &mut walk,
+                        &mut one,
+                    )?;
                 }
                 if last {
-                    along(tree, path.spans.iter().rev(), true, nullable, &mut walk, &mut one)?;
+                    along(
+                        tree,
+                        path.spans.iter().rev(),
+                        true,
+                        nullable,
+                        &mut walk,
+                        &mut one,
+                    )?;
                 }
             }
         }
@@ -314,7 +365,10 @@ fn along<'s>(
                 }
             }
             Tree::Bytes(tree) => {
-                let high = span.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+                let high = span
+                    .high
+                    .as_deref()
+                    .map_or(Bound::Unbounded, Bound::Excluded);
                 let mut entries = tree.range((Bound::Included(&span.low[..]), high));
                 while let Some((key, newest)) = match descending {
                     true => entries.next_back(),

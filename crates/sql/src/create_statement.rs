@@ -55,7 +55,10 @@ pub(crate) fn create_statement(table: &Table) -> String {
             format!(" WITH (partition_by = '{}')", column.replace('\'', "''"))
         }
     };
-    let indexes = table.indexes.iter().map(|index| create_index_statement(table, index));
+    let indexes = table
+        .indexes
+        .iter()
+        .map(|index| create_index_statement(table, index));
     let indexes: String = indexes.map(|index| format!(";\n{index}")).collect();
     format!(
         "CREATE TABLE {} (\n    {}\n){options}{indexes}",

@@ -107,7 +107,11 @@ impl FragmentExec {
 
     /// The same, of which the first rows are enough, by an order of its output's columns; `None` if these are computed.
     pub fn in_order(&self, mut order: Order) -> Option<Self> {
-        let Output::Rows { columns, limit: None } = &self.output else {
+        let Output::Rows {
+            columns,
+            limit: None,
+        } = &self.output
+        else {
             return None;
         };
         for key in &mut order.keys {
@@ -132,7 +136,9 @@ impl FragmentExec {
         let known = self.scan.schema.fields().len() + self.scan.values.len();
         let mut unknown = self.scan.snapshot.is_none();
         let mut note = |column: usize| unknown |= column >= known;
-        self.filter.iter().for_each(|expr| expr.for_each_column(&mut note));
+        self.filter
+            .iter()
+            .for_each(|expr| expr.for_each_column(&mut note));
         if unknown {
             return None;
         }
@@ -259,7 +265,10 @@ impl FragmentExec {
             .into_iter()
             .for_each(|expr| replace_columns(expr, &replacement));
         if let Some(order) = &mut order {
-            order.keys.iter_mut().for_each(|key| key.column = place(key.column));
+            order
+                .keys
+                .iter_mut()
+                .for_each(|key| key.column = place(key.column));
         }
         let snapshot = &self.scan.snapshot;
         let snapshot = snapshot.as_ref().expect("a plan that runs has a snapshot");

@@ -61,7 +61,10 @@ fn told(sort: &SortExec) -> Option<Result<Arc<dyn ExecutionPlan>>> {
 }
 
 /// The plan over a fragment that knows the order of the plan's columns.
-fn below(plan: &Arc<dyn ExecutionPlan>, mut order: Order) -> Option<Result<Arc<dyn ExecutionPlan>>> {
+fn below(
+    plan: &Arc<dyn ExecutionPlan>,
+    mut order: Order,
+) -> Option<Result<Arc<dyn ExecutionPlan>>> {
     if let Some(fragment) = plan.downcast_ref::<FragmentExec>() {
         return Some(Ok(Arc::new(fragment.in_order(order)?)));
     }
@@ -81,7 +84,10 @@ fn below(plan: &Arc<dyn ExecutionPlan>, mut order: Order) -> Option<Result<Arc<d
 }
 
 /// The same node over another input with the same rows.
-fn over(plan: &Arc<dyn ExecutionPlan>, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+fn over(
+    plan: &Arc<dyn ExecutionPlan>,
+    input: Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
     Arc::clone(plan).replace_children(vec![input], options)
 }

@@ -86,7 +86,9 @@ fn config(variables: &Variables) -> SessionConfig {
     // The order of a subquery or view is that of what is read from it, as long as nothing in between asks for another.
     options.sql_parser.enable_subquery_sort_elimination = false;
     // A join with few keys tells them all, so that they can be looked up instead of scanned for.
-    options.optimizer.hash_join_inlist_pushdown_max_distinct_values = LISTED_KEYS;
+    options
+        .optimizer
+        .hash_join_inlist_pushdown_max_distinct_values = LISTED_KEYS;
     // 10.25 means just that, and compares with a DECIMAL column without a cast of the column.
     options.sql_parser.parse_float_as_decimal = true;
     variables.apply(&mut config);

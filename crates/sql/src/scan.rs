@@ -85,7 +85,9 @@ impl Scan {
                 _ => false,
             })
         };
-        key.columns.iter().all(|column| self.table.schema.index_of(column).is_ok_and(is_told))
+        key.columns
+            .iter()
+            .all(|column| self.table.schema.index_of(column).is_ok_and(is_told))
     }
 
     /// The filter over the table's columns; `None` if a fragment cannot evaluate it.

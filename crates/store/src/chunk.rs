@@ -140,7 +140,9 @@ impl ChunkView {
             return bytes as u64;
         };
         let vector = |row: &u32| *row as usize / VECTOR_ROWS;
-        let changes = rows.windows(2).filter(|pair| vector(&pair[0]) != vector(&pair[1]));
+        let changes = rows
+            .windows(2)
+            .filter(|pair| vector(&pair[0]) != vector(&pair[1]));
         let vectors = changes.count() + usize::from(!rows.is_empty());
         (bytes * vectors / self.chunk.rows.div_ceil(VECTOR_ROWS).max(1)) as u64
     }

@@ -38,17 +38,24 @@ impl Segment {
 
     /// Whether the snapshot sees a row.
     pub fn sees(&self, id: RowId, snapshot: Timestamp) -> bool {
-        self.all()
-            .any(|stored| stored.seen(stored.positions(&[id]), snapshot).next().is_some())
+        self.all().any(|stored| {
+            stored
+                .seen(stored.positions(&[id]), snapshot)
+                .next()
+                .is_some()
+        })
     }
 
     /// Whether a row with this id is here, seen by some snapshot, or staged.
     pub fn has(&self, id: RowId) -> bool {
-        self.all().any(|stored| stored.positions(&[id]).next().is_some())
+        self.all()
+            .any(|stored| stored.positions(&[id]).next().is_some())
             || self.staged.values().any(|staged| {
                 let mut chunks = staged.chunks.iter();
                 chunks.any(|chunk| {
-                    chunk.first.is_some_and(|first| (first.0..first.plus(chunk.rows).0).contains(&id.0))
+                    chunk
+                        .first
+                        .is_some_and(|first| (first.0..first.plus(chunk.rows).0).contains(&id.0))
                 })
             })
     }
@@ -62,7 +69,9 @@ impl Segment {
     /// The statements with rows that are staged.
     pub fn staging(&self) -> impl Iterator<Item = StatementId> {
         let staged = self.staged.iter();
-        staged.filter(|(_, staged)| !staged.chunks.is_empty()).map(|(statement, _)| *statement)
+        staged
+            .filter(|(_, staged)| !staged.chunks.is_empty())
+            .map(|(statement, _)| *statement)
     }
 
     /// The staged chunks of a statement, in order: their columns, and the id of their first row, if it has one already.
@@ -70,7 +79,10 @@ impl Segment {
         &self,
         statement: StatementId,
     ) -> impl DoubleEndedIterator<Item = (&[ColumnChunk], Option<RowId>)> {
-        let staged = self.staged.get(&statement).map_or(&[][..], |staged| &staged.chunks);
+        let staged = self
+            .staged
+            .get(&statement)
+            .map_or(&[][..], |staged| &staged.chunks);
         staged.iter().map(|chunk| (&chunk.columns[..], chunk.first))
     }
 

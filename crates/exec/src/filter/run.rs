@@ -172,7 +172,9 @@ impl Filter {
             None => selection.reset_all(rows),
             Some(wanted) => {
                 selection.reset_none(rows);
-                wanted.iter().for_each(|&row| selection.insert(row as usize));
+                wanted
+                    .iter()
+                    .for_each(|&row| selection.insert(row as usize));
             }
         }
         let mut left = wanted.map_or(rows, <[u32]>::len);

@@ -45,11 +45,17 @@ impl Table {
                         old.schema.field(column).name(),
                         index.name
                     ))
-                    .with_hint(Some(format!("DROP INDEX {} first", super::quoted(&index.name))))
+                    .with_hint(Some(format!(
+                        "DROP INDEX {} first",
+                        super::quoted(&index.name)
+                    )))
                 })
             });
             let columns = columns.collect::<Result<Vec<_>, _>>()?;
-            let ids: Vec<ColumnId> = columns.iter().map(|&column| ColumnId(column as u32)).collect();
+            let ids: Vec<ColumnId> = columns
+                .iter()
+                .map(|&column| ColumnId(column as u32))
+                .collect();
             let id = engine.create_index(self.object, &ids, index.kind).await?;
             self.indexes.push(TableIndex {
                 columns,

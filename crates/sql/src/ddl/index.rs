@@ -33,10 +33,15 @@ pub(super) async fn create(
             let place = excerpt(&ObjectName::from(vec![name.clone()]), statement);
             SqlError::invalid(format!("table \"{}\" has no column \"{plain}\"", old.name))
                 .at(place)
-                .with_hint(Some(format!("DESCRIBE {} shows its columns", old.name.sql())))
+                .with_hint(Some(format!(
+                    "DESCRIBE {} shows its columns",
+                    old.name.sql()
+                )))
         })?;
         if columns.contains(&position) {
-            return Err(SqlError::invalid(format!("column \"{plain}\" is named twice")));
+            return Err(SqlError::invalid(format!(
+                "column \"{plain}\" is named twice"
+            )));
         }
         columns.push(position);
     }
@@ -53,7 +58,10 @@ pub(super) async fn create(
             "index \"{name}\" exists already, of table \"{}\"",
             table.name
         ))
-        .at(create.name.as_ref().and_then(|name| excerpt(name, statement)))
+        .at(create
+            .name
+            .as_ref()
+            .and_then(|name| excerpt(name, statement)))
         .with_hint(Some("CREATE INDEX IF NOT EXISTS, or another name")));
     }
     // A cancelled INSERT may have let go of the lock while its commit was under way.
@@ -93,9 +101,11 @@ pub(super) async fn drop(
                 Some(table) => found.push((Arc::clone(table), full.name)),
                 None if if_exists => {}
                 None => {
-                    return Err(SqlError::invalid(format!("index \"{full}\" does not exist"))
-                        .at(excerpt(name, statement))
-                        .with_hint(Some("SELECT name FROM eris.indexes lists all")));
+                    return Err(
+                        SqlError::invalid(format!("index \"{full}\" does not exist"))
+                            .at(excerpt(name, statement))
+                            .with_hint(Some("SELECT name FROM eris.indexes lists all")),
+                    );
                 }
             }
         }
@@ -108,7 +118,10 @@ pub(super) async fn drop(
     for table in &locked {
         let old = &table.table;
         let mut new = old.redefined(old.definition())?;
-        for (_, name) in find()?.iter().filter(|(of, _)| Arc::ptr_eq(&of.lock, &old.lock)) {
+        for (_, name) in find()?
+            .iter()
+            .filter(|(of, _)| Arc::ptr_eq(&of.lock, &old.lock))
+        {
             let gone = new.indexes.extract_if(.., |index| index.name == *name);
             dropped.extend(gone.map(|index| (old.object, index.id)));
         }
@@ -123,14 +136,24 @@ pub(super) async fn drop(
 
 /// The table that has an index of this name.
 fn table_of<'a>(contents: &'a Contents, schema: &str, name: &str) -> Option<&'a Arc<Table>> {
-    let mut tables = contents.tables().filter(|table| table.name.schema == schema);
+    let mut tables = contents
+        .tables()
+        .filter(|table| table.name.schema == schema);
     tables.find(|table| table.indexes.iter().any(|index| index.name == name))
 }
 
 /// A name for an index that got none: those of the table and the columns.
 fn free_name(contents: &Contents, table: &Table, columns: &[usize]) -> String {
-    let columns = columns.iter().map(|column| table.schema.field(*column).name().as_str());
-    let name = [&[table.name.name.as_str()], &columns.collect::<Vec<_>>()[..], &["idx"]].concat().join("_");
+    let columns = columns
+        .iter()
+        .map(|column| table.schema.field(*column).name().as_str());
+    let name = [
+        &[table.name.name.as_str()],
+        &columns.collect::<Vec<_>>()[..],
+        &["idx"],
+    ]
+    .concat()
+    .join("_");
     let is_free = |name: &String| table_of(contents, &table.name.schema, name).is_none();
     let mut numbered = (1..).map(|number| format!("{name}{number}"));
     match is_free(&name) {
@@ -165,8 +188,10 @@ fn column_name(column: &ast::IndexColumn) -> Result<Ident, SqlError> {
         {
             Ok(name.clone())
         }
-        ast::Expr::Identifier(_) => Err(SqlError::not_supported("an index with another order of a column")
-            .with_hint(Some("an index is read from both ends: leave the order out"))),
+        ast::Expr::Identifier(_) => Err(SqlError::not_supported(
+            "an index with another order of a column",
+        )
+        .with_hint(Some("an index is read from both ends: leave the order out"))),
         _ => Err(SqlError::not_supported("an index of an expression")
             .with_hint(Some("an index is of columns of its table"))),
     }
@@ -184,8 +209,10 @@ fn kind(create: &CreateIndex) -> Result<IndexKind, SqlError> {
 
 fn refuse_the_rest(create: &CreateIndex) -> Result<(), SqlError> {
     if create.unique {
-        return Err(SqlError::not_supported("CREATE UNIQUE INDEX, for it would not be enforced")
-            .with_hint(Some("CREATE TABLE … with PRIMARY KEY has unique values")));
+        return Err(
+            SqlError::not_supported("CREATE UNIQUE INDEX, for it would not be enforced")
+                .with_hint(Some("CREATE TABLE … with PRIMARY KEY has unique values")),
+        );
     }
     let more = create.predicate.is_some()
         || !create.include.is_empty()
@@ -194,14 +221,19 @@ fn refuse_the_rest(create: &CreateIndex) -> Result<(), SqlError> {
         || !create.alter_options.is_empty()
         || create.nulls_distinct.is_some();
     match more {
-        true => Err(SqlError::not_supported("CREATE INDEX with more than columns and USING")),
+        true => Err(SqlError::not_supported(
+            "CREATE INDEX with more than columns and USING",
+        )),
         false => Ok(()),
     }
 }
 
 /// The CREATE INDEX statement of an index, without a semicolon.
 pub(crate) fn create_index_statement(table: &Table, index: &TableIndex) -> String {
-    let columns = index.columns.iter().map(|column| quoted(table.schema.field(*column).name()));
+    let columns = index
+        .columns
+        .iter()
+        .map(|column| quoted(table.schema.field(*column).name()));
     format!(
         "CREATE INDEX {} ON {} USING {} ({})",
         quoted(&index.name),

@@ -95,7 +95,9 @@ async fn empty(core: &Core, locked: Vec<Exclusive>) -> Result<(), SqlError> {
     for old in &locked {
         let definition = old.table.definition();
         let mut table = old.table.successor(&core.engine, definition)?;
-        table.take_over_indexes(&core.engine, &old.table, Some).await?;
+        table
+            .take_over_indexes(&core.engine, &old.table, Some)
+            .await?;
         new.push(Arc::new(table));
     }
     let mut change = core.catalog.change().await;

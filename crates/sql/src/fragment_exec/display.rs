@@ -3,6 +3,7 @@
 use super::FragmentExec;
 use crate::translate::Named;
 use datafusion::arrow::datatypes::Schema;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 use eris_fragment::{Aggregate, AggregateFunction, Expr, Output};
 use std::fmt;
@@ -83,11 +84,16 @@ impl FragmentExec {
             None => table.key.as_ref().map(|key| key.name.clone()),
             Some(id) => {
                 let mut indexes = table.indexes.iter();
-                indexes.find(|index| index.id == id).map(|index| index.name.clone())
+                indexes
+                    .find(|index| index.id == id)
+                    .map(|index| index.name.clone())
             }
         };
         if let Some(access) = self.access() {
-            let conditions = access.conditions.iter().filter_map(|at| self.filter.get(*at));
+            let conditions = access
+                .conditions
+                .iter()
+                .filter_map(|at| self.filter.get(*at));
             let mut parts: Vec<String> = conditions
                 .map(|expr| Named { expr, schema }.to_string())
                 .collect();
@@ -100,16 +106,38 @@ impl FragmentExec {
                 write!(f, ", rows≈{rows}")?;
             }
         }
+        if self.order.is_some() {
+            return Ok(());
+        }
         // Keys that a join will tell are looked up if they are few.
-        let first = |column: usize| schema.field(column).name().clone();
-        let key = table.key.as_ref().and_then(|key| key.columns.first().cloned().map(|column| (key.name.clone(), column)));
-        let indexes = table.indexes.iter().map(|index| (index.name.clone(), first(index.columns[0])));
-        for (name, column) in key.into_iter().chain(indexes) {
-            let asked = self.dynamic.iter().flat_map(|filter| filter.children());
-            let mut asked = asked.map(|child| child.to_string());
-            if asked.any(|child| child.split('@').next() == Some(column.as_str())) {
-                write!(f, "{separator}lookups={name}(dynamic)")?;
-            }
+        let inputs = self.inputs();
+        let asked = |column: usize| {
+            let mut children = self.dynamic.iter().flat_map(|filter| filter.children());
+            children.any(|child| {
+                let child = child
+                    .downcast_ref::<Column>()
+                    .and_then(|child| inputs.get(child.index()));
+                match child {
+                    Some(Some(Expr::Cast { operand, .. })) => **operand == Expr::Column(column),
+                    Some(Some(expr)) => *expr == Expr::Column(column),
+                    _ => false,
+                }
+            })
+        };
+        let key = table
+            .key
+            .as_ref()
+            .and_then(|key| Some((&key.name, schema.index_of(key.columns.first()?).ok()?)));
+        let indexes = table
+            .indexes
+            .iter()
+            .map(|index| (&index.name, index.columns[0]));
+        for (name, _) in key
+            .into_iter()
+            .chain(indexes)
+            .filter(|(_, column)| asked(*column))
+        {
+            write!(f, "{separator}lookups={name}(dynamic)")?;
         }
         Ok(())
     }

@@ -16,7 +16,10 @@ pub(super) async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
             let Some(known) = all.iter().find(|known| known.id == index.id) else {
                 continue;
             };
-            let columns = index.columns.iter().map(|column| table.schema.field(*column).name().as_str());
+            let columns = index
+                .columns
+                .iter()
+                .map(|column| table.schema.field(*column).name().as_str());
             rows.push(row![
                 &table.name.schema,
                 &table.name.name,
