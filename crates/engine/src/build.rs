@@ -20,7 +20,7 @@ use eris_column::{ColumnChunk, Home, Selection};
 use eris_index::IndexError;
 use eris_route::{Endpoint, Parcel};
 use eris_store::Chunk;
-use eris_types::{AeuId, RowId, StatementId};
+use eris_types::{RowId, StatementId};
 use std::sync::Arc;
 
 /// Rows that are entered in one slice.
@@ -87,28 +87,31 @@ impl IndexPart {
 }
 
 impl Partition {
-    /// Enters rows that are staged. None is entered if that fails.
-    pub fn enter(
-        &mut self,
-        columns: impl Fn(usize) -> ArrayRef,
-        first: RowId,
-    ) -> Result<(), IndexError> {
+    /// Whether an index is of the column.
+    pub fn is_indexed(&self, column: usize) -> bool {
+        let columns = self.secondary.iter().flat_map(|part| &part.index.columns);
+        columns.into_iter().any(|other| other.index() == column)
+    }
+
+    /// Enters rows that are staged, of which these are the columns that indexes are of. None is entered if that fails.
+    pub fn enter(&mut self, columns: &[Option<ArrayRef>], first: RowId) -> Result<(), IndexError> {
+        let values = |part: &IndexPart| {
+            let of = part.index.columns.iter();
+            let columns: Vec<ArrayRef> = of
+                .map(|column| {
+                    columns[column.index()]
+                        .clone()
+                        .expect("the column of an index")
+                })
+                .collect();
+            Values::of(&columns, part.index.kind)
+        };
         for at in 0..self.secondary.len() {
-            let part = &mut self.secondary[at];
-            let of = |part: &IndexPart| {
-                let arrays: Vec<ArrayRef> = part
-                    .index
-                    .columns
-                    .iter()
-                    .map(|column| columns(column.index()))
-                    .collect();
-                Values::of(&arrays, part.index.kind)
-            };
-            let values = of(part);
-            if let Err(error) = part.insert(&values, first) {
+            let entered = values(&self.secondary[at]);
+            if let Err(error) = self.secondary[at].insert(&entered, first) {
                 for part in &mut self.secondary[..at] {
-                    let values = of(part);
-                    part.remove(&values, first);
+                    let entered = values(part);
+                    part.remove(&entered, first);
                 }
                 return Err(error);
             }
@@ -157,7 +160,7 @@ impl Partition {
     /// Tells planners how large the indexes are.
     pub fn tell_of_indexes(&self) {
         for part in &self.secondary {
-            part.index.tell(self.owner(), &part.entries);
+            part.index.tell(self.owner, &part.entries);
         }
     }
 
@@ -371,12 +374,5 @@ impl BuildTask {
             let reply = header(kind, self.object.id, cx.endpoint(), callback);
             cx.send(session, reply, &[], parcel);
         }
-    }
-}
-
-/// The owner of a partition, for statistics.
-impl Partition {
-    fn owner(&self) -> AeuId {
-        self.owner
     }
 }

@@ -107,15 +107,16 @@ impl Partition {
         };
         if !self.secondary.is_empty() {
             let first = self.segments[open].next_id();
-            let columns: Result<Vec<_>, _> = (0..self.object.schema.fields().len())
-                .map(|column| rows.column(column))
-                .collect();
-            let columns = columns?;
-            self.enter(|column| columns[column].clone(), first)
-                .map_err(|error| match error {
-                    IndexError::OutOfMemory(refused) => StoreError::OutOfMemory(refused),
-                    other => StoreError::Index(other.to_string()),
-                })?;
+            let columns = 0..self.object.schema.fields().len();
+            let columns = columns.map(|column| {
+                let indexed = self.is_indexed(column);
+                indexed.then(|| rows.column(column)).transpose()
+            });
+            let columns = columns.collect::<Result<Vec<_>, _>>()?;
+            self.enter(&columns, first).map_err(|error| match error {
+                IndexError::OutOfMemory(refused) => StoreError::OutOfMemory(refused),
+                other => StoreError::Index(other.to_string()),
+            })?;
         }
         let is_keyed = self.index.is_some();
         let open = &mut self.segments[open];

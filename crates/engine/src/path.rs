@@ -18,14 +18,25 @@ use eris_column::{Domain, ZoneRange, from_integer};
 use eris_fragment::{Access, AggregateFunction, Expr, Fragment, Output, Value};
 use eris_types::{AeuId, ColumnId};
 
-/// One row in so many: what an index leads to beyond this is faster found by reading all (docs/decisions/0013).
-const ROWS_PER_LOOKUP: u64 = 512;
+/// One row in so many: a range that leads to more is faster found by reading all (docs/decisions/0013).
+const ROWS_PER_LOOKUP: u64 = 4096;
+/// The same of single keys, for which a scan has to look up every row in a set.
+const ROWS_PER_KEY: u64 = 1024;
+/// The same where the first rows in order are enough, for which all others would have to be compared.
+const ROWS_IN_ORDER: u64 = 512;
 /// So few rows are always worth it.
 const ALWAYS: u64 = 64;
 
-/// How many rows of a partition an index may lead to.
-pub(crate) fn most_rows(partition_rows: u64) -> usize {
-    (partition_rows / ROWS_PER_LOOKUP).max(ALWAYS) as usize
+impl Path {
+    /// How many rows it may lead to in a partition before a scan is better. More than was planned with: part of the way has
+    /// been gone already.
+    pub fn most_rows(&self, partition_rows: u64) -> usize {
+        let share = match self.enough {
+            Enough::All => ROWS_PER_LOOKUP / 4,
+            Enough::First(_) | Enough::Ends { .. } => ROWS_IN_ORDER / 4,
+        };
+        (partition_rows / share).max(4 * ALWAYS) as usize
+    }
 }
 
 /// Which rows are enough of those that the keys lead to.
@@ -130,10 +141,13 @@ impl Path {
             };
         }
         best.filter(|path| {
-            path.enough != Enough::All
-                || path
-                    .rows
-                    .is_none_or(|rows| rows <= ALWAYS || rows <= total() / ROWS_PER_LOOKUP * 4)
+            let share = if path.is_points {
+                ROWS_PER_KEY
+            } else {
+                ROWS_PER_LOOKUP
+            };
+            let few = |rows| rows <= ALWAYS || rows <= total() / share;
+            path.enough != Enough::All || path.rows.is_none_or(few)
         })
     }
 
@@ -392,7 +406,7 @@ impl Candidate {
                 && self.codings[fixed..].iter().take(keys.len()).all(Coding::sorts)
                 // Only the first column's NULLs can be put where they are wanted.
                 && (keys.len() <= 1 || self.index.is_none());
-            let few = order.rows <= (total / ROWS_PER_LOOKUP).max(ALWAYS);
+            let few = order.rows <= (total / ROWS_IN_ORDER).max(ALWAYS);
             let (Some(first), true, true) = (keys.first(), covers, few) else {
                 return false;
             };

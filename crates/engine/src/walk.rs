@@ -12,7 +12,7 @@
 use crate::coding::Span;
 use crate::keys::PrimaryIndex;
 use crate::partition::Partition;
-use crate::path::{Enough, Path, most_rows};
+use crate::path::{Enough, Path};
 use crate::secondary::{KEY_BYTES, OwnedKey, Secondary, Tree};
 use eris_store::ChunkView;
 use eris_types::{AeuId, RowId, Timestamp};
@@ -107,7 +107,7 @@ impl Partition {
             .iter()
             .map(|segment| segment.all_rows() as u64)
             .sum();
-        let most = most_rows(rows) * 4;
+        let most = path.most_rows(rows);
         let (mut ids, keys) = match path.index {
             None => {
                 let mut extra: Vec<RowId> = self.ended.behind(snapshot)?.collect();

@@ -1,4 +1,4 @@
-//! What tables consist of and where they lie: `eris.tables`, `eris.columns`, `eris.segments`, `eris.chunks`, `eris.memory`.
+//! What tables consist of and where they lie: `eris.tables`, `eris.columns`, `eris.indexes`, `eris.segments`, `eris.chunks`, `eris.memory`.
 
 use crate::core::Core;
 use crate::error::SqlError;
