@@ -119,7 +119,9 @@ impl Client {
             let snapshot = self.engine.hold();
             if let Some(all) = self.read(&snapshot, Vec::new(), None).await {
                 let part = 2 + self.random.below(5);
-                let ended = all.iter().filter(|row| row.0 as usize % part == 0);
+                let ended = all
+                    .iter()
+                    .filter(|row| (row.0 as usize).is_multiple_of(part));
                 let ended: Vec<RowId> = ended.map(|row| RowId(row.3 as u64)).collect();
                 writer.delete(ended.into_iter())?;
             }
