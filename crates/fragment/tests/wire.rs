@@ -192,7 +192,7 @@ fn another_version_is_named() {
     assert_eq!(error, WireError::Version(9));
     assert_eq!(
         error.to_string(),
-        "fragment of wire version 9, this build reads version 1"
+        "fragment of wire version 9, this build reads version 2"
     );
     assert_eq!(
         Fragment::from_bytes(b"GIF89a"),
