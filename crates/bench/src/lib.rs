@@ -11,6 +11,7 @@
 
 pub mod index;
 pub mod machine;
+pub mod plot;
 pub mod report;
 pub mod route;
 pub mod scan;

@@ -497,7 +497,12 @@ mod tests {
             time: Duration::from_millis(2),
         };
         let report = run(&Topology::fake(2, 1), options).unwrap();
-        assert!(report.rows.iter().all(|row| row.value > 0.0), "{report:?}");
+        // On a busy machine a case may have had no time at all; not all of them.
+        assert!(
+            report.rows.iter().all(|row| row.value.is_finite()),
+            "{report:?}"
+        );
+        assert!(report.rows.iter().any(|row| row.value > 0.0), "{report:?}");
         assert_eq!(report.rows.len(), 2 * (2 + 4 * BUFFERS.len()) + 2);
     }
 }

@@ -4,26 +4,32 @@
 //! planned    a text that the plan cache does not take, for there is a comment in it
 //! text       a text with constants never seen before
 //! prepared   the same, prepared once and executed with values
+//! rows       the same by the engine's own interface, without SQL
 //! ```
 //!
 //! In a closed loop a client asks again as soon as it has its answer; paced, it asks so rarely that every thread of the engine
-//! sleeps when it comes. The answers are compared with what is known to be in the table.
+//! sleeps when it comes. Beside a query that reads the whole table all the time it waits for slices of that; and a reader beside
+//! a writer must not feel it. What is read is compared with what was written.
+
+mod client;
 
 use crate::report::Report;
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use client::{Client, Kind, Way};
 use eris_engine::Settings;
-use eris_sql::{Database, Outcome, PreparedStatement, Session, SqlError};
+use eris_sql::{Database, Outcome, Session, SqlError};
 use futures::executor::block_on;
 use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct StatementOptions {
-    /// Rows of the table.
+    /// Rows of the table that is scanned.
     pub rows: u64,
+    /// Rows of the table with a key.
+    pub keys: u64,
     /// Timed runs of each case, interleaved.
     pub runs: usize,
     /// Statements of a run in a closed loop.
@@ -49,10 +55,10 @@ pub enum StatementBenchError {
 }
 
 /// Statements of a paced run, one per millisecond.
-const PACED: usize = 100;
+const PACED: usize = 50;
 const PACE: Duration = Duration::from_millis(1);
 
-/// Times of one statement, by how it is asked and how often.
+/// Times of short statements, by how they are asked and how often.
 ///
 /// # Errors
 /// [`StatementBenchError`].
@@ -60,109 +66,177 @@ pub fn run(settings: Settings, options: StatementOptions) -> Result<Report, Stat
     let mut report = Report::new("statement", &settings.topology);
     let database = Database::open(settings)?;
     let session = database.session();
-    let create = format!(
-        "CREATE TABLE t AS SELECT i AS k, i * 3 AS v FROM generate_series(0, {}) AS s(i)",
-        options.rows - 1
-    );
-    // Not from a thread of the database's, as a user's program.
-    block_on(session.execute(&create))?;
-    let prepared = block_on(session.prepare("SELECT sum(v) FROM t WHERE k = $1"))?;
-    let client = Client {
-        session,
-        prepared,
-        rows: options.rows,
-    };
-    let ways = [Way::Planned, Way::Text, Way::Prepared];
-    let mut next = 0;
-    for (case, count, pause) in [
-        ("closed loop", options.statements, Duration::ZERO),
-        ("paced", PACED, PACE),
+    for sql in [
+        format!(
+            "CREATE TABLE scanned AS SELECT i AS k, i * 3 AS v FROM generate_series(0, {}) AS s(i)",
+            options.rows - 1
+        ),
+        "CREATE TABLE keyed (k BIGINT PRIMARY KEY, v BIGINT, a INTEGER, b DOUBLE)".to_owned(),
+        format!(
+            "INSERT INTO keyed SELECT i, i * 3, i % 1000, i / 8.0 FROM generate_series(0, {}) AS s(i)",
+            options.keys - 1
+        ),
     ] {
-        let mut medians = vec![Vec::new(); ways.len()];
-        let mut tails = medians.clone();
-        for _ in 0..options.runs {
-            for (number, way) in ways.iter().enumerate() {
-                let mut times = Vec::with_capacity(count);
-                for _ in 0..count {
-                    thread::sleep(pause);
-                    next += 1;
-                    times.push(client.ask(*way, next)?);
-                }
-                times.sort_unstable();
-                medians[number].push(microseconds(times[count / 2]));
-                tails[number].push(microseconds(times[count * 99 / 100]));
-            }
-        }
-        for ((way, medians), tails) in ways.iter().zip(medians).zip(tails) {
-            for (percentile, times) in [(50, medians), (99, tails)] {
-                let params = [
-                    ("statement", json!(way.name())),
-                    ("rows", json!(options.rows)),
-                    ("p", json!(percentile)),
-                ];
-                report.row(case, params, "µs", times, None);
-            }
-        }
+        // Not from a thread of the database's, as a user's program.
+        block_on(session.execute(sql.as_str()))?;
     }
+    let mut client = Client::new(&session, options.rows, options.keys)?;
+    let closed = Loop {
+        case: "closed loop",
+        count: options.statements,
+        pause: Duration::ZERO,
+    };
+    let paced = |case| Loop {
+        case,
+        count: PACED,
+        pause: PACE,
+    };
+    let runs = options.runs;
+    measure(&closed, |_| true, &mut client, &mut report, runs)?;
+    let is_known = |way| way != Way::Planned;
+    measure(&paced("paced"), is_known, &mut client, &mut report, runs)?;
+    let reader = database.session();
+    let query = "SELECT a, sum(v), avg(b) FROM keyed GROUP BY a";
+    let paced = paced("beside a query");
+    beside(
+        |stop| repeat(&reader, query, stop),
+        || measure(&paced, is_known, &mut client, &mut report, runs),
+    )?;
+    reader_beside_writer(&database, &mut client, &mut report, options)?;
     Ok(report)
 }
 
-/// How a statement is asked.
-#[derive(Clone, Copy)]
-enum Way {
-    Planned,
-    Text,
-    Prepared,
+/// How often statements are asked.
+struct Loop {
+    case: &'static str,
+    /// In a run.
+    count: usize,
+    /// Before each.
+    pause: Duration,
 }
 
-impl Way {
-    fn name(self) -> &'static str {
-        match self {
-            Way::Planned => "planned",
-            Way::Text => "text",
-            Way::Prepared => "prepared",
+/// Planning takes so much longer that fewer statements tell as much.
+const PLANNED_SHARE: usize = 10;
+
+/// Interleaved runs of every statement, in the ways that are wanted.
+fn measure(
+    of: &Loop,
+    is_wanted: impl Fn(Way) -> bool,
+    client: &mut Client,
+    report: &mut Report,
+    runs: usize,
+) -> Result<(), StatementBenchError> {
+    let asked: Vec<(Kind, Way)> = Kind::ALL
+        .into_iter()
+        .flat_map(|kind| kind.ways().iter().map(move |way| (kind, *way)))
+        .filter(|(_, way)| is_wanted(*way))
+        .collect();
+    let mut medians = vec![Vec::new(); asked.len()];
+    let mut tails = medians.clone();
+    for _ in 0..runs {
+        for (number, (kind, way)) in asked.iter().enumerate() {
+            let count = match way {
+                Way::Planned => of.count.div_ceil(PLANNED_SHARE),
+                _ => of.count,
+            };
+            let mut times = Vec::with_capacity(count);
+            for _ in 0..count {
+                thread::sleep(of.pause);
+                times.push(client.ask(*kind, *way)?);
+            }
+            times.sort_unstable();
+            medians[number].push(microseconds(times[count / 2]));
+            tails[number].push(microseconds(times[count * 99 / 100]));
         }
     }
-}
-
-struct Client {
-    session: Session,
-    prepared: PreparedStatement,
-    rows: u64,
-}
-
-impl Client {
-    /// Asks for the n-th row of some order; how long it took.
-    fn ask(&self, way: Way, n: u64) -> Result<Duration, StatementBenchError> {
-        let key = (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % self.rows) as i64;
-        let text = match way {
-            Way::Planned => format!("SELECT sum(v) FROM t WHERE k = {key} -- planned"),
-            Way::Text | Way::Prepared => format!("SELECT sum(v) FROM t WHERE k = {key}"),
-        };
-        let begun = Instant::now();
-        let got = block_on(async {
-            let outcome = match way {
-                Way::Planned | Way::Text => self.session.execute(text.as_str()).await?,
-                Way::Prepared => self.prepared.execute(&[key.into()]).await?,
-            };
-            let Outcome::Rows(rows) = outcome else {
-                unreachable!("a SELECT yields rows");
-            };
-            rows.collect().await
-        })?;
-        let took = begun.elapsed();
-        let got = got
-            .first()
-            .map(|batch| batch.column(0).as_primitive::<Int64Type>().value(0));
-        match got {
-            Some(value) if value == key * 3 => Ok(took),
-            got => Err(StatementBenchError::WrongAnswer {
-                statement: text,
-                got,
-                expected: key * 3,
-            }),
+    for (((kind, way), medians), tails) in asked.iter().zip(medians).zip(tails) {
+        for (percentile, times) in [(50, medians), (99, tails)] {
+            let params = [
+                ("statement", json!(kind.name())),
+                ("way", json!(way.name())),
+                ("rows", json!(client.rows(*kind))),
+                ("p", json!(percentile)),
+            ];
+            report.row(of.case, params, "µs", times, None);
         }
     }
+    Ok(())
+}
+
+/// Does `main` while another thread does `other`, which is told when to stop.
+fn beside<T>(
+    other: impl FnOnce(&AtomicBool) -> Result<(), StatementBenchError> + Send,
+    main: impl FnOnce() -> Result<T, StatementBenchError>,
+) -> Result<T, StatementBenchError> {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| other(&stop));
+        let done = main();
+        stop.store(true, Ordering::Relaxed);
+        match other.join() {
+            Ok(ended) => ended.and(done),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+fn repeat(session: &Session, sql: &str, stop: &AtomicBool) -> Result<(), StatementBenchError> {
+    while !stop.load(Ordering::Relaxed) {
+        if let Outcome::Rows(rows) = block_on(session.execute(sql))? {
+            block_on(rows.collect())?;
+        }
+    }
+    Ok(())
+}
+
+/// Times of a query over the whole table, alone and while rows of it are changed without a pause.
+fn reader_beside_writer(
+    database: &Database,
+    client: &mut Client,
+    report: &mut Report,
+    options: StatementOptions,
+) -> Result<(), StatementBenchError> {
+    let reader = database.session();
+    let query = "SELECT count(*) FROM keyed WHERE v BETWEEN 1000 AND 900000";
+    let read = |times: &mut Vec<f64>| -> Result<(), StatementBenchError> {
+        let mut runs = Vec::new();
+        for _ in 0..20 {
+            let begun = std::time::Instant::now();
+            if let Outcome::Rows(rows) = block_on(reader.execute(query))? {
+                block_on(rows.collect())?;
+            }
+            runs.push(begun.elapsed());
+        }
+        runs.sort_unstable();
+        times.push(microseconds(runs[runs.len() / 2]));
+        Ok(())
+    };
+    let (mut alone, mut accompanied) = (Vec::new(), Vec::new());
+    for _ in 0..options.runs {
+        read(&mut alone)?;
+        beside(
+            |stop| {
+                while !stop.load(Ordering::Relaxed) {
+                    client.ask(Kind::Upsert, Way::Prepared)?;
+                }
+                Ok(())
+            },
+            || read(&mut accompanied),
+        )?;
+    }
+    for (case, times) in [
+        ("reader alone", alone),
+        ("reader beside a writer", accompanied),
+    ] {
+        let params = [
+            ("statement", json!("count of all rows")),
+            ("way", json!("text")),
+            ("rows", json!(options.keys)),
+            ("p", json!(50)),
+        ];
+        report.row(case, params, "µs", times, None);
+    }
+    Ok(())
 }
 
 fn microseconds(time: Duration) -> f64 {
@@ -183,11 +257,15 @@ mod tests {
         };
         let options = StatementOptions {
             rows: 5000,
+            keys: 20_000,
             runs: 1,
             statements: 50,
         };
         let report = run(settings, options).unwrap();
-        assert_eq!(report.rows.len(), 12);
+        let ways: usize = Kind::ALL.iter().map(|kind| kind.ways().len()).sum();
+        // Planned in the closed loop only.
+        let rows = 2 * (3 * ways - 2 * Kind::ALL.len()) + 2;
+        assert_eq!(report.rows.len(), rows);
         assert!(report.rows.iter().all(|row| row.value > 0.0), "{report:?}");
     }
 }

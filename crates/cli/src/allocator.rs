@@ -27,6 +27,16 @@ const DELAY: Duration = Duration::from_millis(250);
 /// How often the caretaker looks. If nothing waits to be given back, it reads one number.
 const ROUND: Duration = DELAY;
 
+/// `mi_option_allow_large_os_pages` of mimalloc.h.
+const LARGE_PAGES: c_int = 6;
+
+/// Asks for huge pages for what is allocated from now on, as far as it needs new memory of the system. For benchmarks: small
+/// allocations of all kinds would otherwise hold on to huge pages.
+pub fn use_huge_pages() {
+    // SAFETY: sets one of the allocator's options, which may be done at any time from any thread.
+    unsafe { libmimalloc_sys::mi_option_set(LARGE_PAGES, 1) }
+}
+
 /// Sets the delay, and starts the caretaker: threads that have nothing to do after a large query would keep its memory.
 ///
 /// # Errors

@@ -199,24 +199,29 @@ pub enum BenchCommand {
     )]
     Scan(BenchScan),
 
-    /// Inserts and lookups of 64-bit keys: partitioned and routed, beside shared indexes
+    /// Indexes of 64-bit keys: by size beside shared ones, by skew, and reorganised
     #[command(
-        after_help = "Examples:\n  eris bench index\n  eris bench index --keys 64000000 --threads 2 --json"
+        after_help = "Examples:\n  eris bench index\n  eris bench index --part size --keys 64000000 --threads 2 --json\n  \
+                            eris bench index --part skew --skew-keys 16000000 --zipf 1.2,1.4 --svg figures"
     )]
     Index(BenchIndex),
 
-    /// What a short statement costs: planned, from the plan cache, prepared
+    /// What a short statement costs: planned, from the plan cache, prepared, by rows; alone and beside others
     #[command(
-        after_help = "Examples:\n  eris bench statement\n  eris bench statement --rows 1000000 --json"
+        after_help = "Examples:\n  eris bench statement\n  eris bench statement --keys 1000000 --json"
     )]
     Statement(BenchStatement),
 }
 
 #[derive(Debug, Args)]
 pub struct BenchStatement {
-    /// Rows of the table
+    /// Rows of the table that is scanned
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     pub rows: u64,
+
+    /// Rows of the table with a key
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub keys: u64,
 
     #[command(flatten)]
     pub output: JsonFlag,
@@ -224,7 +229,11 @@ pub struct BenchStatement {
 
 #[derive(Debug, Args)]
 pub struct BenchIndex {
-    /// Numbers of keys
+    /// What to measure
+    #[arg(long = "part", value_name = "PART", value_delimiter = ',', default_values_t = BenchIndexPart::ALL, value_enum)]
+    pub parts: Vec<BenchIndexPart>,
+
+    /// Numbers of keys, uniformly asked for
     #[arg(long, value_delimiter = ',', default_values_t = [1_000_000, 4_000_000, 16_000_000], value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
     pub keys: Vec<u64>,
 
@@ -232,8 +241,53 @@ pub struct BenchIndex {
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2], value_parser = clap::value_parser!(u64).range(1..=256))]
     pub threads: Vec<u64>,
 
+    /// Numbers of keys under skew
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000_000, 8_000_000], value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
+    pub skew_keys: Vec<u64>,
+
+    /// Exponents of Zipf's law, 0 for uniform
+    #[arg(long, value_delimiter = ',', default_values_t = [0.0, 0.8, 1.0, 1.2, 1.4, 2.0, 3.0], value_parser = exponent)]
+    pub zipf: Vec<f64>,
+
+    /// 64 million keys as well: some 12 GB of memory, half an hour
+    #[arg(long)]
+    pub full: bool,
+
+    /// Also draw the figures, as SVG files in this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    pub svg: Option<PathBuf>,
+
     #[command(flatten)]
     pub output: JsonFlag,
+}
+
+/// A part of `eris bench index`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BenchIndexPart {
+    /// Operations by number of keys, beside shared indexes
+    Size,
+    /// Lookups by Zipf's law: huge pages, reorganisation, modelled misses
+    Skew,
+    /// What reorganisations take, and what goes on meanwhile
+    Moves,
+    /// Caches of several sockets, modelled
+    Sockets,
+}
+
+impl BenchIndexPart {
+    const ALL: [BenchIndexPart; 4] = [
+        BenchIndexPart::Size,
+        BenchIndexPart::Skew,
+        BenchIndexPart::Moves,
+        BenchIndexPart::Sockets,
+    ];
+}
+
+fn exponent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(exponent) if (0.0..=10.0).contains(&exponent) => Ok(exponent),
+        _ => Err("an exponent is a number from 0 to 10".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -390,6 +444,8 @@ mod tests {
             "eris --huge-pages 1",
             "eris bench",
             "eris bench scan --chunk --rows 5",
+            "eris bench index --part all",
+            "eris bench index --zipf -1",
         ] {
             let error = parsed(line).expect_err(line);
             assert_eq!(error.exit_code(), 2, "{line}");

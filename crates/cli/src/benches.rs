@@ -1,8 +1,10 @@
 //! `eris machine` and `eris bench`: arguments to the benchmarks, their reports to standard output.
 
-use crate::args::{BenchCommand, BenchIndex, BenchScan, BenchStatement};
-use eris_bench::index::{self, IndexBenchError, IndexOptions};
+use crate::allocator;
+use crate::args::{BenchCommand, BenchIndex, BenchIndexPart, BenchScan, BenchStatement};
+use eris_bench::index::{self, IndexBenchError, IndexOptions, IndexPart};
 use eris_bench::machine::{self, MachineError};
+use eris_bench::report::Report;
 use eris_bench::route::{self, RouteBenchError, RouteOptions};
 use eris_bench::scan::{self, ScanError, ScanOptions};
 use eris_bench::statement::{self, StatementBenchError, StatementOptions};
@@ -34,7 +36,7 @@ pub enum BenchError {
     /// Statements could not be measured.
     #[error(transparent)]
     Statement(#[from] StatementBenchError),
-    /// The report could not be printed.
+    /// The report could not be printed, or its figures not be written.
     #[error("cannot write the report: {0}")]
     Output(#[from] io::Error),
 }
@@ -77,20 +79,10 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
             };
             (runtime.block_on(scan::run(settings, options))?, output)
         }
-        BenchCommand::Index(BenchIndex {
-            keys,
-            threads,
-            output,
-        }) => {
-            let options = IndexOptions {
-                keys: keys.clone(),
-                threads: threads.iter().map(|threads| *threads as usize).collect(),
-                runs: RUNS,
-            };
-            (index::run(&settings, &options)?, output)
-        }
-        BenchCommand::Statement(BenchStatement { rows, output }) => {
+        BenchCommand::Index(bench) => (index(&settings, bench)?, &bench.output),
+        BenchCommand::Statement(BenchStatement { rows, keys, output }) => {
             let options = StatementOptions {
+                keys: *keys,
                 rows: *rows,
                 runs: RUNS,
                 statements: STATEMENTS,
@@ -99,4 +91,44 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
         }
     };
     Ok(report.print(output.json)?)
+}
+
+/// Keys of the largest index with `--full`.
+const FULL: u64 = 64_000_000;
+
+/// `eris bench index`.
+fn index(settings: &Settings, bench: &BenchIndex) -> Result<Report, BenchError> {
+    if settings.huge_pages != HugePages::Never {
+        // What is compared with Eris's indexes takes its memory from the allocator.
+        allocator::use_huge_pages();
+    }
+    let part = |part: &BenchIndexPart| match part {
+        BenchIndexPart::Size => IndexPart::Size,
+        BenchIndexPart::Skew => IndexPart::Skew,
+        BenchIndexPart::Moves => IndexPart::Moves,
+        BenchIndexPart::Sockets => IndexPart::Sockets,
+    };
+    let full = bench.full.then_some(FULL);
+    let with_full = |keys: &[u64]| keys.iter().copied().chain(full).collect();
+    let options = IndexOptions {
+        parts: bench.parts.iter().map(part).collect(),
+        keys: with_full(&bench.keys),
+        threads: (bench.threads.iter())
+            .map(|threads| *threads as usize)
+            .collect(),
+        skew_keys: with_full(&bench.skew_keys),
+        exponents: bench.zipf.clone(),
+        runs: RUNS,
+    };
+    if let Some(directory) = &bench.svg {
+        // Before measuring for minutes.
+        std::fs::create_dir_all(directory)?;
+    }
+    let report = index::run(settings, &options)?;
+    if let Some(directory) = &bench.svg {
+        for (name, plot) in index::figures(&report) {
+            std::fs::write(directory.join(name + ".svg"), plot.svg())?;
+        }
+    }
+    Ok(report)
 }

@@ -266,7 +266,7 @@ impl<T: ArrowNativeType> Plain<T> {
         }
     }
 
-    fn get(&self, row: usize) -> T {
+    pub(crate) fn get(&self, row: usize) -> T {
         match self {
             Plain::Constant(value) => *value,
             Plain::Values(values) => values[row],

@@ -15,6 +15,9 @@ use eris_kernels::{Isa, MASK_WORDS, VECTOR};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// So few values are read one by one: a vector would have to be cleared, and decoded whole, for each.
+const FEW: usize = 8;
+
 impl ColumnChunk {
     /// The selected values, in the order of their rows, as an array of exactly `data_type`: the type that was encoded,
     /// or `Utf8View` for text. Text of codes is a gather of the dictionary's views, and of plain text one of the chunk's;
@@ -33,6 +36,10 @@ impl ColumnChunk {
         let count = selection.count();
         if count == 0 || self.nulls() == self.rows {
             return new_null_array(data_type, count);
+        }
+        if count <= FEW {
+            let rows: Vec<usize> = selection.iter_ones().collect();
+            return self.pick(&rows, data_type, dictionary);
         }
         let nulls = self.gather_validity(selection);
         match &self.data {
@@ -196,55 +203,65 @@ impl Integers {
         data_type: &DataType,
         nulls: Option<NullBuffer>,
     ) -> ArrayRef {
-        macro_rules! primitive {
-            ($t:ty, $convert:expr) => {{
-                let values = self.collect(isa, selection, count, $convert);
-                primitive::<$t>(values, nulls, data_type)
-            }};
-        }
-        match data_type {
-            DataType::Boolean => {
-                let mut words = Vec::with_capacity(count.div_ceil(64));
-                let mut bits = 0;
-                let mut filled = 0;
-                self.for_each(isa, selection, |values| {
-                    for &value in values {
-                        bits |= (value as u64) << filled;
-                        filled += 1;
-                        if filled == 64 {
-                            words.push(bits);
-                            (bits, filled) = (0, 0);
-                        }
+        let values = |f: &mut dyn FnMut(&[i64])| self.for_each(isa, selection, f);
+        integer_array(count, data_type, nulls, values)
+    }
+}
+
+/// An array of integers of a type; `for_each` calls its argument with all values, in order, in slices.
+pub(crate) fn integer_array(
+    count: usize,
+    data_type: &DataType,
+    nulls: Option<NullBuffer>,
+    for_each: impl FnOnce(&mut dyn FnMut(&[i64])),
+) -> ArrayRef {
+    macro_rules! primitive {
+        ($t:ty, $convert:expr) => {{
+            let mut out = Vec::with_capacity(count);
+            for_each(&mut |values| out.extend(values.iter().map(|&value: &i64| $convert(value))));
+            primitive::<$t>(out, nulls, data_type)
+        }};
+    }
+    match data_type {
+        DataType::Boolean => {
+            let mut words = Vec::with_capacity(count.div_ceil(64));
+            let mut bits = 0;
+            let mut filled = 0;
+            for_each(&mut |values| {
+                for &value in values {
+                    bits |= (value as u64) << filled;
+                    filled += 1;
+                    if filled == 64 {
+                        words.push(bits);
+                        (bits, filled) = (0, 0);
                     }
-                });
-                words.push(bits);
-                let bits = BooleanBuffer::new(Buffer::from_vec(words), 0, count);
-                Arc::new(BooleanArray::new(bits, nulls))
-            }
-            DataType::Int8 => primitive!(Int8Type, |value| value as i8),
-            DataType::Int16 => primitive!(Int16Type, |value| value as i16),
-            DataType::Int32 => primitive!(Int32Type, |value| value as i32),
-            DataType::Int64 => primitive!(Int64Type, |value| value),
-            DataType::UInt8 => primitive!(UInt8Type, |value| value as u8),
-            DataType::UInt16 => primitive!(UInt16Type, |value| value as u16),
-            DataType::UInt32 => primitive!(UInt32Type, |value| value as u32),
-            DataType::UInt64 => primitive!(UInt64Type, |value| value as u64 ^ SIGN),
-            DataType::Date32 => primitive!(Date32Type, |value| value as i32),
-            DataType::Timestamp(TimeUnit::Second, _) => {
-                primitive!(TimestampSecondType, |value| value)
-            }
-            DataType::Timestamp(TimeUnit::Millisecond, _) => {
-                primitive!(TimestampMillisecondType, |value| value)
-            }
-            DataType::Timestamp(TimeUnit::Microsecond, _) => {
-                primitive!(TimestampMicrosecondType, |value| value)
-            }
-            DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-                primitive!(TimestampNanosecondType, |value| value)
-            }
-            DataType::Decimal128(..) => primitive!(Decimal128Type, |value| value as i128),
-            other => panic!("integers asked for as {other}"),
+                }
+            });
+            words.push(bits);
+            let bits = BooleanBuffer::new(Buffer::from_vec(words), 0, count);
+            Arc::new(BooleanArray::new(bits, nulls))
         }
+        DataType::Int8 => primitive!(Int8Type, |value| value as i8),
+        DataType::Int16 => primitive!(Int16Type, |value| value as i16),
+        DataType::Int32 => primitive!(Int32Type, |value| value as i32),
+        DataType::Int64 => primitive!(Int64Type, |value| value),
+        DataType::UInt8 => primitive!(UInt8Type, |value| value as u8),
+        DataType::UInt16 => primitive!(UInt16Type, |value| value as u16),
+        DataType::UInt32 => primitive!(UInt32Type, |value| value as u32),
+        DataType::UInt64 => primitive!(UInt64Type, |value| value as u64 ^ SIGN),
+        DataType::Date32 => primitive!(Date32Type, |value| value as i32),
+        DataType::Timestamp(TimeUnit::Second, _) => primitive!(TimestampSecondType, |value| value),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            primitive!(TimestampMillisecondType, |value| value)
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            primitive!(TimestampMicrosecondType, |value| value)
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            primitive!(TimestampNanosecondType, |value| value)
+        }
+        DataType::Decimal128(..) => primitive!(Decimal128Type, |value| value as i128),
+        other => panic!("integers asked for as {other}"),
     }
 }
 

@@ -48,6 +48,7 @@ mod floats;
 mod framed;
 mod gather;
 mod packed;
+mod pick;
 mod predicate;
 mod ranks;
 mod resident;

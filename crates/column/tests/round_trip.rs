@@ -5,7 +5,7 @@ mod common;
 use arrow_array::types::{Int8Type, Int32Type, UInt16Type};
 use arrow_array::{
     Array, ArrayRef, DictionaryArray, Float32Array, Float64Array, LargeStringArray, StringArray,
-    StringViewArray,
+    StringViewArray, UInt64Array,
 };
 use arrow_schema::DataType;
 use common::*;
@@ -48,6 +48,14 @@ fn check_gather(
             expected.null_count()
         );
     }
+    // A few rows, in another order than theirs, some of them twice.
+    let mut few: Vec<usize> = selections[2].iter_ones().collect();
+    few.reverse();
+    few.extend_from_within(..few.len() / 3);
+    let positions: UInt64Array = few.iter().map(|&row| Some(row as u64)).collect();
+    let expected = arrow_select::take::take(array, &positions, None).unwrap();
+    let picked = chunk.pick(&few, array.data_type(), dictionary);
+    prop_assert_eq!(&picked, &expected);
     Ok(())
 }
 

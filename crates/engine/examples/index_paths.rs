@@ -37,7 +37,7 @@ fn scattered(value: i64, bits: u32) -> i64 {
 
 async fn fill(engine: &Engine, object: ObjectId, rows: i64, bits: u32) {
     let schema = schema();
-    let mut writer = engine.inserter(object).await.expect("a writer");
+    let mut writer = engine.writer(object).expect("a writer");
     for first in (0..rows).step_by(BATCH as usize) {
         let keys: Vec<i64> = (first..rows.min(first + BATCH)).collect();
         let values = keys.iter().map(|key| scattered(*key, bits));

@@ -38,6 +38,8 @@ pub(crate) struct IndexPart {
     is_complete: bool,
     /// What will take its place.
     next: Option<Secondary>,
+    /// Rows have come since it was begun that it was not told of.
+    has_missed: bool,
 }
 
 impl IndexPart {
@@ -49,6 +51,7 @@ impl IndexPart {
             index,
             is_complete: true,
             next: None,
+            has_missed: false,
         }
     }
 
@@ -65,6 +68,7 @@ impl IndexPart {
     /// Rows have come that it was not told of.
     pub fn set_incomplete(&mut self) {
         self.is_complete = false;
+        self.has_missed = true;
     }
 
     fn insert(&mut self, values: &Values, first: RowId) -> Result<(), IndexError> {
@@ -141,7 +145,8 @@ impl Partition {
         self.tell_of_indexes();
     }
 
-    /// Rows of the statement that have no ids yet were not entered: they were staged before there was an index.
+    /// Rows of the statement that have no ids yet were not entered: they were staged before there was an index. Called before
+    /// they get ids.
     pub fn note_unentered(&mut self, statement: StatementId) {
         if self.secondary.is_empty() {
             return;
@@ -199,7 +204,10 @@ impl Partition {
             .iter_mut()
             .find(|part| part.index.id == index.id)
         {
-            Some(part) => part.next = Some(next),
+            Some(part) => {
+                part.next = Some(next);
+                part.has_missed = false;
+            }
             None => {
                 let mut part = IndexPart::empty(index.clone(), &self.object, home);
                 part.is_complete = false;
@@ -255,7 +263,7 @@ impl Partition {
             && let Some(next) = part.next.take()
         {
             part.entries = next;
-            part.is_complete = true;
+            part.is_complete = !part.has_missed;
         }
         self.tell_of_indexes();
     }
@@ -348,7 +356,7 @@ impl BuildTask {
     }
 
     fn refused(&mut self, error: IndexError, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
-        self.fail(crate::unique::refused(error, &self.object), owner, cx)
+        self.fail(crate::unique::refused(error, &self.object.name), owner, cx)
     }
 
     fn fail(&mut self, error: EngineError, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {

@@ -33,7 +33,7 @@ impl CheckTask {
         let (partition, home) = owner.partition(object);
         let begun = std::mem::replace(&mut self.begun, true);
         let checked = match begun {
-            true => partition.check(statement),
+            true => partition.check(statement, home),
             false => (partition.begin_check(statement, home))
                 .map(|()| false)
                 .map_err(|error| store_error(&object.name, &error)),

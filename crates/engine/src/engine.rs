@@ -12,7 +12,7 @@ use crate::sequencer::Sequencer;
 use crate::settings::Settings;
 use crate::statistics::{ObjectStatistics, merge};
 use crate::stream::LaneStream;
-use crate::writer::Writer;
+use crate::writer::{Turn, Writer};
 use arrow_schema::SchemaRef;
 use eris_aeu::{Runtime, Session, Step};
 use eris_column::CHUNK_ROWS;
@@ -172,23 +172,16 @@ impl Engine {
         self.shared.give_back(&mut client);
     }
 
-    /// Begins a statement that adds rows to a data object without a key.
-    ///
-    /// # Panics
-    /// If it has a key: see [`Engine::inserter`].
+    /// Begins a statement that adds rows. If the data object has a key, it waits for its turn when it commits: until then
+    /// others change rows while its own are being staged.
     pub fn writer(&self, id: ObjectId) -> Result<Writer, EngineError> {
         let object = self.shared.object(id)?;
-        assert!(object.key.is_empty(), "rows with a key are added in turns");
+        let turn = match object.key.is_empty() {
+            true => Turn::None,
+            false => Turn::AtCommit,
+        };
         let client = self.shared.client()?;
-        Ok(Writer::new(self.shared.clone(), client, object, None))
-    }
-
-    /// Begins a statement that adds rows: in its turn, if the data object has a key.
-    pub async fn inserter(&self, id: ObjectId) -> Result<Writer, EngineError> {
-        match self.shared.object(id)?.key.is_empty() {
-            true => self.writer(id),
-            false => self.changer(id).await,
-        }
+        Ok(Writer::new(self.shared.clone(), client, object, turn))
     }
 
     /// Begins a statement that deletes rows of a data object, and may add some: once all such statements before it are done,
@@ -196,26 +189,14 @@ impl Engine {
     /// that others add.
     pub async fn changer(&self, id: ObjectId) -> Result<Writer, EngineError> {
         let object = self.shared.object(id)?;
-        let turn = object.turn.clone().lock_owned().await;
-        if object.changed() > self.snapshot() {
-            // Its writer did not wait for it.
-            self.settle().await;
-        }
+        let turn = self.shared.turn(&object).await;
         let client = self.shared.client()?;
-        Ok(Writer::new(self.shared.clone(), client, object, Some(turn)))
+        Ok(Writer::new(self.shared.clone(), client, object, turn))
     }
 
     /// Waits until every commit that has begun is visible, also of writers that were dropped meanwhile.
     pub async fn settle(&self) {
-        let sequencer = &self.shared.sequencer;
-        let mine = poll_fn(|cx| sequencer.poll_draw(cx)).await;
-        // Nothing is written at this timestamp; it is only that all earlier ones are visible before.
-        sequencer.finish(mine);
-        poll_fn(|cx| match sequencer.poll_visible(mine, cx.waker()) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        })
-        .await;
+        self.shared.settle().await;
     }
 
     /// The newest snapshot, held for a reader: everything that was committed before this call, and nothing half-way.
@@ -267,9 +248,34 @@ impl Engine {
         self.shared.runtime.as_ref()
     }
 
+    /// A number for a new statement.
+    pub(crate) fn next_statement(&self) -> StatementId {
+        self.shared.next_statement()
+    }
+
+    /// Whether a commit is visible; if not, whoever is polled is woken once it is.
+    pub(crate) fn poll_visible(&self, at: Timestamp, cx: &std::task::Context<'_>) -> bool {
+        self.shared.sequencer.poll_visible(at, cx.waker())
+    }
+
+    /// Rows of an object ended with the commit at `at`: has their owners collect them when it is worth it.
+    pub(crate) fn collect_after(&self, object: ObjectId, ended: u64, at: Timestamp) {
+        if ended > 0 {
+            self.shared.garbage.note(object, ended, at);
+            let horizon = self.shared.sequencer.advance_horizon();
+            self.shared.collect_garbage(horizon);
+        }
+    }
+
     /// A number by which answers find who asked.
     pub(crate) fn next_callback(&self) -> u64 {
-        self.shared.next_statement().0
+        self.callbacks(1)
+    }
+
+    /// The first of so many such numbers in a row.
+    pub(crate) fn callbacks(&self, count: u64) -> u64 {
+        let next = &self.shared.next_statement;
+        next.fetch_add(count, Ordering::Relaxed)
     }
 
     /// Makes the next slice of a scan of this object panic, to see what a defect in an operator does to everybody else.
@@ -334,6 +340,29 @@ impl Shared {
 
     fn idle_clients(&self) -> MutexGuard<'_, Vec<Session>> {
         self.clients.lock().expect(UNPOISONED)
+    }
+
+    /// Waits for the turn to change rows of an object, and until what was changed in the turn before is visible.
+    pub async fn turn(&self, object: &DataObject) -> Turn {
+        let turn = object.turn.clone().write_owned().await;
+        if object.changed() > self.sequencer.visible() {
+            // Its writer did not wait for it.
+            self.settle().await;
+        }
+        Turn::Held(turn)
+    }
+
+    /// See [`Engine::settle`].
+    async fn settle(&self) {
+        let sequencer = &self.sequencer;
+        let mine = poll_fn(|cx| sequencer.poll_draw(cx)).await;
+        // Nothing is written at this timestamp; it is only that all earlier ones are visible before.
+        sequencer.finish(mine);
+        poll_fn(|cx| match sequencer.poll_visible(mine, cx.waker()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
     }
 
     /// A session for one statement.

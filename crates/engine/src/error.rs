@@ -88,6 +88,8 @@ pub enum EngineError {
     /// Two rows would have one key.
     #[error("table {table}: there is a row with the key ({key}) already")]
     DuplicateKey {
+        /// The data object whose key it is.
+        object: ObjectId,
         /// The table.
         table: String,
         /// The key's values.

@@ -1,9 +1,8 @@
 //! Bare indexes: 64-bit keys to 64-bit values, without rows, types or snapshots (the ERIS paper's index objects, Section 3).
 //!
 //! ```text
-//! keys of a batch ── split by range ──┬── AEU is parked: its run token is taken, and the part executed in place
-//!                                     ├── another client is in it: tried again a moment later
-//!                                     └── AEU is at work: KEYS ─▶ inbox, grouped with other clients' parts ─▶ KEYED
+//! keys of a batch ── split by range ── parts ──┬── AEU is parked: executed in place ([`exchange`](crate::exchange))
+//!                                              └── AEU is at work: KEYS ─▶ inbox, grouped with other clients' parts ─▶ KEYED
 //! ```
 //!
 //! Every AEU owns the tree of one range of the keys, so there is no latch, and every part of a batch is executed as one: its
@@ -19,19 +18,15 @@ pub(crate) use owned::OwnedKeys;
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::protocol::{KEYED, KEYS, PANICKED, header};
+use crate::exchange::Exchange;
+use crate::protocol::KEYS;
 use batch::Operation;
-use eris_route::{Command, Parcel, RangeTable, Split};
+use eris_route::{RangeTable, Split};
 use eris_types::{AeuId, ObjectId};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// How often a part is offered to an AEU in which another client is at work, before it is sent there.
-const OFFERS: usize = 64;
-/// Pauses of the processor between two offers.
-const PAUSES: usize = 16;
 
 /// A bare index. Clones are the same index.
 #[derive(Clone)]
@@ -84,6 +79,16 @@ impl KeyIndex {
         self.object.id
     }
 
+    /// Its name, for messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.object.name
+    }
+
+    /// The engine that has it.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// A client for one thread.
     ///
     /// # Errors
@@ -94,7 +99,7 @@ impl KeyIndex {
             index: self.clone(),
             split: Split::default(),
             spare: Vec::new(),
-            parts: Vec::new(),
+            exchange: Exchange::new(KEYS, self.object.id),
         })
     }
 
@@ -142,25 +147,8 @@ pub struct KeyClient {
     /// Batches to be used again.
     #[expect(clippy::vec_box, reason = "they travel in their boxes")]
     spare: Vec<Box<KeyBatch>>,
-    /// The parts of the batch that is under way, by callback: the AEU, and what it has or gave back.
-    parts: Vec<Part>,
-}
-
-struct Part {
-    aeu: AeuId,
-    batch: Option<Box<KeyBatch>>,
-    /// Whether it is still to be executed.
-    is_waiting: bool,
-}
-
-impl Part {
-    fn new(aeu: AeuId, batch: Box<KeyBatch>) -> Self {
-        Part {
-            aeu,
-            batch: Some(batch),
-            is_waiting: true,
-        }
-    }
+    /// The parts of the batch that is under way.
+    exchange: Exchange<KeyBatch>,
 }
 
 impl KeyClient {
@@ -192,8 +180,8 @@ impl KeyClient {
         self.split_by_owner(Operation::Put, &keys, |batch, position| {
             batch.entries.push(entries[position as usize]);
         });
-        self.execute()?;
-        self.gather(before)
+        let parts = self.execute()?;
+        self.gather(parts, before)
     }
 
     /// Removes many keys, in order: `values[i]` becomes the value that `keys[i]` had.
@@ -230,10 +218,8 @@ impl KeyClient {
                 limit: rest,
             });
             batch.entries.clear();
-            self.parts.push(Part::new(aeu, batch));
-            self.execute()?;
-            for part in std::mem::take(&mut self.parts) {
-                let batch = part.batch.expect("it has been answered");
+            self.exchange.push(aeu, batch);
+            for batch in self.execute()? {
                 found.extend_from_slice(&batch.entries);
                 self.spare.push(batch);
             }
@@ -251,8 +237,8 @@ impl KeyClient {
         self.split_by_owner(operation, keys, |batch, position| {
             batch.keys.push(keys[position as usize]);
         });
-        self.execute()?;
-        self.gather(values)
+        let parts = self.execute()?;
+        self.gather(parts, values)
     }
 
     /// Fills `parts`: `add` gets the positions of a part's keys in their order.
@@ -270,18 +256,20 @@ impl KeyClient {
             positions
                 .iter()
                 .for_each(|position| add(&mut batch, *position));
-            self.parts.push(Part::new(aeu, batch));
+            self.exchange.push(aeu, batch);
         }
         self.split = split;
     }
 
     /// Puts the answers of all parts where their keys were.
-    fn gather(&mut self, values: &mut [Option<u64>]) -> Result<(), EngineError> {
+    fn gather(
+        &mut self,
+        parts: impl Iterator<Item = Box<KeyBatch>>,
+        values: &mut [Option<u64>],
+    ) -> Result<(), EngineError> {
         let object = Arc::clone(&self.index.object);
-        let parts = std::mem::take(&mut self.parts);
         let mut failure = None;
-        for (part, (_, positions)) in parts.into_iter().zip(object.ranges.parts(&self.split)) {
-            let mut batch = part.batch.expect("it has been answered");
+        for (mut batch, (_, positions)) in parts.zip(object.ranges.parts(&self.split)) {
             for (position, value) in positions.iter().zip(&batch.values) {
                 values[*position as usize] = *value;
             }
@@ -306,89 +294,21 @@ impl KeyClient {
     }
 
     /// Has all parts executed.
-    fn execute(&mut self) -> Result<(), EngineError> {
-        let id = self.index.object.id;
-        self.execute_in_place();
-        for (number, part) in self.parts.iter_mut().enumerate() {
-            if part.is_waiting
-                && let Some(batch) = part.batch.take()
-            {
-                let parcel = Parcel::from_box(batch);
-                let callback = number as u64;
-                (self.client).send_parcel(part.aeu, KEYS, id, callback, parcel);
-            }
-        }
-        self.client.flush();
-        // The answers of what was executed in place are there already.
-        let mut open = self.parts.len();
-        let mut failure = None;
-        let (parts, client) = (&mut self.parts, &mut self.client);
-        while open > 0 {
-            client.wait(|command| {
-                let number = command.header.callback as usize;
-                failure = take_answer(&mut parts[number], command)
-                    .err()
-                    .or(failure.take());
-                open -= 1;
-            });
-        }
+    fn execute(&mut self) -> Result<impl Iterator<Item = Box<KeyBatch>> + use<>, EngineError> {
+        self.exchange.begin(&self.index.engine, &mut self.client);
+        self.exchange.wait(&mut self.client);
         let object = &self.index.object;
-        let message = match failure {
-            Some(message) => message,
-            None if object.dropped.load(Ordering::Acquire) => {
-                self.parts.clear();
-                return Err(EngineError::NoSuchObject(id));
-            }
-            None => return Ok(()),
-        };
-        self.parts.clear();
-        Err(EngineError::Panicked {
+        let parts = self.exchange.finish();
+        let parts = parts.map_err(|message| EngineError::Panicked {
             worker: "an owner".to_owned(),
             table: object.name.clone(),
             message,
-        })
-    }
-
-    /// Executes what parts it can in AEUs that are not at work.
-    fn execute_in_place(&mut self) {
-        let Some(runtime) = self.index.engine.runtime() else {
-            return;
-        };
-        let sender = self.client.endpoint();
-        for _ in 0..OFFERS {
-            let mut is_held = false;
-            for (number, part) in self.parts.iter_mut().enumerate() {
-                if !part.is_waiting {
-                    continue;
-                }
-                let header = header(KEYS, self.index.object.id, sender, number as u64);
-                let batch = &mut part.batch;
-                let taken = runtime.try_run_in_place(part.aeu, |aeu| {
-                    let parcel = batch.take().map(Parcel::from_box);
-                    aeu.execute_in_place(header, &[], parcel);
-                });
-                part.is_waiting = taken.is_none();
-                is_held |= part.is_waiting && runtime.is_run_in_place(part.aeu);
-            }
-            if !is_held {
-                return;
-            }
-            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        })?;
+        match object.dropped.load(Ordering::Acquire) {
+            true => Err(EngineError::NoSuchObject(object.id)),
+            false => Ok(parts),
         }
     }
-}
-
-/// What an owner answers, into its part.
-fn take_answer(part: &mut Part, command: Command<'_>) -> Result<(), String> {
-    let kind = command.header.kind;
-    let parcel = command.parcel.expect("every answer has one");
-    if kind == PANICKED {
-        let message: Result<Box<String>, _> = parcel.into_owned();
-        return Err(message.map_or_else(|_| String::new(), |message| *message));
-    }
-    assert_eq!(kind, KEYED, "no AEU answers keys otherwise");
-    part.batch = parcel.into_owned().ok();
-    Ok(())
 }
 
 impl Drop for KeyClient {

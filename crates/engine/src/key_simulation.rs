@@ -69,11 +69,12 @@ enum Fate {
 impl Client {
     async fn statements(mut self) {
         for _ in 0..10 {
-            match self.random.below(8) {
+            match self.random.below(9) {
                 0..3 => self.add(true).await,
                 3 => self.add(false).await,
                 4 => self.shift().await,
                 5 => self.empty().await,
+                6 => self.reorganize().await,
                 _ => self.read().await,
             }
         }
@@ -120,6 +121,15 @@ impl Client {
     }
 
     async fn try_add(&mut self, keys: &[i64], upsert: bool) -> Result<bool, EngineError> {
+        if !upsert && self.random.one_in(2) {
+            // Others have their turns while these rows are staged.
+            let mut writer = self.engine.writer(self.object)?;
+            for keys in keys.chunks(1 + keys.len() / 2) {
+                let rows = keys.iter().map(|key| (*key, 1));
+                writer.append(batch(rows)).await?;
+            }
+            return self.finish(writer).await;
+        }
         let mut writer = self.engine.changer(self.object).await?;
         let snapshot = self.engine.hold();
         let Some(rows) = self.rows(&snapshot).await else {
@@ -185,6 +195,15 @@ impl Client {
         };
         let deleted = deleted.await;
         self.fate(deleted);
+    }
+
+    /// Moves nodes of the index about, while others go on.
+    async fn reorganize(&mut self) {
+        let begun = self.engine.reorganize(self.object).await.unwrap();
+        for index in begun {
+            let effect = index.effect;
+            assert!(effect.is_none_or(|effect| effect.keys_done <= effect.keys_all));
+        }
     }
 
     async fn read(&mut self) {

@@ -2,79 +2,118 @@
 //!
 //! ```text
 //! one integer-like column     its 64-bit order             → the index's number, and the number that ranges are of
-//! anything else               the bytes of all columns     → the index's bytes; their first eight are the number
+//! anything else               the bytes of all columns     → the index's bytes; the number are the eight behind what most keys
+//!                                                            begin with
 //! ```
 
+use crate::bulk::{check_length, word};
+use crate::reorganize::{Reorganizable, Watched};
 use crate::scatter::keys_of;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, Float32Array, Float64Array, PrimitiveArray,
+    StringViewArray,
+};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{DataType, TimeUnit};
-use eris_column::{Domain, Home};
-use eris_index::key::{Encoder, Fixed};
-use eris_index::{Art, IndexError};
+use eris_column::{Domain, Home, from_integer};
+use eris_index::IndexError;
+use eris_index::key::{Decoder, Encoder};
 use eris_types::RowId;
+use std::ops::{Bound, Range};
+use std::sync::Arc;
 
 /// The keys of some rows.
+#[derive(Debug)]
 pub(crate) enum Keys {
     Words(Vec<u64>),
     /// Where each ends.
     Bytes(Vec<u8>, Vec<usize>),
 }
 
-/// Whether keys of these columns are numbers.
-fn is_word(columns: &[ArrayRef]) -> bool {
-    matches!(columns, [one] if Domain::of(one.data_type()) == Some(Domain::Integer))
+/// Whether keys of columns of these types are numbers.
+fn is_word<'a>(types: impl IntoIterator<Item = &'a DataType>) -> bool {
+    let mut types = types.into_iter();
+    types.next().and_then(Domain::of) == Some(Domain::Integer) && types.next().is_none()
 }
 
 impl Keys {
     /// Of `rows` rows from `first` on, whose key columns these are. None of them is NULL.
     pub fn of(columns: &[ArrayRef], first: usize, rows: usize) -> Self {
-        let columns: Vec<ArrayRef> = columns
-            .iter()
-            .map(|column| column.slice(first, rows))
-            .collect();
-        if is_word(&columns) {
-            let words = keys_of(&columns[0]).into_iter();
-            return Keys::Words(words.map(|word| word as u64 ^ 1 << 63).collect());
-        }
-        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(rows));
-        let mut encoder = Encoder::new();
-        for row in 0..rows {
-            encoder.clear();
-            columns
-                .iter()
-                .for_each(|column| push(&mut encoder, column, row));
-            bytes.extend_from_slice(encoder.bytes());
-            ends.push(bytes.len());
-        }
-        Keys::Bytes(bytes, ends)
+        let columns = columns.iter().map(|column| column.slice(first, rows));
+        Keys::of_pieces(&[columns.collect()])
     }
 
-    /// The number by whose ranges rows are dealt to partitions.
-    pub fn routing(&self) -> Vec<i64> {
+    /// Of rows that come in pieces, one after the other.
+    ///
+    /// # Panics
+    /// If there is no piece.
+    pub fn of_pieces(pieces: &[Vec<ArrayRef>]) -> Self {
+        let rows = pieces.iter().map(|columns| columns[0].len()).sum();
+        if is_word(pieces[0].iter().map(|column| column.data_type())) {
+            let mut words = Vec::with_capacity(rows);
+            for columns in pieces {
+                let numbers = keys_of(&columns[0]).into_iter();
+                words.extend(numbers.map(|number| number as u64 ^ 1 << 63));
+            }
+            return Keys::Words(words);
+        }
+        let (mut encoder, mut ends) = (Encoder::new(), Vec::with_capacity(rows));
+        for columns in pieces {
+            let cells: Vec<Cells> = columns.iter().map(Cells::of).collect();
+            for row in 0..columns[0].len() {
+                cells.iter().for_each(|cells| cells.push(row, &mut encoder));
+                ends.push(encoder.bytes().len());
+            }
+        }
+        Keys::Bytes(encoder.into_bytes(), ends)
+    }
+
+    /// The number by whose ranges rows are dealt to partitions. If keys are bytes, those of `common` are passed over.
+    pub fn routing(&self, common: &[u8]) -> Vec<i64> {
         match self {
             Keys::Words(words) => words.iter().map(|word| (word ^ 1 << 63) as i64).collect(),
-            Keys::Bytes(_, ends) => (0..ends.len())
-                .map(|row| {
-                    let mut first = [0; 8];
-                    let key = self.bytes(row);
-                    let common = key.len().min(8);
-                    first[..common].copy_from_slice(&key[..common]);
-                    (u64::from_be_bytes(first) ^ 1 << 63) as i64
-                })
-                .collect(),
+            Keys::Bytes(_, ends) => {
+                let keys = (0..ends.len()).map(|row| self.bytes(row));
+                keys.map(|key| routing_of(key, common)).collect()
+            }
         }
     }
 
-    fn len(&self) -> usize {
+    /// Those at some positions.
+    pub fn pick(&self, positions: &[u32]) -> Keys {
+        let positions = positions.iter().map(|&position| position as usize);
+        match self {
+            Keys::Words(words) => Keys::Words(positions.map(|row| words[row]).collect()),
+            Keys::Bytes(..) => {
+                let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(positions.len()));
+                for row in positions {
+                    bytes.extend_from_slice(self.bytes(row));
+                    ends.push(bytes.len());
+                }
+                Keys::Bytes(bytes, ends)
+            }
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
         match self {
             Keys::Words(words) => words.len(),
             Keys::Bytes(_, ends) => ends.len(),
         }
     }
 
-    fn bytes(&self, row: usize) -> &[u8] {
+    /// What they take.
+    pub fn memory(&self) -> usize {
+        match self {
+            Keys::Words(words) => words.capacity() * size_of::<u64>(),
+            Keys::Bytes(bytes, ends) => bytes.capacity() + ends.capacity() * size_of::<usize>(),
+        }
+    }
+
+    pub fn bytes(&self, row: usize) -> &[u8] {
         match self {
             Keys::Words(_) => unreachable!("numbers have no bytes"),
             Keys::Bytes(bytes, ends) => {
@@ -83,43 +122,96 @@ impl Keys {
             }
         }
     }
+
+    /// How many bytes all of them, and the first one of `other`, begin with.
+    ///
+    /// # Errors
+    /// One is too long for an index.
+    pub fn common(&self, other: &Keys) -> Result<usize, IndexError> {
+        if self.len() == 0 {
+            return Ok(usize::MAX);
+        }
+        let mut common = other.bytes(0);
+        for row in 0..self.len() {
+            let key = self.bytes(row);
+            check_length(key.len())?;
+            if !key.starts_with(common) {
+                let same = key.iter().zip(common).take_while(|(a, b)| a == b);
+                common = &common[..same.count()];
+            }
+        }
+        Ok(common.len())
+    }
+
+    /// A key of columns of these types, for messages.
+    pub fn shown(&self, row: usize, types: &[&DataType]) -> String {
+        match self {
+            Keys::Words(words) => {
+                let number = from_integer(types[0], (words[row] ^ 1 << 63) as i64);
+                display(&shown::number(types[0], number))
+            }
+            Keys::Bytes(..) => {
+                let mut decoder = Decoder::new(self.bytes(row));
+                let values = types
+                    .iter()
+                    .map(|data_type| shown::value(data_type, &mut decoder));
+                values
+                    .map(|value| display(&value))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            }
+        }
+    }
+}
+
+fn display(value: &ArrayRef) -> String {
+    let formatter = ArrayFormatter::try_new(value, &FormatOptions::default());
+    formatter.map_or_else(|_| "?".to_owned(), |shown| shown.value(0).to_string())
+}
+
+/// The number of a key's first eight bytes behind those of `common`, which most keys begin with.
+pub(crate) fn routing_of(key: &[u8], common: &[u8]) -> i64 {
+    match key.strip_prefix(common) {
+        Some(rest) => (word(rest) ^ 1 << 63) as i64,
+        None if key < common => i64::MIN,
+        None => i64::MAX,
+    }
 }
 
 /// From keys to the rows that have them now, in one partition.
 #[derive(Debug)]
 pub(crate) enum PrimaryIndex {
-    Words(Art<u64>),
-    Bytes(Art<[u8]>),
+    Words(Watched<u64>),
+    Bytes(Watched<[u8]>),
 }
 
 impl PrimaryIndex {
     /// For keys of columns of these types.
-    pub fn new<'a>(types: impl ExactSizeIterator<Item = &'a DataType>, home: Home<'_>) -> Self {
-        let mut types = types;
-        let word = types.len() == 1 && types.next().and_then(Domain::of) == Some(Domain::Integer);
+    pub fn new<'a>(types: impl Iterator<Item = &'a DataType>, home: Home<'_>) -> Self {
         let memory = home.memory.clone();
-        match word {
-            true => PrimaryIndex::Words(Art::new(memory, home.object)),
-            false => PrimaryIndex::Bytes(Art::new(memory, home.object)),
+        match is_word(types) {
+            true => PrimaryIndex::Words(Watched::new(memory, home.object)),
+            false => PrimaryIndex::Bytes(Watched::new(memory, home.object)),
         }
     }
 
-    /// Adds keys unless they are there, one after the other; per key the row that has it then. Stops at the first for which
-    /// there is no room, and says why.
+    /// Adds keys of some rows unless they are there, one after the other; per key the row that has it then. Stops at the first
+    /// for which there is no room, and says why. The rows' ids are those from that of row 0 on.
     pub fn insert(
         &mut self,
         keys: &Keys,
-        id: impl Fn(usize) -> RowId,
+        rows: Range<usize>,
+        first: RowId,
     ) -> (Vec<Option<RowId>>, Option<IndexError>) {
-        let mut present = vec![None; keys.len()];
+        let mut present = vec![None; rows.len()];
+        let id = |row: usize| first.plus(row);
         let inserted = match (self, keys) {
             (PrimaryIndex::Words(index), Keys::Words(words)) => {
-                let entries = words.iter().enumerate();
-                let entries: Vec<_> = entries.map(|(row, word)| (*word, id(row).0)).collect();
+                let entries: Vec<_> = rows.map(|row| (words[row], id(row).0)).collect();
                 index.insert_many(&entries, &mut present)
             }
             (PrimaryIndex::Bytes(index), keys) => {
-                let entries = (0..keys.len()).map(|row| (keys.bytes(row), id(row).0));
+                let entries = rows.map(|row| (keys.bytes(row), id(row).0));
                 let entries: Vec<_> = entries.collect();
                 index.insert_many(&entries, &mut present)
             }
@@ -133,17 +225,58 @@ impl PrimaryIndex {
         (present.collect(), failure)
     }
 
-    /// Gives a key that is there to another row.
-    pub fn replace(&mut self, keys: &Keys, row: usize, id: RowId) {
-        let replaced = match (self, keys) {
+    /// Gives a key to a row; the row that has had it.
+    pub fn upsert(
+        &mut self,
+        keys: &Keys,
+        row: usize,
+        id: RowId,
+    ) -> Result<Option<RowId>, IndexError> {
+        let before = match (self, keys) {
             (PrimaryIndex::Words(index), Keys::Words(words)) => index.upsert(words[row], id.0),
             (PrimaryIndex::Bytes(index), keys) => index.upsert(keys.bytes(row), id.0),
             _ => unreachable!("keys of other columns"),
         };
+        before.map(|before| before.map(RowId))
+    }
+
+    /// Gives a key that is there to another row.
+    pub fn replace(&mut self, keys: &Keys, row: usize, id: RowId) {
         assert!(
-            matches!(replaced, Ok(Some(_))),
+            matches!(self.upsert(keys, row, id), Ok(Some(_))),
             "replacing the value of a key needs no memory"
         );
+    }
+
+    /// The rows that have the keys.
+    pub fn get_many(&self, keys: &Keys) -> Vec<Option<RowId>> {
+        let mut values = vec![None; keys.len()];
+        match (self, keys) {
+            (PrimaryIndex::Words(index), Keys::Words(words)) => index.get_many(words, &mut values),
+            (PrimaryIndex::Bytes(index), keys) => {
+                let keys: Vec<&[u8]> = (0..keys.len()).map(|row| keys.bytes(row)).collect();
+                index.get_many(&keys, &mut values);
+            }
+            _ => unreachable!("keys of other columns"),
+        }
+        values.into_iter().map(|value| value.map(RowId)).collect()
+    }
+
+    /// The rows whose keys lie between two, `limit` at most, in the order of their keys.
+    pub fn range(&self, keys: &KeyRange, limit: usize) -> Vec<RowId> {
+        let rows: Vec<u64> = match (self, keys) {
+            (PrimaryIndex::Words(index), KeyRange::Words(bounds)) => {
+                let range = index.range(*bounds);
+                range.map(|(_, row)| row).take(limit).collect()
+            }
+            (PrimaryIndex::Bytes(index), KeyRange::Bytes((from, to))) => {
+                let bounds = (bound(from), bound(to));
+                let range = index.range(bounds);
+                range.map(|(_, row)| row).take(limit).collect()
+            }
+            _ => unreachable!("keys of other columns"),
+        };
+        rows.into_iter().map(RowId).collect()
     }
 
     /// The row that has the key.
@@ -154,6 +287,30 @@ impl PrimaryIndex {
             _ => unreachable!("keys of other columns"),
         };
         found.map(RowId)
+    }
+
+    /// For what has nothing to do with the keys.
+    pub fn reorganizable(&mut self) -> &mut dyn Reorganizable {
+        match self {
+            PrimaryIndex::Words(index) => index,
+            PrimaryIndex::Bytes(index) => index,
+        }
+    }
+
+    /// Whether no key is there.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            PrimaryIndex::Words(index) => index.is_empty(),
+            PrimaryIndex::Bytes(index) => index.is_empty(),
+        }
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        match self {
+            PrimaryIndex::Words(index) => index.clear(),
+            PrimaryIndex::Bytes(index) => index.clear(),
+        }
     }
 
     /// Gives back memory in which nothing is left.
@@ -174,67 +331,227 @@ impl PrimaryIndex {
     }
 }
 
-/// Appends a value of a column to a key.
-pub(crate) fn push(encoder: &mut Encoder, column: &ArrayRef, row: usize) {
-    fn value<T: ArrowPrimitiveType>(column: &ArrayRef, row: usize) -> T::Native {
-        column.as_primitive::<T>().value(row)
+fn bound(of: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    of.as_ref().map(Vec::as_slice)
+}
+
+/// The keys between two.
+#[derive(Clone, Debug)]
+pub(crate) enum KeyRange {
+    Words((Bound<u64>, Bound<u64>)),
+    Bytes((Bound<Vec<u8>>, Bound<Vec<u8>>)),
+}
+
+impl KeyRange {
+    /// Between the two bounds, each of which has one key. `is_word` tells what keys the index has, where there are no bounds.
+    pub fn new(bounds: (Bound<Keys>, Bound<Keys>), is_word: bool) -> Self {
+        fn word(keys: Keys) -> u64 {
+            match keys {
+                Keys::Words(words) => words[0],
+                Keys::Bytes(..) => unreachable!("keys of other columns"),
+            }
+        }
+        let (from, to) = bounds;
+        match is_word {
+            true => KeyRange::Words((from.map(word), to.map(word))),
+            false => {
+                let bytes = |keys: Keys| keys.bytes(0).to_vec();
+                KeyRange::Bytes((from.map(bytes), to.map(bytes)))
+            }
+        }
     }
-    fn fixed<T>(encoder: &mut Encoder, column: &ArrayRef, row: usize)
-    where
-        T: ArrowPrimitiveType,
-        T::Native: Fixed,
-    {
-        encoder.push(value::<T>(column, row));
+
+    /// Those of them whose numbers are at least `low` and less than `high`.
+    pub fn clipped(&self, low: Option<i64>, high: Option<i64>, common: &[u8]) -> Self {
+        match self {
+            KeyRange::Words((from, to)) => {
+                let word = |number: i64| number as u64 ^ 1 << 63;
+                KeyRange::Words((
+                    low.map_or(*from, |low| Bound::Included(word(low))),
+                    high.map_or(*to, |high| Bound::Excluded(word(high))),
+                ))
+            }
+            KeyRange::Bytes((from, to)) => {
+                // The least key with this number: zeros at its end stand for nothing.
+                let least = |number: i64| {
+                    let bytes = (number as u64 ^ 1 << 63).to_be_bytes();
+                    let end = bytes.iter().rposition(|byte| *byte != 0);
+                    [common, &bytes[..end.map_or(0, |last| last + 1)]].concat()
+                };
+                KeyRange::Bytes((
+                    low.map_or_else(|| from.clone(), |low| Bound::Included(least(low))),
+                    high.map_or_else(|| to.clone(), |high| Bound::Excluded(least(high))),
+                ))
+            }
+        }
     }
-    match column.data_type() {
-        DataType::Boolean => {
-            encoder.push(column.as_boolean().value(row));
+
+    /// The numbers between which ranges of partitions have such keys, both included.
+    pub fn routing(&self, common: &[u8]) -> (i64, i64) {
+        let ends = match self {
+            KeyRange::Words((from, to)) => {
+                let of = |bound: &Bound<u64>| match bound {
+                    Bound::Included(word) | Bound::Excluded(word) => Some((word ^ 1 << 63) as i64),
+                    Bound::Unbounded => None,
+                };
+                (of(from), of(to))
+            }
+            KeyRange::Bytes((from, to)) => {
+                let of = |bound: &Bound<Vec<u8>>| match bound {
+                    Bound::Included(bytes) | Bound::Excluded(bytes) => {
+                        Some(routing_of(bytes, common))
+                    }
+                    Bound::Unbounded => None,
+                };
+                (of(from), of(to))
+            }
+        };
+        (ends.0.unwrap_or(i64::MIN), ends.1.unwrap_or(i64::MAX))
+    }
+}
+
+/// The values of a column of keys.
+pub(crate) enum Cells<'a> {
+    Boolean(&'a BooleanArray),
+    Int8(&'a [i8]),
+    Int16(&'a [i16]),
+    Int32(&'a [i32]),
+    Int64(&'a [i64]),
+    UInt8(&'a [u8]),
+    UInt16(&'a [u16]),
+    UInt32(&'a [u32]),
+    UInt64(&'a [u64]),
+    Float32(&'a [f32]),
+    Float64(&'a [f64]),
+    Decimal(&'a [i128], u8),
+    Text(&'a StringViewArray),
+}
+
+impl<'a> Cells<'a> {
+    pub fn of(column: &'a ArrayRef) -> Self {
+        use TimeUnit::*;
+        fn values<T: ArrowPrimitiveType>(column: &ArrayRef) -> &[T::Native] {
+            column.as_primitive::<T>().values()
         }
-        DataType::Int8 => fixed::<Int8Type>(encoder, column, row),
-        DataType::Int16 => fixed::<Int16Type>(encoder, column, row),
-        DataType::Int32 => fixed::<Int32Type>(encoder, column, row),
-        DataType::Int64 => fixed::<Int64Type>(encoder, column, row),
-        DataType::UInt8 => fixed::<UInt8Type>(encoder, column, row),
-        DataType::UInt16 => fixed::<UInt16Type>(encoder, column, row),
-        DataType::UInt32 => fixed::<UInt32Type>(encoder, column, row),
-        DataType::UInt64 => fixed::<UInt64Type>(encoder, column, row),
-        DataType::Date32 => fixed::<Date32Type>(encoder, column, row),
-        DataType::Timestamp(TimeUnit::Second, _) => {
-            fixed::<TimestampSecondType>(encoder, column, row);
+        match column.data_type() {
+            DataType::Boolean => Cells::Boolean(column.as_boolean()),
+            DataType::Int8 => Cells::Int8(values::<Int8Type>(column)),
+            DataType::Int16 => Cells::Int16(values::<Int16Type>(column)),
+            DataType::Int32 => Cells::Int32(values::<Int32Type>(column)),
+            DataType::Date32 => Cells::Int32(values::<Date32Type>(column)),
+            DataType::Int64 => Cells::Int64(values::<Int64Type>(column)),
+            DataType::Timestamp(Second, _) => Cells::Int64(values::<TimestampSecondType>(column)),
+            DataType::Timestamp(Millisecond, _) => {
+                Cells::Int64(values::<TimestampMillisecondType>(column))
+            }
+            DataType::Timestamp(Microsecond, _) => {
+                Cells::Int64(values::<TimestampMicrosecondType>(column))
+            }
+            DataType::Timestamp(Nanosecond, _) => {
+                Cells::Int64(values::<TimestampNanosecondType>(column))
+            }
+            DataType::UInt8 => Cells::UInt8(values::<UInt8Type>(column)),
+            DataType::UInt16 => Cells::UInt16(values::<UInt16Type>(column)),
+            DataType::UInt32 => Cells::UInt32(values::<UInt32Type>(column)),
+            DataType::UInt64 => Cells::UInt64(values::<UInt64Type>(column)),
+            DataType::Float32 => Cells::Float32(values::<Float32Type>(column)),
+            DataType::Float64 => Cells::Float64(values::<Float64Type>(column)),
+            DataType::Decimal128(precision, _) => {
+                Cells::Decimal(values::<Decimal128Type>(column), *precision)
+            }
+            DataType::Utf8View => Cells::Text(column.as_string_view()),
+            other => unreachable!("{other} is no type of a key; checked when the object was made"),
         }
-        DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            fixed::<TimestampMillisecondType>(encoder, column, row);
+    }
+
+    /// Appends the value of a row to a key.
+    pub fn push(&self, row: usize, encoder: &mut Encoder) {
+        match self {
+            Cells::Boolean(values) => encoder.push(values.value(row)),
+            Cells::Int8(values) => encoder.push(values[row]),
+            Cells::Int16(values) => encoder.push(values[row]),
+            Cells::Int32(values) => encoder.push(values[row]),
+            Cells::Int64(values) => encoder.push(values[row]),
+            Cells::UInt8(values) => encoder.push(values[row]),
+            Cells::UInt16(values) => encoder.push(values[row]),
+            Cells::UInt32(values) => encoder.push(values[row]),
+            Cells::UInt64(values) => encoder.push(values[row]),
+            // Both zeros are equal in SQL, and so are all NaN.
+            Cells::Float32(values) => match values[row] + 0.0 {
+                value if value.is_nan() => encoder.push(f32::NAN),
+                value => encoder.push(value),
+            },
+            Cells::Float64(values) => match values[row] + 0.0 {
+                value if value.is_nan() => encoder.push(f64::NAN),
+                value => encoder.push(value),
+            },
+            Cells::Decimal(values, precision) => encoder.push_decimal(values[row], *precision),
+            Cells::Text(values) => encoder.push_text(values.value(row)),
+        };
+    }
+}
+
+/// Values back from keys, as arrays of one row.
+mod shown {
+    use super::*;
+
+    /// The value of a type that a number stands for.
+    pub fn number(data_type: &DataType, number: i128) -> ArrayRef {
+        use TimeUnit::*;
+        macro_rules! one {
+            ($($kind:pat => $native:ty),+ $(,)?) => {
+                match data_type {
+                    DataType::Boolean => Arc::new(BooleanArray::from(vec![number != 0])),
+                    $($kind => Arc::new(
+                        PrimitiveArray::<$native>::from_value(number as _, 1).with_data_type(data_type.clone()),
+                    ),)+
+                    other => unreachable!("{other} has no numbers"),
+                }
+            };
         }
-        DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            fixed::<TimestampMicrosecondType>(encoder, column, row);
+        one! {
+            DataType::Int8 => Int8Type,
+            DataType::Int16 => Int16Type,
+            DataType::Int32 => Int32Type,
+            DataType::Int64 => Int64Type,
+            DataType::UInt8 => UInt8Type,
+            DataType::UInt16 => UInt16Type,
+            DataType::UInt32 => UInt32Type,
+            DataType::UInt64 => UInt64Type,
+            DataType::Date32 => Date32Type,
+            DataType::Decimal128(..) => Decimal128Type,
+            DataType::Timestamp(Second, _) => TimestampSecondType,
+            DataType::Timestamp(Millisecond, _) => TimestampMillisecondType,
+            DataType::Timestamp(Microsecond, _) => TimestampMicrosecondType,
+            DataType::Timestamp(Nanosecond, _) => TimestampNanosecondType,
         }
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            fixed::<TimestampNanosecondType>(encoder, column, row);
-        }
-        // Both zeros are equal in SQL, and so are all NaN.
-        DataType::Float32 => {
-            let value = value::<Float32Type>(column, row) + 0.0;
-            encoder.push(if value.is_nan() { f32::NAN } else { value });
-        }
-        DataType::Float64 => {
-            let value = value::<Float64Type>(column, row) + 0.0;
-            encoder.push(if value.is_nan() { f64::NAN } else { value });
-        }
-        DataType::Decimal128(precision, _) => {
-            encoder.push_decimal(value::<Decimal128Type>(column, row), *precision);
-        }
-        DataType::Utf8View => {
-            encoder.push_text(column.as_string_view().value(row));
-        }
-        other => unreachable!("{other} is no type of a key; checked when the object was made"),
+    }
+
+    /// The next value of a key.
+    pub fn value(data_type: &DataType, key: &mut Decoder<'_>) -> ArrayRef {
+        let value: i128 = match data_type {
+            DataType::Boolean => key.take::<bool>().into(),
+            DataType::Int8 => key.take::<i8>().into(),
+            DataType::Int16 => key.take::<i16>().into(),
+            DataType::Int32 | DataType::Date32 => key.take::<i32>().into(),
+            DataType::Int64 | DataType::Timestamp(..) => key.take::<i64>().into(),
+            DataType::UInt8 => key.take::<u8>().into(),
+            DataType::UInt16 => key.take::<u16>().into(),
+            DataType::UInt32 => key.take::<u32>().into(),
+            DataType::UInt64 => key.take::<u64>().into(),
+            DataType::Decimal128(precision, _) => key.take_decimal(*precision),
+            DataType::Float32 => return Arc::new(Float32Array::from(vec![key.take::<f32>()])),
+            DataType::Float64 => return Arc::new(Float64Array::from(vec![key.take::<f64>()])),
+            _ => return Arc::new(StringViewArray::from(vec![key.take_text()])),
+        };
+        number(data_type, value)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Int32Array, StringViewArray};
-    use std::sync::Arc;
+    use arrow_array::Int32Array;
 
     #[test]
     fn routing_follows_the_order_of_keys() {
@@ -245,9 +562,9 @@ mod tests {
             vec![texts.clone()],
             vec![texts, numbers],
         ] {
-            let routing = Keys::of(&columns, 0, 4).routing();
+            let routing = Keys::of(&columns, 0, 4).routing(&[]);
             assert!(routing.is_sorted(), "{routing:?}");
-            assert_eq!(Keys::of(&columns, 2, 2).routing(), routing[2..]);
+            assert_eq!(Keys::of(&columns, 2, 2).routing(&[]), routing[2..]);
         }
     }
 }

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod bulk;
 #[cfg(test)]
 mod change_simulation;
 mod check;
@@ -34,6 +35,7 @@ mod dictionaries;
 mod ended;
 mod engine;
 mod error;
+mod exchange;
 #[cfg(test)]
 mod index_simulation;
 mod indexes;
@@ -47,6 +49,11 @@ mod owner;
 mod partition;
 mod path;
 mod protocol;
+mod ranges;
+mod reorganize;
+#[cfg(test)]
+mod row_simulation;
+mod rows;
 mod run;
 mod scan;
 mod scatter;
@@ -62,6 +69,8 @@ mod simulation;
 mod stage;
 mod statistics;
 mod stream;
+#[cfg(test)]
+mod together_simulation;
 mod unique;
 mod walk;
 mod writer;
@@ -75,6 +84,10 @@ pub use inspect::{
 };
 pub use key_index::{KeyClient, KeyIndex};
 pub use object::Partitioning;
+pub use reorganize::{
+    IndexReorganization, ReorganizationCause, ReorganizationEffect, ReorganizationState,
+};
+pub use rows::{Found, RowClient};
 pub use secondary::IndexKind;
 pub use settings::Settings;
 pub use statistics::{ColumnStatistics, ObjectStatistics};

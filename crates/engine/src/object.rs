@@ -3,24 +3,24 @@
 use crate::error::EngineError;
 use crate::indexes::Index;
 use crate::keys::Keys;
+use crate::ranges::{Dealing, Ranges};
 use crate::scatter::keys_of;
 use crate::secondary::IndexKind;
 use crate::statistics::PartitionStatistics;
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use eris_column::{DICTIONARY_LIMIT, Dictionary, Domain, ZoneRange};
 use eris_fragment::Type;
-use eris_route::RangeTable;
 use eris_types::{AeuId, ColumnId, ObjectId, Timestamp};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// How a data object is cut into partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partitioning {
     /// By size: every AEU gets about as many rows, wherever they come from (ERIS paper, Section 3.1).
     Size,
-    /// By ranges of a column, one per AEU; the bounds are quantiles of the first rows written.
+    /// By ranges of a column; the bounds are quantiles of the first rows written, and of those that lie above all before.
     Range(ColumnId),
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct DataObject {
     /// The columns of its key, which no two rows have the same values of; none without a key.
     pub key: Box<[ColumnId]>,
     /// Range partitioning's table, from the first write on. It has every key.
-    pub ranges: OnceLock<RangeTable<i64, AeuId>>,
+    pub ranges: Ranges,
     /// Per column, the newest version that its owner has published. Written by that owner alone, and read when a
     /// fragment starts: never on the way of rows.
     dictionaries: Box<[Mutex<Option<Dictionary>>]>,
@@ -43,10 +43,11 @@ pub(crate) struct DataObject {
     /// Its secondary indexes, also those that are being built.
     indexes: RwLock<Arc<[Arc<Index>]>>,
     next_index: AtomicU32,
-    /// Whose turn it is to change rows. Served in the order in which statements came.
-    pub turn: Arc<tokio::sync::Mutex<()>>,
-    /// The newest commit of a statement that had its turn. Written in the turn, read in the next, which waits until it is
-    /// visible; a relaxed number, for the turn orders the two.
+    /// Whose turn it is to change rows: a statement's that reads before it writes, or writes to several partitions; or that
+    /// of any number of [one-partition changes](crate::rows), which their owners order. Served in the order in which they came.
+    pub turn: Arc<tokio::sync::RwLock<()>>,
+    /// The newest commit in a turn. Written in the turn, read in the next, which waits until it is visible; a relaxed
+    /// number, for the turn orders the two.
     changed: AtomicU64,
     /// Set once by whoever drops it, read by owners before they stage or scan: DROP may overtake what was sent before it.
     dropped: AtomicBool,
@@ -87,7 +88,7 @@ impl DataObject {
             name: name.to_owned(),
             dictionaries: texts.collect(),
             statistics: (0..aeus).map(|_| Mutex::default()).collect(),
-            ranges: OnceLock::new(),
+            ranges: Ranges::default(),
             schema,
             partitioning,
             key: key.into(),
@@ -105,14 +106,30 @@ impl DataObject {
         !self.key.is_empty() || self.partitioning != Partitioning::Size
     }
 
-    /// The number of each row by whose ranges rows are dealt, if they are.
-    pub fn routing(&self, batch: &RecordBatch) -> Vec<i64> {
+    /// The ranges by which these rows are dealt, and the number of each row.
+    pub fn deal(&self, batches: &[RecordBatch], aeus: usize) -> (Arc<Dealing>, Vec<Vec<i64>>) {
         match self.partitioning {
             Partitioning::Range(column) if self.key.is_empty() => {
-                keys_of(batch.column(column.index()))
+                let numbers = batches.iter();
+                let numbers = numbers.map(|batch| keys_of(batch.column(column.index())));
+                let numbers: Vec<Vec<i64>> = numbers.collect();
+                (self.ranges.deal_numbers(&numbers, aeus), numbers)
             }
-            _ => Keys::of(&self.key_columns(batch), 0, batch.num_rows()).routing(),
+            _ => {
+                let keys = batches.iter();
+                let keys = keys.map(|rows| Keys::of_pieces(&[self.key_columns(rows)]));
+                let keys: Vec<Keys> = keys.collect();
+                self.ranges.deal(&keys, aeus)
+            }
         }
+    }
+
+    /// The types of the key's columns.
+    pub fn key_types(&self) -> Vec<&DataType> {
+        let columns = self.key.iter();
+        columns
+            .map(|column| self.schema.field(column.index()).data_type())
+            .collect()
     }
 
     /// The columns of the key.
@@ -123,14 +140,14 @@ impl DataObject {
             .collect()
     }
 
-    /// The newest commit of a statement that had its turn.
+    /// The newest commit in a turn.
     pub fn changed(&self) -> Timestamp {
         Timestamp(self.changed.load(Ordering::Relaxed))
     }
 
-    /// Whoever has the turn commits at `at`.
+    /// Whoever has the turn, or shares it, commits at `at`.
     pub fn set_changed(&self, at: Timestamp) {
-        self.changed.store(at.0, Ordering::Relaxed);
+        self.changed.fetch_max(at.0, Ordering::Relaxed);
     }
 
     /// Whether it was dropped.

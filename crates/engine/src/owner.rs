@@ -10,6 +10,8 @@ use crate::key_index::{KeyBatch, OwnedKeys};
 use crate::object::DataObject;
 use crate::partition::Partition;
 use crate::protocol::*;
+use crate::reorganize::{Reorganizable, ReorganizeTask};
+use crate::rows::RowBatch;
 use crate::run::Run;
 use crate::scan::ScanTask;
 use crate::sequencer::Sequencer;
@@ -41,6 +43,8 @@ pub(crate) struct Owner {
     key_indexes: HashMap<ObjectId, OwnedKeys>,
     /// The objects whose garbage is being collected.
     pub collecting: HashSet<ObjectId>,
+    /// The objects whose index has a task.
+    pub reorganizing: HashSet<ObjectId>,
 }
 
 /// What commands about a run find here.
@@ -68,6 +72,8 @@ pub(crate) enum Task {
     Check(CheckTask),
     /// A secondary index to be built.
     Build(BuildTask),
+    /// An index to be reorganised.
+    Reorganize(ReorganizeTask),
 }
 
 pub(crate) type Context<'a> = AeuContext<'a, Task>;
@@ -83,6 +89,7 @@ impl Owner {
         Owner {
             sequencer,
             collecting: HashSet::new(),
+            reorganizing: HashSet::new(),
             aeu,
             memory,
             budget,
@@ -110,6 +117,14 @@ impl Owner {
     /// The partition of an object, if there is one: work that was under way when the object was dropped makes no new one.
     pub fn existing(&mut self, object: ObjectId) -> Option<&mut Partition> {
         self.partitions.get_mut(&object)
+    }
+
+    /// The key index of an object, or the bare index.
+    pub fn index(&mut self, object: ObjectId) -> Option<&mut dyn Reorganizable> {
+        match self.key_indexes.get_mut(&object) {
+            Some(keys) => Some(keys.index()),
+            None => self.partitions.get_mut(&object)?.index(),
+        }
     }
 
     fn stage(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
@@ -184,7 +199,7 @@ impl Owner {
         self.runs.insert(id, Riding { task, credits });
     }
 
-    fn commit(&mut self, commit: &Commit, object: ObjectId) {
+    fn commit(&mut self, commit: &Commit, object: ObjectId, statement: StatementId) {
         let _share = commit.share();
         if let Some(partition) = self.partitions.get_mut(&object) {
             let home = Home {
@@ -192,7 +207,7 @@ impl Owner {
                 object,
             };
             let horizon = self.sequencer.horizon();
-            partition.commit(commit.statement, commit.at, home, horizon);
+            partition.commit(statement, commit.at, home, horizon);
         }
     }
 
@@ -230,11 +245,21 @@ impl Owner {
             let keys = (self.key_indexes.entry(object))
                 .or_insert_with(|| OwnedKeys::new(memory.clone(), object));
             keys.execute(&mut batches);
+            keys.index().tend(0);
         }
         for (request, batch) in batches {
             let reply = header(KEYED, object, cx.endpoint(), request.callback);
             cx.send(request.sender, reply, &[], Some(Parcel::from_box(batch)));
         }
+    }
+
+    /// Reads or changes rows by their keys.
+    fn rows(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
+        let request = command.header;
+        let mut batch: Box<RowBatch> = owned(command);
+        batch.execute(self);
+        let reply = header(ROWED, request.object, cx.endpoint(), request.callback);
+        cx.send(request.sender, reply, &[], Some(Parcel::from_box(batch)));
     }
 
     fn intern(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
@@ -307,6 +332,10 @@ impl Handler for Owner {
         if kind == KEYS {
             return self.keys(object, commands, cx);
         }
+        if let Some(index) = self.index(object) {
+            // What was asked for before this pays for it.
+            index.tend(0);
+        }
         for command in commands {
             let run = command.header.callback;
             match kind {
@@ -320,11 +349,23 @@ impl Handler for Owner {
                         partition.drop_index(run as u32);
                     }
                 }
+                ROWS => self.rows(command, cx),
                 SCAN => self.scan(command, cx),
-                COMMIT => self.commit(&shared::<Commit>(command), object),
+                COMMIT => {
+                    let statement = StatementId(command.header.callback);
+                    self.commit(&shared::<Commit>(command), object, statement);
+                }
                 ABORT => self.abort(object, StatementId(command.header.callback)),
                 DROP => self.drop_object(&command.header, cx),
                 INSPECT => self.inspect(&command.header, cx),
+                REORGANIZE => {
+                    let status = self.reorganize(object, command.words[0], cx);
+                    let Header {
+                        sender, callback, ..
+                    } = command.header;
+                    let reply = header(REORGANIZED, object, cx.endpoint(), callback);
+                    cx.send(sender, reply, &[], Some(Parcel::owned(status)));
+                }
                 INTERN => self.intern(command, cx),
                 INTERNED => self.interned(command, cx),
                 CREDIT => {
@@ -363,6 +404,7 @@ impl Handler for Owner {
             Task::Collect(collect) => collect.slice(self, cx),
             Task::Check(check) => check.slice(self, cx),
             Task::Build(build) => build.slice(self, cx),
+            Task::Reorganize(task) => task.slice(self),
         }
     }
 
@@ -386,11 +428,22 @@ impl Handler for Owner {
                 Task::Collect(collect) => collect.end(self),
                 Task::Check(mut check) => check.panicked(message, self, cx),
                 Task::Build(mut build) => build.panicked(message, self, cx),
+                Task::Reorganize(mut task) => task.panicked(message, self),
             },
             Panicked::Group { kind, headers, .. } => {
                 let awaited = matches!(
                     kind,
-                    STAGE | DELETE | CHECK | SCAN | DROP | INTERN | INSPECT | KEYS | BUILD
+                    STAGE
+                        | DELETE
+                        | CHECK
+                        | SCAN
+                        | DROP
+                        | INTERN
+                        | INSPECT
+                        | KEYS
+                        | ROWS
+                        | BUILD
+                        | REORGANIZE
                 );
                 for header in headers.filter(|_| awaited) {
                     let callback = header.callback;

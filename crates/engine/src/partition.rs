@@ -1,13 +1,22 @@
 //! What one AEU owns of one data object.
 
+mod change;
+mod fetch;
+
+pub(crate) use change::{Change, Changed, Expected};
+pub(crate) use fetch::Fetched;
+
 use crate::build::IndexPart;
 use crate::ended::Ended;
 use crate::error::EngineError;
 use crate::inspect::SegmentView;
-use crate::keys::PrimaryIndex;
+use crate::keys::{Keys, PrimaryIndex};
 use crate::object::DataObject;
+use crate::reorganize::Reorganizable;
 use crate::statistics::Tally;
 use crate::unique::Pending;
+use arrow_array::ArrayRef;
+use arrow_select::concat::concat;
 use eris_column::{Dictionary, Home, Selection};
 use eris_index::IndexError;
 use eris_store::{ChunkView, Encoder, Recoder, Rewrite, Segment, StoreError};
@@ -35,9 +44,13 @@ pub(crate) struct Partition {
     tally: Tally,
     /// If the object has a key.
     pub(crate) index: Option<PrimaryIndex>,
+    /// The newest commit with which a key may have gone from the index.
+    keys_removed: Timestamp,
     /// Rows that it does not know any more.
     pub(crate) ended: Ended,
-    /// What statements that have not committed do to the keys.
+    /// The keys of statements that are still staging.
+    arriving: HashMap<StatementId, Pending>,
+    /// What a statement that is about to commit does to the keys; and statements that were given up so late.
     pub(crate) pending: HashMap<StatementId, Pending>,
     /// The secondary indexes.
     pub(crate) secondary: Vec<IndexPart>,
@@ -58,7 +71,9 @@ impl Partition {
         Partition {
             secondary: secondary.collect(),
             index,
+            keys_removed: Timestamp::ZERO,
             ended: Ended::default(),
+            arriving: HashMap::new(),
             pending: HashMap::new(),
             dictionaries: object.dictionaries(),
             known: object.dictionaries(),
@@ -88,69 +103,117 @@ impl Partition {
         rows: Encoder,
         home: Home<'_>,
     ) -> Result<(), StoreError> {
-        let full = |last: &Segment| last.chunks() >= SEGMENT_CHUNKS || last.is_exhausted();
-        // Ids are given out in the order of commits: where they are given out now, one statement at a time has rows in a segment.
-        let is_free = |segment: &Segment| {
-            self.secondary.is_empty() || !segment.is_staged_by_others(statement)
-        };
-        let free = |segment: &Segment| !full(segment) && is_free(segment);
-        let open = match self.segments.last() {
-            Some(last) if free(last) => self.segments.len() - 1,
-            Some(_) if !self.secondary.is_empty() && self.segments.iter().any(free) => {
-                self.segments.iter().position(free).expect("looked above")
-            }
-            _ => {
-                let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
-                self.segments.push(Segment::new(id));
-                self.segments.len() - 1
-            }
-        };
+        let pieces = rows.batches().iter();
+        let pieces = pieces.map(|rows| self.object.key_columns(rows));
+        let keys = (self.index.is_some()).then(|| Keys::of_pieces(&pieces.collect::<Vec<_>>()));
+        let first = self.place(statement, rows, !self.secondary.is_empty())?;
+        if let Some(keys) = keys {
+            let arriving = self.arriving.entry(statement).or_default();
+            arriving.add(keys, first, home.memory.budget())?;
+        }
+        Ok(())
+    }
+
+    /// Stages rows and enters them into the secondary indexes, for which they must get their ids at once. Returns the id of the
+    /// first, if they get ids. On error nothing is staged or entered.
+    fn place(
+        &mut self,
+        statement: StatementId,
+        rows: Encoder,
+        with_ids: bool,
+    ) -> Result<Option<RowId>, StoreError> {
+        let open = self.open(statement);
         if !self.secondary.is_empty() {
+            let columns = self.indexed_columns(&rows)?;
             let first = self.segments[open].next_id();
-            let columns = 0..self.object.schema.fields().len();
-            let columns = columns.map(|column| {
-                let indexed = self.is_indexed(column);
-                indexed.then(|| rows.column(column)).transpose()
-            });
-            let columns = columns.collect::<Result<Vec<_>, _>>()?;
             self.enter(&columns, first).map_err(|error| match error {
                 IndexError::OutOfMemory(refused) => StoreError::OutOfMemory(refused),
                 other => StoreError::Index(other.to_string()),
             })?;
         }
-        let is_keyed = self.index.is_some();
-        let open = &mut self.segments[open];
-        if !is_keyed {
-            match self.secondary.is_empty() {
-                true => open.stage(statement, rows),
-                false => {
-                    open.stage_with_ids(statement, rows);
-                }
-            }
-            return Ok(());
-        }
-        let key = self.object.key.iter();
-        let columns: Result<Vec<_>, _> = key.map(|column| rows.column(column.index())).collect();
-        let columns = columns?;
-        let first = open.stage_with_ids(statement, rows);
-        let pending = self.pending.entry(statement).or_default();
-        Ok(pending.add(columns, first, home.memory.budget())?)
+        let segment = &mut self.segments[open];
+        segment.stage(statement, rows);
+        Ok(with_ids.then(|| segment.number(statement)[0]))
     }
 
-    /// All rows of the statement are staged: its keys can be [checked](Self::check).
+    /// The columns that secondary indexes are of.
+    fn indexed_columns(&self, rows: &Encoder) -> Result<Vec<Option<ArrayRef>>, StoreError> {
+        let columns = 0..self.object.schema.fields().len();
+        let column = |column: usize| {
+            let pieces = rows.batches().iter();
+            let pieces: Vec<_> = pieces.map(|rows| rows.column(column)).collect();
+            match &pieces[..] {
+                [piece] => Ok(ArrayRef::clone(piece)),
+                _ => {
+                    let pieces: Vec<_> = pieces.into_iter().map(AsRef::as_ref).collect();
+                    concat(&pieces)
+                }
+            }
+        };
+        let columns = columns.map(|at| self.is_indexed(at).then(|| column(at)).transpose());
+        Ok(columns.collect::<Result<_, _>>()?)
+    }
+
+    /// The segment that takes new rows of a statement.
+    fn open(&mut self, statement: StatementId) -> usize {
+        let full = |one: &Segment| one.chunks() >= SEGMENT_CHUNKS || one.is_exhausted();
+        let free = |one: &Segment| !full(one) && self.is_free(one, statement);
+        let found = match self.segments.last() {
+            Some(last) if free(last) => Some(self.segments.len() - 1),
+            // Rows that get their ids later get them in the order in which segments were opened.
+            _ if self.secondary.is_empty() => None,
+            _ => self.segments.iter().position(free),
+        };
+        found.unwrap_or_else(|| {
+            let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
+            self.segments.push(Segment::new(id));
+            self.segments.len() - 1
+        })
+    }
+
+    /// Whether a statement may stage rows in a segment. Ids ascend in the order of commits, which is that of checks but not of
+    /// staging: of rows that get their ids when they are staged, a segment takes those of one statement at a time, and no
+    /// others meanwhile.
+    fn is_free(&self, segment: &Segment, statement: StatementId) -> bool {
+        let mut staging = segment.staging();
+        let mut own = segment.staged_rows(statement);
+        match self.secondary.is_empty() {
+            true => !staging.any(|other| {
+                let mut rows = segment.staged_rows(other);
+                let is_checked = other == statement || self.pending.contains_key(&other);
+                !is_checked && rows.any(|(_, first)| first.is_some())
+            }),
+            false => {
+                staging.all(|other| other == statement) && own.all(|(_, first)| first.is_some())
+            }
+        }
+    }
+
+    /// Forgets statements that were given up: they have had their turn, and their ABORT is on the way.
+    fn forget_others(&mut self, statement: StatementId) {
+        let others = self.pending.keys().copied();
+        let dead: Vec<_> = others.filter(|other| *other != statement).collect();
+        dead.into_iter().for_each(|dead| self.abort(dead));
+    }
+
+    /// All rows of the statement are staged: its keys can be [checked](Self::check). It has its turn.
     pub fn begin_check(
         &mut self,
         statement: StatementId,
         home: Home<'_>,
     ) -> Result<(), StoreError> {
-        let Some(index) = &mut self.index else {
+        if self.index.is_none() {
             return Ok(());
-        };
-        // Whoever is still here was given up: it has had its turn, and its ABORT is on the way.
-        for (_, dead) in self.pending.extract_if(|other, _| *other != statement) {
-            dead.undo(index);
         }
-        let pending = self.pending.entry(statement).or_default();
+        self.forget_others(statement);
+        self.note_unentered(statement);
+        let arrived = self.arriving.remove(&statement).unwrap_or_default();
+        let pending = self
+            .pending
+            .entry(statement)
+            .insert_entry(arrived)
+            .into_mut();
+        let budget = home.memory.budget();
         for segment in &self.segments {
             for (chunk, positions, ids) in segment.staged_deletes(statement) {
                 let mut rows = Selection::none(chunk.rows());
@@ -160,17 +223,21 @@ impl Partition {
                     let dictionary = self.known[column.index()].as_ref();
                     chunk.column(*column).select(&rows, data_type, dictionary)
                 });
-                pending.end(columns.collect(), ids, home.memory.budget())?;
+                let columns: Vec<_> = columns.collect();
+                pending.end(Keys::of(&columns, 0, ids.len()), ids, budget)?;
             }
         }
-        pending.begin_check();
+        let segments = self.segments.iter_mut();
+        let ids = segments.flat_map(|segment| segment.number(statement));
+        let index = self.index.as_ref().expect("looked above");
+        pending.begin_check(ids, index, budget);
         Ok(())
     }
 
     /// Checks some more keys of the statement; says whether these were the last.
-    pub fn check(&mut self, statement: StatementId) -> Result<bool, EngineError> {
+    pub fn check(&mut self, statement: StatementId, home: Home<'_>) -> Result<bool, EngineError> {
         match (&mut self.index, self.pending.get_mut(&statement)) {
-            (Some(index), Some(pending)) => pending.check(index, &self.object),
+            (Some(index), Some(pending)) => pending.check(index, &self.object, home),
             _ => Ok(true),
         }
     }
@@ -202,6 +269,7 @@ impl Partition {
     ) {
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
             if !pending.ended_ids().is_empty() {
+                self.keys_removed = at;
                 self.ended.add(pending.ended_ids(), at, horizon);
             }
             pending.commit(index);
@@ -261,6 +329,7 @@ impl Partition {
     }
 
     pub fn abort(&mut self, statement: StatementId) {
+        self.arriving.remove(&statement);
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
             pending.undo(index);
         }
@@ -290,6 +359,11 @@ impl Partition {
             views.extend(segment.view(snapshot));
         }
         views
+    }
+
+    /// The index, if the object has a key.
+    pub fn index(&mut self) -> Option<&mut dyn Reorganizable> {
+        self.index.as_mut().map(PrimaryIndex::reorganizable)
     }
 
     /// The segments as they are, append buffers unsettled.

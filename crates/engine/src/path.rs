@@ -172,12 +172,12 @@ impl Path {
         let ranges = object.ranges.get()?;
         let mut holders: Vec<AeuId> = Vec::new();
         for span in &self.spans {
-            let (low, high) = routing(span);
             if self.is_points {
-                self.owners.push(ranges.get(low));
-                holders.push(ranges.get(low));
+                let owner = ranges.owner_of(&span.low);
+                self.owners.push(owner);
+                holders.push(owner);
             } else {
-                holders.extend(ranges.overlapping(low, high));
+                holders.extend(ranges.owners_between(&span.low, span.high.as_deref()));
             }
         }
         holders.sort_unstable();
@@ -203,23 +203,6 @@ impl Path {
             ordered: self.enough != Enough::All,
         }
     }
-}
-
-/// The numbers by whose ranges rows are dealt, of the first and the last key of a span.
-fn routing(span: &Span) -> (i64, i64) {
-    let first_eight = |bytes: &[u8]| {
-        let mut first = [0; 8];
-        let common = bytes.len().min(8);
-        first[..common].copy_from_slice(&bytes[..common]);
-        u64::from_be_bytes(first)
-    };
-    let low = first_eight(&span.low);
-    let high = match &span.high {
-        None => u64::MAX,
-        Some(high) if high.len() <= 8 => first_eight(high).saturating_sub(1),
-        Some(high) => first_eight(high),
-    };
-    ((low ^ 1 << 63) as i64, (high.max(low) ^ 1 << 63) as i64)
 }
 
 /// What conditions say of one column.

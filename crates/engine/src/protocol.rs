@@ -9,14 +9,16 @@
 //!         ── CREDIT | CANCEL ▶
 //!         ── INSPECT ──▶ owners     ◀── INSPECTED ──              (callback: the inspection)
 //!         ── KEYS ──▶ owner         ◀── KEYED ──                  (callback: the part of a batch)
+//!         ── ROWS ──▶ owner         ◀── ROWED ──                  (callback: the part of an operation on rows)
 //!         ── COLLECT ──▶ owners                                   (garbage; nobody waits for it)
+//!         ── REORGANIZE ▶ owners    ◀── REORGANIZED ──            (how the order of indexes is, perhaps to begin to change it)
 //!         ── BUILD ──▶ owners       ◀── INDEXED | REFUSED ──      (callback: the building; a secondary index)
 //!         ── UNINDEX ──▶ owners                                   (callback: the index)
 //! owner   ── INTERN ──▶ dictionary owner  ◀── INTERNED ──         (callback: the waiting stage)
 //! owner   ── HELP ──▶ idle participant                            (callback: the run)
 //! ```
 //!
-//! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE, CHECK and KEYS are client work, SCAN, DROP, INSPECT,
+//! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE, CHECK, KEYS and ROWS are client work, SCAN, DROP, INSPECT,
 //! COLLECT, BUILD and INTERN are scan work, answers are replies, everything that must never wait is control.
 
 use crate::error::EngineError;
@@ -44,10 +46,12 @@ pub(crate) const INSPECT: u16 = 11;
 pub(crate) const DELETE: u16 = 12;
 pub(crate) const COLLECT: u16 = 13;
 pub(crate) const CHECK: u16 = 14;
-pub(crate) const BUILD: u16 = 24;
-pub(crate) const UNINDEX: u16 = 25;
 
 pub(crate) const KEYS: u16 = 16;
+pub(crate) const ROWS: u16 = 17;
+pub(crate) const BUILD: u16 = 18;
+pub(crate) const UNINDEX: u16 = 19;
+pub(crate) const REORGANIZE: u16 = 24;
 
 pub(crate) const STAGED: u16 = 32;
 pub(crate) const REFUSED: u16 = 33;
@@ -56,7 +60,9 @@ pub(crate) const BATCH: u16 = 35;
 pub(crate) const END: u16 = 36;
 pub(crate) const INSPECTED: u16 = 38;
 pub(crate) const KEYED: u16 = 48;
-pub(crate) const INDEXED: u16 = 49;
+pub(crate) const ROWED: u16 = 49;
+pub(crate) const INDEXED: u16 = 50;
+pub(crate) const REORGANIZED: u16 = 56;
 pub(crate) const DELETED: u16 = 39;
 pub(crate) const CHECKED: u16 = 40;
 /// The owner panicked over a group of commands; those of them that await an answer get this.
@@ -65,10 +71,10 @@ pub(crate) const PANICKED: u16 = 37;
 /// A header of the rank that belongs to its kind.
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
-        STAGE | DELETE | CHECK | KEYS => Rank::Client,
-        SCAN | DROP | INTERN | INSPECT | COLLECT | BUILD => Rank::Scan,
+        STAGE | DELETE | CHECK | KEYS | ROWS => Rank::Client,
+        SCAN | DROP | INTERN | INSPECT | COLLECT | BUILD | REORGANIZE => Rank::Scan,
         STAGED | DELETED | CHECKED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED
-        | KEYED | INDEXED => Rank::Reply,
+        | KEYED | ROWED | INDEXED | REORGANIZED => Rank::Reply,
         _ => Rank::Control,
     };
     Header {
@@ -112,10 +118,9 @@ pub(crate) struct Check {
     pub statement: Arc<Statement>,
 }
 
-/// COMMIT: shared by all owners; the last one finishes the timestamp, whether or not the session still waits.
+/// COMMIT: shared by all owners, of all data objects that a statement writes to; the last one finishes the timestamp, whether or not the session still waits.
 #[derive(Debug)]
 pub(crate) struct Commit {
-    pub statement: StatementId,
     pub at: Timestamp,
     pub sequencer: Arc<Sequencer>,
     /// Owners that have not committed yet. Each decrements it once; acquire-release, so that the last one has seen all.

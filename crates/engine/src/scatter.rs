@@ -3,7 +3,7 @@
 use crate::object::DataObject;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch, UInt32Array};
 use arrow_schema::DataType;
 use arrow_select::take::take_record_batch;
 use eris_column::to_integer;
@@ -11,16 +11,18 @@ use eris_route::{RangeTable, Split};
 use eris_types::AeuId;
 use std::sync::Arc;
 
-/// Keys of so many rows are looked at before the first ranges are cut.
-const SAMPLE_ROWS: usize = 1 << 20;
+/// So many rows of a statement are looked at before ranges are cut.
+const SAMPLE_ROWS: usize = 1 << 18;
 
 /// Splits batches by partition.
 pub(crate) struct Scatter {
     object: Arc<DataObject>,
     aeus: usize,
-    /// Rows that came before the object had ranges.
+    /// The first rows of the statement.
     held: Vec<RecordBatch>,
     held_rows: usize,
+    /// Enough rows have been looked at.
+    is_sampled: bool,
 }
 
 impl Scatter {
@@ -30,6 +32,7 @@ impl Scatter {
             aeus,
             held: Vec::new(),
             held_rows: 0,
+            is_sampled: false,
         }
     }
 
@@ -38,89 +41,85 @@ impl Scatter {
         if !self.object.is_ranged() {
             return vec![(0, batch)];
         }
-        if self.object.ranges.get().is_none() {
-            self.held_rows += batch.num_rows();
-            self.held.push(batch);
-            return if self.held_rows < SAMPLE_ROWS {
-                Vec::new()
-            } else {
-                self.flush()
-            };
+        self.held_rows += batch.num_rows();
+        self.held.push(batch);
+        match self.is_sampled || self.held_rows >= SAMPLE_ROWS {
+            true => self.flush(),
+            false => Vec::new(),
         }
-        let ranges = self.object.ranges.get().expect("looked above");
-        scatter(&batch, &self.object.routing(&batch), ranges)
     }
 
-    /// What was held back, split; ranges are cut now if need be.
+    /// What was held back, split.
     pub fn flush(&mut self) -> Vec<(usize, RecordBatch)> {
         let held = std::mem::take(&mut self.held);
+        self.is_sampled |= self.held_rows >= SAMPLE_ROWS;
         self.held_rows = 0;
         if held.is_empty() {
             return Vec::new();
         }
-        let object = &self.object;
-        let ranges = (object.ranges)
-            .get_or_init(|| cut(held.iter().map(|batch| object.routing(batch)), self.aeus));
-        let parts = held.iter();
+        let (dealing, numbers) = self.object.deal(&held, self.aeus);
+        let parts = held.into_iter().zip(&numbers);
         parts
-            .flat_map(|batch| scatter(batch, &object.routing(batch), ranges))
+            .flat_map(|(batch, numbers)| scatter(batch, numbers, &dealing.table))
             .collect()
     }
 }
 
-/// Ranges that give every AEU the same share of the keys seen; with few distinct keys, some AEUs get none.
-fn cut(keys: impl Iterator<Item = Vec<i64>>, aeus: usize) -> RangeTable<i64, AeuId> {
-    let mut sorted: Vec<i64> = keys.flatten().collect();
-    sorted.sort_unstable();
-    let mut bounds = vec![(i64::MIN, AeuId(0))];
-    for aeu in 1..aeus {
-        let bound = sorted[sorted.len() * aeu / aeus];
-        if bound > bounds.last().expect("it has a first").0 {
-            bounds.push((bound, AeuId(aeu as u16)));
-        }
-    }
-    RangeTable::new(bounds).expect("the bounds ascend from the least key")
-}
-
 /// The keys in their 64-bit order. NULL sorts first.
 pub(crate) fn keys_of(array: &ArrayRef) -> Vec<i64> {
-    macro_rules! keys {
-        ($($kind:pat => $native:ty),+ $(,)?) => {
-            match array.data_type() {
-                DataType::Boolean => {
-                    let values = array.as_boolean().iter();
-                    values.map(|value| value.map_or(i64::MIN, i64::from)).collect()
-                }
-                $($kind => {
-                    let values = array.as_primitive::<$native>().iter();
-                    let key = |value| to_integer(array.data_type(), i128::from(value));
-                    values.map(|value| value.map_or(i64::MIN, key)).collect()
-                })+
-                other => unreachable!("{other} is no partitioning type; checked when the object was made"),
+    /// Loops over plain values, so that the compiler sees that there is nothing to decide.
+    fn keys<T: ArrowPrimitiveType>(
+        array: &ArrayRef,
+        key: impl Fn(T::Native) -> i64 + Copy,
+    ) -> Vec<i64> {
+        let values = array.as_primitive::<T>();
+        match values.null_count() {
+            0 => values.values().iter().map(|value| key(*value)).collect(),
+            _ => {
+                let values = values.iter();
+                values.map(|value| value.map_or(i64::MIN, key)).collect()
             }
-        };
+        }
     }
     use arrow_schema::TimeUnit::*;
-    keys! {
-        DataType::Int8 => Int8Type,
-        DataType::Int16 => Int16Type,
-        DataType::Int32 => Int32Type,
-        DataType::Int64 => Int64Type,
-        DataType::UInt8 => UInt8Type,
-        DataType::UInt16 => UInt16Type,
-        DataType::UInt32 => UInt32Type,
-        DataType::UInt64 => UInt64Type,
-        DataType::Date32 => Date32Type,
-        DataType::Decimal128(..) => Decimal128Type,
-        DataType::Timestamp(Second, _) => TimestampSecondType,
-        DataType::Timestamp(Millisecond, _) => TimestampMillisecondType,
-        DataType::Timestamp(Microsecond, _) => TimestampMicrosecondType,
-        DataType::Timestamp(Nanosecond, _) => TimestampNanosecondType,
+    let data_type = array.data_type();
+    match data_type {
+        DataType::Boolean => {
+            let values = array.as_boolean().iter();
+            values
+                .map(|value| value.map_or(i64::MIN, i64::from))
+                .collect()
+        }
+        DataType::Int8 => keys::<Int8Type>(array, i64::from),
+        DataType::Int16 => keys::<Int16Type>(array, i64::from),
+        DataType::Int32 => keys::<Int32Type>(array, i64::from),
+        DataType::Int64 => keys::<Int64Type>(array, |value| value),
+        DataType::UInt8 => keys::<UInt8Type>(array, i64::from),
+        DataType::UInt16 => keys::<UInt16Type>(array, i64::from),
+        DataType::UInt32 => keys::<UInt32Type>(array, i64::from),
+        DataType::UInt64 => {
+            keys::<UInt64Type>(array, |value| to_integer(&DataType::UInt64, value.into()))
+        }
+        DataType::Date32 => keys::<Date32Type>(array, i64::from),
+        DataType::Decimal128(..) => {
+            keys::<Decimal128Type>(array, |value| to_integer(data_type, value))
+        }
+        DataType::Timestamp(Second, _) => keys::<TimestampSecondType>(array, |value| value),
+        DataType::Timestamp(Millisecond, _) => {
+            keys::<TimestampMillisecondType>(array, |value| value)
+        }
+        DataType::Timestamp(Microsecond, _) => {
+            keys::<TimestampMicrosecondType>(array, |value| value)
+        }
+        DataType::Timestamp(Nanosecond, _) => keys::<TimestampNanosecondType>(array, |value| value),
+        other => {
+            unreachable!("{other} is no partitioning type; checked when the object was made")
+        }
     }
 }
 
 fn scatter(
-    batch: &RecordBatch,
+    batch: RecordBatch,
     keys: &[i64],
     ranges: &RangeTable<i64, AeuId>,
 ) -> Vec<(usize, RecordBatch)> {
@@ -129,8 +128,18 @@ fn scatter(
     let parts = ranges.parts(&split);
     parts
         .map(|(aeu, rows)| {
-            let part = take_record_batch(batch, &UInt32Array::from(rows.to_vec()));
-            (aeu.index(), part.expect("the rows are of this batch"))
+            let part = match is_run(rows) {
+                true => batch.slice(rows[0] as usize, rows.len()),
+                false => take_record_batch(&batch, &UInt32Array::from(rows.to_vec()))
+                    .expect("the rows are of this batch"),
+            };
+            (aeu.index(), part)
         })
         .collect()
+}
+
+/// Whether these are rows one after the other. They ascend.
+fn is_run(rows: &[u32]) -> bool {
+    rows.last()
+        .is_some_and(|last| (last - rows[0]) as usize == rows.len() - 1)
 }

@@ -14,7 +14,7 @@
 //!
 //! NULL has a place before all values. A hashed index, which is asked for equal values only, leaves it out.
 
-use crate::keys::push;
+use crate::keys::Cells;
 use arrow_array::{Array, ArrayRef};
 use eris_column::{Domain, Home};
 use eris_index::key::Encoder;
@@ -53,18 +53,19 @@ impl Values {
             let word = |(row, word)| one.is_valid(row).then_some(word as u64 ^ 1 << 63);
             return Values::Words(words.map(word).collect());
         }
+        let cells: Vec<Cells<'_>> = columns.iter().map(Cells::of).collect();
         let mut encoder = Encoder::new();
         let bytes = (0..rows).map(|row| {
             if kind == IndexKind::Hashed && has_null(row) {
                 return None;
             }
             encoder.clear();
-            for column in columns {
+            for (column, cells) in columns.iter().zip(&cells) {
                 match column.is_null(row) {
                     true => {
                         encoder.push_null();
                     }
-                    false => push(encoder.push_present(), column, row),
+                    false => cells.push(row, encoder.push_present()),
                 }
             }
             let bytes = encoder.bytes();

@@ -102,7 +102,7 @@ pub(crate) fn for_seeds(seeds: u64, simulate: impl Fn(u64)) {
 }
 
 /// The number that an environment variable has.
-fn number(variable: &str) -> Option<u64> {
+pub(crate) fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
     Some(
         value

@@ -12,11 +12,11 @@
 //! committed, and holds for the newest rows otherwise. Readers do not use it. Rows with the same key are of the same partition,
 //! so that each owner can tell for itself.
 
+use crate::bulk::{Bulk, Step};
 use crate::error::EngineError;
 use crate::keys::{Keys, PrimaryIndex};
 use crate::object::DataObject;
-use arrow_array::{Array, ArrayRef};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use eris_column::Home;
 use eris_index::IndexError;
 use eris_numa::{Budget, OutOfMemory, Reservation};
 use eris_types::RowId;
@@ -24,15 +24,25 @@ use eris_types::RowId;
 /// Keys that are checked in one slice.
 const SLICE_ROWS: usize = 2_048;
 
+/// From so many keys on, an empty index is built at once.
+const BULK_ROWS: usize = 2 * SLICE_ROWS;
+
+/// The id of a row that has none yet. Segments are numbered from 1.
+const NO_ID: RowId = RowId(0);
+
 /// What a statement that has not committed does to the keys of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// Rows that were staged, in order.
-    added: Vec<KeyedRows>,
+    added: Vec<Added>,
     /// Rows that will end, and their keys. Ids ascend within each.
-    ended: Vec<KeyedRows>,
+    ended: Vec<(Keys, Vec<RowId>)>,
     /// The ids of these, ascending.
     ended_ids: Vec<RowId>,
+    /// The work on all keys together, if that is how they are checked.
+    bulk: Option<Box<Bulk>>,
+    /// The index has these keys and no others.
+    is_whole: bool,
     /// How many rows of which part of `added` are in the index.
     done: (usize, usize),
     /// Of these, what was another row's before: the part, the row in it, and that row.
@@ -40,76 +50,59 @@ pub(crate) struct Pending {
     reserved: Vec<Reservation>,
 }
 
-/// Rows and the columns of their keys.
+/// The keys of rows that were staged together.
 #[derive(Debug)]
-struct KeyedRows {
-    columns: Vec<ArrayRef>,
-    ids: Ids,
-}
-
-#[derive(Debug)]
-enum Ids {
-    From(RowId),
-    Each(Vec<RowId>),
-}
-
-impl KeyedRows {
-    fn rows(&self) -> usize {
-        self.columns[0].len()
-    }
-
-    fn id(&self, row: usize) -> RowId {
-        match &self.ids {
-            Ids::From(first) => first.plus(row),
-            Ids::Each(ids) => ids[row],
-        }
-    }
+pub(crate) struct Added {
+    pub keys: Keys,
+    /// The id of the first one, given out when the keys are checked if not before.
+    pub first: RowId,
 }
 
 impl Pending {
-    /// Rows were staged and got ids from `first` on.
+    /// Rows with these keys were staged; `first` is the id of the first one, if it has been given out.
     pub fn add(
         &mut self,
-        columns: Vec<ArrayRef>,
-        first: RowId,
+        keys: Keys,
+        first: Option<RowId>,
         budget: &Budget,
     ) -> Result<(), OutOfMemory> {
-        self.reserve(&columns, budget)?;
-        self.added.push(KeyedRows {
-            columns,
-            ids: Ids::From(first),
-        });
+        self.reserved
+            .push(budget.try_reserve(keys.memory() as u64)?);
+        let first = first.unwrap_or(NO_ID);
+        self.added.push(Added { keys, first });
         Ok(())
     }
 
     /// These rows will end.
-    pub fn end(
-        &mut self,
-        columns: Vec<ArrayRef>,
-        ids: Vec<RowId>,
-        budget: &Budget,
-    ) -> Result<(), OutOfMemory> {
-        self.reserve(&columns, budget)?;
-        self.ended_ids.extend(&ids);
-        self.ended.push(KeyedRows {
-            columns,
-            ids: Ids::Each(ids),
-        });
-        Ok(())
-    }
-
-    fn reserve(&mut self, columns: &[ArrayRef], budget: &Budget) -> Result<(), OutOfMemory> {
-        let bytes: usize = columns
-            .iter()
-            .map(|column| column.get_array_memory_size())
-            .sum();
+    pub fn end(&mut self, keys: Keys, ids: Vec<RowId>, budget: &Budget) -> Result<(), OutOfMemory> {
+        let bytes = keys.memory() + 2 * size_of_val(&ids[..]);
         self.reserved.push(budget.try_reserve(bytes as u64)?);
+        self.ended_ids.extend(&ids);
+        self.ended.push((keys, ids));
         Ok(())
     }
 
-    /// All rows that will end are known.
-    pub fn begin_check(&mut self) {
+    /// How many rows were staged in each part.
+    pub fn parts(&self) -> impl Iterator<Item = usize> + '_ {
+        self.added.iter().map(|part| part.keys.len())
+    }
+
+    /// All rows that will end are known, and the ids that the first rows of the parts without have got.
+    pub fn begin_check(
+        &mut self,
+        ids: impl Iterator<Item = RowId>,
+        index: &PrimaryIndex,
+        budget: &Budget,
+    ) {
+        let without = self.added.iter_mut().filter(|part| part.first == NO_ID);
+        without
+            .zip(ids)
+            .for_each(|(part, first)| part.first = first);
         self.ended_ids.sort_unstable();
+        let rows: usize = self.parts().sum();
+        if index.is_empty() && rows >= BULK_ROWS {
+            self.bulk = Bulk::new(rows, budget).map(Box::new);
+        }
     }
 
     /// Puts some more keys into the index; says whether these were the last.
@@ -120,62 +113,87 @@ impl Pending {
         &mut self,
         index: &mut PrimaryIndex,
         object: &DataObject,
+        home: Home<'_>,
     ) -> Result<bool, EngineError> {
+        if let Some(bulk) = &mut self.bulk {
+            let step = bulk
+                .step(&self.added, home)
+                .map_err(|error| refused(error, &object.name))?;
+            match step {
+                Step::Again => return Ok(false),
+                Step::Duplicate(part, row) => return Err(self.duplicate(part, row, object)),
+                Step::Done(built) => {
+                    *index = *built;
+                    self.bulk = None;
+                    self.is_whole = true;
+                    return Ok(true);
+                }
+            }
+        }
+        if self.is_whole {
+            return Ok(true);
+        }
         let (part, first) = self.done;
         let Some(rows) = self.added.get(part) else {
             return Ok(true);
         };
-        let count = SLICE_ROWS.min(rows.rows() - first);
-        let keys = Keys::of(&rows.columns, first, count);
-        let (present, failure) = index.insert(&keys, |row| rows.id(first + row));
-        for (row, other) in present.iter().enumerate() {
+        let until = rows.keys.len().min(first + SLICE_ROWS);
+        let (present, failure) = index.insert(&rows.keys, first..until, rows.first);
+        for (row, other) in (first..until).zip(&present) {
             match other {
                 None => {}
                 // Unless a row of this batch has taken it over meanwhile.
                 Some(other)
                     if self.ended_ids.binary_search(other).is_ok()
-                        && index.get(&keys, row) == Some(*other) =>
+                        && index.get(&rows.keys, row) == Some(*other) =>
                 {
-                    index.replace(&keys, row, rows.id(first + row));
-                    self.replaced.push((part, first + row, *other));
+                    index.replace(&rows.keys, row, rows.first.plus(row));
+                    self.replaced.push((part, row, *other));
                 }
                 Some(_) => {
                     // Those behind it are not counted as done.
-                    let behind = row + 1..present.len();
+                    let behind = row + 1..first + present.len();
                     behind
-                        .filter(|&row| present[row].is_none())
-                        .for_each(|row| index.remove(&keys, row));
-                    return Err(EngineError::DuplicateKey {
-                        table: object.name.clone(),
-                        key: shown(&rows.columns, first + row),
-                    });
+                        .filter(|&row| present[row - first].is_none())
+                        .for_each(|row| index.remove(&rows.keys, row));
+                    return Err(self.duplicate(part, row, object));
                 }
             }
-            self.done = (part, first + row + 1);
+            self.done = (part, row + 1);
         }
         if let Some(error) = failure {
-            return Err(refused(error, object));
+            return Err(refused(error, &object.name));
         }
-        if self.done.1 == rows.rows() {
+        if self.done.1 == rows.keys.len() {
             self.done = (part + 1, 0);
         }
         Ok(false)
     }
 
+    fn duplicate(&self, part: usize, row: usize, object: &DataObject) -> EngineError {
+        EngineError::DuplicateKey {
+            object: object.id,
+            table: object.name.clone(),
+            key: self.added[part].keys.shown(row, &object.key_types()),
+        }
+    }
+
     /// Takes out of the index what was put in.
     pub fn undo(self, index: &mut PrimaryIndex) {
+        if self.is_whole {
+            return index.clear();
+        }
         let mut replaced = self.replaced.into_iter().peekable();
         for (part, rows) in self.added.iter().enumerate() {
             let done = match part.cmp(&self.done.0) {
-                std::cmp::Ordering::Less => rows.rows(),
+                std::cmp::Ordering::Less => rows.keys.len(),
                 std::cmp::Ordering::Equal => self.done.1,
                 std::cmp::Ordering::Greater => 0,
             };
-            let keys = Keys::of(&rows.columns, 0, done);
             for row in 0..done {
                 match replaced.next_if(|(of, at, _)| (*of, *at) == (part, row)) {
-                    Some((.., other)) => index.replace(&keys, row, other),
-                    None => index.remove(&keys, row),
+                    Some((.., other)) => index.replace(&rows.keys, row, other),
+                    None => index.remove(&rows.keys, row),
                 }
             }
         }
@@ -189,11 +207,10 @@ impl Pending {
 
     /// Removes the keys that nobody has any more.
     pub fn commit(self, index: &mut PrimaryIndex) {
-        for rows in &self.ended {
-            let keys = Keys::of(&rows.columns, 0, rows.rows());
-            for row in 0..rows.rows() {
-                if index.get(&keys, row) == Some(rows.id(row)) {
-                    index.remove(&keys, row);
+        for (keys, ids) in &self.ended {
+            for (row, id) in ids.iter().enumerate() {
+                if index.get(keys, row) == Some(*id) {
+                    index.remove(keys, row);
                 }
             }
         }
@@ -204,20 +221,11 @@ impl Pending {
     }
 }
 
-pub(crate) fn refused(error: IndexError, object: &DataObject) -> EngineError {
-    let (table, reason) = (object.name.clone(), error.to_string());
+/// Why keys could not be put into an index.
+pub(crate) fn refused(error: IndexError, table: &str) -> EngineError {
+    let (table, reason) = (table.to_owned(), error.to_string());
     match error {
         IndexError::OutOfMemory(_) => EngineError::OutOfMemory { table, reason },
         _ => EngineError::Store { table, reason },
     }
-}
-
-/// The key of a row, for messages.
-fn shown(columns: &[ArrayRef], row: usize) -> String {
-    let options = FormatOptions::default();
-    let values = columns.iter().map(|column| {
-        let formatter = ArrayFormatter::try_new(column, &options);
-        formatter.map_or_else(|_| "?".to_owned(), |shown| shown.value(row).to_string())
-    });
-    values.collect::<Vec<_>>().join(", ")
 }

@@ -21,6 +21,9 @@ use std::ops::Bound;
 /// So many rows that are gone are worth cleaning up behind a lookup.
 const GONE: usize = 32;
 
+/// A fragment of single keys takes as long as so many lookups in a batch.
+const POINT_LOOKUPS: u64 = 100;
+
 /// More rows than an index is good for, or nobody knows.
 struct TooMany;
 
@@ -111,17 +114,17 @@ impl Partition {
         let (mut ids, keys) = match path.index {
             None => {
                 let mut extra: Vec<RowId> = self.ended.behind(snapshot)?.collect();
-                extra.extend(
-                    self.pending
-                        .values()
-                        .flat_map(|pending| pending.ended_ids()),
-                );
+                let pending = self.pending.values();
+                extra.extend(pending.flat_map(|pending| pending.ended_ids()));
                 if extra.len() > most.max(1 << 10) {
                     return None;
                 }
                 let index = self.index.as_ref()?;
                 let walk = self.primary(index, path, snapshot, most, aeu).ok()?;
                 extra.extend(walk.ids);
+                if let (true, Some(index)) = (path.is_points, &mut self.index) {
+                    index.reorganizable().tend(POINT_LOOKUPS);
+                }
                 (extra, Vec::new())
             }
             Some(id) => {

@@ -6,8 +6,8 @@
 //! drop   ─▶ ABORT to all owners
 //! ```
 //!
-//! A statement that also deletes has its turn at the data object: from before it reads which rows these are until it has
-//! committed, nobody else deletes. It names them by their ids; which of them are whose, the owners know.
+//! A statement that only adds rows with a key has its turn from CHECK to COMMIT. One that also deletes has it from before it reads which rows
+//! these are: until it has committed, nobody else deletes. It names them by their ids; which of them are whose, the owners know.
 
 use crate::client::Client;
 use crate::engine::Shared;
@@ -25,7 +25,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::OwnedRwLockWriteGuard;
 
 /// Batches that may be under way to one AEU: one it works on, one that waits.
 const UNDER_WAY: usize = 2;
@@ -42,8 +42,7 @@ pub struct Writer {
     /// Per AEU.
     load: Vec<Load>,
     rows: u64,
-    /// The right to delete.
-    turn: Option<OwnedMutexGuard<()>>,
+    turn: Turn,
     deletes: Vec<RowId>,
     /// For `deletes`.
     reserved: Option<Reservation>,
@@ -52,6 +51,16 @@ pub struct Writer {
     failure: Option<EngineError>,
     /// Nothing to abort: committed, or never staged.
     settled: bool,
+}
+
+/// The right to change rows: to delete some, and to add keys.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// Not needed.
+    None,
+    /// Waited for when the statement commits.
+    AtCommit,
+    Held(#[expect(dead_code, reason = "held until it is dropped")] OwnedRwLockWriteGuard<()>),
 }
 
 #[derive(Default)]
@@ -72,7 +81,7 @@ impl Writer {
         shared: Arc<Shared>,
         client: Client,
         object: Arc<DataObject>,
-        turn: Option<OwnedMutexGuard<()>>,
+        turn: Turn,
     ) -> Self {
         let aeus = shared.topology.aeus().len();
         let load = (0..aeus).map(|aeu| Load {
@@ -132,7 +141,10 @@ impl Writer {
         &mut self,
         rows: impl ExactSizeIterator<Item = RowId>,
     ) -> Result<(), EngineError> {
-        assert!(self.turn.is_some(), "rows are deleted in turns");
+        assert!(
+            matches!(self.turn, Turn::Held(_)),
+            "rows are deleted in turns"
+        );
         self.check_failure()?;
         // As they are, and once more for the owners.
         let bytes = 2 * (rows.len() * size_of::<RowId>()) as u64;
@@ -149,9 +161,54 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes the rows visible, and those that were deleted invisible; returns how many were added. Once this was polled the commit may take effect even if the future is
-    /// dropped.
-    pub async fn commit(mut self) -> Result<u64, EngineError> {
+    /// Makes the rows visible, and those that were deleted invisible; returns how many were added. Once this was polled the
+    /// commit may take effect even if the future is dropped.
+    ///
+    /// # Errors
+    /// Nothing took effect.
+    pub async fn commit(self) -> Result<u64, EngineError> {
+        let rows = self.rows;
+        Writer::commit_all(vec![self]).await?;
+        Ok(rows)
+    }
+
+    /// Commits writers of several data objects at one timestamp: all of them take effect, or none. Those that have no turn yet
+    /// wait for theirs in the order of the objects' numbers; whoever takes turns before, takes them in this order, too, and
+    /// these first: so nobody waits in a circle.
+    ///
+    /// # Errors
+    /// As [`Writer::commit`].
+    pub async fn commit_all(mut writers: Vec<Writer>) -> Result<(), EngineError> {
+        for writer in &mut writers {
+            writer.finish_staging().await?;
+        }
+        writers.sort_by_key(|writer| writer.object.id);
+        for writer in &mut writers {
+            if matches!(writer.turn, Turn::AtCommit) {
+                writer.turn = writer.shared.turn(&writer.object).await;
+            }
+        }
+        let owners: Vec<Vec<AeuId>> = writers
+            .iter()
+            .map(|writer| writer.owners().collect())
+            .collect();
+        let has_key = |writer: &Writer| !writer.object.key.is_empty();
+        for (writer, owners) in writers.iter_mut().zip(&owners) {
+            if has_key(writer) {
+                writer.begin_check(owners);
+            }
+        }
+        for writer in &mut writers {
+            writer.wait_for_answers().await?;
+        }
+        if owners.iter().any(|owners| !owners.is_empty()) {
+            commit_at(&mut writers, &owners).await;
+        }
+        Ok(())
+    }
+
+    /// Stages what is left, and waits until everything is.
+    async fn finish_staging(&mut self) -> Result<(), EngineError> {
         for (target, part) in self.scatter.flush() {
             self.collect(target, part).await?;
         }
@@ -160,8 +217,7 @@ impl Writer {
             self.stage(target, rest).await?;
         }
         self.stage_deletes()?;
-        self.wait_until(|writer| writer.load.iter().all(|load| load.under_way == 0))
-            .await?;
+        self.wait_for_answers().await?;
         if self.object.is_dropped() {
             return Err(EngineError::NoSuchObject(self.object.id));
         }
@@ -170,14 +226,12 @@ impl Writer {
                 table: self.object.name.clone(),
             });
         }
-        let owners: Vec<AeuId> = self.owners().collect();
-        if !self.object.key.is_empty() {
-            self.check_keys(&owners).await?;
-        }
-        if !owners.is_empty() {
-            self.commit_at(&owners).await;
-        }
-        Ok(self.rows)
+        Ok(())
+    }
+
+    async fn wait_for_answers(&mut self) -> Result<(), EngineError> {
+        self.wait_until(|writer| writer.load.iter().all(|load| load.under_way == 0))
+            .await
     }
 
     /// Tells the owners which rows are to be deleted.
@@ -211,7 +265,7 @@ impl Writer {
     }
 
     /// Has the owners see to it that no two rows have one key.
-    async fn check_keys(&mut self, owners: &[AeuId]) -> Result<(), EngineError> {
+    fn begin_check(&mut self, owners: &[AeuId]) {
         let check = Arc::new(Check {
             object: self.object.clone(),
             statement: self.statement.clone(),
@@ -222,39 +276,6 @@ impl Writer {
         let callback = self.statement.id.0;
         (self.client).multicast(owners, CHECK, self.object.id, callback, check);
         self.client.flush();
-        self.wait_until(|writer| writer.load.iter().all(|load| load.under_way == 0))
-            .await
-    }
-
-    async fn commit_at(&mut self, owners: &[AeuId]) {
-        let sequencer = self.shared.sequencer.clone();
-        let at = poll_fn(|cx| sequencer.poll_draw(cx)).await;
-        if self.turn.is_some() {
-            self.object.set_changed(at);
-        }
-        let commit = Commit {
-            statement: self.statement.id,
-            at,
-            sequencer: sequencer.clone(),
-            open: AtomicUsize::new(owners.len()),
-        };
-        self.settled = true;
-        let callback = self.statement.id.0;
-        (self.client).multicast(owners, COMMIT, self.object.id, callback, Arc::new(commit));
-        self.client.flush_all();
-        poll_fn(|cx| {
-            if sequencer.poll_visible(at, cx.waker()) {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
-        if self.found > 0 {
-            self.turn = None;
-            (self.shared.garbage).note(self.object.id, self.found, at);
-            self.shared.collect_garbage(sequencer.advance_horizon());
-        }
     }
 
     /// Keeps rows for a target until they fill a chunk.
@@ -422,6 +443,43 @@ impl Drop for Writer {
         if self.load.iter().all(|load| load.under_way == 0) {
             self.shared.give_back(&mut self.client);
         }
+    }
+}
+
+/// Commits writers, each at its owners, and waits until that is visible.
+async fn commit_at(writers: &mut [Writer], owners: &[Vec<AeuId>]) {
+    let shared = writers[0].shared.clone();
+    let sequencer = &shared.sequencer;
+    let at = poll_fn(|cx| sequencer.poll_draw(cx)).await;
+    let commit = Arc::new(Commit {
+        at,
+        sequencer: sequencer.clone(),
+        open: AtomicUsize::new(owners.iter().map(Vec::len).sum()),
+    });
+    for (writer, owners) in writers.iter_mut().zip(owners) {
+        if matches!(writer.turn, Turn::Held(_)) {
+            writer.object.set_changed(at);
+        }
+        writer.settled = true;
+        let (object, callback) = (writer.object.id, writer.statement.id.0);
+        (writer.client).multicast(owners, COMMIT, object, callback, commit.clone());
+        writer.client.flush_all();
+    }
+    // The owners' alone from here on.
+    drop(commit);
+    poll_fn(|cx| match sequencer.poll_visible(at, cx.waker()) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await;
+    let mut has_ended = false;
+    for writer in writers.iter_mut().filter(|writer| writer.found > 0) {
+        writer.turn = Turn::None;
+        (shared.garbage).note(writer.object.id, writer.found, at);
+        has_ended = true;
+    }
+    if has_ended {
+        shared.collect_garbage(sequencer.advance_horizon());
     }
 }
 

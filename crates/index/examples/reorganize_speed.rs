@@ -58,8 +58,8 @@ fn pages(tree: &Art<u64>, keys: &[u64]) -> usize {
     for keys in keys[..100_000].chunks(1000) {
         let mut pages = BTreeSet::new();
         for key in keys {
-            tree.trace(*key, |address, _| {
-                pages.insert(address >> 12);
+            tree.trace(*key, |visit| {
+                pages.extend(visit.reads.map(|read| read >> 12));
             });
         }
         all += pages.len();

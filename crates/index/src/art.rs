@@ -34,10 +34,11 @@ mod remove;
 mod reorganize;
 mod space;
 
+pub use build::{Build, Entries};
 pub use check::Class;
 pub use key::{Key, Layout, MAX_KEY};
 pub use range::Range;
-pub use reorganize::{Reorganization, Samples};
+pub use reorganize::{Reorganization, Samples, Visit};
 
 pub(crate) use insert::Present;
 pub(crate) use reference::{Kind, Ref};

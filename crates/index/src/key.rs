@@ -82,6 +82,11 @@ impl Encoder {
         &self.bytes
     }
 
+    /// Hands over the bytes.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// Starts anew, with the memory there is.
     pub fn clear(&mut self) {
         self.bytes.clear();

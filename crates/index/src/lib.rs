@@ -24,10 +24,11 @@
 mod art;
 mod hash;
 pub mod key;
+pub mod model;
 mod prefetch;
 mod slabs;
 
-pub use art::{Art, Class, Key, MAX_KEY, Range, Reorganization, Samples};
+pub use art::{Art, Build, Class, Entries, Key, MAX_KEY, Range, Reorganization, Samples, Visit};
 pub use hash::HashIndex;
 pub use slabs::Footprint;
 

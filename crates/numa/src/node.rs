@@ -67,6 +67,11 @@ impl NodeMemory {
         &self.0.budget
     }
 
+    /// Whether it asks the system for huge pages; it may not get them.
+    pub fn asks_for_huge_pages(&self) -> bool {
+        self.0.source.asks_for_huge_pages()
+    }
+
     /// `bytes` zeroed bytes, aligned to 64, accounted to `object` on this node until the buffer is dropped. Zero bytes
     /// are allowed and occupy nothing.
     ///

@@ -54,6 +54,10 @@ impl Source for OsSource {
         whole_pages
             && unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED) } == 0
     }
+
+    fn asks_for_huge_pages(&self) -> bool {
+        self.huge != HugePages::Never
+    }
 }
 
 fn map_aligned(bytes: usize) -> Result<NonNull<u8>, i32> {

@@ -22,6 +22,11 @@ pub(crate) trait Source: Send + Sync {
     /// # Safety
     /// The part lies in one live mapping of this source and nobody uses it.
     unsafe fn discard(&self, start: NonNull<u8>, bytes: usize) -> bool;
+
+    /// Whether it asks for huge pages.
+    fn asks_for_huge_pages(&self) -> bool {
+        false
+    }
 }
 
 /// The Rust allocator as a source: for tests, and for every crate's tests under Miri, which knows no `mmap` flags.

@@ -160,6 +160,12 @@ impl CancelToken {
     }
 }
 
+/// The token of the statement that the current task serves, or one that nobody else knows.
+pub(crate) fn current() -> CancelToken {
+    let known = STATEMENT.try_with(CancelToken::clone);
+    known.unwrap_or_else(|_| CancelToken::new(None))
+}
+
 /// The current statement's writes are complete and will now take effect: it cannot be stopped any more.
 ///
 /// # Errors

@@ -16,7 +16,9 @@ mod view;
 pub(crate) use index::TableIndex;
 pub use name::quoted;
 pub(crate) use name::{CATALOG, RelationName, SCHEMA, is_reserved, most_similar};
-pub(crate) use table::{Check, ColumnRules, DefaultValue, Definition, PrimaryKey, Table, retire};
+pub(crate) use table::{
+    Check, ColumnRules, DefaultValue, Definition, PrimaryKey, Table, Unique, retire,
+};
 pub(crate) use view::{Read, View};
 
 use crate::error::SqlError;

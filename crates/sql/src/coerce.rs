@@ -50,12 +50,7 @@ pub(crate) fn rows(
         });
     let columns = columns.collect::<Result<Vec<_>, SqlError>>()?;
     // NULLs are refused together with what else is wrong with a row, so they must get that far.
-    let fields = table
-        .schema
-        .fields()
-        .iter()
-        .map(|field| field.as_ref().clone().with_nullable(true));
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let schema = Arc::clone(&table.unruled);
     RecordBatch::try_new(schema, columns).map_err(|error| SqlError::from_datafusion(error.into()))
 }
 

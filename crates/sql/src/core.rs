@@ -10,6 +10,7 @@ use crate::catalog::{Catalog, Contents, SCHEMA};
 use crate::error::SqlError;
 use crate::functions::FunctionRow;
 use crate::parse::parse;
+use crate::plan_cache::ReadyWrite;
 use crate::queries::{Queries, Query};
 use crate::resolve::Names;
 use crate::session::SessionData;
@@ -17,8 +18,8 @@ use crate::settings::Variables;
 use crate::spill::Spill;
 use crate::statement::Statement;
 use crate::{
-    ddl, dml, explain, files, functions, insert, plan_cache, planner, prepare, settings, show,
-    transaction,
+    cancel, ddl, dml, explain, files, functions, insert, plan_cache, planner, prepare, settings,
+    show, transaction,
 };
 use datafusion::execution::context::SessionState;
 use datafusion::physical_plan::SendableRecordBatchStream;
@@ -152,7 +153,19 @@ impl Core {
         {
             return Ok(Begun::Rows(rows));
         }
+        if let Some(write) = plan_cache::learn_write(self, &tree, statement).await
+            && let Some(begun) = self.write(&write).await?
+        {
+            return Ok(begun);
+        }
         self.begin_tree(tree, statement).await
+    }
+
+    /// Executes a write of single rows. `None`: it has to go its own way.
+    pub async fn write(&self, write: &ReadyWrite) -> Result<Option<Begun>, SqlError> {
+        let rows = write.run(self, &cancel::current()).await?;
+        let tag = write.tag();
+        Ok(rows.map(|rows| Begun::Count { rows, tag }))
     }
 
     /// Begins a statement that has been parsed.
@@ -213,7 +226,7 @@ impl Core {
             ast::Statement::Use(which) => settings::use_schema(self, &which),
             ast::Statement::ShowVariable { variable } => settings::show(self, &variable),
             ast::Statement::Kill { id, .. } => show::kill(self, id),
-            ast::Statement::Call(call) => show::call(self, &call),
+            ast::Statement::Call(call) => show::call(self, &call, statement).await,
             ast::Statement::ShowCreate { obj_type, obj_name } => {
                 show::create_statement(self, &obj_type, &obj_name, statement)
             }

@@ -41,6 +41,14 @@ pub(crate) fn create_statement(table: &Table) -> String {
             columns.join(", ")
         ));
     }
+    for unique in &table.uniques {
+        let columns: Vec<_> = unique.columns.iter().map(|column| quoted(column)).collect();
+        lines.push(format!(
+            "CONSTRAINT {} UNIQUE ({})",
+            quoted(&unique.name),
+            columns.join(", ")
+        ));
+    }
     for check in &table.checks {
         lines.push(format!(
             "CONSTRAINT {} CHECK ({})",

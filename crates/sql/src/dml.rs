@@ -35,18 +35,21 @@ use crate::reserved::Reserved;
 use crate::resolve::Names;
 use crate::row_rules::RowRules;
 use crate::statement::Statement;
+use crate::table_writer::TableWriter;
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{self, ObjectName, SelectItem, SetExpr};
-use eris_engine::{EngineError, Writer};
-use eris_types::RowId;
+use eris_engine::EngineError;
 use futures::StreamExt;
 use std::collections::HashSet;
 use std::sync::Arc;
-use target::{ROW, TARGET};
+
+pub(crate) use conflict::conflicting;
+pub(crate) use target::{ROW, TARGET};
 
 /// A statement that changes rows, as a query that says which and how.
 pub(crate) struct Change {
@@ -56,6 +59,10 @@ pub(crate) struct Change {
     /// Its first column are the row ids of the table, called [`TARGET`] in it.
     query: ast::Query,
     action: Action,
+    /// Of these columns two rows with the same values can only both be new: rows that were there are updated, and keep them.
+    inserted_once: Option<Vec<String>>,
+    /// Where its columns with the old values of [`Table::unique_columns`] begin.
+    old: usize,
     returning: Option<Vec<SelectItem>>,
     tag: &'static str,
 }
@@ -79,6 +86,50 @@ pub(crate) fn changed_table(tree: &ast::Statement) -> Option<Result<&ObjectName,
         _ => return None,
     };
     Some(factor.and_then(target::name))
+}
+
+/// What UPDATE or DELETE calls its table.
+pub(crate) fn alias(tree: &ast::Statement) -> Option<ast::Ident> {
+    let factor = match tree {
+        ast::Statement::Update(update) => update::table(update),
+        ast::Statement::Delete(delete) => delete::table(delete),
+        _ => return None,
+    };
+    target::alias(factor.ok()?).ok()
+}
+
+/// DO UPDATE of ON CONFLICT as an UPDATE of [`TARGET`].
+pub(crate) fn update_of(alias: &ast::Ident, update: ast::DoUpdate) -> ast::Statement {
+    ast::Statement::Update(ast::Update {
+        update_token: AttachedToken::empty(),
+        optimizer_hints: Vec::new(),
+        table: ast::TableWithJoins {
+            relation: target::called(alias.clone()),
+            joins: Vec::new(),
+        },
+        assignments: update.assignments,
+        from: None,
+        selection: update.selection,
+        returning: None,
+        output: None,
+        or: None,
+        order_by: Vec::new(),
+        limit: None,
+    })
+}
+
+/// UPDATE or DELETE as a query over [`TARGET`], and where it has the values of the table's columns. `None`: it has an error.
+pub(crate) fn row_change(
+    core: &Core,
+    table: &Arc<Table>,
+    tree: ast::Statement,
+) -> Option<(ast::Query, Vec<coerce::Target>)> {
+    let change = Change::new(core, table, tree, None).ok()?;
+    match change.action {
+        Action::Update(targets) => Some((change.query, targets)),
+        Action::Delete { .. } => Some((change.query, Vec::new())),
+        Action::Merge(_) => None,
+    }
 }
 
 /// UPDATE, DELETE or MERGE; INSERT, if it has a WITH before it.
@@ -242,7 +293,7 @@ impl Change {
 
     async fn run(self, core: &Core, statement: &Statement) -> Result<Begun, SqlError> {
         // From here on nobody else changes rows of the table, until the writer is dropped.
-        let mut writer = core.engine.changer(self.table.object).await?;
+        let mut writer = TableWriter::changing(&core.engine, &self.table).await?;
         let (plan, names) = self.plan(core, statement).await?;
         let mut kept = self.returning.as_ref().map(|_| Kept::new(core));
         let rows = self.apply(core, &plan, &mut writer, kept.as_mut()).await?;
@@ -269,7 +320,7 @@ impl Change {
         &self,
         core: &Core,
         plan: &Plan,
-        writer: &mut Writer,
+        writer: &mut TableWriter,
         mut kept: Option<&mut Kept>,
     ) -> Result<u64, SqlError> {
         let rules = RowRules::new(core, &self.table)?;
@@ -287,16 +338,17 @@ impl Change {
                         false => batch,
                     };
                     rows += batch.num_rows() as u64;
-                    delete(writer, &batch)?;
+                    writer.delete(&batch, self.old).await?;
                     if let Some(kept) = &mut kept {
-                        kept.keep(batch.project(&columns_behind_id(&batch))?)?;
+                        let columns: Vec<usize> = (1..=self.table.types.len()).collect();
+                        kept.keep(batch.project(&columns)?)?;
                     }
                 }
                 Action::Update(targets) => {
                     let new = coerce::rows(&batch, &self.table, targets, rows + 1)?;
                     rules.check(&new, rows + 1)?;
                     rows += batch.num_rows() as u64;
-                    delete(writer, &batch)?;
+                    writer.delete(&batch, self.old).await?;
                     if let Some(kept) = &mut kept {
                         kept.keep(new.clone())?;
                     }
@@ -305,7 +357,7 @@ impl Change {
                 Action::Merge(branches) => {
                     for (branch, batch) in merge::split(&batch, branches)? {
                         if branch.ends_row {
-                            delete(writer, &batch)?;
+                            writer.delete(&batch, self.old).await?;
                         }
                         if let Some(targets) = &branch.targets {
                             let new = coerce::rows(&batch, &self.table, targets, rows + 1)?;
@@ -325,9 +377,17 @@ impl Change {
     }
 
     fn commit_error(&self, error: EngineError) -> SqlError {
-        let EngineError::DeletedTwice { .. } = error else {
-            return self.table.write_error(error);
+        let is_twice = match &error {
+            EngineError::DeletedTwice { .. } => true,
+            EngineError::DuplicateKey { object, .. } => {
+                self.inserted_once.is_some()
+                    && self.inserted_once.as_deref() == self.table.key_columns(*object)
+            }
+            _ => false,
         };
+        if !is_twice {
+            return self.table.write_error(error);
+        }
         let (what, hint) = match self.action {
             Action::Merge(_) if self.tag == "INSERT" => (
                 "INSERT … ON CONFLICT DO UPDATE",
@@ -348,16 +408,6 @@ impl Change {
         ))
         .with_hint(Some(hint))
     }
-}
-
-/// Deletes the rows whose ids are in the first column.
-fn delete(writer: &mut Writer, batch: &RecordBatch) -> Result<(), SqlError> {
-    let ids = batch.column(0).as_primitive::<Int64Type>().values();
-    Ok(writer.delete(ids.iter().map(|&id| RowId(id as u64)))?)
-}
-
-fn columns_behind_id(batch: &RecordBatch) -> Vec<usize> {
-    (1..batch.num_columns()).collect()
 }
 
 /// The ids of rows that have come already.

@@ -28,10 +28,14 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use eris_fragment::{
-    Access, Execution, Expr, Fragment, FragmentError, FragmentReport, Order, Output, Probe,
+    Access, BinaryOp, Execution, Expr, Fragment, FragmentError, FragmentReport, Order, Output,
+    Probe,
 };
 use lane::Lane;
 use std::sync::{Arc, Mutex};
+
+/// Columns, and what each is to be equal to.
+type Conditions<'a> = Vec<(usize, &'a Expr)>;
 
 /// A fragment as a leaf. Its expressions name columns by their position in the table; the fragment itself, which reads
 /// only the columns it needs, is made when the first partition is polled, with the filters that are known by then.
@@ -170,6 +174,39 @@ impl FragmentExec {
             } if self.dynamic.is_empty() => Some(columns),
             _ => None,
         }
+    }
+
+    /// The table's columns that it yields as they are, and what its filter compares columns with for equality, if it does
+    /// nothing else.
+    pub fn plain_rows(&self) -> Option<(Vec<usize>, Conditions<'_>)> {
+        let own = self.scan.table.types.len();
+        let column = |expr: &Expr| match expr {
+            Expr::Column(position) if *position < own => Some(*position),
+            _ => None,
+        };
+        let Output::Rows { columns, limit } = &self.output else {
+            return None;
+        };
+        if !self.dynamic.is_empty() || self.order.is_some() || *limit == Some(0) {
+            return None;
+        }
+        let conditions = self.filter.iter().map(|conjunct| match conjunct {
+            Expr::Binary {
+                op: BinaryOp::Eq,
+                left,
+                right,
+            } => match (column(left), column(right)) {
+                (Some(column), None) => Some((column, &**right)),
+                (None, Some(column)) => Some((column, &**left)),
+                _ => None,
+            },
+            _ => None,
+        });
+        let columns = columns.iter().map(column);
+        Some((
+            columns.collect::<Option<_>>()?,
+            conditions.collect::<Option<_>>()?,
+        ))
     }
 
     /// What it reads.

@@ -10,6 +10,7 @@ use crate::prepare::placeholder;
 use crate::progress;
 use crate::row_rules::{ComputedDefault, RowRules};
 use crate::statement::Statement;
+use crate::table_writer::TableWriter;
 use crate::types::ast_type;
 use datafusion::arrow::array::{ArrayRef, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Schema};
@@ -21,7 +22,6 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
     self, Ident, ObjectName, SetExpr, TableObject, UnaryOperator, Value, Values,
 };
-use eris_engine::Writer;
 use futures::StreamExt;
 use std::cell::LazyCell;
 use std::sync::Arc;
@@ -139,9 +139,9 @@ async fn append(
     mut source: SendableRecordBatchStream,
     targets: Vec<Target>,
     mut kept: Option<&mut Kept>,
-) -> Result<(Writer, u64), SqlError> {
+) -> Result<(TableWriter, u64), SqlError> {
     let rules = RowRules::new(core, table)?;
-    let mut writer = core.engine.inserter(table.object).await?;
+    let mut writer = TableWriter::adding(&core.engine, table)?;
     let progress = progress::current();
     let mut written = 0;
     while let Some(batch) = source.next().await {
@@ -240,7 +240,8 @@ fn query(body: SetExpr) -> ast::Query {
     }
 }
 
-fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
+/// Refuses clauses that are not supported.
+pub(crate) fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
     let refused = [
         (
             insert.on.is_some() && insert.source.is_none(),

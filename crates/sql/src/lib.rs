@@ -84,6 +84,8 @@ mod statement;
 mod statistics;
 mod sum;
 mod system;
+mod table_rows;
+mod table_writer;
 mod transaction;
 mod translate;
 mod types;
@@ -105,3 +107,4 @@ pub use relations::{Function, FunctionKind, Relation, RelationColumn, RelationKi
 pub use session::{Outcome, Running, Session};
 pub use spill::Spill;
 pub use statement::Statement;
+pub use table_rows::TableRows;

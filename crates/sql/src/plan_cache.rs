@@ -20,52 +20,50 @@
 
 mod conditions;
 mod constant;
+mod given;
 mod mask;
 mod parameter;
+mod point;
 mod prepared;
+mod steps;
 mod template;
 #[cfg(test)]
 mod tests;
+mod texts;
+mod write;
 
 pub(crate) use parameter::PlanParameter;
 pub(crate) use prepared::PreparedPlan;
 
+use crate::cancel::CancelToken;
 use crate::core::Core;
+use crate::error::SqlError;
 use crate::statement::Statement;
+use datafusion::common::ScalarValue;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast;
 use eris_fragment::Scalar;
 use mask::Masked;
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 use template::Template;
-
-/// So many texts are known; then the cache begins anew, which costs each text one planning.
-const TEXTS: usize = 1024;
-/// So many templates of one text, which differ in constants that are part of the plan.
-const TEMPLATES: usize = 8;
+use texts::{TEXTS, TextPlan, Texts};
+use write::{Given, Operand, Origin, Write};
 
 /// The templates of all sessions for one state of the catalogue.
 #[derive(Debug, Default)]
 pub(crate) struct PlanCache {
-    texts: Mutex<HashMap<String, Known>>,
-    /// The newest templates of prepared statements, which themselves only know where these are.
-    prepared: Mutex<VecDeque<Arc<Template>>>,
-}
-
-#[derive(Debug)]
-enum Known {
-    Templates(Vec<Arc<TextTemplate>>),
-    /// No plan of this text is a template.
-    Never,
+    queries: Texts<TextTemplate>,
+    writes: Texts<Arc<Write>>,
+    /// The newest plans of prepared statements, which themselves only know where these are.
+    prepared: Mutex<VecDeque<Arc<dyn Any + Send + Sync>>>,
 }
 
 /// A template of a text.
 #[derive(Debug)]
 struct TextTemplate {
     template: Template,
-    /// The constants that are part of the plan: which of the text's it is, and how it is written.
-    fixed: Vec<(usize, String)>,
     /// Where the parameters come from.
     sources: Vec<conditions::Source>,
 }
@@ -100,7 +98,8 @@ fn recall_if(
 ) -> Option<SendableRecordBatchStream> {
     let masked = Masked::new(statement.text())?;
     let contents = core.catalog.contents();
-    let found = contents.plans.find(&masked)?;
+    let found = contents.plans.queries.find(&masked)?;
+    let found = &found.plan;
     is_wanted(&found.template).then_some(())?;
     found.template.run(core, found.parameters(&masked)?)
 }
@@ -113,25 +112,98 @@ pub(crate) async fn learn(
 ) -> Option<SendableRecordBatchStream> {
     let masked = Masked::new(statement.text())?;
     let contents = core.catalog.contents();
-    if contents.plans.is_hopeless(&masked) {
+    if contents.plans.queries.is_hopeless(&masked) {
         return None;
     }
     // There is one, but not for such constants.
-    if let Some(known) = contents.plans.find(&masked)
-        && known.parameters(&masked).is_none()
+    if let Some(known) = contents.plans.queries.find(&masked)
+        && known.plan.parameters(&masked).is_none()
     {
         return None;
     }
     let template = text_template(core, query, &masked, statement).await;
     let Some(template) = template.map(Arc::new) else {
-        contents.plans.give_up(&masked);
+        contents.plans.queries.give_up(&masked);
         return None;
     };
+    let planned = &template.plan;
     // The contents that it was planned with, which may be newer.
-    if let Some(contents) = template.template.contents() {
-        contents.plans.remember(&masked, &template);
+    if let Some(contents) = planned.template.contents() {
+        contents.plans.queries.remember(&masked, &template);
     }
-    template.template.run(core, template.parameters(&masked)?)
+    let values = planned.parameters(&masked)?;
+    planned.template.run(core, values)
+}
+
+/// A write and the values that it is to be executed with.
+pub(crate) struct ReadyWrite {
+    write: Arc<Write>,
+    values: Vec<ScalarValue>,
+}
+
+impl ReadyWrite {
+    /// Executes it; returns how many rows were written. `None`: nothing was, and the statement has to go its own way.
+    pub async fn run(&self, core: &Core, token: &CancelToken) -> Result<Option<u64>, SqlError> {
+        self.write.run(core, &self.values, token).await
+    }
+
+    /// The statement's tag.
+    pub fn tag(&self) -> &'static str {
+        self.write.tag()
+    }
+}
+
+/// The write that a text is, if it is known.
+pub(crate) fn recall_write(core: &Core, statement: &Statement) -> Option<ReadyWrite> {
+    let masked = Masked::new(statement.text())?;
+    let contents = core.catalog.contents();
+    let found = contents.plans.writes.find(&masked)?;
+    ready(&found.plan, &Given::Text(&masked))
+}
+
+/// Finds out whether a statement is a write of single rows, and keeps it if it is.
+pub(crate) async fn learn_write(
+    core: &Core,
+    tree: &ast::Statement,
+    statement: &Statement,
+) -> Option<ReadyWrite> {
+    if !is_write(tree) {
+        return None;
+    }
+    let masked = Masked::new(statement.text())?;
+    let contents = core.catalog.contents();
+    let writes = &contents.plans.writes;
+    // There may be one, but not for such constants.
+    if writes.is_hopeless(&masked) || writes.find(&masked).is_some() {
+        return None;
+    }
+    let Some(write) = write::compile(core, tree, Origin::Text(&masked), statement).await else {
+        writes.give_up(&masked);
+        return None;
+    };
+    let write = Arc::new(write);
+    let is_operand = |literal: usize| {
+        let mut operands = write.operands().iter();
+        operands
+            .any(|operand| matches!(operand, Operand::Literal(source) if source.literal == literal))
+    };
+    let plan = TextPlan::new(Arc::clone(&write), &masked, is_operand);
+    if let Some(contents) = write.contents() {
+        contents.plans.writes.remember(&masked, &Arc::new(plan));
+    }
+    ready(&write, &Given::Text(&masked))
+}
+
+fn ready(write: &Arc<Write>, given: &Given<'_>) -> Option<ReadyWrite> {
+    Some(ReadyWrite {
+        values: given.values(write.operands())?,
+        write: Arc::clone(write),
+    })
+}
+
+fn is_write(tree: &ast::Statement) -> bool {
+    use ast::Statement::{Delete, Insert, Update};
+    matches!(tree, Insert(_) | Update(_) | Delete(_))
 }
 
 async fn text_template(
@@ -139,76 +211,25 @@ async fn text_template(
     query: &ast::Query,
     masked: &Masked<'_>,
     statement: &Statement,
-) -> Option<TextTemplate> {
+) -> Option<TextPlan<TextTemplate>> {
     let mut query = query.clone();
     let (table, sources) = conditions::parameterize(core, &mut query, masked)?;
     let types = sources.iter().map(|source| source.data_type.clone());
     let template = Template::plan(core, query, &table, types.collect(), statement).await?;
-    let is_fixed = |number: &usize| sources.iter().all(|source| source.literal != *number);
-    let fixed = (0..masked.len()).filter(is_fixed);
-    let fixed = fixed.map(|number| (number, masked.literal(number).to_owned()));
-    Some(TextTemplate {
-        fixed: fixed.collect(),
-        template,
-        sources,
-    })
+    let is_parameter: Vec<usize> = sources.iter().map(|source| source.literal).collect();
+    let plan = TextTemplate { template, sources };
+    Some(TextPlan::new(plan, masked, |literal| {
+        is_parameter.contains(&literal)
+    }))
 }
 
 impl PlanCache {
-    /// The template of a text with just these fixed constants.
-    fn find(&self, masked: &Masked<'_>) -> Option<Arc<TextTemplate>> {
-        let texts = self.texts();
-        let Known::Templates(templates) = texts.get(masked.key())? else {
-            return None;
-        };
-        let fits = |template: &&Arc<TextTemplate>| {
-            let mut fixed = template.fixed.iter();
-            fixed.all(|(number, text)| masked.literal(*number) == text)
-        };
-        templates.iter().find(fits).cloned()
-    }
-
-    fn is_hopeless(&self, masked: &Masked<'_>) -> bool {
-        matches!(self.texts().get(masked.key()), Some(Known::Never))
-    }
-
-    fn give_up(&self, masked: &Masked<'_>) {
-        self.change(masked, |known| *known = Known::Never);
-    }
-
-    fn remember(&self, masked: &Masked<'_>, template: &Arc<TextTemplate>) {
-        self.change(masked, |known| {
-            if let Known::Templates(templates) = known {
-                templates.retain(|other| other.fixed != template.fixed);
-                if templates.len() == TEMPLATES {
-                    templates.remove(0);
-                }
-                templates.push(Arc::clone(template));
-            }
-        });
-    }
-
-    /// Changes what is known of a text, which at first is nothing.
-    fn change(&self, masked: &Masked<'_>, change: impl FnOnce(&mut Known)) {
-        let mut texts = self.texts();
-        if texts.len() >= TEXTS && !texts.contains_key(masked.key()) {
-            texts.clear();
-        }
-        let known = texts.entry(masked.key().to_owned());
-        change(known.or_insert_with(|| Known::Templates(Vec::new())));
-    }
-
-    /// Keeps the template of a prepared statement.
-    fn keep(&self, template: Arc<Template>) {
+    /// Keeps the plan of a prepared statement.
+    fn keep(&self, plan: Arc<dyn Any + Send + Sync>) {
         let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         if prepared.len() == TEXTS {
             prepared.pop_front();
         }
-        prepared.push_back(template);
-    }
-
-    /// What is known, also behind a panic: every change is complete or did not happen.
-    fn texts(&self) -> MutexGuard<'_, HashMap<String, Known>> {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+        prepared.push_back(plan);
     }
 }

@@ -14,7 +14,7 @@ use crate::error::SqlError;
 use crate::insert;
 use crate::parameter::{Class, Parameter, class};
 use crate::parse::parse;
-use crate::plan_cache::PreparedPlan;
+use crate::plan_cache::{PreparedPlan, ReadyWrite};
 use crate::session::{Running, Session, Work};
 use crate::statement::Statement;
 use crate::types::{column_type, sql_name};
@@ -135,6 +135,20 @@ impl Prepared {
     ) -> Option<SendableRecordBatchStream> {
         let fits = values.len() == self.parameters.len();
         fits.then(|| self.plan.recall_light(core, values))?
+    }
+
+    /// The write of single rows that it is, if that is known.
+    pub fn recall_write(&self, values: &[Parameter]) -> Option<ReadyWrite> {
+        self.free_parameters(values)?;
+        self.plan.recall_write(values)
+    }
+
+    /// The names of the parameters, if there is a value for each, and none has a declared type that values are cast to.
+    fn free_parameters(&self, values: &[Parameter]) -> Option<Vec<&str>> {
+        let parameters = &self.parameters;
+        let is_free = parameters.iter().all(|slot| !slot.declared);
+        (is_free && values.len() == parameters.len())
+            .then(|| parameters.iter().map(|slot| slot.name.as_str()).collect())
     }
 
     pub fn type_names(&self) -> Vec<Option<String>> {
@@ -309,6 +323,17 @@ impl Core {
             && let Some(rows) = plan.begin(self, tree, values, &prepared.statement).await
         {
             return Ok(Begun::Rows(rows));
+        }
+        if let Some(names) = prepared.free_parameters(values) {
+            let statement = &prepared.statement;
+            let write = plan
+                .learn_write(self, tree, &names, values, statement)
+                .await;
+            if let Some(write) = write
+                && let Some(begun) = self.write(&write).await?
+            {
+                return Ok(begun);
+            }
         }
         let tree = prepared.bind(values)?;
         self.begin_tree(tree, &prepared.statement).await

@@ -198,7 +198,7 @@ pub(crate) fn panicked(error: JoinError) -> SqlError {
 }
 
 /// The error of a panic.
-fn internal(panic: &(dyn Any + Send)) -> SqlError {
+pub(crate) fn internal(panic: &(dyn Any + Send)) -> SqlError {
     let message = (panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
         .or_else(|| panic.downcast_ref::<String>().cloned());
     SqlError::new(SqlErrorKind::Internal(

@@ -9,18 +9,20 @@ use crate::core::{Begun, Core};
 use crate::database::Database;
 use crate::error::{SqlError, SqlErrorKind};
 use crate::parameter::Parameter;
-use crate::plan_cache;
+use crate::plan_cache::{self, ReadyWrite};
 use crate::prepare::{Prepared, PreparedStatement};
 use crate::progress::{PROGRESS, Progress};
 use crate::queries;
 use crate::query::{Direct, QueryStream, Task};
 use crate::statement::{self, Statement};
+use crate::table_rows::TableRows;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::physical_plan::SendableRecordBatchStream;
-use futures::StreamExt;
 use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -49,6 +51,14 @@ impl Work {
         match self {
             Work::Statement(statement) => plan_cache::recall_light(core, statement),
             Work::Prepared(prepared, values) => prepared.recall_light(core, values),
+        }
+    }
+
+    /// The write of single rows that it is, if that is known.
+    fn recall_write(&self, core: &Core) -> Option<ReadyWrite> {
+        match self {
+            Work::Statement(statement) => plan_cache::recall_write(core, statement),
+            Work::Prepared(prepared, values) => prepared.recall_write(values),
         }
     }
 }
@@ -146,6 +156,27 @@ impl Session {
             let rows = Direct::new(rows, running, token);
             return Ok(Outcome::Rows(QueryStream::direct(rows, progress)));
         }
+        if core.variables().statement_timeout.is_none()
+            && let Some(write) = work.recall_write(&core)
+        {
+            // A panic ends the statement, not who asked for it.
+            let written = AssertUnwindSafe(write.run(&core, &token))
+                .catch_unwind()
+                .await;
+            match written.unwrap_or_else(|panic| Err(crate::query::internal(&*panic))) {
+                Ok(Some(rows)) => {
+                    running.query.add_rows(rows);
+                    running.end(None);
+                    let tag = write.tag();
+                    return Ok(Outcome::Count { rows, tag });
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    running.end(Some(error.clone()));
+                    return Err(error);
+                }
+            }
+        }
         let served = STATEMENT.scope(token.clone(), async move {
             let token = STATEMENT.get();
             let begun = match &work {
@@ -199,6 +230,15 @@ impl Session {
                 ))
             })),
         }
+    }
+
+    /// A way to the rows of a table by its PRIMARY KEY, for programs that need no SQL. The name is as it is stored, perhaps with
+    /// its schema and a point before it.
+    ///
+    /// # Errors
+    /// There is no such table, or it has no key.
+    pub fn rows(&self, table: &str) -> Result<TableRows, SqlError> {
+        TableRows::new(self.database.core().of_session(&self.data), table)
     }
 
     /// The database.

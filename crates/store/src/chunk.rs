@@ -95,9 +95,9 @@ impl Chunk {
     }
 
     /// Whether the row at a position began up to `snapshot`.
-    pub(crate) fn has_begun(&self, row: usize, snapshot: Timestamp) -> bool {
+    pub(crate) fn has_begun(&self, position: usize, snapshot: Timestamp) -> bool {
         self.newest <= snapshot || {
-            let run = self.begins.partition_point(|run| run.end <= row);
+            let run = self.begins.partition_point(|run| run.end <= position);
             self.begins[run].at <= snapshot
         }
     }

@@ -78,20 +78,23 @@ impl DeleteVector {
             }
             None => vec![0; chunk_rows.div_ceil(64)].into(),
         };
+        let mut count = self.count();
         for row in rows {
             assert!(row < chunk_rows);
-            words[row / 64] |= 1 << (row % 64);
+            let (word, bit) = (&mut words[row / 64], 1 << (row % 64));
+            count += usize::from(*word & bit == 0);
+            *word |= bit;
         }
         if self.newest().is_some_and(|newest| newest == at) {
             self.versions.pop();
         }
-        self.push(at, words, budget);
+        self.push(at, words, count, budget);
     }
 
-    pub(crate) fn push(&mut self, at: Timestamp, words: Box<[u64]>, budget: &Budget) {
+    /// Adds a version: a bitmap with so many rows.
+    pub(crate) fn push(&mut self, at: Timestamp, words: Box<[u64]>, count: usize, budget: &Budget) {
         let mut reserved = budget.try_reserve(0).expect("nothing is always granted");
         reserved.grow(size_of_val(&*words) as u64);
-        let count = words.iter().map(|word| word.count_ones() as usize).sum();
         let rows = Arc::new(DeletedRows {
             words,
             count,

@@ -48,6 +48,20 @@ impl Stored {
         }
     }
 
+    /// The least and the greatest id; the other way round without rows.
+    pub fn extent(&self) -> (RowId, RowId) {
+        let ids = self.chunk.ids();
+        let extent = ids.first().zip(ids.last());
+        extent.unwrap_or((RowId(u64::MAX), RowId(0)))
+    }
+
+    /// Whether the snapshot sees the row at a position.
+    pub fn sees(&self, snapshot: Timestamp, position: usize) -> bool {
+        let deleted = self.deletes.at(snapshot);
+        self.chunk.has_begun(position, snapshot)
+            && !deleted.is_some_and(|rows| rows.contains(position))
+    }
+
     /// As a reader of this snapshot sees it; `None` if it sees no row.
     pub fn view(&self, snapshot: Timestamp) -> Option<ChunkView> {
         let deleted = self.deletes.at(snapshot).cloned();
@@ -218,7 +232,8 @@ pub(crate) fn assemble(
                 None => position += rows.count(),
             }
         }
-        deletes.push(at, words, budget);
+        let count = words.iter().map(|word| word.count_ones() as usize).sum();
+        deletes.push(at, words, count, budget);
     }
     Stored {
         chunk: Arc::new(Chunk::new(columns, ids, begins)),

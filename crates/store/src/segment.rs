@@ -5,7 +5,6 @@ use crate::join::Stored;
 use crate::staged::{Staged, StagedChunk};
 use crate::tail::{Sealed, Tail};
 use crate::{Begin, Chunk, ChunkView, Encoder, Recoder, Rewrite, RowIds, StoreError};
-use eris_column::Selection;
 use eris_numa::Budget;
 use eris_types::{RowId, SegmentId, StatementId, Timestamp};
 use std::collections::HashMap;
@@ -23,6 +22,9 @@ pub struct Segment {
     pub(crate) chunks: Vec<Stored>,
     pub(crate) tail: Tail,
     pub(crate) staged: HashMap<StatementId, Staged>,
+    /// The least and the greatest id of each chunk, and of each level of the append buffer: where to look for a row without
+    /// touching the others.
+    extents: Vec<(RowId, RowId)>,
     /// What chunks and append buffer hold, kept up to date.
     statistics: SegmentStatistics,
 }
@@ -62,6 +64,7 @@ impl Segment {
             chunks: Vec::new(),
             tail: Tail::default(),
             staged: HashMap::new(),
+            extents: Vec::new(),
             statistics: SegmentStatistics::default(),
         }
     }
@@ -102,21 +105,21 @@ impl Segment {
         staged.chunks.push(rows.finish());
     }
 
-    /// The same, and gives out the ids that the rows will have, which are not used again if the statement is given up. For
-    /// segments in which one statement stages at a time; the ids of others would not ascend.
-    ///
-    /// # Panics
-    /// If the encoder is not done.
-    pub fn stage_with_ids(&mut self, statement: StatementId, rows: Encoder) -> RowId {
-        assert!(rows.is_done());
-        let first = RowId::new(self.id, self.next);
-        self.next += rows.rows() as u32;
-        let staged = self.staged.entry(statement).or_default();
-        staged.chunks.push(StagedChunk {
-            first: Some(first),
-            ..rows.finish()
+    /// Gives out the ids that the statement's rows will have, as far as they have none yet: the first of each batch, in the
+    /// order in which these were staged. They are not used again if the statement is given up. The statement is the next that
+    /// commits rows here, or none of its rows ever are: ids ascend.
+    pub fn number(&mut self, statement: StatementId) -> Vec<RowId> {
+        let (id, next) = (self.id, &mut self.next);
+        let staged = self.staged.get_mut(&statement);
+        let chunks = staged.into_iter().flat_map(|staged| &mut staged.chunks);
+        let unnumbered = chunks.filter(|chunk| chunk.first.is_none());
+        let numbered = unnumbered.map(|chunk| {
+            let first = RowId::new(id, *next);
+            *next += chunk.rows as u32;
+            chunk.first = Some(first);
+            first
         });
-        first
+        numbered.collect()
     }
 
     /// The rows that `statement` will delete: their chunks, their positions and their ids.
@@ -125,8 +128,8 @@ impl Segment {
         statement: StatementId,
     ) -> impl Iterator<Item = (Arc<Chunk>, Vec<usize>, Vec<RowId>)> + '_ {
         let ids = (self.staged.get(&statement)).map_or(&[][..], |staged| &staged.deleted);
-        let stored = self.chunks.iter().chain(&self.tail.levels);
-        stored.filter_map(move |stored| {
+        self.places(ids).into_iter().filter_map(move |place| {
+            let stored = self.at(place);
             let positions: Vec<usize> = stored.positions(ids).collect();
             let ids = positions.iter().map(|&row| stored.chunk.ids().get(row));
             let ids: Vec<RowId> = ids.collect();
@@ -145,7 +148,8 @@ impl Segment {
         budget: &Budget,
     ) -> Result<u64, StoreError> {
         let (mut found, mut bytes) = (0, 0);
-        for stored in self.chunks.iter().chain(&self.tail.levels) {
+        for place in self.places(ids) {
+            let stored = self.at(place);
             let here = stored.positions(ids).count();
             found += here;
             if here > 0 {
@@ -175,14 +179,14 @@ impl Segment {
         };
         self.statistics.newest = self.statistics.newest.max(at);
         drop(staged.reserved);
-        if !staged.deleted.is_empty() {
-            for stored in self.chunks.iter_mut().chain(&mut self.tail.levels) {
-                let deleted = stored.delete(&staged.deleted, at, budget);
-                if deleted > 0 {
-                    stored.deletes.forget(horizon);
-                    committed.deleted += deleted as u64;
-                }
-            }
+        for place in self.places(&staged.deleted) {
+            let stored = self.at_mut(place);
+            let before = stored.deletes.bytes() as u64;
+            let deleted = stored.delete(&staged.deleted, at, budget) as u64;
+            stored.deletes.forget(horizon);
+            let after = stored.deletes.bytes() as u64;
+            committed.deleted += deleted;
+            self.statistics.bytes = self.statistics.bytes + after - before;
         }
         for staged in staged.chunks {
             let StagedChunk {
@@ -194,16 +198,23 @@ impl Segment {
                 self.next += rows as u32;
                 first
             });
+            let begins = vec![Begin { at, end: rows }];
+            let chunk = Chunk::new(columns, RowIds::from(first, rows), begins);
+            self.statistics.bytes += chunk.bytes() as u64;
+            let stored = Stored::new(chunk);
             match few {
-                true => self.tail.push(at, columns, first, rows),
+                true => {
+                    self.extents.push(stored.extent());
+                    self.tail.levels.push(stored);
+                }
                 false => {
-                    let begins = vec![Begin { at, end: rows }];
-                    let chunk = Chunk::new(columns, RowIds::from(first, rows), begins);
-                    self.chunks.push(Stored::new(chunk));
+                    self.extents.insert(self.chunks.len(), stored.extent());
+                    self.chunks.push(stored);
                 }
             }
         }
-        self.count();
+        self.statistics.rows += committed.inserted;
+        self.statistics.deleted += committed.deleted;
         committed
     }
 
@@ -262,17 +273,44 @@ impl Segment {
         all.filter_map(move |stored| stored.view(snapshot))
     }
 
-    /// The chunk with a row that the snapshot sees; `None` if it sees no such row.
-    pub fn view_of_row(&self, row: RowId, snapshot: Timestamp) -> Option<ChunkView> {
-        let mut all = self.chunks.iter().chain(&self.tail.levels);
-        all.find_map(|stored| {
-            let position = stored.positions(&[row]).next()?;
-            let view = stored.view(snapshot)?;
-            let mut selection = Selection::none(view.chunk.rows());
-            selection.insert(position);
-            view.visible(snapshot, &mut selection);
-            (selection.count() == 1).then_some(view)
-        })
+    /// The chunk with a row that the snapshot sees, and the row's position in it; `None` if it sees no such row.
+    pub fn row(&self, row: RowId, snapshot: Timestamp) -> Option<(&Arc<Chunk>, usize)> {
+        let (place, position) = self.find(row, snapshot)?;
+        Some((&self.at(place).chunk, position))
+    }
+
+    /// Where a row is that the snapshot sees.
+    fn find(&self, row: RowId, snapshot: Timestamp) -> Option<(usize, usize)> {
+        let ids = [row];
+        let places = self.places(&ids).into_iter();
+        let mut found =
+            places.filter_map(|place| Some((place, self.at(place).positions(&ids).next()?)));
+        let (place, position) = found.next()?;
+        self.at(place)
+            .sees(snapshot, position)
+            .then_some((place, position))
+    }
+
+    /// The chunks and levels that may have rows of `ids`, which ascend.
+    fn places(&self, ids: &[RowId]) -> Vec<usize> {
+        let extents = self.extents.iter().enumerate();
+        let having = extents.filter(|(_, (first, last))| {
+            let next = ids.partition_point(|id| id < first);
+            ids.get(next).is_some_and(|id| id <= last)
+        });
+        having.map(|(place, _)| place).collect()
+    }
+
+    fn at(&self, place: usize) -> &Stored {
+        let level = place.checked_sub(self.chunks.len());
+        level.map_or_else(|| &self.chunks[place], |level| &self.tail.levels[level])
+    }
+
+    fn at_mut(&mut self, place: usize) -> &mut Stored {
+        match place.checked_sub(self.chunks.len()) {
+            None => &mut self.chunks[place],
+            Some(level) => &mut self.tail.levels[level],
+        }
     }
 
     /// Every chunk with committed rows, first the sealed ones, and how many of its rows are deleted.
@@ -301,6 +339,9 @@ impl Segment {
             newest: self.statistics.newest,
             ..SegmentStatistics::default()
         };
+        let all = self.chunks.iter().chain(&self.tail.levels);
+        self.extents.clear();
+        self.extents.extend(all.map(Stored::extent));
         for Stored { chunk, deletes } in self.chunks.iter().chain(&self.tail.levels) {
             statistics.rows += chunk.rows() as u64;
             statistics.deleted += deletes.count() as u64;

@@ -38,12 +38,7 @@ impl Segment {
 
     /// Whether the snapshot sees a row.
     pub fn sees(&self, id: RowId, snapshot: Timestamp) -> bool {
-        self.all().any(|stored| {
-            stored
-                .seen(stored.positions(&[id]), snapshot)
-                .next()
-                .is_some()
-        })
+        self.row(id, snapshot).is_some()
     }
 
     /// Whether a row with this id is here, seen by some snapshot, or staged.
@@ -58,12 +53,6 @@ impl Segment {
                         .is_some_and(|first| (first.0..first.plus(chunk.rows).0).contains(&id.0))
                 })
             })
-    }
-
-    /// Whether rows of another statement than this are staged.
-    pub fn is_staged_by_others(&self, statement: StatementId) -> bool {
-        let mut others = self.staged.iter().filter(|(other, _)| **other != statement);
-        others.any(|(_, staged)| !staged.chunks.is_empty())
     }
 
     /// The statements with rows that are staged.

@@ -4,7 +4,7 @@
 
 use arrow_array::builder::NullBufferBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat;
@@ -98,14 +98,9 @@ impl Encoder {
         self.rows
     }
 
-    /// All values of one column.
-    ///
-    /// # Errors
-    /// The batches have different columns.
-    pub fn column(&self, column: usize) -> Result<ArrayRef, StoreError> {
-        let pieces = self.batches.iter();
-        let pieces: Vec<&dyn Array> = pieces.map(|batch| batch.column(column).as_ref()).collect();
-        Ok(concat(&pieces)?)
+    /// The rows, in pieces.
+    pub fn batches(&self) -> &[RecordBatch] {
+        &self.batches
     }
 
     /// Looks up all text that has a dictionary. Returns the columns with strings that their dictionaries do not have, and

@@ -11,10 +11,9 @@
 //! about log₂ n levels are left. Rows that nobody can see any more are left out on this occasion; a level that consists
 //! mostly of them is rewritten for it. Joining needs memory; without it, levels stay as they are and nothing is lost.
 
+use crate::StoreError;
 use crate::join::{Recoder, Stored};
-use crate::{Begin, Chunk, RowIds, StoreError};
-use eris_column::{CHUNK_ROWS, ColumnChunk};
-use eris_types::{RowId, Timestamp};
+use eris_column::CHUNK_ROWS;
 use std::ops::Range;
 
 /// So many levels without a reader are joined by the writer.
@@ -26,13 +25,6 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Adds encoded rows of one commit.
-    pub fn push(&mut self, at: Timestamp, columns: Vec<ColumnChunk>, first: RowId, rows: usize) {
-        let begins = vec![Begin { at, end: rows }];
-        let chunk = Chunk::new(columns, RowIds::from(first, rows), begins);
-        self.levels.push(Stored::new(chunk));
-    }
-
     pub fn rows(&self) -> usize {
         self.levels.iter().map(|level| level.chunk.rows()).sum()
     }

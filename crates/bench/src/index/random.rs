@@ -63,6 +63,18 @@ fn scatter(mut bits: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
+/// Random words (SplitMix64).
+#[derive(Clone, Copy, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        scatter(self.0)
+    }
+}
+
 /// Loads per second of random words in so many bytes, by so many threads; no load waits for another.
 pub fn random_loads(threads: usize, bytes: u64, loads: u64) -> f64 {
     let words = (bytes / 8).max(1);

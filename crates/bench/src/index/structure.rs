@@ -1,5 +1,6 @@
 //! What takes part: each can be filled and asked, by one or more threads.
 
+use super::olc::{OlcArt, Writer};
 use super::random::Keys;
 use super::{BATCH, IndexBenchError};
 use congee::U64Congee;
@@ -11,8 +12,16 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::thread;
 
+/// How many entries a range has, each looked at.
+fn sum(entries: impl Iterator<Item = (u64, u64)>, length: usize) -> u64 {
+    let right = entries
+        .take(length)
+        .filter(|(key, found)| *found == value(*key));
+    right.count() as u64
+}
+
 /// A key's value.
-fn value(key: u64) -> u64 {
+pub(super) fn value(key: u64) -> u64 {
     key ^ 1
 }
 
@@ -27,6 +36,11 @@ pub trait Structure {
     fn lookup(&mut self, seed: u64, count: u64) -> Result<u64, IndexBenchError>;
     /// Bytes it holds, if it tells.
     fn bytes(&self) -> Option<u64>;
+    /// Reads so many ranges of keys by chance, each of `length` entries from a key on, unless there are fewer; entries read,
+    /// or none if it does not do that.
+    fn ranges(&mut self, _seed: u64, _count: u64, _length: usize) -> Option<u64> {
+        None
+    }
 }
 
 /// All that can be used by so many threads, for these keys.
@@ -39,6 +53,7 @@ pub fn structures(
         Box::new(Owned::new(settings, keys, threads, BATCH)?),
         Box::new(Owned::new(settings, keys, threads, 1)?),
         Box::new(Routed::new(settings, keys, threads)?),
+        Box::new(Olc::new(keys, threads)),
         Box::new(Shared::new(keys, threads)),
     ];
     if threads == 1 {
@@ -186,6 +201,16 @@ impl Structure for Owned {
             _ => None,
         }
     }
+
+    fn ranges(&mut self, seed: u64, count: u64, length: usize) -> Option<u64> {
+        let ([tree], 1) = (&self.trees[..], self.batch) else {
+            return None;
+        };
+        let tree = tree.lock().expect("nobody panicked");
+        let mut state = seed << 32;
+        let ranges = (0..count).map(|_| sum(tree.range(self.keys.any(&mut state)..), length));
+        Some(ranges.sum())
+    }
 }
 
 /// An index of Eris, asked by clients.
@@ -321,6 +346,61 @@ impl Structure for Shared {
     }
 }
 
+/// Our own tree for all threads.
+struct Olc {
+    keys: Keys,
+    tree: OlcArt,
+    writers: Vec<std::sync::Mutex<Writer>>,
+}
+
+impl Olc {
+    fn new(keys: Keys, threads: usize) -> Self {
+        Olc {
+            keys,
+            tree: OlcArt::new(),
+            writers: (0..threads).map(|_| Default::default()).collect(),
+        }
+    }
+}
+
+impl Structure for Olc {
+    fn name(&self) -> &'static str {
+        "shared"
+    }
+
+    fn batch(&self) -> usize {
+        1
+    }
+
+    fn insert(&mut self, numbers: Range<u64>) -> Result<(), IndexBenchError> {
+        let threads = self.writers.len();
+        on_threads(threads, |thread| {
+            let mut writer = self.writers[thread].lock().expect("nobody panicked");
+            for key in share(&numbers, thread, threads).map(|n| self.keys.key(n)) {
+                self.tree.upsert(&mut writer, key, value(key));
+            }
+            Ok(0)
+        })?;
+        Ok(())
+    }
+
+    fn lookup(&mut self, seed: u64, count: u64) -> Result<u64, IndexBenchError> {
+        let threads = self.writers.len();
+        on_threads(threads, |thread| {
+            let mut state = (seed << 32) + thread as u64;
+            let right = share(&(0..count), thread, threads).filter(|_| {
+                let key = self.keys.any(&mut state);
+                self.tree.get(key) == Some(value(key))
+            });
+            Ok(right.count() as u64)
+        })
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.tree.bytes())
+    }
+}
+
 /// A map of one thread.
 struct Map<M> {
     name: &'static str,
@@ -332,6 +412,9 @@ struct Map<M> {
 trait KeyMap {
     fn put(&mut self, key: u64, value: u64);
     fn value(&self, key: u64) -> Option<u64>;
+    fn range(&self, _from: u64, _length: usize) -> Option<u64> {
+        None
+    }
 }
 
 impl KeyMap for BTreeMap<u64, u64> {
@@ -341,6 +424,13 @@ impl KeyMap for BTreeMap<u64, u64> {
 
     fn value(&self, key: u64) -> Option<u64> {
         self.get(&key).copied()
+    }
+
+    fn range(&self, from: u64, length: usize) -> Option<u64> {
+        Some(sum(
+            BTreeMap::range(self, from..).map(|(key, value)| (*key, *value)),
+            length,
+        ))
     }
 }
 
@@ -387,5 +477,11 @@ impl<M: KeyMap> Structure for Map<M> {
 
     fn bytes(&self) -> Option<u64> {
         None
+    }
+
+    fn ranges(&mut self, seed: u64, count: u64, length: usize) -> Option<u64> {
+        let mut state = seed << 32;
+        let ranges = (0..count).map(|_| self.map.range(self.keys.any(&mut state), length));
+        ranges.sum()
     }
 }

@@ -1,7 +1,7 @@
 //! The keys that one AEU owns.
 
 use super::batch::{KeyBatch, Operation};
-use eris_index::Art;
+use crate::reorganize::{Reorganizable, Watched};
 use eris_numa::NodeMemory;
 use eris_route::Header;
 use eris_types::ObjectId;
@@ -11,7 +11,7 @@ const FEW: usize = 32;
 
 /// The part of an index that belongs to one AEU.
 pub(crate) struct OwnedKeys {
-    tree: Art<u64>,
+    tree: Watched<u64>,
     /// Keys of several batches, and their values.
     keys: Vec<u64>,
     values: Vec<Option<u64>>,
@@ -20,10 +20,15 @@ pub(crate) struct OwnedKeys {
 impl OwnedKeys {
     pub fn new(memory: NodeMemory, object: ObjectId) -> Self {
         OwnedKeys {
-            tree: Art::new(memory, object),
+            tree: Watched::new(memory, object),
             keys: Vec::new(),
             values: Vec::new(),
         }
+    }
+
+    /// For what has nothing to do with the keys.
+    pub fn index(&mut self) -> &mut dyn Reorganizable {
+        &mut self.tree
     }
 
     /// Executes batches in their order; small lookups that follow each other become one.

@@ -13,7 +13,7 @@
 //! from the root, and to move a node is to copy it and to let the one reference to it lead to the copy. What changes
 //! afterwards is as hot as before, for only growing and shrinking move a node, and those are rare.
 
-use super::node::{Branch, Prefix, with_inner};
+use super::node::{Branch, Prefix, with_inner, with_value};
 use super::reference::{Kind, Ref};
 use super::{Art, Key, Link};
 use crate::IndexError;
@@ -23,6 +23,7 @@ use crate::IndexError;
 pub struct Samples<K: Key + ?Sized> {
     keys: Vec<K::Owned>,
     capacity: usize,
+    taken: u64,
     /// Where the next one goes.
     at: usize,
     /// One key of so many is taken, on average.
@@ -45,6 +46,7 @@ impl<K: Key + ?Sized> Samples<K> {
         Samples {
             keys: Vec::new(),
             capacity,
+            taken: 0,
             at: 0,
             every,
             skip: 0,
@@ -54,9 +56,15 @@ impl<K: Key + ?Sized> Samples<K> {
 
     /// Notes keys that are being asked for.
     pub fn note(&mut self, keys: &[K::View<'_>]) {
+        self.note_each(keys.len(), |position| keys[position]);
+    }
+
+    /// Notes so many keys that are being asked for, each by its position; `key` is asked for the few that are taken.
+    pub fn note_each<'a>(&mut self, count: usize, key: impl Fn(usize) -> K::View<'a>) {
         let mut next = self.skip;
-        while let Some(key) = usize::try_from(next).ok().and_then(|next| keys.get(next)) {
-            let key = K::own(*key);
+        while next < count as u64 {
+            let key = K::own(key(next as usize));
+            self.taken += 1;
             if self.keys.len() < self.capacity {
                 self.keys.push(key);
             } else {
@@ -69,7 +77,30 @@ impl<K: Key + ?Sized> Samples<K> {
             self.random ^= self.random << 17;
             next += 1 + self.random % (2 * self.every - 1);
         }
-        self.skip = next - keys.len() as u64;
+        self.skip = next - count as u64;
+    }
+
+    /// Keys in the ring.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether none has been taken.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Keys taken so far, those included that newer ones have replaced.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// The keys of the ring, the oldest first; the ring is empty afterwards.
+    pub fn take(&mut self) -> Vec<K::Owned> {
+        let mut keys = std::mem::take(&mut self.keys);
+        let oldest = std::mem::take(&mut self.at) % keys.len().max(1);
+        keys.rotate_left(oldest);
+        keys
     }
 
     /// The distinct keys of the ring with how often they are in it, the most frequent first.
@@ -83,6 +114,17 @@ impl<K: Key + ?Sized> Samples<K> {
     }
 }
 
+/// What a lookup touches of one node or record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// The address of the node or record.
+    pub address: usize,
+    /// Its size in bytes.
+    pub bytes: usize,
+    /// Two addresses within it that the lookup reads, perhaps in one line: the keys, and the child if there is one.
+    pub reads: [usize; 2],
+}
+
 /// A reorganisation under way.
 #[derive(Debug)]
 pub struct Reorganization<K: Key + ?Sized> {
@@ -91,6 +133,7 @@ pub struct Reorganization<K: Key + ?Sized> {
     /// Of the keys, how many are done.
     done: usize,
     moved: usize,
+    bytes: usize,
 }
 
 impl<K: Key + ?Sized> Reorganization<K> {
@@ -102,6 +145,7 @@ impl<K: Key + ?Sized> Reorganization<K> {
             keys: hottest.into_iter().collect(),
             done: 0,
             moved: 0,
+            bytes: 0,
         }
     }
 
@@ -115,25 +159,38 @@ impl<K: Key + ?Sized> Reorganization<K> {
         self.moved
     }
 
-    /// A slice: moves nodes and records until at least `most` were, or all is done. Says whether it is.
+    /// Bytes of what was moved so far.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// A slice: moves nodes and records until at least `most` were, or all is done; a key whose nodes are all moved already
+    /// counts as one. Says whether all is done.
     ///
     /// # Errors
     /// No memory for another hot slab. The tree is sound, and what was moved stays so; the same slice may be tried again.
     pub fn step(&mut self, tree: &mut Art<K>, most: usize) -> Result<bool, IndexError> {
-        let end = self.moved.saturating_add(most);
-        while self.moved < end
+        let mut left = most;
+        while left > 0
             && let Some(key) = self.keys.get(self.done)
         {
-            tree.heat(K::view(key), &mut self.moved)?;
+            let before = self.moved;
+            tree.heat(K::view(key), &mut self.moved, &mut self.bytes)?;
             self.done += 1;
+            left = left.saturating_sub((self.moved - before).max(1));
         }
         Ok(self.done == self.keys.len())
     }
 }
 
 impl<K: Key + ?Sized> Art<K> {
-    /// Moves everything on the way to a key to hot slabs, and counts it.
-    fn heat(&mut self, key: K::View<'_>, moved: &mut usize) -> Result<(), IndexError> {
+    /// Moves everything on the way to a key to hot slabs, and counts it and its bytes.
+    fn heat(
+        &mut self,
+        key: K::View<'_>,
+        moved: &mut usize,
+        bytes: &mut usize,
+    ) -> Result<(), IndexError> {
         let mut link = Link::ROOT;
         let mut at = self.root;
         let mut depth = 0;
@@ -147,6 +204,7 @@ impl<K: Key + ?Sized> Art<K> {
                     self.space.give(at);
                     at = copy;
                     *moved += 1;
+                    *bytes += self.space.slabs(at.kind()).slot_bytes(at.place());
                 }
                 let Some((below, byte, child)) = self.below_of(at, key, depth) else {
                     break;
@@ -176,24 +234,47 @@ impl<K: Key + ?Sized> Art<K> {
         }
     }
 
-    /// The addresses and sizes of the nodes, and the record, that a lookup of this key goes through, from the root on: for
-    /// models of caches and translation buffers.
-    pub fn trace(&self, key: K::View<'_>, mut visit: impl FnMut(usize, usize)) {
+    /// The nodes, and the record, that a lookup of this key goes through, from the root on: for models of caches and
+    /// translation buffers.
+    pub fn trace(&self, key: K::View<'_>, mut visit: impl FnMut(Visit)) {
         let mut at = self.root;
         let mut depth = 0;
         while !at.is_none() {
             // SAFETY: references in the tree lead to live nodes and records.
             unsafe {
-                let place = self.space.pointer(at.kind(), at);
-                visit(
-                    place.addr().get(),
-                    self.space.slabs(at.kind()).slot_bytes(at.place()),
-                );
+                let address = self.space.pointer(at.kind(), at).addr().get();
+                let child = self.child_address(at, key, depth);
+                visit(Visit {
+                    address,
+                    bytes: self.space.slabs(at.kind()).slot_bytes(at.place()),
+                    reads: match (at.kind(), child) {
+                        // Without keys of their own.
+                        (Kind::Inner256 | Kind::Value256, Some(child)) => [child; 2],
+                        (_, child) => [address, child.unwrap_or(address)],
+                    },
+                });
                 let Some((below, _, child)) = self.below_of(at, key, depth) else {
                     break;
                 };
                 (at, depth) = (child, below);
             }
+        }
+    }
+
+    /// Where a node has its child on the way to a key, or the value, if it has one.
+    ///
+    /// # Safety
+    /// The reference is one of the live tree, at this depth on the way to the key.
+    unsafe fn child_address(&self, at: Ref, key: K::View<'_>, depth: usize) -> Option<usize> {
+        // SAFETY: by contract; the kind says the type.
+        unsafe {
+            with_inner!(at.kind(), N => {
+                let node = self.space.node::<N>(at);
+                node.locate(K::byte(key, depth)?).map(|child| std::ptr::from_ref(child).addr())
+            }, _ => with_value!(at.kind(), N => {
+                let node = self.space.node::<N>(at);
+                node.locate(K::byte(key, depth)?).map(|child| std::ptr::from_ref(child).addr())
+            }, _ => None))
         }
     }
 }

@@ -49,10 +49,11 @@ fn a_tree_of_byte_strings_is_used_meanwhile() {
 fn pages(tree: &Art<u64>, keys: &[u64]) -> usize {
     let mut pages = BTreeSet::new();
     for key in keys {
-        tree.trace(*key, |address, bytes| {
-            // Of a wide node a lookup touches a line or two; its first stands for them.
-            pages.insert(address / 4096);
-            assert!(bytes > 0);
+        tree.trace(*key, |visit| {
+            for read in visit.reads {
+                assert!((visit.address..visit.address + visit.bytes).contains(&read));
+                pages.insert(read / 4096);
+            }
         });
     }
     pages.len()

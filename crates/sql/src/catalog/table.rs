@@ -2,7 +2,8 @@
 
 use crate::catalog::{RelationName, TableIndex};
 use crate::error::SqlError;
-use datafusion::arrow::datatypes::SchemaRef;
+use crate::table_writer::unique_columns;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::sql::sqlparser::ast;
 use eris_engine::{Engine, EngineError, Partitioning};
@@ -20,12 +21,15 @@ pub(crate) struct Table {
     pub name: RelationName,
     pub object: ObjectId,
     pub schema: SchemaRef,
+    /// The same schema, NULL allowed everywhere: that of rows on their way in, before the table's rules have been applied.
+    pub unruled: SchemaRef,
     /// The same schema as DataFusion's planner wants it, without qualifiers.
     pub names: DFSchema,
     pub types: Vec<Type>,
     pub rules: Vec<ColumnRules>,
     pub checks: Vec<Check>,
     pub key: Option<PrimaryKey>,
+    pub uniques: Vec<Unique>,
     pub partitioning: Partitioning,
     /// Beside that of the key.
     pub indexes: Vec<TableIndex>,
@@ -75,6 +79,59 @@ pub(crate) struct PrimaryKey {
     pub columns: Vec<String>,
 }
 
+/// UNIQUE: columns of which no two rows have the same values, unless one of these is NULL.
+#[derive(Clone, Debug)]
+pub(crate) struct Unique {
+    pub name: String,
+    pub columns: Vec<String>,
+    /// The data object of its keys; none before the table is made.
+    pub keys: Option<Arc<Data>>,
+}
+
+impl Unique {
+    /// The data object of its keys.
+    pub fn object(&self) -> ObjectId {
+        self.keys.as_ref().expect("the table is made").object
+    }
+
+    /// Whether it is another moment of the same constraint, on the same keys.
+    pub fn is_same(&self, other: &Unique) -> bool {
+        self.keys.is_some()
+            && self.keys.as_ref().map(Arc::as_ptr) == other.keys.as_ref().map(Arc::as_ptr)
+    }
+
+    /// The positions of its columns.
+    pub fn positions(&self, table: &Table) -> Vec<usize> {
+        let columns = self.columns.iter();
+        let positions = columns.map(|column| table.schema.index_of(column));
+        positions
+            .map(|position| position.expect("a constraint is of columns of the table"))
+            .collect()
+    }
+
+    /// Makes the data object of its keys.
+    fn make(
+        &mut self,
+        engine: &Engine,
+        table: &RelationName,
+        schema: &Schema,
+    ) -> Result<(), SqlError> {
+        let columns = self.columns.iter();
+        let fields = columns.map(|column| schema.field_with_name(column).cloned());
+        let fields: Vec<Field> = fields.collect::<Result<_, _>>()?;
+        let key: Vec<ColumnId> = (0..fields.len() as u32).map(ColumnId).collect();
+        let fields: Vec<Field> = fields
+            .into_iter()
+            .map(|field| field.with_nullable(true))
+            .collect();
+        let name = table.to_string();
+        let schema = Arc::new(Schema::new(fields));
+        let object = engine.create_with_key(&name, schema, Partitioning::Size, &key)?;
+        self.keys = Some(Arc::new(Data::new(engine.clone(), object)));
+        Ok(())
+    }
+}
+
 /// A table's parts that are given; the rest follows from them.
 pub(crate) struct Definition {
     pub name: RelationName,
@@ -82,7 +139,17 @@ pub(crate) struct Definition {
     pub rules: Vec<ColumnRules>,
     pub checks: Vec<Check>,
     pub key: Option<PrimaryKey>,
+    pub uniques: Vec<Unique>,
     pub partitioning: Partitioning,
+}
+
+impl Definition {
+    /// Whether a constraint has this name.
+    pub fn has_constraint(&self, name: &str) -> bool {
+        self.checks.iter().any(|check| check.name == name)
+            || self.key.iter().any(|key| key.name == name)
+            || self.uniques.iter().any(|unique| unique.name == name)
+    }
 }
 
 impl Table {
@@ -98,16 +165,12 @@ impl Table {
 
     fn with_lock(
         engine: &Engine,
-        definition: Definition,
+        mut definition: Definition,
         lock: Arc<RwLock<()>>,
     ) -> Result<Self, SqlError> {
         // What the table's columns refuse, also NULL, is refused before rows get to the object, so that rules can change
         // without it.
-        let fields = definition.schema.fields().iter();
-        let fields: Vec<_> = fields
-            .map(|field| field.as_ref().clone().with_nullable(true))
-            .collect();
-        let schema = Arc::new(datafusion::arrow::datatypes::Schema::new(fields));
+        let schema = unruled(&definition.schema);
         let name = definition.name.to_string();
         let key = definition.key.iter().flat_map(|key| &key.columns);
         let key = key.map(|column| {
@@ -117,11 +180,19 @@ impl Table {
         let key: Vec<ColumnId> = key.collect();
         let object = engine.create_with_key(&name, schema, definition.partitioning, &key)?;
         let data = Arc::new(Data::new(engine.clone(), object));
+        for unique in &mut definition.uniques {
+            unique.make(engine, &definition.name, &definition.schema)?;
+        }
         Self::assemble(definition, data, lock)
     }
 
-    /// The next moment of `self`, on the same rows: `definition` has as many columns, of the same types.
-    pub fn redefined(&self, definition: Definition) -> Result<Self, SqlError> {
+    /// The next moment of `self`, on the same rows: `definition` has as many columns, of the same types. UNIQUE constraints
+    /// that are new have no keys yet.
+    pub fn redefined(&self, engine: &Engine, mut definition: Definition) -> Result<Self, SqlError> {
+        let new = definition.uniques.iter_mut();
+        for unique in new.filter(|unique| unique.keys.is_none()) {
+            unique.make(engine, &definition.name, &definition.schema)?;
+        }
         let mut table = Self::assemble(definition, Arc::clone(&self.data), Arc::clone(&self.lock))?;
         table.indexes = self.indexes.clone();
         Ok(table)
@@ -138,6 +209,7 @@ impl Table {
             rules,
             checks,
             key,
+            uniques,
             partitioning,
         } = definition;
         let types = schema
@@ -151,12 +223,14 @@ impl Table {
         Ok(Table {
             name,
             object: data.object,
+            unruled: unruled(&schema),
             schema,
             names,
             types,
             rules,
             checks,
             key,
+            uniques,
             partitioning,
             indexes: Vec::new(),
             data,
@@ -172,23 +246,53 @@ impl Table {
             rules: self.rules.clone(),
             checks: self.checks.clone(),
             key: self.key.clone(),
+            uniques: self.uniques.clone(),
             partitioning: self.partitioning,
         }
     }
 
     /// Why rows could not be written, in the table's terms.
     pub fn write_error(&self, error: EngineError) -> SqlError {
-        match (error, &self.key) {
-            (EngineError::DuplicateKey { key: values, .. }, Some(key)) => {
-                SqlError::constraint(format!(
-                    "table \"{}\": PRIMARY KEY \"{}\" does not hold: there is a row with ({}) = ({values}) already",
-                    self.name,
-                    key.name,
-                    key.columns.join(", ")
-                ))
-            }
-            (error, _) => error.into(),
+        let EngineError::DuplicateKey {
+            object,
+            key: values,
+            ..
+        } = &error
+        else {
+            return error.into();
+        };
+        let mut uniques = self.uniques.iter();
+        let (kind, name, columns) = match uniques.find(|unique| unique.object() == *object) {
+            Some(unique) => ("UNIQUE", &unique.name, &unique.columns),
+            None => match &self.key {
+                Some(key) => ("PRIMARY KEY", &key.name, &key.columns),
+                None => return error.into(),
+            },
+        };
+        SqlError::constraint(format!(
+            "table \"{}\": {kind} \"{name}\" does not hold: there is a row with ({}) = ({values}) already",
+            self.name,
+            columns.join(", ")
+        ))
+    }
+
+    /// The columns of the PRIMARY KEY or UNIQUE constraint that a data object has for its key.
+    pub fn key_columns(&self, object: ObjectId) -> Option<&[String]> {
+        let mut uniques = self.uniques.iter();
+        match uniques.find(|unique| unique.object() == object) {
+            Some(unique) => Some(&unique.columns),
+            None => self.key.as_ref().map(|key| key.columns.as_slice()),
         }
+    }
+
+    /// The columns of its UNIQUE constraints, each once.
+    pub fn unique_columns(&self) -> Vec<usize> {
+        let positions: Vec<Vec<usize>> = self
+            .uniques
+            .iter()
+            .map(|unique| unique.positions(self))
+            .collect();
+        unique_columns(positions.iter())
     }
 
     /// The names of its columns.
@@ -198,6 +302,13 @@ impl Table {
             .iter()
             .map(|field| field.name().as_str())
     }
+}
+
+/// A schema that allows NULL everywhere.
+fn unruled(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter();
+    let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// A data object, for as long as a name leads to it or a statement holds a [`Table`] on it.
@@ -245,9 +356,12 @@ impl Drop for Data {
 /// the others go with their last statement.
 pub(crate) async fn retire(tables: impl IntoIterator<Item = Arc<Table>>) -> Result<(), SqlError> {
     // All of them are let go of even if this is cancelled on the way.
-    let data: Vec<_> = (tables.into_iter().filter_map(Arc::into_inner))
-        .filter_map(|table| Arc::into_inner(table.data))
-        .collect();
+    let tables = tables.into_iter().filter_map(Arc::into_inner);
+    let data = tables.flat_map(|table| {
+        let keys = table.uniques.into_iter().filter_map(|unique| unique.keys);
+        std::iter::once(table.data).chain(keys)
+    });
+    let data: Vec<_> = data.filter_map(Arc::into_inner).collect();
     for data in data {
         data.remove().await?;
     }

@@ -1,6 +1,6 @@
 //! Definitions of columns and of what holds for rows: types, NOT NULL, DEFAULT, CHECK.
 
-use crate::catalog::{Check, ColumnRules, DefaultValue};
+use crate::catalog::{Check, ColumnRules, DefaultValue, Definition, Unique};
 use crate::coerce;
 use crate::core::{Core, normalize};
 use crate::ddl::excerpt_of;
@@ -13,8 +13,8 @@ use crate::types::{column_type, sql_name};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::sql::sqlparser::ast::{
-    self, ColumnOption, Ident, PrimaryKeyConstraint, TableConstraint, visit_expressions,
-    visit_expressions_mut,
+    self, ColumnOption, Ident, PrimaryKeyConstraint, TableConstraint, UniqueConstraint,
+    visit_expressions, visit_expressions_mut,
 };
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -27,7 +27,12 @@ pub(crate) struct Column {
     pub checks: Vec<UncheckedCheck>,
     /// If it is the table's PRIMARY KEY, perhaps with a name.
     pub primary: Option<Option<Ident>>,
+    /// The same if it is UNIQUE.
+    pub unique: Option<Option<Ident>>,
 }
+
+/// Columns of a constraint, and its name if it has one.
+pub(crate) type NamedColumns = (Option<Ident>, Vec<Ident>);
 
 /// A CHECK as it is written.
 pub(crate) struct UncheckedCheck {
@@ -58,7 +63,7 @@ pub(crate) async fn column(
     };
     let mut default = None;
     let mut checks = Vec::new();
-    let mut primary = None;
+    let (mut primary, mut unique) = (None, None);
     for option in &definition.options {
         match &option.option {
             ColumnOption::Null if nullable != Some(false) => nullable = Some(true),
@@ -79,6 +84,9 @@ pub(crate) async fn column(
             }),
             ColumnOption::PrimaryKey(key) if is_plain(key) && primary.is_none() => {
                 primary = Some(option.name.clone().or_else(|| key.name.clone()));
+            }
+            ColumnOption::Unique(key) if is_plain_unique(key) && unique.is_none() => {
+                unique = Some(option.name.clone().or_else(|| key.name.clone()));
             }
             other => {
                 let words = format!("{} of column \"{name}\"", first_words(&other.to_string()));
@@ -101,6 +109,7 @@ pub(crate) async fn column(
         rules,
         checks,
         primary,
+        unique,
     })
 }
 
@@ -116,19 +125,90 @@ fn is_plain(key: &PrimaryKeyConstraint) -> bool {
 ///
 /// # Errors
 /// More than columns: what it says would not hold.
-pub(crate) fn table_key(
-    key: &PrimaryKeyConstraint,
-) -> Result<(Option<Ident>, Vec<Ident>), SqlError> {
-    let columns = key.columns.iter().map(|column| match &column.column.expr {
-        ast::Expr::Identifier(name) if column.operator_class.is_none() => Some(name.clone()),
-        _ => None,
-    });
-    match columns.collect::<Option<Vec<_>>>() {
+pub(crate) fn table_key(key: &PrimaryKeyConstraint) -> Result<NamedColumns, SqlError> {
+    match plain_columns(&key.columns) {
         Some(columns) if is_plain(key) => Ok((key.name.clone(), columns)),
         _ => Err(SqlError::not_supported(
             "PRIMARY KEY with more than columns",
         )),
     }
+}
+
+/// The columns of a UNIQUE that is a constraint of the table, and its name.
+///
+/// # Errors
+/// More than columns: what it says would not hold.
+pub(crate) fn table_unique(unique: &UniqueConstraint) -> Result<NamedColumns, SqlError> {
+    match plain_columns(&unique.columns) {
+        Some(columns) if is_plain_unique(unique) => Ok((unique.name.clone(), columns)),
+        _ => Err(SqlError::not_supported("UNIQUE with more than columns")),
+    }
+}
+
+/// Whether a UNIQUE says nothing but its columns.
+fn is_plain_unique(unique: &UniqueConstraint) -> bool {
+    unique.index_name.is_none()
+        && unique.index_type.is_none()
+        && unique.index_options.is_empty()
+        && unique.characteristics.is_none()
+        && !matches!(unique.nulls_distinct, ast::NullsDistinctOption::NotDistinct)
+}
+
+/// The names of columns that are nothing but columns.
+fn plain_columns(columns: &[ast::IndexColumn]) -> Option<Vec<Ident>> {
+    let columns = columns.iter().map(|column| match &column.column.expr {
+        ast::Expr::Identifier(name) if column.operator_class.is_none() => Some(name.clone()),
+        _ => None,
+    });
+    columns.collect()
+}
+
+/// Adds a UNIQUE to a table's definition.
+///
+/// # Errors
+/// There is no such column, it occurs twice, or the name is taken.
+pub(crate) fn add_unique(
+    definition: &mut Definition,
+    (named, columns): NamedColumns,
+    statement: &Statement,
+) -> Result<(), SqlError> {
+    let mut plain = Vec::with_capacity(columns.len());
+    for column in &columns {
+        let wrong =
+            |message: String| Err(SqlError::invalid(message).at(excerpt_of(column, statement)));
+        let name = normalize(column);
+        if definition.schema.index_of(&name).is_err() {
+            return wrong(format!("UNIQUE: there is no column \"{name}\""));
+        }
+        if plain.contains(&name) {
+            return wrong(format!("UNIQUE: column \"{name}\" occurs twice"));
+        }
+        plain.push(name);
+    }
+    let name = match &named {
+        Some(named) => {
+            let name = normalize(named);
+            if definition.has_constraint(&name) {
+                let table = &definition.name;
+                let message = format!("table \"{table}\" has a constraint \"{name}\" already");
+                return Err(SqlError::invalid(message).at(excerpt_of(named, statement)));
+            }
+            name
+        }
+        None => {
+            let name = format!("{}_{}_key", definition.name.name, plain.join("_"));
+            let numbered = (1..).map(|number| format!("{name}{number}"));
+            let mut names = std::iter::once(name.clone()).chain(numbered);
+            let free = names.find(|name| !definition.has_constraint(name));
+            free.expect("numbers do not end")
+        }
+    };
+    definition.uniques.push(Unique {
+        name,
+        columns: plain,
+        keys: None,
+    });
+    Ok(())
 }
 
 /// A constraint of the table, if it is a CHECK.
@@ -142,13 +222,6 @@ pub(crate) fn table_check(constraint: &TableConstraint) -> Result<UncheckedCheck
             column: None,
             expr: check.expr.as_ref().clone(),
         }),
-        TableConstraint::PrimaryKey(_) => Err(SqlError::not_supported(
-            "PRIMARY KEY of a table that is there already",
-        )
-        .with_hint(Some(
-            "CREATE TABLE … with the key, then INSERT INTO it SELECT * FROM the other",
-        ))),
-        TableConstraint::Unique(_) => Err(SqlError::not_supported(not_enforced("UNIQUE"))),
         TableConstraint::ForeignKey(_) => Err(SqlError::not_supported(not_enforced("FOREIGN KEY"))),
         other => Err(SqlError::not_supported(not_enforced(first_words(
             &other.to_string(),

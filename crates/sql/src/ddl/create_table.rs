@@ -5,7 +5,9 @@ use crate::catalog::{
 };
 use crate::coerce::{Target, storable};
 use crate::core::{Begun, Core, normalize};
-use crate::ddl::columns::{add_checks, column, table_check, table_key};
+use crate::ddl::columns::{
+    NamedColumns, add_checks, add_unique, column, table_check, table_key, table_unique,
+};
 use crate::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
 use crate::error::SqlError;
 use crate::insert::write;
@@ -64,6 +66,7 @@ pub(super) async fn create(
         rules: vec![ColumnRules::default(); schema.fields().len()],
         checks: Vec::new(),
         key: None,
+        uniques: Vec::new(),
         partitioning: partitioning(&create.table_options, &schema)?,
         schema,
         name: full,
@@ -169,7 +172,8 @@ async fn definition(
     };
     let mut names: HashSet<String> = fields.iter().map(|field| field.name().clone()).collect();
     let mut unchecked = Vec::new();
-    let mut keys: Vec<(Option<ast::Ident>, Vec<ast::Ident>)> = Vec::new();
+    let mut keys: Vec<NamedColumns> = Vec::new();
+    let mut uniques: Vec<NamedColumns> = Vec::new();
     for definition in &create.columns {
         let column = column(core, definition, statement).await?;
         let name = column.field.name().clone();
@@ -182,6 +186,7 @@ async fn definition(
         unchecked.extend(column.checks);
         let this = || vec![definition.name.clone()];
         keys.extend(column.primary.map(|named| (named, this())));
+        uniques.extend(column.unique.map(|named| (named, this())));
     }
     if fields.is_empty() {
         return Err(SqlError::invalid("a table needs at least one column")
@@ -190,6 +195,7 @@ async fn definition(
     for constraint in &create.constraints {
         match constraint {
             TableConstraint::PrimaryKey(key) => keys.push(table_key(key)?),
+            TableConstraint::Unique(unique) => uniques.push(table_unique(unique)?),
             other => unchecked.push(table_check(other)?),
         }
     }
@@ -205,28 +211,33 @@ async fn definition(
     let mut checks: Vec<Check> = Vec::new();
     add_checks(core, &mut checks, unchecked, &name.name, &schema, statement)?;
     let partitioning = partitioning(&create.table_options, &schema)?;
-    if let Some(key) = &key {
-        if partitioning != Partitioning::Size {
-            return Err(SqlError::not_supported("PRIMARY KEY with partition_by")
-                .with_hint(Some("a table with a key is partitioned by it")));
-        }
-        if checks.iter().any(|check| check.name == key.name) {
-            let message = format!("table \"{name}\" has two constraints \"{}\"", key.name);
-            return Err(SqlError::invalid(message));
-        }
+    if key.is_some() && partitioning != Partitioning::Size {
+        return Err(SqlError::not_supported("PRIMARY KEY with partition_by")
+            .with_hint(Some("a table with a key is partitioned by it")));
     }
-    Ok(Definition {
+    if let Some(key) = &key
+        && checks.iter().any(|check| check.name == key.name)
+    {
+        let message = format!("table \"{name}\" has two constraints \"{}\"", key.name);
+        return Err(SqlError::invalid(message));
+    }
+    let mut definition = Definition {
         partitioning,
         name,
         schema,
         rules,
         checks,
         key,
-    })
+        uniques: Vec::new(),
+    };
+    for unique in uniques {
+        add_unique(&mut definition, unique, statement)?;
+    }
+    Ok(definition)
 }
 
 /// The PRIMARY KEY, whose columns become NOT NULL.
-fn primary_key(
+pub(super) fn primary_key(
     fields: &mut [Arc<datafusion::arrow::datatypes::Field>],
     named: Option<ast::Ident>,
     columns: Vec<ast::Ident>,

@@ -69,7 +69,7 @@ pub(super) async fn create(
     let ids = columns.iter().map(|column| ColumnId(*column as u32));
     let ids: Vec<ColumnId> = ids.collect();
     let id = core.engine.create_index(old.object, &ids, kind).await?;
-    let mut new = old.redefined(old.definition())?;
+    let mut new = old.redefined(&core.engine, old.definition())?;
     new.indexes.push(TableIndex {
         name,
         columns,
@@ -117,7 +117,7 @@ pub(super) async fn drop(
     let mut dropped = Vec::new();
     for table in &locked {
         let old = &table.table;
-        let mut new = old.redefined(old.definition())?;
+        let mut new = old.redefined(&core.engine, old.definition())?;
         for (_, name) in find()?
             .iter()
             .filter(|(of, _)| Arc::ptr_eq(&of.lock, &old.lock))
@@ -210,8 +210,9 @@ fn kind(create: &CreateIndex) -> Result<IndexKind, SqlError> {
 fn refuse_the_rest(create: &CreateIndex) -> Result<(), SqlError> {
     if create.unique {
         return Err(
-            SqlError::not_supported("CREATE UNIQUE INDEX, for it would not be enforced")
-                .with_hint(Some("CREATE TABLE … with PRIMARY KEY has unique values")),
+            SqlError::not_supported("CREATE UNIQUE INDEX, for it would not be enforced").with_hint(
+                Some("ALTER TABLE … ADD UNIQUE (…) is enforced, and has an index"),
+            ),
         );
     }
     let more = create.predicate.is_some()

@@ -12,6 +12,8 @@ use crate::catalog::Table;
 use crate::core::{Core, last_name, normalize};
 use crate::error::SqlError;
 use crate::insert;
+use crate::parse::parse;
+use crate::statement::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, ConflictTarget, Distinct, Expr, Ident, Merge, MergeAction, MergeClause,
     MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, OnConflict,
@@ -68,7 +70,15 @@ pub(super) fn change(
         right: Box::new(right),
     });
     let mut clauses = Vec::new();
+    let mut inserted_once = None;
     if let OnConflictAction::DoUpdate(update) = conflict.action {
+        let set = update
+            .assignments
+            .iter()
+            .map(|assignment| assignment.target.to_string());
+        let set: Vec<String> = set.collect();
+        let is_set = |column: &String| set.iter().any(|set| set.contains(column.as_str()));
+        inserted_once = (!key.iter().any(is_set)).then(|| key.to_vec());
         clauses.push(MergeClause {
             when_token: AttachedToken::empty(),
             clause_kind: MergeClauseKind::Matched,
@@ -111,48 +121,73 @@ pub(super) fn change(
     };
     let change = merge::change(core, table, merge)?;
     Ok(Change {
+        inserted_once,
         returning: insert.returning,
         tag: "INSERT",
         ..change
     })
 }
 
-/// The columns of the key that ON CONFLICT speaks of.
-fn conflicting<'a>(table: &'a Table, conflict: &OnConflict) -> Result<&'a [String], SqlError> {
-    let Some(key) = &table.key else {
+/// The columns of the PRIMARY KEY or UNIQUE constraint that ON CONFLICT speaks of.
+pub(crate) fn conflicting<'a>(
+    table: &'a Table,
+    conflict: &OnConflict,
+) -> Result<&'a [String], SqlError> {
+    let key = table.key.iter().map(|key| (&key.name, &key.columns));
+    let uniques = table
+        .uniques
+        .iter()
+        .map(|unique| (&unique.name, &unique.columns));
+    let all: Vec<(&String, &Vec<String>)> = key.chain(uniques).collect();
+    if all.is_empty() {
         return Err(SqlError::invalid(format!(
-            "INSERT … ON CONFLICT: table \"{}\" has no PRIMARY KEY",
+            "INSERT … ON CONFLICT: table \"{}\" has no PRIMARY KEY or UNIQUE constraint",
             table.name
         )));
-    };
+    }
+    let shown: Vec<String> = (all.iter())
+        .map(|(_, columns)| format!("({})", columns.join(", ")))
+        .collect();
     let other = |what: String| {
         SqlError::invalid(format!(
             "INSERT … ON CONFLICT: no two rows can conflict in {what}"
         ))
         .with_hint(Some(format!(
-            "the PRIMARY KEY of table \"{}\" is ({})",
+            "table \"{}\" has no two rows with the same {}",
             table.name,
-            key.columns.join(", ")
+            shown.join(" or ")
         )))
     };
     match &conflict.conflict_target {
-        None => {}
+        None => match &all[..] {
+            [(_, columns)] => Ok(columns),
+            _ => Err(SqlError::not_supported(
+                "INSERT … ON CONFLICT without columns into a table with several keys",
+            )
+            .with_hint(Some(format!(
+                "say which: ON CONFLICT {}",
+                shown.join(" or ")
+            )))),
+        },
         Some(ConflictTarget::Columns(columns)) => {
-            let mut named: Vec<String> = columns.iter().map(normalize).collect();
-            let mut wanted = key.columns.clone();
-            named.sort_unstable();
-            wanted.sort_unstable();
-            if named != wanted {
-                return Err(other(format!("({})", named.join(", "))));
-            }
+            let sorted = |mut columns: Vec<String>| {
+                columns.sort_unstable();
+                columns
+            };
+            let named = sorted(columns.iter().map(normalize).collect());
+            let mut all = all.into_iter();
+            let found = all.find(|(_, columns)| sorted((*columns).clone()) == named);
+            let found = found.map(|(_, columns)| columns.as_slice());
+            found.ok_or_else(|| other(format!("({})", named.join(", "))))
         }
-        Some(ConflictTarget::OnConstraint(name))
-            if last_name(name).as_deref() == Some(&key.name) => {}
-        Some(ConflictTarget::OnConstraint(name)) => {
-            return Err(other(format!("constraint {name}")));
+        Some(ConflictTarget::OnConstraint(constraint)) => {
+            let wanted = last_name(constraint);
+            let mut all = all.into_iter();
+            let found = all.find(|(name, _)| wanted.as_ref() == Some(*name));
+            let found = found.map(|(_, columns)| columns.as_slice());
+            found.ok_or_else(|| other(format!("constraint {constraint}")))
         }
     }
-    Ok(&key.columns)
 }
 
 /// The rows that are to be inserted, with all columns of the table; with `once` only one row of each key.
@@ -209,7 +244,15 @@ fn excluded(
                 table.schema.field(position).data_type(),
             ))
         });
-        let key: Vec<Expr> = key.collect();
+        let mut key: Vec<Expr> = key.collect();
+        // A NULL is different from every other.
+        let nullable = |name: &String| {
+            let field = table.schema.field_with_name(name);
+            field.is_ok_and(|field| field.is_nullable())
+        };
+        if once.iter().flat_map(|names| names.iter()).any(nullable) && !key.is_empty() {
+            key.push(different_if_null(&key));
+        }
         select.distinct = (!key.is_empty()).then_some(Distinct::On(key));
     }
     TableFactor::Derived {
@@ -218,4 +261,33 @@ fn excluded(
         alias: Some(alias(Ident::new(EXCLUDED), 0)),
         sample: None,
     }
+}
+
+/// NULL if no value is NULL, else something that no other row has.
+fn different_if_null(values: &[Expr]) -> Expr {
+    let nulls = values
+        .iter()
+        .map(|value| Expr::IsNull(Box::new(value.clone())));
+    let any = nulls.reduce(|left, right| Expr::BinaryOp {
+        left: Box::new(left),
+        op: BinaryOperator::Or,
+        right: Box::new(right),
+    });
+    let unique = match parse(&Statement::from("SELECT uuid()")) {
+        Ok(ast::Statement::Query(query)) => match *query.body {
+            SetExpr::Select(mut select) => select.projection.pop(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some(SelectItem::UnnamedExpr(unique)) = unique else {
+        unreachable!("it is an expression");
+    };
+    merge::case(
+        None,
+        vec![ast::CaseWhen {
+            condition: any.expect("a key has columns"),
+            result: unique,
+        }],
+    )
 }

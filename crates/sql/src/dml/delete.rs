@@ -33,6 +33,9 @@ pub(super) fn change(target: &Arc<Table>, delete: Delete) -> Result<Change, SqlE
     };
     let items = std::iter::once(ROW).chain(names).enumerate();
     let items = items.map(|(number, name)| target::named(target::column(&alias, name), number));
+    let mut items: Vec<_> = items.collect();
+    let old = items.len();
+    items.extend(target::unique_columns(target, &alias, old));
     let mut from = vec![TableWithJoins {
         relation: target::with_row_ids(&factor)?,
         joins: Vec::new(),
@@ -41,9 +44,11 @@ pub(super) fn change(target: &Arc<Table>, delete: Delete) -> Result<Change, SqlE
     from.extend(delete.using.into_iter().flatten());
     Ok(Change {
         table: Arc::clone(target),
-        query: target::select(items.collect(), from, delete.selection),
+        query: target::select(items, from, delete.selection),
         alias,
         action: Action::Delete { repeated },
+        old,
+        inserted_once: None,
         returning: delete.returning,
         tag: "DELETE",
     })

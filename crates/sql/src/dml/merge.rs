@@ -22,10 +22,11 @@ use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, Merge, MergeAction,
-    MergeClause, MergeClauseKind, MergeInsertKind, SelectItem, SelectItemQualifiedWildcardKind,
-    TableAlias, TableFactor, TableWithJoins, Value, WildcardAdditionalOptions,
-    helpers::attached_token::AttachedToken,
+    MergeClause, MergeClauseKind, MergeInsertKind, Query, SelectItem,
+    SelectItemQualifiedWildcardKind, TableAlias, TableFactor, TableWithJoins, Value, VisitMut,
+    VisitorMut, WildcardAdditionalOptions, helpers::attached_token::AttachedToken,
 };
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A column that says of a row that there is one of the source.
@@ -50,10 +51,10 @@ pub(super) fn change(core: &Core, table: &Arc<Table>, merge: Merge) -> Result<Ch
             .iter()
             .any(|clause| clause.clause_kind == kind)
     };
-    let adds = has(MergeClauseKind::NotMatched) || has(MergeClauseKind::NotMatchedByTarget);
+    let some_add = has(MergeClauseKind::NotMatched) || has(MergeClauseKind::NotMatchedByTarget);
     let lonely = has(MergeClauseKind::NotMatchedBySource);
     let on = JoinConstraint::On(*merge.on);
-    let operator = match (adds, lonely) {
+    let operator = match (some_add, lonely) {
         (false, false) => JoinOperator::Inner(on),
         (true, false) => JoinOperator::LeftOuter(on),
         (false, true) => JoinOperator::RightOuter(on),
@@ -72,7 +73,13 @@ pub(super) fn change(core: &Core, table: &Arc<Table>, merge: Merge) -> Result<Ch
             MergeClauseKind::NotMatchedBySource => Expr::IsNull(Box::new(source_row())),
         };
         let condition = match &clause.predicate {
-            Some(predicate) => and(met, Expr::Nested(Box::new(predicate.clone()))),
+            Some(predicate) => {
+                let mut predicate = predicate.clone();
+                if adds(clause) {
+                    of_source(&mut predicate, &source_alias);
+                }
+                and(met, Expr::Nested(Box::new(predicate)))
+            }
             None => met,
         };
         whens.push(CaseWhen {
@@ -88,7 +95,8 @@ pub(super) fn change(core: &Core, table: &Arc<Table>, merge: Merge) -> Result<Ch
     let mut branches = Vec::new();
     for (number, clause) in merge.clauses.into_iter().enumerate() {
         let first = items.len();
-        branches.push(of_clause(core, table, &alias, clause, &mut items)?);
+        let names = (&alias, &source_alias);
+        branches.push(of_clause(core, table, names, clause, &mut items)?);
         for item in &mut items[first..] {
             let SelectItem::ExprWithAlias { expr, .. } = item else {
                 continue;
@@ -100,6 +108,8 @@ pub(super) fn change(core: &Core, table: &Arc<Table>, merge: Merge) -> Result<Ch
             *expr = case(Some(branch.clone()), vec![when]);
         }
     }
+    let old = items.len();
+    items.extend(target::unique_columns(table, &alias, old));
     let target = Join {
         relation: target::with_row_ids(&merge.table)?,
         global: false,
@@ -114,6 +124,8 @@ pub(super) fn change(core: &Core, table: &Arc<Table>, merge: Merge) -> Result<Ch
         query: target::select(items, vec![from], None),
         alias,
         action: Action::Merge(branches),
+        old,
+        inserted_once: None,
         returning: None,
         tag: "MERGE",
     })
@@ -165,14 +177,11 @@ fn marked(source: TableFactor) -> Result<(TableFactor, Ident), SqlError> {
 fn of_clause(
     core: &Core,
     table: &Table,
-    alias: &Ident,
+    (alias, source_alias): (&Ident, &Ident),
     clause: MergeClause,
     items: &mut Vec<SelectItem>,
 ) -> Result<Branch, SqlError> {
-    let adds = matches!(
-        clause.clause_kind,
-        MergeClauseKind::NotMatched | MergeClauseKind::NotMatchedByTarget
-    );
+    let adds = adds(&clause);
     let misplaced = |what: &str| {
         SqlError::invalid(format!("MERGE: WHEN {} THEN {what}", clause.clause_kind)).with_hint(Some(
             "rows that match, or that the source does not have, can be updated or deleted; those that the table does \
@@ -216,6 +225,10 @@ fn of_clause(
             let state = core.bare_state();
             let mut given: Vec<Option<Expr>> = vec![None; table.types.len()];
             for (column, value) in columns.into_iter().zip(row.content) {
+                let mut value = value;
+                if !is_word_default(&value) {
+                    of_source(&mut value, source_alias);
+                }
                 given[column] = Some(value);
             }
             let targets = given.into_iter().enumerate().map(|(position, value)| {
@@ -238,6 +251,48 @@ fn of_clause(
         MergeAction::Update(_) => Err(misplaced("UPDATE")),
         MergeAction::Insert(_) => Err(misplaced("INSERT")),
     }
+}
+
+/// Whether a WHEN is about rows that the table does not have.
+fn adds(clause: &MergeClause) -> bool {
+    matches!(
+        clause.clause_kind,
+        MergeClauseKind::NotMatched | MergeClauseKind::NotMatchedByTarget
+    )
+}
+
+/// Says of columns without a table that they are the source's: there is no row of the table. Subqueries have names of their
+/// own and are left alone.
+fn of_source(expr: &mut Expr, source: &Ident) {
+    struct Qualifier<'a> {
+        source: &'a Ident,
+        subqueries: usize,
+    }
+    impl VisitorMut for Qualifier<'_> {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+            self.subqueries += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+            self.subqueries -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if let (0, Expr::Identifier(name)) = (self.subqueries, &expr) {
+                *expr = Expr::CompoundIdentifier(vec![self.source.clone(), name.clone()]);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut qualifier = Qualifier {
+        source,
+        subqueries: 0,
+    };
+    let _ = expr.visit(&mut qualifier);
 }
 
 /// The rows of each branch.
@@ -276,7 +331,7 @@ fn and(left: Expr, right: Expr) -> Expr {
     }
 }
 
-fn case(operand: Option<Expr>, conditions: Vec<CaseWhen>) -> Expr {
+pub(super) fn case(operand: Option<Expr>, conditions: Vec<CaseWhen>) -> Expr {
     Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),

@@ -1,5 +1,6 @@
 //! The table that a statement changes, as the query in its place names it.
 
+use crate::catalog::Table;
 use crate::core::last_name;
 use crate::error::SqlError;
 use crate::parse::parse;
@@ -9,10 +10,10 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// The name under which the query knows the table. No table has it, for nothing closes its bracket.
-pub(super) const TARGET: &str = "target(";
+pub(crate) const TARGET: &str = "target(";
 
 /// The column with the rows' ids.
-pub(super) const ROW: &str = "row(";
+pub(crate) const ROW: &str = "row(";
 
 /// The name of the table, and nothing but it and an alias.
 pub(super) fn name(factor: &TableFactor) -> Result<&ObjectName, SqlError> {
@@ -81,6 +82,19 @@ pub(super) fn called(alias: Ident) -> TableFactor {
 /// A column of the table.
 pub(super) fn column(alias: &Ident, name: &str) -> Expr {
     Expr::CompoundIdentifier(vec![alias.clone(), Ident::with_quote('"', name)])
+}
+
+/// The values of [`Table::unique_columns`] as output columns from `first` on.
+pub(super) fn unique_columns<'a>(
+    table: &'a Table,
+    alias: &'a Ident,
+    first: usize,
+) -> impl Iterator<Item = SelectItem> + 'a {
+    let columns = table.unique_columns().into_iter().enumerate();
+    columns.map(move |(number, position)| {
+        let name = table.schema.field(position).name();
+        named(column(alias, name), first + number)
+    })
 }
 
 /// An output column under a name of its own.

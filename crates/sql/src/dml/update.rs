@@ -36,6 +36,8 @@ pub(super) fn change(core: &Core, target: &Arc<Table>, update: Update) -> Result
     let mut items = vec![target::named(target::column(&alias, ROW), 0)];
     let set = assigned(core, target, update.assignments)?;
     let targets = values(core, target, &alias, set, &mut items)?;
+    let old = items.len();
+    items.extend(target::unique_columns(target, &alias, old));
     let mut from = vec![TableWithJoins {
         relation: target::with_row_ids(&factor)?,
         joins: Vec::new(),
@@ -53,6 +55,8 @@ pub(super) fn change(core: &Core, target: &Arc<Table>, update: Update) -> Result
         query: target::select(items, from, update.selection),
         alias,
         action: Action::Update(targets),
+        old,
+        inserted_once: None,
         returning: update.returning,
         tag: "UPDATE",
     })

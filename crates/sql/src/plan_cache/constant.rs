@@ -17,6 +17,17 @@ pub(super) fn is_comparable(data_type: &Type) -> bool {
 /// The constant that is written so, as a value of this type; `None` if it is none.
 pub(super) fn read(text: &str, source: &Source, to: &Type) -> Option<Scalar> {
     match source.written {
+        Written::Number { negative } if matches!(to, Type::Float32 | Type::Float64) => {
+            // As if the digits were cast, which rounds once.
+            let value: f64 = match to {
+                Type::Float32 => text.parse::<f32>().ok()?.into(),
+                _ => text.parse().ok()?,
+            };
+            Some(Scalar {
+                data_type: to.clone(),
+                value: Value::Float(if negative { -value } else { value }),
+            })
+        }
         Written::Number { negative } => {
             let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
             if whole.len() + fraction.len() > DIGITS {

@@ -1,26 +1,62 @@
-//! The template of a prepared statement.
+//! The plan of a prepared statement.
 
 use super::conditions::parameter_types;
 use super::template::Template;
+use super::write::{Given, Origin, Write, compile};
+use super::{ReadyWrite, is_write, ready};
 use crate::core::Core;
 use crate::parameter::Parameter;
 use crate::statement::Statement;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// What a prepared statement knows of its plan.
 #[derive(Debug, Default)]
-pub(crate) struct PreparedPlan(Mutex<Known>);
+pub(crate) struct PreparedPlan {
+    query: Place<Template>,
+    write: Place<Write>,
+}
 
-#[derive(Clone, Debug, Default)]
-enum Known {
-    #[default]
+/// Where a plan is that can be used again.
+#[derive(Debug)]
+struct Place<T>(Mutex<Known<T>>);
+
+#[derive(Debug)]
+enum Known<T> {
     Nothing,
-    /// Where it is, as long as it is there.
-    Template(Weak<Template>),
-    /// Its plan is no template.
+    /// As long as it is there.
+    Plan(Weak<T>),
+    /// There is none.
     Never,
+}
+
+impl<T> Place<T> {
+    /// The plan, if it is there.
+    fn plan(&self) -> Option<Arc<T>> {
+        match &*self.known() {
+            Known::Plan(plan) => plan.upgrade(),
+            _ => None,
+        }
+    }
+
+    fn is_hopeless(&self) -> bool {
+        matches!(&*self.known(), Known::Never)
+    }
+
+    fn learn(&self, plan: Option<&Arc<T>>) {
+        *self.known() = plan.map_or(Known::Never, |plan| Known::Plan(Arc::downgrade(plan)));
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Default for Place<T> {
+    fn default() -> Self {
+        Place(Mutex::new(Known::Nothing))
+    }
 }
 
 impl PreparedPlan {
@@ -30,10 +66,7 @@ impl PreparedPlan {
         core: &Core,
         values: &[Parameter],
     ) -> Option<SendableRecordBatchStream> {
-        let Known::Template(template) = self.known() else {
-            return None;
-        };
-        let template = template.upgrade().filter(|template| template.is_light())?;
+        let template = self.query.plan().filter(|template| template.is_light())?;
         template.run(core, template.bind(values)?)
     }
 
@@ -48,40 +81,59 @@ impl PreparedPlan {
         let ast::Statement::Query(query) = tree else {
             return None;
         };
-        match self.known() {
-            Known::Template(template) => {
-                if let Some(template) = template.upgrade() {
-                    let values = template.bind(values)?;
-                    if let Some(rows) = template.run(core, values) {
-                        return Some(rows);
-                    }
-                }
+        if self.query.is_hopeless() {
+            return None;
+        }
+        if let Some(template) = self.query.plan() {
+            let values = template.bind(values)?;
+            if let Some(rows) = template.run(core, values) {
+                return Some(rows);
             }
-            Known::Nothing => {}
-            Known::Never => return None,
         }
         // The first time, or what it depends on has changed.
         let template = plan(core, query, values.len(), statement).await;
-        self.learn(match &template {
-            Some(template) => Known::Template(Arc::downgrade(template)),
-            None => Known::Never,
-        });
+        self.query.learn(template.as_ref());
         let template = template?;
         if let Some(contents) = template.contents() {
-            contents.plans.keep(Arc::clone(&template));
+            contents.plans.keep(Arc::clone(&template) as _);
         }
         template.run(core, template.bind(values)?)
     }
 
-    fn known(&self) -> Known {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// The write that it is, with these values, if that is known.
+    pub fn recall_write(&self, values: &[Parameter]) -> Option<ReadyWrite> {
+        ready(&self.write.plan()?, &Given::Parameters(values))
     }
 
-    fn learn(&self, known: Known) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    /// Finds out whether it is a write of single rows. `names` are those of its parameters.
+    pub async fn learn_write(
+        &self,
+        core: &Core,
+        tree: &ast::Statement,
+        names: &[&str],
+        values: &[Parameter],
+        statement: &Statement,
+    ) -> Option<ReadyWrite> {
+        if !is_write(tree) || self.write.is_hopeless() {
+            return None;
+        }
+        let is_current = |write: &Arc<Write>| {
+            write
+                .contents()
+                .is_some_and(|contents| Arc::ptr_eq(&contents, &core.catalog.contents()))
+        };
+        // There may be one, but not for such values.
+        if self.write.plan().as_ref().is_some_and(is_current) {
+            return None;
+        }
+        let origin = Origin::Parameters(names, values);
+        let write = compile(core, tree, origin, statement).await.map(Arc::new);
+        self.write.learn(write.as_ref());
+        let write = write?;
+        if let Some(contents) = write.contents() {
+            contents.plans.keep(Arc::clone(&write) as _);
+        }
+        ready(&write, &Given::Parameters(values))
     }
 }
 

@@ -1,6 +1,5 @@
 //! A comment in a text keeps it out of the cache: so the planner itself is the oracle.
 
-use super::Known;
 use crate::core::{Begun, Core};
 use crate::{Database, Outcome, Parameter};
 use datafusion::arrow::compute::concat_batches;
@@ -46,12 +45,7 @@ async fn run(core: &Core, sql: &str) -> Result<Vec<String>, String> {
 
 /// Texts with at least one template.
 fn templates(core: &Core) -> usize {
-    let contents = core.catalog.contents();
-    let known = contents.plans.texts();
-    let templates = known
-        .values()
-        .filter(|known| matches!(known, Known::Templates(_)));
-    templates.count()
+    core.catalog.contents().plans.queries.planned()
 }
 
 async fn table(core: &Core) {

@@ -1,12 +1,14 @@
-//! Statements that show something: `SHOW …`, `DESCRIBE`, `SUMMARIZE`; and KILL, which acts on what is shown.
+//! Statements that show something: `SHOW …`, `DESCRIBE`, `SUMMARIZE`; and KILL and CALL, which act on what is shown.
 //!
 //! Most of them are queries over the system tables, written shorter.
 
+mod call;
 mod create;
 mod describe;
 mod list;
 mod summarize;
 
+pub(crate) use call::call;
 pub(crate) use create::create_statement;
 pub(crate) use describe::{describe, describe_query, described_query};
 pub(crate) use list::list;
@@ -17,9 +19,6 @@ use crate::error::SqlError;
 use datafusion::arrow::array::{ArrayRef, StringViewArray};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
-};
 use futures::stream;
 use std::sync::Arc;
 
@@ -46,31 +45,4 @@ fn batch_of(batch: RecordBatch) -> Result<Begun, SqlError> {
 pub(crate) fn kill(core: &Core, id: u64) -> Result<Begun, SqlError> {
     core.queries.kill(id, core.session.id)?;
     Ok(Begun::Done { tag: "KILL" })
-}
-
-/// CALL eris.cancel(id).
-pub(crate) fn call(core: &Core, call: &Function) -> Result<Begun, SqlError> {
-    let name = call.name.to_string().to_lowercase();
-    if name != "eris.cancel" {
-        return Err(
-            SqlError::invalid(format!("there is no procedure \"{}\"", call.name))
-                .with_hint(Some("the only one is eris.cancel(statement)")),
-        );
-    }
-    let argument = match &call.args {
-        FunctionArguments::List(list) => match list.args.as_slice() {
-            [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))] => &value.value,
-            _ => &Value::Null,
-        },
-        _ => &Value::Null,
-    };
-    let id = match argument {
-        Value::Number(digits, _) => digits.parse().ok(),
-        _ => None,
-    };
-    let id = id.ok_or_else(|| {
-        SqlError::invalid("eris.cancel takes the number of a running statement")
-            .with_hint(Some("SELECT * FROM eris.queries WHERE state = 'running'"))
-    })?;
-    kill(core, id)
 }

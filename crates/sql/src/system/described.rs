@@ -25,6 +25,8 @@ pub(crate) enum RelationKind {
         checks: Vec<(String, String)>,
         /// The name of the PRIMARY KEY.
         key: Option<String>,
+        /// The names of UNIQUE constraints, and the data objects of their keys.
+        uniques: Vec<(String, ObjectId)>,
     },
     /// A view, with its query.
     View { definition: String },
@@ -114,6 +116,9 @@ fn describe_table(table: &Table) -> Described {
             partitioned_by,
             checks: checks.collect(),
             key: table.key.as_ref().map(|key| key.name.clone()),
+            uniques: (table.uniques.iter())
+                .map(|unique| (unique.name.clone(), unique.object()))
+                .collect(),
         },
         columns: columns(&table.schema, |position| {
             let rules = &table.rules[position];

@@ -291,6 +291,12 @@ fn table_constraints(core: &Core) -> Vec<Vec<Cell>> {
             let (schema, name) = (table.schema.clone(), table.name.clone());
             rows.push(row(schema, name, key.clone(), "PRIMARY KEY"));
         }
+        if let RelationKind::Table { uniques, .. } = &table.kind {
+            rows.extend(uniques.iter().map(|(unique, _)| {
+                let (schema, name) = (table.schema.clone(), table.name.clone());
+                row(schema, name, unique.clone(), "UNIQUE")
+            }));
+        }
     }
     let checks = constraints(core).into_iter();
     rows.extend(checks.map(|(schema, table, name, _)| row(schema, table, name, "CHECK")));

@@ -15,6 +15,7 @@ mod indexes;
 mod information;
 mod objects;
 mod relation;
+mod reorganizations;
 
 use crate::catalog::CATALOG;
 use crate::core::Core;
@@ -35,12 +36,16 @@ pub(crate) const INFORMATION: &str = "information_schema";
 
 /// The relations of a schema; none if it is not one of ours.
 pub(crate) fn relations(schema: &str) -> impl Iterator<Item = &'static Relation> + use<> {
-    let (first, second): (&'static [Relation], &'static [Relation]) = match schema {
-        SYSTEM => (&objects::RELATIONS, &activity::RELATIONS),
-        INFORMATION => (&information::RELATIONS, &[]),
-        _ => (&[], &[]),
+    let parts: [&'static [Relation]; 3] = match schema {
+        SYSTEM => [
+            &objects::RELATIONS,
+            &reorganizations::RELATIONS,
+            &activity::RELATIONS,
+        ],
+        INFORMATION => [&information::RELATIONS, &[], &[]],
+        _ => [&[], &[], &[]],
     };
-    first.iter().chain(second)
+    parts.into_iter().flatten()
 }
 
 /// Whether there is such a system table.

@@ -1,10 +1,14 @@
 //! What the operations of ALTER TABLE make of a table's definition.
 
-use crate::catalog::{Definition, RelationName, Table, most_similar};
+use crate::catalog::{Definition, RelationName, Table, Unique, most_similar};
 use crate::core::{Core, normalize};
-use crate::ddl::columns::{add_checks, column, columns_of, default_value, rename_in, table_check};
+use crate::ddl::columns::{
+    NamedColumns, add_checks, add_unique, column, columns_of, default_value, rename_in,
+    table_check, table_key, table_unique,
+};
+use crate::ddl::create_table::primary_key;
 use crate::ddl::{excerpt, excerpt_of};
-use crate::error::{SqlError, SqlErrorKind};
+use crate::error::SqlError;
 use crate::statement::Statement;
 use crate::types::column_type;
 use datafusion::arrow::datatypes::{Field, Schema};
@@ -23,6 +27,8 @@ pub(super) struct Altered {
     pub sources: Vec<Source>,
     /// Rows have to be looked at, for a rule was added.
     pub recheck: bool,
+    /// Rows belong elsewhere, for there is another PRIMARY KEY.
+    pub rekeyed: bool,
     /// Views that would fail are dropped.
     pub cascade: bool,
 }
@@ -44,6 +50,7 @@ impl Altered {
             definition: table.definition(),
             sources: (0..table.types.len()).map(Source::Old).collect(),
             recheck: false,
+            rekeyed: false,
             cascade: false,
         }
     }
@@ -60,7 +67,7 @@ impl Altered {
             .iter()
             .zip(old.schema.fields()))
         .all(|(new, old)| new.data_type() == old.data_type());
-        !(in_place && same_types)
+        self.rekeyed || !(in_place && same_types)
     }
 
     /// Applies one operation after the others.
@@ -109,6 +116,15 @@ impl Altered {
                 not_valid: false,
             } => {
                 self.recheck = true;
+                match constraint {
+                    ast::TableConstraint::Unique(unique) => {
+                        return add_unique(&mut self.definition, table_unique(unique)?, statement);
+                    }
+                    ast::TableConstraint::PrimaryKey(key) => {
+                        return self.add_key(table_key(key)?, statement);
+                    }
+                    _ => {}
+                }
                 let check = table_check(constraint)?;
                 let Definition {
                     name,
@@ -181,6 +197,7 @@ impl Altered {
             return Err(SqlError::not_supported("ADD COLUMN … PRIMARY KEY")
                 .at(excerpt_of(&definition.name, statement)));
         }
+        let unique = added.unique.clone();
         let mut fields = self.fields();
         fields.push(Arc::new(added.field));
         self.set_fields(fields);
@@ -192,7 +209,44 @@ impl Altered {
             checks,
             ..
         } = &mut self.definition;
-        add_checks(core, checks, added.checks, &name.name, schema, statement)
+        add_checks(core, checks, added.checks, &name.name, schema, statement)?;
+        match unique {
+            Some(named) => {
+                let columns = vec![definition.name.clone()];
+                add_unique(&mut self.definition, (named, columns), statement)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Makes columns the PRIMARY KEY, by which the rows are partitioned then.
+    fn add_key(
+        &mut self,
+        (named, columns): NamedColumns,
+        statement: &Statement,
+    ) -> Result<(), SqlError> {
+        let table = self.definition.name.clone();
+        if self.definition.key.is_some() {
+            let message = format!("table \"{table}\" has a PRIMARY KEY already");
+            return Err(SqlError::invalid(message));
+        }
+        if self.definition.partitioning != Partitioning::Size {
+            return Err(SqlError::not_supported("PRIMARY KEY with partition_by")
+                .with_hint(Some("a table with a key is partitioned by it")));
+        }
+        let mut fields = self.fields();
+        let key = primary_key(&mut fields, named, columns, &table, statement)?;
+        if self.definition.has_constraint(&key.name) {
+            let message = format!(
+                "table \"{table}\" has a constraint \"{}\" already",
+                key.name
+            );
+            return Err(SqlError::invalid(message));
+        }
+        self.set_fields(fields);
+        self.definition.key = Some(key);
+        self.rekeyed = true;
+        Ok(())
     }
 
     fn drop_column(
@@ -221,6 +275,17 @@ impl Altered {
         if self.is_key(&plain) {
             return Err(refused("it is part of the PRIMARY KEY".into(), None));
         }
+        let uniques = &mut self.definition.uniques;
+        // As a CHECK: what is of this column alone goes with it.
+        let wide = |unique: &&Unique| unique.columns.contains(&plain) && unique.columns.len() > 1;
+        if let Some(unique) = uniques.iter().find(wide)
+            && !cascade
+        {
+            let reason = format!("UNIQUE constraint \"{}\" also names others", unique.name);
+            let hint = "ALTER TABLE … DROP CONSTRAINT first, or DROP COLUMN … CASCADE";
+            return Err(refused(reason, Some(hint)));
+        }
+        uniques.retain(|unique| !unique.columns.contains(&plain));
         let partitioning = match self.definition.partitioning {
             Partitioning::Range(column) if column.index() == position => {
                 return Err(refused("the table is partitioned by it".into(), None));
@@ -265,7 +330,9 @@ impl Altered {
         fields[position] = Arc::new(fields[position].as_ref().clone().with_name(&new));
         self.set_fields(fields);
         let key = self.definition.key.iter_mut();
-        for column in key.flat_map(|key| &mut key.columns) {
+        let uniques = self.definition.uniques.iter_mut();
+        let uniques = uniques.flat_map(|unique| &mut unique.columns);
+        for column in key.flat_map(|key| &mut key.columns).chain(uniques) {
             if *column == old {
                 column.clone_from(&new);
             }
@@ -358,23 +425,26 @@ impl Altered {
         key.is_some_and(|key| key.columns.iter().any(|name| name == column))
     }
 
-    fn constraint(&self, name: &Ident, statement: &Statement) -> Result<usize, SqlError> {
+    fn constraint(&self, name: &Ident, statement: &Statement) -> Result<Constraint, SqlError> {
         let plain = normalize(name);
-        if self
-            .definition
-            .key
-            .as_ref()
-            .is_some_and(|key| key.name == plain)
-        {
-            return Err(SqlError::not_supported("changing a PRIMARY KEY")
-                .at(excerpt_of(name, statement))
-                .with_hint(Some("make a table without it: CREATE TABLE … AS")));
+        let Definition {
+            name: table,
+            key,
+            checks,
+            uniques,
+            ..
+        } = &self.definition;
+        if key.as_ref().is_some_and(|key| key.name == plain) {
+            return Ok(Constraint::Key);
         }
-        let checks = &self.definition.checks;
-        let found = checks.iter().position(|check| check.name == plain);
-        found.ok_or_else(|| {
-            let similar = most_similar(&plain, checks.iter().map(|check| check.name.as_str()));
-            let table = &self.definition.name;
+        if let Some(unique) = uniques.iter().position(|unique| unique.name == plain) {
+            return Ok(Constraint::Unique(unique));
+        }
+        let check = checks.iter().position(|check| check.name == plain);
+        check.map(Constraint::Check).ok_or_else(|| {
+            let checks = checks.iter().map(|check| check.name.as_str());
+            let uniques = uniques.iter().map(|unique| unique.name.as_str());
+            let similar = most_similar(&plain, checks.chain(uniques));
             SqlError::invalid(format!("table \"{table}\" has no constraint \"{plain}\""))
                 .at(excerpt_of(name, statement))
                 .with_hint(similar.map(|name| format!("did you mean \"{name}\"?")))
@@ -388,15 +458,20 @@ impl Altered {
         statement: &Statement,
     ) -> Result<(), SqlError> {
         match self.constraint(name, statement) {
-            Ok(position) => {
+            Ok(Constraint::Check(position)) => {
                 self.definition.checks.remove(position);
-                Ok(())
             }
-            Err(error) if if_exists && !matches!(error.kind(), SqlErrorKind::NotSupported(_)) => {
-                Ok(())
+            Ok(Constraint::Unique(position)) => {
+                self.definition.uniques.remove(position);
             }
-            Err(error) => Err(error),
+            Ok(Constraint::Key) => {
+                self.definition.key = None;
+                self.rekeyed = true;
+            }
+            Err(_) if if_exists => {}
+            Err(error) => return Err(error),
         }
+        Ok(())
     }
 
     fn rename_constraint(
@@ -405,19 +480,29 @@ impl Altered {
         new: &Ident,
         statement: &Statement,
     ) -> Result<(), SqlError> {
-        let position = self.constraint(old, statement)?;
+        let constraint = self.constraint(old, statement)?;
         let name = normalize(new);
-        let of_key = self
-            .definition
-            .key
-            .as_ref()
-            .is_some_and(|key| key.name == name);
-        if of_key || (self.definition.checks.iter()).any(|check| check.name == name) {
+        if self.definition.has_constraint(&name) {
             let table = &self.definition.name;
             let message = format!("table \"{table}\" has a constraint \"{name}\" already");
             return Err(SqlError::invalid(message).at(excerpt_of(new, statement)));
         }
-        self.definition.checks[position].name = name;
+        match constraint {
+            Constraint::Check(position) => self.definition.checks[position].name = name,
+            Constraint::Unique(position) => self.definition.uniques[position].name = name,
+            Constraint::Key => {
+                if let Some(key) = &mut self.definition.key {
+                    key.name = name;
+                }
+            }
+        }
         Ok(())
     }
+}
+
+/// A constraint by its place in the definition.
+enum Constraint {
+    Key,
+    Unique(usize),
+    Check(usize),
 }

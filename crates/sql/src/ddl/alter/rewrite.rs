@@ -10,6 +10,7 @@ use crate::locks::Writable;
 use crate::parse::planning_error;
 use crate::row_rules::{RowRules, logical};
 use crate::statement::Statement;
+use crate::table_writer::{KeyWriter, TableWriter};
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use futures::StreamExt;
@@ -26,10 +27,10 @@ pub(super) async fn run(
     core.engine.settle().await;
     if !altered.needs_rewrite(old) {
         let recheck = altered.recheck;
-        let new = old.redefined(altered.definition)?;
+        let new = old.redefined(&core.engine, altered.definition)?;
         if recheck {
             let source = old_rows(core, old, &altered.sources, statement).await?;
-            look_at(core, &new, &source).await?;
+            look_at(core, old, &new, &source).await?;
         }
         return Ok(new);
     }
@@ -102,9 +103,13 @@ async fn old_rows(
     core.plan_logical(plan, &state, statement).await
 }
 
-/// Refuses rows that break the rules of the table as it is to be.
-async fn look_at(core: &Core, new: &Table, rows: &Plan) -> Result<(), SqlError> {
+/// Refuses rows that break the rules of the table as it is to be; fills UNIQUE constraints that are new.
+async fn look_at(core: &Core, old: &Table, new: &Table, rows: &Plan) -> Result<(), SqlError> {
     let rules = RowRules::new(core, new)?;
+    let added = new.uniques.iter();
+    let added = added.filter(|unique| !old.uniques.iter().any(|other| other.is_same(unique)));
+    let writers = added.map(|unique| TableWriter::keys_only(&core.engine, new, unique));
+    let mut writers: Vec<KeyWriter> = writers.collect::<Result<_, _>>()?;
     let targets: Vec<Target> = (0..new.types.len()).map(Target::Source).collect();
     let mut rows = rows.run()?;
     let mut first_row = 1;
@@ -113,6 +118,13 @@ async fn look_at(core: &Core, new: &Table, rows: &Plan) -> Result<(), SqlError> 
         let batch = coerce::rows(&batch, new, &targets, first_row)?;
         rules.check(&batch, first_row)?;
         first_row += batch.num_rows() as u64;
+        for writer in &mut writers {
+            writer.append(&batch).await?;
+        }
+    }
+    for writer in writers {
+        let committed = writer.commit().await;
+        committed.map_err(|error| new.write_error(error))?;
     }
     Ok(())
 }

@@ -1,0 +1,75 @@
+//! Values of a few rows, wherever they are: for whoever has found them by an index.
+//!
+//! A [selection](crate::Selection) costs a bit for every row of the chunk; positions cost the cache lines of their rows.
+
+use crate::chunk::{ColumnChunk, Data};
+use crate::dictionary::Dictionary;
+use crate::gather::integer_array;
+use arrow_array::types::{Decimal128Type, Float32Type, Float64Type};
+use arrow_array::{ArrayRef, PrimitiveArray, StringViewArray, UInt32Array};
+use arrow_buffer::NullBuffer;
+use arrow_schema::DataType;
+use std::sync::Arc;
+
+impl ColumnChunk {
+    /// The values of the rows at these positions, in the order of the positions, as [`ColumnChunk::gather`] has them.
+    ///
+    /// # Panics
+    /// As there, or if there is no such row.
+    pub fn pick(
+        &self,
+        rows: &[usize],
+        data_type: &DataType,
+        dictionary: Option<&Dictionary>,
+    ) -> ArrayRef {
+        let last = rows.iter().max();
+        assert!(
+            last.is_none_or(|&row| row < self.rows),
+            "rows of another chunk"
+        );
+        let nulls = self.pick_validity(rows);
+        match &self.data {
+            Data::Integers(integers) => integer_array(rows.len(), data_type, nulls, |f| {
+                rows.iter().for_each(|&row| f(&[integers.get(row)]));
+            }),
+            Data::Codes(codes) => {
+                assert_eq!(data_type, &DataType::Utf8View, "the type of text");
+                let dictionary = dictionary.expect("text is coded");
+                let codes: Vec<u32> = rows.iter().map(|&row| codes.get(row) as u32).collect();
+                let codes = UInt32Array::new(codes.into(), nulls);
+                arrow_select::take::take(dictionary.values(), &codes, None)
+                    .expect("the dictionary has all codes")
+            }
+            Data::Float32(plain) => {
+                let values = rows.iter().map(|&row| plain.get(row)).collect();
+                Arc::new(PrimitiveArray::<Float32Type>::new(values, nulls))
+            }
+            Data::Float64(plain) => {
+                let values = rows.iter().map(|&row| plain.get(row)).collect();
+                Arc::new(PrimitiveArray::<Float64Type>::new(values, nulls))
+            }
+            Data::Wide(plain) => {
+                let values = rows.iter().map(|&row| plain.get(row)).collect();
+                let array = PrimitiveArray::<Decimal128Type>::new(values, nulls);
+                Arc::new(array.with_data_type(data_type.clone()))
+            }
+            Data::Text(text) => {
+                assert_eq!(data_type, &DataType::Utf8View, "the type of text");
+                let is_valid = |row: usize| self.validity.is_valid(row);
+                let values = rows.iter().map(|&row| is_valid(row).then(|| text.get(row)));
+                Arc::new(values.collect::<StringViewArray>())
+            }
+        }
+    }
+
+    fn pick_validity(&self, rows: &[usize]) -> Option<NullBuffer> {
+        if self.nulls() == 0 {
+            return None;
+        }
+        let valid: NullBuffer = rows
+            .iter()
+            .map(|&row| self.validity.is_valid(row))
+            .collect();
+        Some(valid).filter(|valid| valid.null_count() > 0)
+    }
+}

@@ -1,0 +1,154 @@
+//! One operation's parts, each at an owner and back: in place where the owner is parked, by command otherwise.
+//!
+//! ```text
+//! part ──┬── AEU is parked: its run token is taken, and the part executed in place
+//!        ├── another client is in it: tried again a moment later
+//!        └── AEU is at work: command ─▶ inbox ─▶ answer
+//! ```
+
+use crate::client::Client;
+use crate::engine::Engine;
+use crate::protocol::{PANICKED, header};
+use eris_route::{Command, Parcel};
+use eris_types::{AeuId, ObjectId};
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// How often a part is offered to an AEU in which another client is at work, before it is sent there.
+const OFFERS: usize = 64;
+/// Pauses of the processor between two offers.
+const PAUSES: usize = 16;
+
+/// Parts that are under way or back.
+pub(crate) struct Exchange<T> {
+    /// The kind of the command that carries a part. Every part is answered with itself.
+    kind: u16,
+    object: ObjectId,
+    /// The callback of the first part; the others follow.
+    callback: u64,
+    parts: Vec<Part<T>>,
+    /// Parts whose answers have not been taken.
+    open: usize,
+    panic: Option<String>,
+}
+
+struct Part<T> {
+    aeu: AeuId,
+    batch: Option<Box<T>>,
+    /// Whether it is still to be executed.
+    is_waiting: bool,
+}
+
+impl<T: Send + 'static> Exchange<T> {
+    pub fn new(kind: u16, object: ObjectId) -> Self {
+        Exchange {
+            kind,
+            object,
+            callback: 0,
+            parts: Vec::new(),
+            open: 0,
+            panic: None,
+        }
+    }
+
+    /// Adds a part for an owner.
+    pub fn push(&mut self, aeu: AeuId, batch: Box<T>) {
+        self.parts.push(Part {
+            aeu,
+            batch: Some(batch),
+            is_waiting: true,
+        });
+    }
+
+    /// Executes what parts it can in place, and sends the others.
+    pub fn begin(&mut self, engine: &Engine, client: &mut Client) {
+        self.callback = engine.callbacks(self.parts.len() as u64);
+        self.open = self.parts.len();
+        self.execute_in_place(engine, client);
+        let (kind, object) = (self.kind, self.object);
+        for (callback, part) in (self.callback..).zip(&mut self.parts) {
+            if part.is_waiting
+                && let Some(batch) = part.batch.take()
+            {
+                client.send_parcel(part.aeu, kind, object, callback, Parcel::from_box(batch));
+            }
+        }
+        client.flush();
+    }
+
+    fn execute_in_place(&mut self, engine: &Engine, client: &mut Client) {
+        let Some(runtime) = engine.runtime() else {
+            return;
+        };
+        let sender = client.endpoint();
+        for _ in 0..OFFERS {
+            let mut is_held = false;
+            for (callback, part) in (self.callback..).zip(&mut self.parts) {
+                if !part.is_waiting {
+                    continue;
+                }
+                let header = header(self.kind, self.object, sender, callback);
+                let batch = &mut part.batch;
+                let taken = runtime.try_run_in_place(part.aeu, |aeu| {
+                    let parcel = batch.take().map(Parcel::from_box);
+                    aeu.execute_in_place(header, &[], parcel);
+                });
+                part.is_waiting = taken.is_none();
+                is_held |= part.is_waiting && runtime.is_run_in_place(part.aeu);
+            }
+            if !is_held {
+                return;
+            }
+            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        }
+    }
+
+    /// Blocks the thread until all parts are back.
+    pub fn wait(&mut self, client: &mut Client) {
+        // The answers of what was executed in place are there already.
+        while self.open > 0 {
+            client.wait(|command| self.take(command));
+        }
+    }
+
+    /// Waits until all parts are back.
+    pub async fn answered(&mut self, client: &mut Client) {
+        poll_fn(|cx| {
+            while self.open > 0 {
+                if !client.poll(cx, |command| self.take(command)) {
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Takes the parts back, in their order, with what their owners have done to them.
+    ///
+    /// # Errors
+    /// The message of an owner's panic.
+    pub fn finish(&mut self) -> Result<impl Iterator<Item = Box<T>> + use<T>, String> {
+        let parts = std::mem::take(&mut self.parts);
+        match self.panic.take() {
+            Some(message) => Err(message),
+            None => Ok((parts.into_iter()).map(|part| part.batch.expect("it was answered"))),
+        }
+    }
+
+    fn take(&mut self, command: Command<'_>) {
+        // Others are answers to an operation that was given up.
+        let number = command.header.callback.checked_sub(self.callback);
+        let Some(part) = number.and_then(|number| self.parts.get_mut(number as usize)) else {
+            return;
+        };
+        self.open -= 1;
+        let parcel = command.parcel.expect("every answer has one");
+        if command.header.kind == PANICKED {
+            let message: Result<Box<String>, _> = parcel.into_owned();
+            self.panic = Some(message.map_or_else(|_| String::new(), |message| *message));
+        } else {
+            part.batch = parcel.into_owned().ok();
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A statement that one partition can execute alone: checked, staged and committed without a pause.
+//!
+//! ```text
+//! keys ─▶ rows that have them ── as expected? ─▶ encode ─▶ index ─▶ draw a timestamp ─▶ commit
+//!                                     │             │         │             │
+//!                                     ▼             ▼         ▼             ▼
+//!                                 Unexpected    Elsewhere   Failed      Elsewhere         and everything is as before
+//! ```
+//!
+//! The owner executes one at a time, so those that share the object's turn need no order among them.
+
+use super::Partition;
+use crate::error::EngineError;
+use crate::keys::{Keys, PrimaryIndex};
+use crate::sequencer::Sequencer;
+use crate::stage::store_error;
+use crate::unique::refused;
+use arrow_array::RecordBatch;
+use eris_column::Home;
+use eris_store::Encoder;
+use eris_types::{RowId, StatementId, Timestamp};
+use std::sync::Arc;
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub statement: StatementId,
+    /// All of this partition; none of an object without a key.
+    pub keys: Arc<Keys>,
+    pub expected: Expected,
+    /// The rows that have the keys from now on; `None`: no row has.
+    pub rows: Option<RecordBatch>,
+}
+
+/// Which rows have the keys before.
+#[derive(Clone, Debug)]
+pub(crate) enum Expected {
+    /// Whichever do.
+    Any,
+    /// These.
+    Exactly(Vec<Option<RowId>>),
+}
+
+/// What was done.
+#[derive(Debug)]
+pub(crate) enum Changed {
+    /// All of it; so many rows ended.
+    Committed { at: Timestamp, ended: u64 },
+    /// Nothing: other rows have the keys than was expected.
+    Unexpected,
+    /// Nothing: it takes other AEUs, too.
+    Elsewhere,
+    /// Nothing, for this reason.
+    Failed(EngineError),
+}
+
+impl Partition {
+    /// Executes a change.
+    pub fn change(&mut self, change: &Change, home: Home<'_>, sequencer: &Sequencer) -> Changed {
+        match self.try_change(change, home, sequencer) {
+            Ok(changed) => changed,
+            Err(error) => {
+                self.abort(change.statement);
+                Changed::Failed(error)
+            }
+        }
+    }
+
+    fn try_change(
+        &mut self,
+        change: &Change,
+        home: Home<'_>,
+        sequencer: &Sequencer,
+    ) -> Result<Changed, EngineError> {
+        let Change {
+            statement,
+            keys,
+            expected,
+            rows,
+        } = change;
+        self.forget_others(*statement);
+        let current = (self.index.as_ref()).map_or_else(Vec::new, |index| index.get_many(keys));
+        if let Expected::Exactly(expected) = expected
+            && *expected != current
+        {
+            return Ok(Changed::Unexpected);
+        }
+        let mut first = None;
+        if let Some(rows) = rows {
+            let Some(encoded) = self.encode(rows.clone(), home)? else {
+                return Ok(Changed::Elsewhere);
+            };
+            let placed = self.place(*statement, encoded, true);
+            first = placed.map_err(|error| store_error(&self.object.name, &error))?;
+        }
+        let mut ended: Vec<RowId> = current.iter().copied().flatten().collect();
+        ended.sort_unstable();
+        // Of a key that is named twice; if it is to have two rows, the index refuses them.
+        ended.dedup();
+        let staged = self.stage_deletes(*statement, &ended, home);
+        staged.map_err(|error| store_error(&self.object.name, &error))?;
+        let name = &self.object.name;
+        if let (Some(first), Some(index)) = (first, &mut self.index)
+            && let Err((row, error)) = give_keys(index, keys, &current, first)
+        {
+            return Err(match error {
+                Some(error) => refused(error, name),
+                None => EngineError::DuplicateKey {
+                    object: self.object.id,
+                    table: name.clone(),
+                    key: keys.shown(row, &self.object.key_types()),
+                },
+            });
+        }
+        let Some(at) = sequencer.draw() else {
+            if let (Some(_), Some(index)) = (first, &mut self.index) {
+                take_keys(index, keys, &current, keys.len());
+            }
+            self.abort(*statement);
+            return Ok(Changed::Elsewhere);
+        };
+        let _drawn = Drawn { at, sequencer };
+        if let (None, Some(index)) = (first, &mut self.index)
+            && !ended.is_empty()
+        {
+            (0..keys.len()).for_each(|row| index.remove(keys, row));
+            self.keys_removed = at;
+        }
+        let horizon = sequencer.horizon();
+        if self.index.is_some() && !ended.is_empty() {
+            self.ended.add(&ended, at, horizon);
+        }
+        self.object.set_changed(at);
+        self.commit(*statement, at, home, horizon);
+        Ok(Changed::Committed {
+            at,
+            ended: ended.len() as u64,
+        })
+    }
+
+    /// The rows encoded; `None` if there is text among them that has no code yet.
+    fn encode(&self, rows: RecordBatch, home: Home<'_>) -> Result<Option<Encoder>, EngineError> {
+        let mut encoder = Encoder::new(self.object.schema.clone(), vec![rows]);
+        if !encoder.look_up(&self.dictionaries).is_empty() {
+            return Ok(None);
+        }
+        while !encoder.is_done() {
+            let encoded = encoder.step(&self.dictionaries, home);
+            encoded.map_err(|error| store_error(&self.object.name, &error))?;
+        }
+        Ok(Some(encoder))
+    }
+}
+
+/// A timestamp that is finished when this is dropped, come what may: one that is never finished stops all others.
+struct Drawn<'a> {
+    at: Timestamp,
+    sequencer: &'a Sequencer,
+}
+
+impl Drop for Drawn<'_> {
+    fn drop(&mut self) {
+        self.sequencer.finish(self.at);
+    }
+}
+
+/// Gives the keys to new rows with ids from `first` on. On error, with the row that it is about, the index is as before;
+/// without a reason the row has the same key as one before it.
+fn give_keys(
+    index: &mut PrimaryIndex,
+    keys: &Keys,
+    current: &[Option<RowId>],
+    first: RowId,
+) -> Result<(), (usize, Option<eris_index::IndexError>)> {
+    for (row, before) in current.iter().enumerate() {
+        let failure = match index.upsert(keys, row, first.plus(row)) {
+            Ok(found) if found == *before => continue,
+            Ok(found) => {
+                let other = found.expect("a row that was there is there");
+                index.replace(keys, row, other);
+                None
+            }
+            Err(error) => Some(error),
+        };
+        take_keys(index, keys, current, row);
+        return Err((row, failure));
+    }
+    Ok(())
+}
+
+/// Gives the first `rows` keys back to the rows that had them.
+fn take_keys(index: &mut PrimaryIndex, keys: &Keys, current: &[Option<RowId>], rows: usize) {
+    for (row, before) in current[..rows].iter().enumerate() {
+        match before {
+            Some(before) => index.replace(keys, row, *before),
+            None => index.remove(keys, row),
+        }
+    }
+}

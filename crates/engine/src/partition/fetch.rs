@@ -1,0 +1,95 @@
+//! Rows that the index has found.
+
+use super::Partition;
+use crate::keys::{KeyRange, Keys};
+use arrow_array::ArrayRef;
+use arrow_select::interleave::interleave;
+use eris_store::Chunk;
+use eris_types::{ColumnId, RowId, Timestamp};
+use std::sync::Arc;
+
+/// Rows and whose they are.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    /// The wanted columns, a row for each id, in the order of the keys.
+    pub columns: Vec<ArrayRef>,
+    /// The row of each key, if there is one.
+    pub ids: Vec<Option<RowId>>,
+}
+
+impl Partition {
+    /// The rows that have keys at a snapshot. `None`: the index knows newer ones.
+    pub fn fetch(&self, keys: &Keys, columns: &[ColumnId], snapshot: Timestamp) -> Option<Fetched> {
+        let index = self.index.as_ref()?;
+        let ids = index.get_many(keys);
+        self.fetch_rows(ids, columns, snapshot)
+    }
+
+    /// The rows whose keys lie between two at a snapshot, `limit` at most. `None`: the index knows newer ones.
+    pub fn fetch_range(
+        &self,
+        keys: &KeyRange,
+        limit: usize,
+        columns: &[ColumnId],
+        snapshot: Timestamp,
+    ) -> Option<Fetched> {
+        let ids = self.index.as_ref()?.range(keys, limit);
+        // A key that has gone is missing among them.
+        if self.keys_removed > snapshot {
+            return None;
+        }
+        self.fetch_rows(ids.into_iter().map(Some).collect(), columns, snapshot)
+    }
+
+    fn fetch_rows(
+        &self,
+        ids: Vec<Option<RowId>>,
+        columns: &[ColumnId],
+        snapshot: Timestamp,
+    ) -> Option<Fetched> {
+        if ids.contains(&None) && self.keys_removed > snapshot {
+            return None;
+        }
+        let rows = ids.iter().flatten().map(|&id| {
+            let segment = self.segments.iter().find(|one| one.id() == id.segment())?;
+            segment.row(id, snapshot)
+        });
+        let rows: Vec<(&Arc<Chunk>, usize)> = rows.collect::<Option<_>>()?;
+        let columns = match rows.is_empty() {
+            true => Vec::new(),
+            false => self.columns_of(&rows, columns),
+        };
+        Some(Fetched { columns, ids })
+    }
+
+    /// Columns of rows, one at least, in their order.
+    fn columns_of(&self, rows: &[(&Arc<Chunk>, usize)], columns: &[ColumnId]) -> Vec<ArrayRef> {
+        // Chunk by chunk, and then into order; mostly there is one.
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_by_key(|&row| Arc::as_ptr(rows[row].0));
+        let by_chunk = || order.chunk_by(|&a, &b| Arc::ptr_eq(rows[a].0, rows[b].0));
+        let mut places = vec![(0, 0); rows.len()];
+        let mut groups: Vec<(&Chunk, Vec<usize>)> = Vec::new();
+        for (group, members) in by_chunk().enumerate() {
+            let positions = members.iter().map(|&row| rows[row].1).collect();
+            groups.push((rows[members[0]].0, positions));
+            let members = members.iter().enumerate();
+            members.for_each(|(place, &row)| places[row] = (group, place));
+        }
+        let picked = |column: &ColumnId| {
+            let data_type = self.object.schema.field(column.index()).data_type();
+            let dictionary = self.known[column.index()].as_ref();
+            let mut parts = groups.iter().map(|(chunk, positions)| {
+                chunk.column(*column).pick(positions, data_type, dictionary)
+            });
+            // A group's rows are in their order, for the sort is stable.
+            if groups.len() == 1 {
+                return parts.next().expect("a group per chunk");
+            }
+            let parts: Vec<ArrayRef> = parts.collect();
+            let parts: Vec<_> = parts.iter().map(AsRef::as_ref).collect();
+            interleave(&parts, &places).expect("parts of one type")
+        };
+        columns.iter().map(picked).collect()
+    }
+}

@@ -1,0 +1,305 @@
+//! Which AEU has which keys of a data object: ranges that are cut when keys come that are greater than all before.
+//!
+//! ```text
+//! nothing ─▶ first rows: quantiles │ ← AEU 0 │ AEU 1 → │
+//!         ─▶ mostly greater keys   │ ← AEU 0 │ AEU 1   │ AEU 0 │ AEU 1 → │      no key that was dealt changes its owner
+//! ```
+//!
+//! A range is only ever cut above the greatest key that was dealt, so rows that are there stay where they belong, and rows that
+//! come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes deals by this one table, under its
+//! lock; who looks for a key that a snapshot shows finds it in every later table.
+
+use crate::keys::{KeyRange, Keys, routing_of};
+use eris_column::CHUNK_ROWS;
+use eris_route::RangeTable;
+use eris_types::AeuId;
+use std::sync::{Arc, Mutex};
+
+/// From so many keys on, what they all begin with is passed over when they are dealt.
+const COMMON_OF: usize = 1_024;
+/// A range above all others is cut once it has got this share of all rows of an AEU: 1 / 16.
+const SHARES: u64 = 16;
+
+/// The ranges as they are now.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// From the first row on.
+    current: Option<Arc<Dealing>>,
+    bounds: Vec<(i64, AeuId)>,
+    /// The greatest number that was dealt.
+    highest: i64,
+    /// How many rows got into the last range, and to each AEU.
+    last: u64,
+    rows: Vec<u64>,
+}
+
+/// Ranges at a moment.
+#[derive(Debug)]
+pub(crate) struct Dealing {
+    pub table: RangeTable<i64, AeuId>,
+    bounds: Box<[(i64, AeuId)]>,
+    /// What keys that are bytes begin with; the numbers are those of the eight bytes behind it.
+    common: Arc<[u8]>,
+}
+
+impl Dealing {
+    /// The numbers of keys.
+    pub fn routing(&self, keys: &Keys) -> Vec<i64> {
+        keys.routing(&self.common)
+    }
+
+    /// The keys between two, by owner: those of one range after those of the other, so that they come in order.
+    pub fn parts(&self, keys: &KeyRange) -> Vec<(AeuId, KeyRange)> {
+        let (from, to) = keys.routing(&self.common);
+        let mut parts = Vec::new();
+        for (place, (low, owner)) in self.bounds.iter().enumerate() {
+            let next = self.bounds.get(place + 1).map(|(next, _)| *next);
+            if *low > to || next.is_some_and(|next| next <= from) {
+                continue;
+            }
+            let low = Some(*low).filter(|low| *low > from);
+            let high = next.filter(|next| *next <= to);
+            parts.push((*owner, keys.clipped(low, high, &self.common)));
+        }
+        parts
+    }
+
+    /// The owner of a key in the index's bytes; those of a number are its eight, the most significant first.
+    pub fn owner_of(&self, key: &[u8]) -> AeuId {
+        self.get(routing_of(key, &self.common))
+    }
+
+    /// The owners of keys from `low` to before `high`, in that index's bytes; one beside them, perhaps.
+    pub fn owners_between(
+        &self,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> impl Iterator<Item = AeuId> + '_ {
+        let low = routing_of(low, &self.common);
+        let high = high.map_or(i64::MAX, |high| routing_of(high, &self.common));
+        self.table.overlapping(low, high.max(low))
+    }
+
+    /// The owner of a number.
+    pub fn get(&self, number: i64) -> AeuId {
+        self.table.get(number)
+    }
+}
+
+impl Ranges {
+    /// The ranges; `None` before the first row.
+    pub fn get(&self) -> Option<Arc<Dealing>> {
+        self.lock().current.clone()
+    }
+
+    /// The ranges by which rows with these keys are dealt, and their numbers.
+    pub fn deal(&self, keys: &[Keys], aeus: usize) -> (Arc<Dealing>, Vec<Vec<i64>>) {
+        let mut state = self.lock();
+        let common = match &state.current {
+            Some(dealing) => Arc::clone(&dealing.common),
+            None => common(keys).into(),
+        };
+        let numbers = keys.iter().map(|keys| keys.routing(&common));
+        let numbers: Vec<Vec<i64>> = numbers.collect();
+        state.extend(&numbers, &common, aeus);
+        let dealing = state.current.clone().expect("made if it was not there");
+        state.count(&dealing, &numbers);
+        (dealing, numbers)
+    }
+
+    /// The same for numbers that are no keys', but of a column.
+    pub fn deal_numbers(&self, numbers: &[Vec<i64>], aeus: usize) -> Arc<Dealing> {
+        let mut state = self.lock();
+        state.extend(numbers, &Arc::default(), aeus);
+        let dealing = state.current.clone().expect("made if it was not there");
+        state.count(&dealing, numbers);
+        dealing
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().expect("nothing panics under this lock")
+    }
+}
+
+impl State {
+    /// Cuts ranges above the greatest number dealt, if that is where most of these belong.
+    fn extend(&mut self, numbers: &[Vec<i64>], common: &Arc<[u8]>, aeus: usize) {
+        let is_new = self.current.is_none();
+        let count: usize = numbers.iter().map(Vec::len).sum();
+        if is_new {
+            self.rows = vec![0; aeus];
+            self.bounds = vec![(i64::MIN, AeuId(0))];
+        } else {
+            let most = self.rows.iter().sum::<u64>() / (SHARES * aeus as u64);
+            if self.last < most.max(CHUNK_ROWS as u64) && count < CHUNK_ROWS {
+                return;
+            }
+        }
+        let all = || numbers.iter().flatten().copied();
+        let above = |number: &i64| is_new || *number > self.highest;
+        let new = all().filter(above).count();
+        if new == 0 || new < count / 2 {
+            return;
+        }
+        let before = self.bounds.len();
+        if count < aeus * CHUNK_ROWS && !is_new {
+            let most = self.rows.iter().sum::<u64>() / (SHARES * aeus as u64);
+            if self.last >= most.max(CHUNK_ROWS as u64) {
+                let least = (0..aeus).min_by_key(|&aeu| self.rows[aeu]);
+                let least = least.expect("there is an AEU");
+                self.bounds.push((self.highest + 1, AeuId(least as u16)));
+            }
+        } else {
+            let mut sorted: Vec<i64> = all().filter(above).collect();
+            sorted.sort_unstable();
+            if !is_new && aeus > 1 {
+                self.bounds.push((self.highest + 1, AeuId(0)));
+            }
+            for aeu in 1..aeus {
+                let bound = sorted[sorted.len() * aeu / aeus];
+                if bound > self.bounds.last().expect("it has a first").0 {
+                    self.bounds.push((bound, AeuId(aeu as u16)));
+                }
+            }
+        }
+        if is_new || self.bounds.len() > before {
+            let bounds = self.bounds.iter().copied();
+            let table = RangeTable::new(bounds).expect("bounds ascend from the least number");
+            let common = Arc::clone(common);
+            let bounds = self.bounds.as_slice().into();
+            self.current = Some(Arc::new(Dealing {
+                table,
+                bounds,
+                common,
+            }));
+            self.last = 0;
+        }
+        if is_new {
+            self.highest = i64::MIN;
+        }
+    }
+
+    /// Notes where rows go.
+    fn count(&mut self, dealing: &Dealing, numbers: &[Vec<i64>]) {
+        let last = self.bounds.last().expect("it has a first").0;
+        for number in numbers.iter().flatten().copied() {
+            self.highest = self.highest.max(number);
+            self.last += u64::from(number >= last);
+        }
+        // A sample tells which AEU has how many.
+        for numbers in numbers {
+            let step = (numbers.len() / 64).max(1);
+            for number in numbers.iter().step_by(step) {
+                self.rows[dealing.get(*number).index()] += step as u64;
+            }
+        }
+    }
+}
+
+/// What keys that are bytes begin with, if there are enough to tell.
+fn common(keys: &[Keys]) -> Vec<u8> {
+    let count: usize = keys.iter().map(Keys::len).sum();
+    let Some(first) = keys
+        .first()
+        .filter(|first| matches!(first, Keys::Bytes(..)) && count >= COMMON_OF)
+    else {
+        return Vec::new();
+    };
+    let mut length = usize::MAX;
+    for keys in keys {
+        // Those that are too long are refused later.
+        length = length.min(keys.common(first).unwrap_or(0));
+    }
+    first.bytes(0)[..length.min(first.bytes(0).len())].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANY: usize = CHUNK_ROWS;
+
+    fn words(from: u64, count: usize) -> Vec<Keys> {
+        vec![Keys::Words(
+            (from..from + count as u64)
+                .map(|word| word ^ 1 << 63)
+                .collect(),
+        )]
+    }
+
+    #[test]
+    fn ascending_keys_are_spread_and_stay_where_they_are() {
+        for aeus in [1, 2, 3, 8] {
+            let ranges = Ranges::default();
+            let mut owners: Vec<(i64, AeuId)> = Vec::new();
+            let mut rows = vec![0usize; aeus];
+            for part in 0..60 {
+                let keys = words(part * MANY as u64, MANY);
+                let (dealing, numbers) = ranges.deal(&keys, aeus);
+                for number in &numbers[0] {
+                    rows[dealing.get(*number).index()] += 1;
+                }
+                owners.push((numbers[0][7], dealing.get(numbers[0][7])));
+                for (number, owner) in &owners {
+                    assert_eq!(dealing.get(*number), *owner);
+                }
+            }
+            let (least, most) = (rows.iter().min().unwrap(), rows.iter().max().unwrap());
+            assert!(
+                most - least <= rows.iter().sum::<usize>() / 8 + MANY,
+                "{rows:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_in_no_order_keep_their_first_ranges() {
+        let ranges = Ranges::default();
+        let mixed = |seed: u64| {
+            let mix = |word: u64| {
+                word.wrapping_add(seed << 40)
+                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            };
+            vec![Keys::Words((0..4 * MANY as u64).map(mix).collect())]
+        };
+        let (first, _) = ranges.deal(&mixed(0), 4);
+        for seed in 1..5 {
+            let (dealing, numbers) = ranges.deal(&mixed(seed), 4);
+            assert!(Arc::ptr_eq(&first, &dealing), "cut again");
+            let mut rows = [0usize; 4];
+            numbers[0]
+                .iter()
+                .for_each(|number| rows[dealing.get(*number).index()] += 1);
+            assert!(
+                rows.iter().all(|rows| rows.abs_diff(MANY) < MANY / 8),
+                "{rows:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_texts_begin_with_does_not_matter() {
+        let ranges = Ranges::default();
+        let mut bytes = Vec::new();
+        let ends = (0..2_000).map(|row| {
+            bytes.extend_from_slice(format!("Customer#{:09}\0", row * 7).as_bytes());
+            bytes.len()
+        });
+        let ends = ends.collect();
+        let (dealing, numbers) = ranges.deal(&[Keys::Bytes(bytes, ends)], 4);
+        assert!(numbers[0].is_sorted());
+        let mut rows = [0; 4];
+        numbers[0]
+            .iter()
+            .for_each(|number| rows[dealing.get(*number).index()] += 1);
+        assert!(
+            rows.iter().all(|rows| (450..=550).contains(rows)),
+            "{rows:?}"
+        );
+        assert_eq!(routing_of(b"A", &dealing.common), i64::MIN);
+        assert_eq!(routing_of(b"Z", &dealing.common), i64::MAX);
+    }
+}

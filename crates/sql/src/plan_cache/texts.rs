@@ -1,0 +1,111 @@
+//! Plans by the text that they are for, without its constants.
+
+use super::mask::Masked;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// So many texts are known; then the cache begins anew, which costs each text one planning.
+pub(super) const TEXTS: usize = 1024;
+/// So many plans of one text, which differ in constants that are part of the plan.
+const PLANS: usize = 8;
+
+/// What is known of texts.
+#[derive(Debug)]
+pub(super) struct Texts<T>(Mutex<HashMap<String, Known<T>>>);
+
+#[derive(Debug)]
+enum Known<T> {
+    Plans(Vec<Arc<TextPlan<T>>>),
+    /// No plan of this text can be used again.
+    Never,
+}
+
+/// A plan of a text.
+#[derive(Debug)]
+pub(super) struct TextPlan<T> {
+    pub plan: T,
+    /// The constants that are part of the plan: which of the text's it is, and how it is written.
+    fixed: Vec<(usize, String)>,
+}
+
+impl<T> TextPlan<T> {
+    /// `is_free` says of a constant of the text, by its number, that it is no part of the plan.
+    pub fn new(plan: T, masked: &Masked<'_>, is_free: impl Fn(usize) -> bool) -> Self {
+        let fixed = (0..masked.len()).filter(|number| !is_free(*number));
+        let fixed = fixed.map(|number| (number, masked.literal(number).to_owned()));
+        TextPlan {
+            fixed: fixed.collect(),
+            plan,
+        }
+    }
+
+    fn fits(&self, masked: &Masked<'_>) -> bool {
+        let mut fixed = self.fixed.iter();
+        fixed.all(|(number, text)| masked.literal(*number) == text)
+    }
+}
+
+impl<T> Texts<T> {
+    /// The plan of a text with just these fixed constants.
+    pub fn find(&self, masked: &Masked<'_>) -> Option<Arc<TextPlan<T>>> {
+        let texts = self.texts();
+        let Known::Plans(plans) = texts.get(masked.key())? else {
+            return None;
+        };
+        plans.iter().find(|plan| plan.fits(masked)).cloned()
+    }
+
+    /// Whether no plan of the text can be used again.
+    pub fn is_hopeless(&self, masked: &Masked<'_>) -> bool {
+        matches!(self.texts().get(masked.key()), Some(Known::Never))
+    }
+
+    /// No plan of the text can be used again.
+    pub fn give_up(&self, masked: &Masked<'_>) {
+        self.change(masked, |known| *known = Known::Never);
+    }
+
+    /// Keeps a plan.
+    pub fn remember(&self, masked: &Masked<'_>, plan: &Arc<TextPlan<T>>) {
+        self.change(masked, |known| {
+            if let Known::Plans(plans) = known {
+                plans.retain(|other| other.fixed != plan.fixed);
+                if plans.len() == PLANS {
+                    plans.remove(0);
+                }
+                plans.push(Arc::clone(plan));
+            }
+        });
+    }
+
+    /// Changes what is known of a text, which at first is nothing.
+    fn change(&self, masked: &Masked<'_>, change: impl FnOnce(&mut Known<T>)) {
+        let mut texts = self.texts();
+        if texts.len() >= TEXTS && !texts.contains_key(masked.key()) {
+            texts.clear();
+        }
+        let known = texts.entry(masked.key().to_owned());
+        change(known.or_insert_with(|| Known::Plans(Vec::new())));
+    }
+
+    /// How many texts have a plan.
+    #[cfg(test)]
+    pub fn planned(&self) -> usize {
+        let known = self.texts();
+        let known = known.values();
+        known
+            .filter(|known| matches!(known, Known::Plans(_)))
+            .count()
+    }
+
+    /// What is known, also behind a panic: every change is complete or did not happen.
+    fn texts(&self) -> MutexGuard<'_, HashMap<String, Known<T>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Default for Texts<T> {
+    fn default() -> Self {
+        Texts(Mutex::default())
+    }
+}

@@ -1,0 +1,479 @@
+//! From the syntax tree of a statement to its [`Write`], if it is one.
+
+use super::super::conditions::{Source, Written};
+use super::super::constant;
+use super::super::mask::Masked;
+use super::operand::Operand;
+use super::program::{Program, excluded, parameter};
+use super::{Action, Cell, Conflict, Write};
+use crate::catalog::Table;
+use crate::coerce::Target;
+use crate::core::{Core, normalize};
+use crate::dml;
+use crate::insert;
+use crate::parameter::Parameter;
+use crate::prepare::placeholder;
+use crate::scalar;
+use crate::statement::Statement;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::sql::sqlparser::ast::{
+    self, Assignment, AssignmentTarget, BinaryOperator, Expr, Ident, ObjectName, OnConflictAction,
+    OnInsert, SetExpr, TableObject, UnaryOperator, Value, visit_expressions_mut,
+};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Where a statement has values that change.
+pub(in super::super) enum Origin<'a> {
+    /// The constants of its text.
+    Text(&'a Masked<'a>),
+    /// Parameters with these names; the values are those of the first execution.
+    Parameters(&'a [&'a str], &'a [Parameter]),
+}
+
+/// The write that a statement is. `None`: it is more than one, or has an error.
+pub(in super::super) async fn compile(
+    core: &Core,
+    tree: &ast::Statement,
+    origin: Origin<'_>,
+    statement: &Statement,
+) -> Option<Write> {
+    let name = match tree {
+        ast::Statement::Insert(insert) => match &insert.table {
+            TableObject::TableName(name) => name,
+            _ => return None,
+        },
+        tree => dml::changed_table(tree)?.ok()?,
+    };
+    let contents = core.catalog.contents();
+    let table = core.table(name, statement).ok()?;
+    if !table.checks.is_empty() || !table.uniques.is_empty() {
+        return None;
+    }
+    let mut compiler = Compiler {
+        core,
+        statement,
+        table: Arc::clone(&table),
+        origin,
+        operands: Vec::new(),
+    };
+    let (action, tag) = match tree {
+        ast::Statement::Insert(insert) => (compiler.insert(insert).await?, "INSERT"),
+        ast::Statement::Update(update) => (compiler.update(update).await?, "UPDATE"),
+        ast::Statement::Delete(delete) => (compiler.delete(delete).await?, "DELETE"),
+        _ => return None,
+    };
+    let is_same = Arc::ptr_eq(&contents, &core.catalog.contents());
+    is_same.then(|| Write {
+        contents: Arc::downgrade(&contents),
+        variables: core.variables().clone(),
+        table,
+        operands: compiler.operands,
+        action,
+        tag,
+    })
+}
+
+struct Compiler<'a> {
+    core: &'a Core,
+    statement: &'a Statement,
+    table: Arc<Table>,
+    origin: Origin<'a>,
+    operands: Vec<Operand>,
+}
+
+impl Compiler<'_> {
+    async fn insert(&mut self, insert: &ast::Insert) -> Option<Action> {
+        insert::refuse_the_rest(insert).ok()?;
+        let source = insert.source.as_ref()?;
+        let SetExpr::Values(values) = source.body.as_ref() else {
+            return None;
+        };
+        let is_plain = insert.returning.is_none()
+            && source.with.is_none()
+            && source.order_by.is_none()
+            && source.limit_clause.is_none()
+            && source.fetch.is_none();
+        if !is_plain {
+            return None;
+        }
+        let columns = insert::columns(&self.table, &insert.columns).ok()?;
+        let defaults = insert::targets(self.core, &self.table, &columns).ok()?;
+        let mut rows = Vec::new();
+        for row in &values.rows {
+            if row.content.len() != columns.len() {
+                return None;
+            }
+            for (column, default) in defaults.iter().enumerate() {
+                rows.push(match default {
+                    Target::Source(position) => self.cell(&row.content[*position], column)?,
+                    Target::Constant(value) => Cell::Constant(value.clone()),
+                    Target::Computed(_) => return None,
+                });
+            }
+        }
+        let conflict = match &insert.on {
+            None => Conflict::Refuse,
+            Some(_) if values.rows.len() > 1 => return None,
+            Some(OnInsert::OnConflict(conflict)) => {
+                dml::conflicting(&self.table, conflict).ok()?;
+                match &conflict.action {
+                    OnConflictAction::DoNothing => Conflict::Nothing,
+                    OnConflictAction::DoUpdate(update) => {
+                        let alias = match &insert.table_alias {
+                            Some(alias) => alias.alias.clone(),
+                            None => Ident::with_quote('"', self.table.name.name.as_str()),
+                        };
+                        Conflict::Update(self.on_conflict(alias, update.clone()).await?)
+                    }
+                }
+            }
+            Some(_) => return None,
+        };
+        Some(Action::Insert { rows, conflict })
+    }
+
+    /// DO UPDATE as a program over the row that is there and the excluded one.
+    async fn on_conflict(&mut self, alias: Ident, mut update: ast::DoUpdate) -> Option<Program> {
+        self.refuse_keys(&update.assignments)?;
+        let table = Arc::clone(&self.table);
+        let rewritten = visit_expressions_mut(&mut update, |expr| {
+            match expr {
+                Expr::CompoundIdentifier(parts) => {
+                    let [qualifier, column] = parts.as_mut_slice() else {
+                        return ControlFlow::Break(());
+                    };
+                    if normalize(qualifier) == "excluded" {
+                        let name = normalize(column);
+                        if table.schema.index_of(&name).is_err() {
+                            return ControlFlow::Break(());
+                        }
+                        (*qualifier, *column) = (alias.clone(), excluded(&name));
+                    }
+                }
+                // It could mean both.
+                Expr::Identifier(word)
+                    if !insert::is_word_default(&Expr::Identifier(word.clone())) =>
+                {
+                    return ControlFlow::Break(());
+                }
+                Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } => {
+                    return ControlFlow::Break(());
+                }
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        });
+        if rewritten.is_break() {
+            return None;
+        }
+        let mut parameters = self.assigned(&alias, &mut update.assignments)?;
+        if let Some(selection) = &mut update.selection {
+            self.numbers(&alias, selection, &mut parameters)?;
+        }
+        let tree = dml::update_of(&alias, update);
+        let (query, targets) = dml::row_change(self.core, &self.table, tree)?;
+        self.program(query, true, parameters, targets).await
+    }
+
+    async fn update(&mut self, update: &ast::Update) -> Option<Action> {
+        if update.from.is_some() || update.returning.is_some() {
+            return None;
+        }
+        self.refuse_keys(&update.assignments)?;
+        let mut update = update.clone();
+        let alias = dml::alias(&ast::Statement::Update(update.clone()))?;
+        let (key, rest) = self.key(&alias, update.selection.take()?)?;
+        let mut parameters = self.assigned(&alias, &mut update.assignments)?;
+        update.selection = rest;
+        if let Some(selection) = &mut update.selection {
+            self.numbers(&alias, selection, &mut parameters)?;
+        }
+        let (query, targets) =
+            dml::row_change(self.core, &self.table, ast::Statement::Update(update))?;
+        let program = self.program(query, false, parameters, targets).await?;
+        Some(Action::Update(key, program))
+    }
+
+    async fn delete(&mut self, delete: &ast::Delete) -> Option<Action> {
+        if delete.using.is_some() || delete.returning.is_some() {
+            return None;
+        }
+        let mut delete = delete.clone();
+        let alias = dml::alias(&ast::Statement::Delete(delete.clone()))?;
+        let (key, rest) = self.key(&alias, delete.selection.take()?)?;
+        let Some(mut rest) = rest else {
+            return Some(Action::Delete(key, None));
+        };
+        let mut parameters = Vec::new();
+        self.numbers(&alias, &mut rest, &mut parameters)?;
+        delete.selection = Some(rest);
+        let tree = ast::Statement::Delete(delete);
+        let (query, targets) = dml::row_change(self.core, &self.table, tree)?;
+        let program = self.program(query, false, parameters, targets).await?;
+        Some(Action::Delete(key, Some(program)))
+    }
+
+    async fn program(
+        &self,
+        query: ast::Query,
+        has_excluded: bool,
+        parameters: Vec<(usize, DataType)>,
+        targets: Vec<Target>,
+    ) -> Option<Program> {
+        let computed = |target: &Target| matches!(target, Target::Computed(_));
+        if targets.iter().any(computed) {
+            return None;
+        }
+        let (core, table) = (self.core, &self.table);
+        Program::plan(
+            core,
+            table,
+            query,
+            has_excluded,
+            parameters,
+            targets,
+            self.statement,
+        )
+        .await
+    }
+
+    /// The key that a condition names, and the rest of the condition.
+    fn key(&mut self, alias: &Ident, condition: Expr) -> Option<(Vec<usize>, Option<Expr>)> {
+        let table = Arc::clone(&self.table);
+        let mut conjuncts = Vec::new();
+        split(condition, &mut conjuncts);
+        let mut key = Vec::new();
+        for name in &table.key.as_ref()?.columns {
+            let column = table.schema.index_of(name).ok()?;
+            let is_key = |expr: &Expr| column_name(alias, expr).as_ref() == Some(name);
+            let place = conjuncts.iter().position(|conjunct| match conjunct {
+                Expr::BinaryOp {
+                    left,
+                    op: BinaryOperator::Eq,
+                    right,
+                } => is_key(left) != is_key(right),
+                _ => false,
+            })?;
+            let Expr::BinaryOp { left, right, .. } = conjuncts.remove(place) else {
+                return None;
+            };
+            let value = if is_key(&left) { right } else { left };
+            key.push(self.operand(&value, column)?);
+        }
+        let and = |left: Expr, right: Expr| Expr::BinaryOp {
+            left: Box::new(left),
+            op: BinaryOperator::And,
+            right: Box::new(right),
+        };
+        Some((key, conjuncts.into_iter().reduce(and)))
+    }
+
+    /// Makes values that are assigned as they are operands, and numbers that others are computed with.
+    fn assigned(
+        &mut self,
+        alias: &Ident,
+        assignments: &mut [Assignment],
+    ) -> Option<Vec<(usize, DataType)>> {
+        let mut parameters = Vec::new();
+        for Assignment { target, value } in assignments {
+            let AssignmentTarget::ColumnName(name) = target else {
+                return None;
+            };
+            let column = self.column(name)?;
+            let is_free = match self.origin {
+                Origin::Text(_) => is_literal(value),
+                Origin::Parameters(..) => placeholder(value).is_some(),
+            };
+            if is_free {
+                let operand = self.operand(value, column)?;
+                let data_type = self.table.schema.field(column).data_type().clone();
+                parameters.push((operand, data_type));
+                *value = Expr::CompoundIdentifier(vec![alias.clone(), parameter(operand)]);
+            } else {
+                self.numbers(alias, value, &mut parameters)?;
+            }
+        }
+        Some(parameters)
+    }
+
+    /// Makes parameters that are computed with operands, if they are numbers: of these the type alone decides what happens.
+    fn numbers(
+        &mut self,
+        alias: &Ident,
+        expr: &mut Expr,
+        parameters: &mut Vec<(usize, DataType)>,
+    ) -> Option<()> {
+        let mut visited = Some(());
+        let _ = visit_expressions_mut(expr, |expr| {
+            if let Some(name) = placeholder(expr) {
+                match self.number(name) {
+                    Some((operand, data_type)) => {
+                        parameters.push((operand, data_type));
+                        *expr = Expr::CompoundIdentifier(vec![alias.clone(), parameter(operand)]);
+                    }
+                    None => visited = None,
+                }
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        visited
+    }
+
+    fn number(&mut self, name: &str) -> Option<(usize, DataType)> {
+        let Origin::Parameters(names, values) = &self.origin else {
+            return None;
+        };
+        let number = names.iter().position(|known| *known == name)?;
+        let data_type = values[number].value().data_type();
+        if !matches!(data_type, DataType::Int64 | DataType::Float64) {
+            return None;
+        }
+        let operand = Operand::Number(number, data_type.clone());
+        Some((self.push(operand), data_type))
+    }
+
+    /// Refuses to change the key: the row would get another owner.
+    fn refuse_keys(&self, assignments: &[Assignment]) -> Option<()> {
+        let key = &self.table.key.as_ref()?.columns;
+        let is_other = |assignment: &Assignment| match &assignment.target {
+            AssignmentTarget::ColumnName(name) => self
+                .column(name)
+                .is_some_and(|column| !key.contains(self.table.schema.field(column).name())),
+            AssignmentTarget::Tuple(_) => false,
+        };
+        assignments.iter().all(is_other).then_some(())
+    }
+
+    fn column(&self, name: &ObjectName) -> Option<usize> {
+        let columns = insert::columns(&self.table, std::slice::from_ref(name)).ok()?;
+        columns.first().copied()
+    }
+
+    /// The value of a new row's column.
+    fn cell(&mut self, expr: &Expr, column: usize) -> Option<Cell> {
+        let data_type = self.table.schema.field(column).data_type();
+        let constant = match expr {
+            expr if insert::is_word_default(expr) => {
+                let state = self.core.bare_state();
+                match insert::default_target(&state, &self.table, column).ok()? {
+                    Target::Constant(value) => Some(value),
+                    _ => return None,
+                }
+            }
+            Expr::Value(value) => match &value.value {
+                Value::Null => Some(ScalarValue::try_from(data_type).ok()?),
+                Value::Boolean(value) if *data_type == DataType::Boolean => {
+                    Some(ScalarValue::Boolean(Some(*value)))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(value) = constant {
+            return Some(Cell::Constant(value));
+        }
+        match self.origin {
+            Origin::Parameters(..) if placeholder(expr).is_none() => {
+                let (text, source) = self.literal(expr, 0, column)?;
+                let value = constant::read(&text, &source, &source.data_type)?;
+                scalar::to_datafusion(&value).map(Cell::Constant)
+            }
+            _ => self.operand(expr, column).map(Cell::Operand),
+        }
+    }
+
+    /// A value of a column that changes.
+    fn operand(&mut self, expr: &Expr, column: usize) -> Option<usize> {
+        let operand = match &self.origin {
+            Origin::Text(masked) => {
+                let start = literal_value(expr)?.0.span.start;
+                let literal = masked.literal_at(start.line, start.column)?;
+                Operand::Literal(self.literal(expr, literal, column)?.1)
+            }
+            Origin::Parameters(names, _) => {
+                let name = placeholder(expr)?;
+                let number = names.iter().position(|known| *known == name)?;
+                Operand::Parameter(number, self.table.types[column].clone())
+            }
+        };
+        Some(self.push(operand))
+    }
+
+    fn push(&mut self, operand: Operand) -> usize {
+        self.operands.push(operand);
+        self.operands.len() - 1
+    }
+
+    /// A constant as it is written, and what it is to be.
+    fn literal(&self, expr: &Expr, literal: usize, column: usize) -> Option<(String, Source)> {
+        let (value, written) = literal_value(expr)?;
+        let text = match &value.value {
+            Value::Number(digits, _) => digits.clone(),
+            Value::SingleQuotedString(text) => format!("'{}'", text.replace('\'', "''")),
+            _ => return None,
+        };
+        let source = Source {
+            literal,
+            written,
+            data_type: self.table.types[column].clone(),
+        };
+        Some((text, source))
+    }
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    literal_value(expr).is_some()
+}
+
+/// A number, a text or a date that is written out.
+fn literal_value(expr: &Expr) -> Option<(&ast::ValueWithSpan, Written)> {
+    let plain = |value: &ast::ValueWithSpan, negative| match &value.value {
+        Value::Number(_, false) => Some(Written::Number { negative }),
+        Value::SingleQuotedString(_) if !negative => Some(Written::Text),
+        _ => None,
+    };
+    match expr {
+        Expr::Value(value) => Some((value, plain(value, false)?)),
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => match expr.as_ref() {
+            Expr::Value(value) => Some((value, plain(value, true)?)),
+            _ => None,
+        },
+        Expr::TypedString(typed) if typed.data_type == ast::DataType::Date => {
+            Some((&typed.value, Written::Date))
+        }
+        _ => None,
+    }
+}
+
+/// The parts of a condition that must all hold.
+fn split(condition: Expr, conjuncts: &mut Vec<Expr>) {
+    match condition {
+        Expr::Nested(inner) => split(*inner, conjuncts),
+        Expr::BinaryOp {
+            left,
+            op: BinaryOperator::And,
+            right,
+        } => {
+            split(*left, conjuncts);
+            split(*right, conjuncts);
+        }
+        other => conjuncts.push(other),
+    }
+}
+
+/// The name of a column of the table, if it is one.
+fn column_name(alias: &Ident, expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(name) => Some(normalize(name)),
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [qualifier, name] if normalize(qualifier) == normalize(alias) => Some(normalize(name)),
+            _ => None,
+        },
+        _ => None,
+    }
+}

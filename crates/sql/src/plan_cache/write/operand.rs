@@ -1,0 +1,68 @@
+//! Values that change from one execution of a write to the next.
+
+use super::super::conditions::Source;
+use super::super::constant;
+use super::super::mask::Masked;
+use crate::parameter::Parameter;
+use crate::scalar;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use eris_fragment::{Scalar, Type, Value};
+
+/// A value, and where it comes from.
+#[derive(Debug)]
+pub(in super::super) enum Operand {
+    /// A constant of the text, as a value of the source's type.
+    Literal(Source),
+    /// A parameter, from 0, as a value of a column's type.
+    Parameter(usize, Type),
+    /// A parameter that is computed with: a number of its own type, which is this one.
+    Number(usize, DataType),
+}
+
+/// Where values are taken from.
+pub(in super::super) enum Given<'a> {
+    Text(&'a Masked<'a>),
+    Parameters(&'a [Parameter]),
+}
+
+impl Given<'_> {
+    /// The values of operands; `None` if one does not fit.
+    pub fn values(&self, operands: &[Operand]) -> Option<Vec<ScalarValue>> {
+        operands.iter().map(|operand| self.value(operand)).collect()
+    }
+
+    fn value(&self, operand: &Operand) -> Option<ScalarValue> {
+        match (self, operand) {
+            (Given::Text(masked), Operand::Literal(source)) => {
+                let value =
+                    constant::read(masked.literal(source.literal), source, &source.data_type)?;
+                scalar::to_datafusion(&value)
+            }
+            (Given::Parameters(values), Operand::Parameter(number, to)) => {
+                let value = values.get(*number)?.value();
+                if value.is_null() {
+                    return ScalarValue::try_from(&DataType::from(to)).ok();
+                }
+                scalar::to_datafusion(&exactly(value, to)?)
+            }
+            (Given::Parameters(values), Operand::Number(number, data_type)) => {
+                let value = values.get(*number)?.value();
+                (!value.is_null() && value.data_type() == *data_type).then(|| value.clone())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A parameter's value as one of a column's type, if it is one.
+fn exactly(value: &ScalarValue, to: &Type) -> Option<Scalar> {
+    let given = scalar::to_fragment(value)?;
+    match (&given.value, to) {
+        (Value::Boolean(_), Type::Boolean) | (Value::Float(_), Type::Float64) => Some(Scalar {
+            data_type: to.clone(),
+            ..given
+        }),
+        _ => constant::convert(value, to),
+    }
+}

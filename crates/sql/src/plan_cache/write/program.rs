@@ -1,0 +1,147 @@
+//! What a statement computes of a row that is there.
+//!
+//! ```text
+//! columns   those of the table │ excluded: those of the row that was to be inserted │ values that change
+//!               ▼                          ▼                                            ▼
+//! steps     SELECT a, excluded.b, n + $1 … WHERE … ─▶ one row, or none ─▶ targets: where each column of the table is found
+//! ```
+
+use super::super::given::{Given, GivenExec};
+use super::super::steps::Steps;
+use super::super::template::is_immutable;
+use crate::catalog::Table;
+use crate::coerce::Target;
+use crate::core::Core;
+use crate::dml::TARGET;
+use crate::error::SqlError;
+use crate::files::Files;
+use crate::statement::Statement;
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::sql::sqlparser::ast::{self, Ident};
+use eris_types::ColumnId;
+use std::sync::Arc;
+
+/// Steps over a row.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// The columns of the table that the steps read.
+    pub reads: Vec<ColumnId>,
+    /// What the steps read: columns of the row, by their place in `reads`, or others.
+    columns: Vec<Column>,
+    read: SchemaRef,
+    steps: Steps,
+    /// The operands that are columns behind the rows'.
+    parameters: Vec<usize>,
+    /// Where the new values of the table's columns are found.
+    pub targets: Vec<Target>,
+}
+
+/// A column that steps read.
+#[derive(Clone, Copy, Debug)]
+enum Column {
+    Row(usize),
+    /// The row's id, which nobody looks at.
+    Id,
+    Excluded(usize),
+    Parameter(usize),
+}
+
+/// The name of the column for the excluded row's value of a column.
+pub(super) fn excluded(name: &str) -> Ident {
+    Ident::with_quote('"', format!("excluded({name}"))
+}
+
+/// The name of the column for a value that changes.
+pub(super) fn parameter(number: usize) -> Ident {
+    Ident::with_quote('"', format!("value({number}"))
+}
+
+impl Program {
+    /// Plans a query over the row. `parameters` are the operands that it names, with their types. `None`: it has an error, which
+    /// the statement's own way tells better, or it is more than steps.
+    pub async fn plan(
+        core: &Core,
+        table: &Table,
+        query: ast::Query,
+        has_excluded: bool,
+        parameters: Vec<(usize, DataType)>,
+        targets: Vec<Target>,
+        statement: &Statement,
+    ) -> Option<Program> {
+        let own = table.schema.fields().iter();
+        let mut fields: Vec<Field> = own
+            .clone()
+            .map(|field| field.as_ref().clone().with_nullable(true))
+            .collect();
+        fields.push(Field::new(crate::dml::ROW, DataType::Int64, true));
+        if has_excluded {
+            let renamed = own.map(|field| {
+                let name = excluded(field.name()).value;
+                Field::new(name, field.data_type().clone(), true)
+            });
+            fields.extend(renamed);
+        }
+        let values = parameters.iter();
+        fields.extend(values.map(|(operand, data_type)| {
+            Field::new(parameter(*operand).value, data_type.clone(), true)
+        }));
+        let given = Given(Arc::new(Schema::new(fields)));
+        let files = Files::from([(TARGET.to_owned(), Arc::new(given) as _)]);
+        let core = core.in_one_stream();
+        let names = core.names().with_files(files);
+        let planned = core.logical_at(query, &names, statement).await;
+        let (state, logical, _) = planned.ok()?;
+        if !is_immutable(&logical) {
+            return None;
+        }
+        let plan = core.plan_logical(logical, &state, statement).await.ok()?;
+        let (steps, leaf) = Steps::above_leaf(&plan.physical)?;
+        let width = table.types.len();
+        let behind = width + 1 + if has_excluded { width } else { 0 };
+        let mut reads = Vec::new();
+        let columns = leaf.downcast_ref::<GivenExec>()?.columns.iter();
+        let columns = columns.map(|&column| match column {
+            column if column < width => {
+                reads.push(ColumnId(column as u32));
+                Column::Row(reads.len() - 1)
+            }
+            column if column == width => Column::Id,
+            column if column < behind => Column::Excluded(column - width - 1),
+            column => Column::Parameter(column - behind),
+        });
+        Some(Program {
+            read: leaf.schema(),
+            columns: columns.collect(),
+            reads,
+            steps,
+            parameters: parameters.into_iter().map(|(operand, _)| operand).collect(),
+            targets,
+        })
+    }
+
+    /// What becomes of a row of the table, of which there are the columns that are read: one row, or none.
+    pub fn run(
+        &self,
+        row: &RecordBatch,
+        excluded: Option<&RecordBatch>,
+        values: &[ScalarValue],
+    ) -> Result<RecordBatch, SqlError> {
+        let columns = self.columns.iter().map(|column| match column {
+            Column::Row(place) => Ok(Arc::clone(row.column(*place))),
+            Column::Id => Ok(Arc::new(Int64Array::from(vec![0])) as ArrayRef),
+            Column::Excluded(column) => {
+                let excluded = excluded.expect("only ON CONFLICT names it");
+                Ok(Arc::clone(excluded.column(*column)))
+            }
+            Column::Parameter(number) => values[self.parameters[*number]].to_array(),
+        });
+        let columns = columns.collect::<Result<Vec<_>, _>>();
+        let columns = columns.map_err(SqlError::from_datafusion)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(1));
+        let read = Arc::clone(&self.read);
+        let row = RecordBatch::try_new_with_options(read, columns, &options)?;
+        self.steps.apply(row).map_err(SqlError::from_datafusion)
+    }
+}

@@ -1,0 +1,95 @@
+//! CALL: procedures, which act on what system tables show.
+
+use super::kill;
+use crate::core::{Begun, Core};
+use crate::error::SqlError;
+use crate::statement::Statement;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectNamePart,
+    Value, ValueWithSpan,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// CALL name(argument).
+pub(crate) async fn call(
+    core: &Core,
+    call: &Function,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    match call.name.to_string().to_lowercase().as_str() {
+        "eris.cancel" => cancel(core, call),
+        "eris.reorganize" => reorganize(core, call, statement).await,
+        _ => Err(
+            SqlError::invalid(format!("there is no procedure \"{}\"", call.name)).with_hint(Some(
+                "there are eris.cancel(statement) and eris.reorganize('table')",
+            )),
+        ),
+    }
+}
+
+/// The only argument, if it is a constant.
+fn argument(call: &Function) -> Option<&ValueWithSpan> {
+    match &call.args {
+        FunctionArguments::List(list) => match list.args.as_slice() {
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))] => Some(value),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn cancel(core: &Core, call: &Function) -> Result<Begun, SqlError> {
+    let id = match argument(call).map(|argument| &argument.value) {
+        Some(Value::Number(digits, _)) => digits.parse().ok(),
+        _ => None,
+    };
+    let id = id.ok_or_else(|| {
+        SqlError::invalid("eris.cancel takes the number of a running statement")
+            .with_hint(Some("SELECT * FROM eris.queries WHERE state = 'running'"))
+    })?;
+    kill(core, id)
+}
+
+/// Begins to move together what lookups by a table's key go through; it goes on after the statement.
+async fn reorganize(
+    core: &Core,
+    call: &Function,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let name = argument(call).and_then(table_name).ok_or_else(|| {
+        SqlError::invalid("eris.reorganize takes the name of a table, as text")
+            .with_hint(Some("CALL eris.reorganize('schema.table')"))
+    })?;
+    let table = core.table(&name, statement)?;
+    if table.key.is_none() {
+        return Err(SqlError::invalid(format!(
+            "table \"{}\" has no key, so there is no index to reorganize",
+            table.name
+        ))
+        .with_hint(Some(
+            "SELECT DISTINCT \"schema\", \"table\" FROM eris.reorganizations lists tables with one",
+        )));
+    }
+    core.engine.reorganize(table.object).await?;
+    Ok(Begun::Done { tag: "CALL" })
+}
+
+/// A text as a name, at the text's place.
+fn table_name(argument: &ValueWithSpan) -> Option<ObjectName> {
+    let Value::SingleQuotedString(text) = &argument.value else {
+        return None;
+    };
+    let mut parser = (Parser::new(&PostgreSqlDialect {}).try_with_sql(text)).ok()?;
+    let mut name = parser.parse_object_name(false).ok()?;
+    if parser.peek_token().token != Token::EOF {
+        return None;
+    }
+    for part in &mut name.0 {
+        if let ObjectNamePart::Identifier(part) = part {
+            part.span = argument.span;
+        }
+    }
+    Some(name)
+}

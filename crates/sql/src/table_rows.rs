@@ -1,0 +1,235 @@
+//! Rows of a table by its key, for programs: batches in, batches out, and no SQL in between.
+
+use crate::catalog::{Relation, RelationName, Table};
+use crate::coerce::{self, Target};
+use crate::core::Core;
+use crate::error::SqlError;
+use crate::insert;
+use crate::row_rules::RowRules;
+use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use eris_engine::{Found, RowClient};
+use eris_types::ColumnId;
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+use tokio::sync::RwLockReadGuard;
+
+/// A way to the rows of one table with a PRIMARY KEY. Made by [`Session::rows`](crate::Session::rows).
+///
+/// Keys are given as one array per column of the key, in its order; values of other types are cast if they fit. What is read is
+/// at one snapshot, what is written is all visible at once or not at all, and keeps the table's rules.
+///
+/// ```
+/// # use eris_sql::Database;
+/// # use eris_engine::Settings;
+/// # use eris_numa::{HugePages, Topology};
+/// # use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+/// # use datafusion::arrow::datatypes::Int64Type;
+/// # use std::sync::Arc;
+/// # let settings = Settings { topology: Topology::fake(1, 2), huge_pages: HugePages::Never, memory_limit: Some(256 << 20) };
+/// # let database = Database::open(settings)?;
+/// # futures::executor::block_on(async {
+/// let session = database.session();
+/// session.execute("CREATE TABLE stock (item VARCHAR PRIMARY KEY, pieces BIGINT DEFAULT 0)").await?;
+/// let mut stock = session.rows("stock")?;
+///
+/// let items = || Arc::new(StringArray::from(vec!["nail", "screw", "hammer"])) as ArrayRef;
+/// let pieces = Arc::new(Int64Array::from(vec![500, 300, 2])) as ArrayRef;
+/// stock.put(&RecordBatch::try_from_iter([("item", items()), ("pieces", pieces)]).unwrap()).await?;
+///
+/// let found = stock.get(&[items()], &["pieces"]).await?;
+/// assert_eq!(found.of, [0, 1, 2]);
+/// assert_eq!(found.rows.column(0).as_primitive::<Int64Type>().values(), &[500, 300, 2]);
+/// # Ok::<(), eris_sql::SqlError>(())
+/// # })?;
+/// # Ok::<(), eris_sql::SqlError>(())
+/// ```
+pub struct TableRows {
+    core: Core,
+    table: Arc<Table>,
+    rows: RowClient,
+}
+
+impl TableRows {
+    pub(crate) fn new(core: Core, table: &str) -> Result<Self, SqlError> {
+        let name = match table.split_once('.') {
+            Some((schema, name)) => RelationName::new(schema, name),
+            None => RelationName::new(&*core.current_schema, table),
+        };
+        let table = match core.catalog.contents().get(&name) {
+            Some(Relation::Table(table)) => Arc::clone(table),
+            Some(Relation::View(_)) => {
+                return Err(SqlError::invalid(format!(
+                    "\"{name}\" is a view: only tables have rows by a key"
+                )));
+            }
+            None => return Err(SqlError::invalid(format!("there is no table \"{name}\""))),
+        };
+        if table.key.is_none() {
+            return Err(
+                SqlError::invalid(format!("table \"{name}\" has no PRIMARY KEY"))
+                    .with_hint(Some("CREATE TABLE … (…, PRIMARY KEY (…))")),
+            );
+        }
+        let rows = core.engine.rows(table.object)?;
+        Ok(TableRows { core, table, rows })
+    }
+
+    /// The table's columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.table.schema
+    }
+
+    /// The names of the key's columns, in its order.
+    pub fn key(&self) -> &[String] {
+        self.table.key.as_ref().map_or(&[], |key| &key.columns)
+    }
+
+    /// The rows that have keys: these columns of them, in the order of the keys.
+    ///
+    /// # Errors
+    /// There are no such columns, a value fits no key, or the table was changed or dropped.
+    pub async fn get(&mut self, keys: &[ArrayRef], columns: &[&str]) -> Result<Found, SqlError> {
+        let (keys, columns) = (self.keys(keys)?, self.columns(columns)?);
+        Ok(self.rows.get(&keys, &columns).await?)
+    }
+
+    /// The rows whose keys lie between two, at most `limit` of them, in the order of their keys. A bound is a whole key, in
+    /// arrays of one value.
+    ///
+    /// # Errors
+    /// As [`TableRows::get`].
+    pub async fn range(
+        &mut self,
+        bounds: (Bound<&[ArrayRef]>, Bound<&[ArrayRef]>),
+        limit: usize,
+        columns: &[&str],
+    ) -> Result<RecordBatch, SqlError> {
+        let columns = self.columns(columns)?;
+        let (from, to) = (self.bound(bounds.0)?, self.bound(bounds.1)?);
+        let bounds = (
+            from.as_ref().map(Vec::as_slice),
+            to.as_ref().map(Vec::as_slice),
+        );
+        Ok(self.rows.range(bounds, limit, &columns).await?)
+    }
+
+    /// Puts rows in; each replaces the row that has its key, if there is one. Columns go by their names; one that is missing
+    /// gets its default. Returns how many were replaced.
+    ///
+    /// # Errors
+    /// A rule of the table does not hold, a value does not fit its column, two rows have the same key, there is no memory, or
+    /// the table was changed or dropped.
+    pub async fn put(&mut self, rows: &RecordBatch) -> Result<u64, SqlError> {
+        let (core, table) = (self.core.clone(), Arc::clone(&self.table));
+        let _shared = self.shared(&core, &table).await?;
+        let names = rows.schema();
+        let names = names.fields().iter().map(|field| {
+            table
+                .schema
+                .index_of(field.name())
+                .map_err(|_| no_column(&table, field.name()))
+        });
+        let given = names.collect::<Result<Vec<_>, _>>()?;
+        let targets: Vec<Target> = insert::targets(&core, &table, &given)?;
+        let rows = coerce::rows(rows, &table, &targets, 1)?;
+        RowRules::new(&core, &table)?.check(&rows, 1)?;
+        let put = self.rows.put(rows).await;
+        put.map_err(|error| table.write_error(error))
+    }
+
+    /// Removes the rows that have keys; returns how many there were.
+    ///
+    /// # Errors
+    /// As [`TableRows::get`].
+    pub async fn remove(&mut self, keys: &[ArrayRef]) -> Result<u64, SqlError> {
+        let (core, table) = (self.core.clone(), Arc::clone(&self.table));
+        let _shared = self.shared(&core, &table).await?;
+        let keys = self.keys(keys)?;
+        Ok(self.rows.remove(&keys).await?)
+    }
+
+    /// The right to write to the table, as long as it is what its name leads to.
+    async fn shared<'a>(
+        &self,
+        core: &Core,
+        table: &'a Arc<Table>,
+    ) -> Result<RwLockReadGuard<'a, ()>, SqlError> {
+        if !table.uniques.is_empty() {
+            let message = format!(
+                "writing to table \"{}\" by its key, for it has a UNIQUE constraint",
+                table.name
+            );
+            return Err(SqlError::not_supported(message)
+                .with_hint(Some("INSERT … ON CONFLICT, UPDATE and DELETE keep it")));
+        }
+        let shared = table.lock.read().await;
+        match core.catalog.contents().get(&table.name) {
+            Some(Relation::Table(now)) if Arc::ptr_eq(now, table) => Ok(shared),
+            _ => Err(
+                SqlError::invalid(format!("table \"{}\" was changed or dropped", table.name))
+                    .with_hint(Some("ask the session for its rows again")),
+            ),
+        }
+    }
+
+    fn keys(&self, keys: &[ArrayRef]) -> Result<Vec<ArrayRef>, SqlError> {
+        let names = self.key();
+        let rows = keys.first().map_or(0, |column| column.len());
+        if keys.len() != names.len() || keys.iter().any(|column| column.len() != rows) {
+            return Err(SqlError::invalid(format!(
+                "table \"{}\": a key is ({}), one array of the same length for each",
+                self.table.name,
+                names.join(", ")
+            )));
+        }
+        let cast = keys.iter().zip(names).map(|(column, name)| {
+            let (_, field) = self
+                .table
+                .schema
+                .fields()
+                .find(name)
+                .expect("a key is of the table");
+            let key = cast(column, field.data_type())?;
+            match key.null_count() == column.null_count() {
+                true => Ok(key),
+                false => Err(SqlError::invalid(format!(
+                    "table \"{}\": a value does not fit the key's column \"{name}\"",
+                    self.table.name
+                ))),
+            }
+        });
+        cast.collect()
+    }
+
+    fn bound(&self, bound: Bound<&[ArrayRef]>) -> Result<Bound<Vec<ArrayRef>>, SqlError> {
+        Ok(match bound {
+            Bound::Included(key) => Bound::Included(self.keys(key)?),
+            Bound::Excluded(key) => Bound::Excluded(self.keys(key)?),
+            Bound::Unbounded => Bound::Unbounded,
+        })
+    }
+
+    fn columns(&self, names: &[&str]) -> Result<Vec<ColumnId>, SqlError> {
+        let columns = names
+            .iter()
+            .map(|name| match self.table.schema.index_of(name) {
+                Ok(position) => Ok(ColumnId(position as u32)),
+                Err(_) => Err(no_column(&self.table, name)),
+            });
+        columns.collect()
+    }
+}
+
+fn no_column(table: &Table, name: &str) -> SqlError {
+    SqlError::invalid(format!("table \"{}\" has no column \"{name}\"", table.name))
+}
+
+impl fmt::Debug for TableRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TableRows({})", self.table.name)
+    }
+}

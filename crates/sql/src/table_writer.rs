@@ -1,0 +1,159 @@
+//! Writing rows of a table, and with them the keys of its UNIQUE constraints.
+//!
+//! ```text
+//!            ┌─ rows ───────────────────────────▶ the table's data object  ┐
+//! new rows ──┤                                                             ├─ checked everywhere, then one timestamp
+//!            └─ their columns a, b, if no NULL ─▶ the data object of (a, b)┘
+//! old rows ──── their columns a, b ─▶ looked up there ─▶ end there, too
+//! ```
+//!
+//! Each UNIQUE constraint has a data object of its own, of its columns alone and with these as key, so that rows with the same
+//! values have one owner, who can tell. All objects of a table are written by one statement in the order of their numbers.
+
+use crate::catalog::{Table, Unique};
+use crate::error::SqlError;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::compute::filter_record_batch;
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::arrow::record_batch::RecordBatch;
+use eris_engine::{Engine, RowClient, Writer};
+use eris_types::RowId;
+
+/// The rows of one statement on their way into a table.
+pub(crate) struct TableWriter {
+    rows: Writer,
+    uniques: Vec<UniqueWriter>,
+}
+
+struct UniqueWriter {
+    columns: Vec<usize>,
+    keys: Writer,
+    /// Where old rows are found, if the statement ends rows.
+    known: Option<RowClient>,
+}
+
+impl TableWriter {
+    /// For a statement that only adds rows.
+    pub fn adding(engine: &Engine, table: &Table) -> Result<Self, SqlError> {
+        let rows = engine.writer(table.object)?;
+        let uniques = table.uniques.iter().map(|unique| {
+            Ok(UniqueWriter {
+                columns: unique.positions(table),
+                keys: engine.writer(unique.object())?,
+                known: None,
+            })
+        });
+        let uniques = uniques.collect::<Result<_, SqlError>>()?;
+        Ok(TableWriter { rows, uniques })
+    }
+
+    /// For a statement that also ends rows, once it has its turn.
+    pub async fn changing(engine: &Engine, table: &Table) -> Result<Self, SqlError> {
+        let rows = engine.changer(table.object).await?;
+        let mut in_order: Vec<&Unique> = table.uniques.iter().collect();
+        in_order.sort_by_key(|unique| unique.object());
+        let mut uniques = Vec::with_capacity(in_order.len());
+        for unique in in_order {
+            uniques.push(UniqueWriter {
+                columns: unique.positions(table),
+                keys: engine.changer(unique.object()).await?,
+                known: Some(engine.rows(unique.object())?),
+            });
+        }
+        Ok(TableWriter { rows, uniques })
+    }
+
+    /// For the keys of one UNIQUE constraint alone, whose rows are there already.
+    pub fn keys_only(
+        engine: &Engine,
+        table: &Table,
+        unique: &Unique,
+    ) -> Result<KeyWriter, SqlError> {
+        Ok(KeyWriter(UniqueWriter {
+            columns: unique.positions(table),
+            keys: engine.writer(unique.object())?,
+            known: None,
+        }))
+    }
+
+    /// Adds rows with the table's columns.
+    pub async fn append(&mut self, rows: RecordBatch) -> Result<(), SqlError> {
+        for unique in &mut self.uniques {
+            unique.append(&rows).await?;
+        }
+        Ok(self.rows.append(rows).await?)
+    }
+
+    /// Ends the rows whose ids are in the first column. From column `old` on come their values of [`Table::unique_columns`].
+    pub async fn delete(&mut self, batch: &RecordBatch, old: usize) -> Result<(), SqlError> {
+        let ids = batch.column(0).as_primitive::<Int64Type>().values();
+        self.rows.delete(ids.iter().map(|&id| RowId(id as u64)))?;
+        let all = unique_columns(self.uniques.iter().map(|unique| &unique.columns));
+        for unique in &mut self.uniques {
+            let place = |column: &usize| all.iter().position(|other| other == column);
+            let columns = unique.columns.iter().map(|column| {
+                let place = place(column).expect("the list has every column");
+                batch.column(old + place).clone()
+            });
+            let columns: Vec<ArrayRef> = columns.collect();
+            let known = unique.known.as_mut();
+            let known = known.expect("the statement is one that ends rows");
+            let found = known.get(&columns, &[]).await?;
+            let ids: Vec<RowId> = found.row_ids().collect();
+            unique.keys.delete(ids.into_iter())?;
+        }
+        Ok(())
+    }
+
+    /// Makes all of it visible at once. Errors are the engine's: see [`Table::write_error`].
+    pub async fn commit(self) -> Result<(), eris_engine::EngineError> {
+        let mut writers = vec![self.rows];
+        writers.extend(self.uniques.into_iter().map(|unique| unique.keys));
+        Writer::commit_all(writers).await
+    }
+}
+
+/// See [`TableWriter::keys_only`].
+pub(crate) struct KeyWriter(UniqueWriter);
+
+impl KeyWriter {
+    /// Adds the keys of rows with the table's columns.
+    pub async fn append(&mut self, rows: &RecordBatch) -> Result<(), SqlError> {
+        self.0.append(rows).await
+    }
+
+    /// Makes them all visible at once.
+    pub async fn commit(self) -> Result<(), eris_engine::EngineError> {
+        Writer::commit_all(vec![self.0.keys]).await
+    }
+}
+
+impl UniqueWriter {
+    async fn append(&mut self, rows: &RecordBatch) -> Result<(), SqlError> {
+        let keys = rows.project(&self.columns)?;
+        Ok(self.keys.append(without_nulls(keys)?).await?)
+    }
+}
+
+/// The rows without a NULL: a NULL is different from all values.
+fn without_nulls(rows: RecordBatch) -> Result<RecordBatch, SqlError> {
+    let nulls = rows.columns().iter().fold(None, |nulls, column| {
+        NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
+    });
+    match nulls.filter(|nulls| nulls.null_count() > 0) {
+        Some(nulls) => Ok(filter_record_batch(
+            &rows,
+            &BooleanArray::new(nulls.into_inner(), None),
+        )?),
+        None => Ok(rows),
+    }
+}
+
+/// The columns of several constraints, each once, in the table's order.
+pub(crate) fn unique_columns<'a>(of: impl Iterator<Item = &'a Vec<usize>>) -> Vec<usize> {
+    let mut all: Vec<usize> = of.flatten().copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
