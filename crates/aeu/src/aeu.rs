@@ -79,6 +79,10 @@ impl<H: Handler> Aeu<H> {
     pub(crate) fn step_within(&mut self, slices: usize, targets: usize) -> Step {
         let lowest = self.port.split().0.congested().unwrap_or(Rank::Client);
         let mut worked = self.execute_commands(lowest);
+        if worked && self.own.tasks.has_queued(lowest) {
+            // Who waits for an answer need not wait for the tasks of others, too.
+            self.port.split().0.flush_some(targets);
+        }
         worked |= self.run_tasks(lowest, slices);
         worked |= !worked && self.run_idle_hook();
         let flushed = self.port.split().0.flush_some(targets);

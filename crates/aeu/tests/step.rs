@@ -8,7 +8,7 @@ use eris_aeu::{Aeu, Parcel, Step};
 use eris_numa::Topology;
 use eris_route::{BufferSizes, FlushState, Port, Rank, Router};
 use eris_telemetry::Telemetry;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 const SIZES: BufferSizes = BufferSizes {
     outgoing: 64,
@@ -134,6 +134,23 @@ fn commands_are_answered_between_the_slices_of_long_tasks() {
         "{steps} steps: a step runs a bounded number of slices"
     );
     assert_eq!(answers(&mut session), [(DONE, 1, vec![])]);
+}
+
+/// Somebody who asks in between waits for the slice that runs, not for all that a step has room for.
+#[test]
+fn answers_do_not_wait_for_slices() {
+    let (mut aeus, mut session) = aeus(1);
+    ask(&mut session, 0, 1, COUNT, 1, &[10_000]);
+    session.flush();
+    aeus[0].step();
+    ask(&mut session, 0, 1, NOTE, 2, &[]);
+    session.flush();
+    let session = Arc::new(Mutex::new(session));
+    aeus[0].handler_mut().witness = Some((session.clone(), Vec::new()));
+    aeus[0].step();
+    let seen = aeus[0].handler_mut().witness.take().unwrap().1;
+    assert_eq!(seen.first(), Some(&true));
+    assert_eq!(answers(&mut session.lock().unwrap()), [(DONE, 2, vec![])]);
 }
 
 #[test]

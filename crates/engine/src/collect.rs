@@ -30,8 +30,8 @@ pub(crate) struct Garbage(Mutex<HashMap<ObjectId, Deleted>>);
 #[derive(Clone, Copy, Debug, Default)]
 struct Deleted {
     rows: u64,
-    /// The newest commit that deleted.
-    newest: Timestamp,
+    /// When so many had been deleted that it was worth a collection; those that come after it wait for the next one.
+    worth: Option<Timestamp>,
 }
 
 impl Garbage {
@@ -40,14 +40,22 @@ impl Garbage {
         let mut objects = self.0.lock().expect("nothing panics under this lock");
         let deleted = objects.entry(object).or_default();
         deleted.rows += rows;
-        deleted.newest = deleted.newest.max(at);
+        if deleted.rows >= WORTH && deleted.worth.is_none() {
+            deleted.worth = Some(at);
+        }
+    }
+
+    /// The object is no more.
+    pub fn forget(&self, object: ObjectId) {
+        let mut objects = self.0.lock().expect("nothing panics under this lock");
+        objects.remove(&object);
     }
 
     /// The objects whose deleted rows nobody can see from `horizon` on, if they are worth a collection.
     pub fn due(&self, horizon: Timestamp) -> Vec<ObjectId> {
         let mut objects = self.0.lock().expect("nothing panics under this lock");
         let due =
-            objects.extract_if(|_, deleted| deleted.rows >= WORTH && deleted.newest <= horizon);
+            objects.extract_if(|_, deleted| deleted.worth.is_some_and(|worth| worth <= horizon));
         due.map(|(object, _)| object).collect()
     }
 }

@@ -143,6 +143,7 @@ impl Engine {
         let client = self.shared.client()?;
         let removed = self.shared.objects.write().expect(UNPOISONED).remove(&id);
         removed.ok_or(EngineError::NoSuchObject(id))?.set_dropped();
+        self.shared.garbage.forget(id);
         self.drop_at_owners(client, id).await;
         Ok(())
     }

@@ -49,6 +49,8 @@ pub(crate) struct DataObject {
     /// The newest commit in a turn. Written in the turn, read in the next, which waits until it is visible; a relaxed
     /// number, for the turn orders the two.
     changed: AtomicU64,
+    /// The same of statements that had it for themselves: who shares it need only wait for these.
+    changed_alone: AtomicU64,
     /// Set once by whoever drops it, read by owners before they stage or scan: DROP may overtake what was sent before it.
     dropped: AtomicBool,
     /// Set by [`Engine::poison`](crate::Engine::poison), cleared by the slice that it makes panic.
@@ -96,6 +98,7 @@ impl DataObject {
             next_index: AtomicU32::new(1),
             turn: Arc::default(),
             changed: AtomicU64::new(0),
+            changed_alone: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
             poisoned: AtomicBool::new(false),
         })
@@ -145,9 +148,20 @@ impl DataObject {
         Timestamp(self.changed.load(Ordering::Relaxed))
     }
 
-    /// Whoever has the turn, or shares it, commits at `at`.
+    /// Whoever shares the turn commits at `at`.
     pub fn set_changed(&self, at: Timestamp) {
         self.changed.fetch_max(at.0, Ordering::Relaxed);
+    }
+
+    /// The newest commit of a statement that had the turn for itself.
+    pub fn changed_alone(&self) -> Timestamp {
+        Timestamp(self.changed_alone.load(Ordering::Relaxed))
+    }
+
+    /// Whoever has the turn for itself commits at `at`.
+    pub fn set_changed_alone(&self, at: Timestamp) {
+        self.changed_alone.fetch_max(at.0, Ordering::Relaxed);
+        self.set_changed(at);
     }
 
     /// Whether it was dropped.

@@ -174,6 +174,7 @@ impl RowClient {
             if let Some(fetched) = self.try_range(&keys, limit, columns).await? {
                 return Ok(self.batch(columns, fetched.columns, &fetched.ids));
             }
+            self.engine.settle().await;
         }
         let _turn = self.turn().await;
         let fetched = self.try_range(&keys, limit, columns).await?;
@@ -288,6 +289,7 @@ impl RowClient {
             if let Some(fetched) = self.try_fetch(keys, columns).await? {
                 return Ok(fetched);
             }
+            self.engine.settle().await;
         }
         let _turn = self.turn().await;
         let fetched = self.try_fetch(keys, columns).await?;
@@ -377,13 +379,17 @@ impl RowClient {
         let is_dealt = self.object.ranges.get().is_some();
         if keys.len() <= AT_ONCE
             && is_dealt
-            && let Some(owner) = self.only_owner_dealt(keys)
+            && let Some(owner) = match rows {
+                Some(_) => self.only_owner_dealt(keys),
+                None => self.only_owner(keys),
+            }
         {
             let change = Change {
                 statement: self.engine.next_statement(),
                 keys: Arc::clone(keys),
                 expected: expected.clone(),
                 rows: rows.clone(),
+                turn: None,
             };
             match self.change(owner, change).await? {
                 Changed::Committed { at, ended } => {
@@ -416,12 +422,18 @@ impl RowClient {
     }
 
     /// Has one owner execute a change.
-    async fn change(&mut self, owner: AeuId, change: Change) -> Result<Changed, EngineError> {
+    async fn change(&mut self, owner: AeuId, mut change: Change) -> Result<Changed, EngineError> {
         let object = self.object.clone();
-        let _shared = match object.turn.try_read() {
+        let turn = object.turn.clone();
+        // It goes to the owner with the change: whoever gives the statement up may not give the turn away.
+        change.turn = Some(match turn.clone().try_read_owned() {
             Ok(shared) => shared,
-            Err(_) => object.turn.read().await,
-        };
+            Err(_) => turn.read_owned().await,
+        });
+        if object.changed_alone() > self.engine.snapshot() {
+            // The statement that had it last did not wait for its commit.
+            self.engine.settle().await;
+        }
         let statement = change.statement;
         let mut exchange = Exchange::new(ROWS, object.id);
         exchange.push(owner, self.part(Operation::Change(Box::new(change))));

@@ -458,7 +458,7 @@ async fn commit_at(writers: &mut [Writer], owners: &[Vec<AeuId>]) {
     });
     for (writer, owners) in writers.iter_mut().zip(owners) {
         if matches!(writer.turn, Turn::Held(_)) {
-            writer.object.set_changed(at);
+            writer.object.set_changed_alone(at);
         }
         writer.settled = true;
         let (object, callback) = (writer.object.id, writer.statement.id.0);

@@ -92,6 +92,13 @@ impl CancelToken {
         }
     }
 
+    /// What was to be committed was not, and nothing was written: it can be stopped again.
+    pub fn end_commit(&self) {
+        // Nobody else leaves that state.
+        let state = &self.0.state;
+        let _ = state.compare_exchange(COMMITTING, RUNNING, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
     /// Waits until it is stopped, which may be never; why it was.
     pub async fn stopped(&self) -> SqlError {
         loop {

@@ -11,6 +11,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit}
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::ScalarValue;
+use std::fmt;
 use std::sync::Arc;
 
 /// Where a column's values come from.
@@ -31,21 +32,24 @@ pub(crate) fn rows(
     targets: &[Target],
     first_row: u64,
 ) -> Result<RecordBatch, SqlError> {
-    let name = table.name.to_string();
     let fields = table.schema.fields().iter().zip(&table.rules);
     let columns = fields
         .zip(targets)
         .map(|((field, rules), target)| match target {
-            Target::Source(position) => {
-                column(batch.column(*position), field, rules, &name, first_row)
-            }
+            Target::Source(position) => column(
+                batch.column(*position),
+                field,
+                rules,
+                &table.name,
+                first_row,
+            ),
             Target::Constant(value) => value
                 .to_array_of_size(batch.num_rows())
                 .map_err(SqlError::from_datafusion),
             Target::Computed(default) => {
                 let values = default.values(batch.num_rows());
                 let values = values.map_err(SqlError::from_datafusion)?;
-                column(&values, field, rules, &name, first_row)
+                column(&values, field, rules, &table.name, first_row)
             }
         });
     let columns = columns.collect::<Result<Vec<_>, SqlError>>()?;
@@ -62,7 +66,7 @@ pub(crate) fn column(
     array: &ArrayRef,
     field: &Field,
     rules: &ColumnRules,
-    table: &str,
+    table: &dyn fmt::Display,
     first_row: u64,
 ) -> Result<ArrayRef, SqlError> {
     let (from, to) = (array.data_type(), field.data_type());
@@ -185,7 +189,7 @@ mod tests {
             default: None,
         };
         let array: ArrayRef = Arc::new(array);
-        column(&array, &Field::new("c", to, true), &rules, "t", 11)
+        column(&array, &Field::new("c", to, true), &rules, &"t", 11)
             .map_err(|error| error.to_string())
     }
 

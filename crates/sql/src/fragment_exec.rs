@@ -34,9 +34,6 @@ use eris_fragment::{
 use lane::Lane;
 use std::sync::{Arc, Mutex};
 
-/// Columns, and what each is to be equal to.
-type Conditions<'a> = Vec<(usize, &'a Expr)>;
-
 /// A fragment as a leaf. Its expressions name columns by their position in the table; the fragment itself, which reads
 /// only the columns it needs, is made when the first partition is polled, with the filters that are known by then.
 #[derive(Clone, Debug)]
@@ -59,6 +56,14 @@ pub(crate) struct FragmentExec {
 struct Runs {
     opened: Vec<usize>,
     runs: Vec<Arc<Run>>,
+}
+
+/// What a fragment yields and filters that does nothing but look for values.
+pub(crate) struct PlainRows<'a> {
+    /// The columns of its rows.
+    pub columns: Vec<usize>,
+    /// The columns that are compared for equality, and what with.
+    pub conditions: Vec<(usize, &'a Expr)>,
 }
 
 /// Which columns show the same value. DataFusion may have relied on it before they became columns of a fragment.
@@ -178,7 +183,7 @@ impl FragmentExec {
 
     /// The table's columns that it yields as they are, and what its filter compares columns with for equality, if it does
     /// nothing else.
-    pub fn plain_rows(&self) -> Option<(Vec<usize>, Conditions<'_>)> {
+    pub fn plain_rows(&self) -> Option<PlainRows<'_>> {
         let own = self.scan.table.types.len();
         let column = |expr: &Expr| match expr {
             Expr::Column(position) if *position < own => Some(*position),
@@ -203,10 +208,10 @@ impl FragmentExec {
             _ => None,
         });
         let columns = columns.iter().map(column);
-        Some((
-            columns.collect::<Option<_>>()?,
-            conditions.collect::<Option<_>>()?,
-        ))
+        Some(PlainRows {
+            columns: columns.collect::<Option<_>>()?,
+            conditions: conditions.collect::<Option<_>>()?,
+        })
     }
 
     /// What it reads.

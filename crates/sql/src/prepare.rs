@@ -15,6 +15,7 @@ use crate::insert;
 use crate::parameter::{Class, Parameter, class};
 use crate::parse::parse;
 use crate::plan_cache::{PreparedPlan, ReadyWrite};
+use crate::queries::shortened;
 use crate::session::{Running, Session, Work};
 use crate::statement::Statement;
 use crate::types::{column_type, sql_name};
@@ -61,6 +62,8 @@ impl PreparedStatement {
 pub(crate) struct Prepared {
     /// With the whole text, for messages and views.
     statement: Statement,
+    /// The text among the running statements.
+    shown: Arc<str>,
     tree: ast::Statement,
     parameters: Vec<Slot>,
     plan: PreparedPlan,
@@ -117,14 +120,21 @@ impl Prepared {
         }
         Ok(Prepared {
             statement: statement.clone(),
+            shown: shortened(statement.text()),
             tree,
             parameters,
             plan: PreparedPlan::default(),
         })
     }
 
+    /// The whole text.
     pub fn text(&self) -> &str {
         self.statement.text()
+    }
+
+    /// The text among the running statements.
+    pub fn shown(&self) -> &Arc<str> {
+        &self.shown
     }
 
     /// Begins it by its template, if that is there and light.

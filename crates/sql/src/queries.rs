@@ -37,7 +37,7 @@ struct State {
 pub(crate) struct Query {
     pub id: u64,
     pub session: u64,
-    text: String,
+    text: Arc<str>,
     started: SystemTime,
     began: Instant,
     token: CancelToken,
@@ -74,11 +74,11 @@ pub(crate) struct QueryRow {
 }
 
 impl Queries {
-    /// A statement begins; it ends with the guard.
+    /// A statement begins, shown as this [text](shortened); it ends with the guard.
     pub fn begin(
         self: &Arc<Self>,
         session: u64,
-        text: &str,
+        text: Arc<str>,
         token: CancelToken,
         progress: Progress,
     ) -> Running {
@@ -87,7 +87,7 @@ impl Queries {
         let query = Arc::new(Query {
             id: state.newest,
             session,
-            text: shortened(text),
+            text,
             started: SystemTime::now(),
             began: Instant::now(),
             token,
@@ -165,7 +165,7 @@ impl Query {
             rows_scanned: self.progress.rows().done,
             memory: self.memory.load(Ordering::Relaxed),
             most_memory: self.most_memory.load(Ordering::Relaxed),
-            text: self.text.clone(),
+            text: self.text.to_string(),
             error,
         }
     }
@@ -200,8 +200,8 @@ impl Drop for Running {
     }
 }
 
-/// A statement's text in one line.
-fn shortened(text: &str) -> String {
+/// A statement's text in one line, and not all of it if it is long.
+pub(crate) fn shortened(text: &str) -> Arc<str> {
     let mut words = String::new();
     for word in text.split_whitespace() {
         if !words.is_empty() {
@@ -214,8 +214,8 @@ fn shortened(text: &str) -> String {
         }
     }
     match words.char_indices().nth(CHARACTERS) {
-        Some((end, _)) => format!("{}…", &words[..end]),
-        None => words,
+        Some((end, _)) => format!("{}…", &words[..end]).into(),
+        None => words.into(),
     }
 }
 
@@ -283,7 +283,12 @@ mod tests {
     use super::*;
 
     fn begin(queries: &Arc<Queries>, text: &str) -> Running {
-        queries.begin(7, text, CancelToken::new(None), Progress::default())
+        queries.begin(
+            7,
+            shortened(text),
+            CancelToken::new(None),
+            Progress::default(),
+        )
     }
 
     #[test]

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, TryStreamExt};
 use std::any::Any;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -96,6 +96,8 @@ pub(crate) struct Direct {
     rows: SendableRecordBatchStream,
     running: queries::Running,
     stopped: BoxFuture<'static, SqlError>,
+    /// What came before anybody asked for it.
+    first: Option<Option<Result<RecordBatch, SqlError>>>,
     has_ended: bool,
 }
 
@@ -109,11 +111,26 @@ impl Direct {
             rows,
             running,
             stopped: Box::pin(async move { token.stopped().await }),
+            first: None,
             has_ended: false,
         }
     }
 
+    /// Looks for rows once: what takes no longer than a lookup is answered as of now, whenever its rows are read.
+    pub async fn start(&mut self) {
+        poll_fn(|cx| {
+            if let Poll::Ready(first) = self.poll_next(cx) {
+                self.first = Some(first);
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<RecordBatch, SqlError>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(first);
+        }
         if self.has_ended {
             return Poll::Ready(None);
         }

@@ -143,8 +143,8 @@ impl Session {
         let (reply, begun) = oneshot::channel();
         let token = CancelToken::new(core.variables().statement_timeout);
         let text = match &work {
-            Work::Statement(statement) => statement.text(),
-            Work::Prepared(prepared, _) => prepared.text(),
+            Work::Statement(statement) => queries::shortened(statement.text()),
+            Work::Prepared(prepared, _) => Arc::clone(prepared.shown()),
         };
         let running = core
             .queries
@@ -153,14 +153,15 @@ impl Session {
         if core.variables().statement_timeout.is_none()
             && let Some(rows) = PROGRESS.sync_scope(progress.clone(), || work.recall_light(&core))
         {
-            let rows = Direct::new(rows, running, token);
+            let mut rows = Direct::new(rows, running, token);
+            rows.start().await;
             return Ok(Outcome::Rows(QueryStream::direct(rows, progress)));
         }
         if core.variables().statement_timeout.is_none()
             && let Some(write) = work.recall_write(&core)
         {
             // A panic ends the statement, not who asked for it.
-            let written = AssertUnwindSafe(write.run(&core, &token))
+            let written = AssertUnwindSafe(token.guard(write.run(&core, &token)))
                 .catch_unwind()
                 .await;
             match written.unwrap_or_else(|panic| Err(crate::query::internal(&*panic))) {

@@ -194,7 +194,8 @@ impl TableRows {
                 .find(name)
                 .expect("a key is of the table");
             let key = cast(column, field.data_type())?;
-            match key.null_count() == column.null_count() {
+            let back = cast(&key, column.data_type())?;
+            match back.as_ref() == column.as_ref() {
                 true => Ok(key),
                 false => Err(SqlError::invalid(format!(
                     "table \"{}\": a value does not fit the key's column \"{name}\"",
@@ -206,6 +207,15 @@ impl TableRows {
     }
 
     fn bound(&self, bound: Bound<&[ArrayRef]>) -> Result<Bound<Vec<ArrayRef>>, SqlError> {
+        let is_one = |key: &[ArrayRef]| key.iter().all(|part| part.len() == 1 && part.is_valid(0));
+        if let Bound::Included(key) | Bound::Excluded(key) = bound
+            && !is_one(key)
+        {
+            return Err(SqlError::invalid(format!(
+                "table \"{}\": a bound is one key, without NULL",
+                self.table.name
+            )));
+        }
         Ok(match bound {
             Bound::Included(key) => Bound::Included(self.keys(key)?),
             Bound::Excluded(key) => Bound::Excluded(self.keys(key)?),

@@ -297,3 +297,61 @@ fn what_nobody_sees_gives_its_memory_back() {
         assert_eq!(database.engine().memory().budget().used(), 0);
     });
 }
+
+/// Four sessions upsert one key ten thousand times each, prepared and as text, while statements over all rows come in between:
+/// nobody is sent away, and everything counts.
+#[test]
+fn upserts_of_one_key_add_up() {
+    for (nodes, cores) in TOPOLOGIES {
+        let database = database(nodes, cores);
+        block_on(async {
+            let session = database.session();
+            run(
+                &session,
+                "CREATE TABLE t (k INTEGER PRIMARY KEY, n BIGINT NOT NULL)",
+            )
+            .await;
+            run(
+                &session,
+                "INSERT INTO t SELECT i, 0 FROM generate_series(1, 1000) AS s(i)",
+            )
+            .await;
+        });
+        let upserts = |prepared: bool| {
+            let session = database.session();
+            let upsert =
+                "INSERT INTO t VALUES (7, 1) ON CONFLICT (k) DO UPDATE SET n = t.n + excluded.n";
+            move || {
+                futures::executor::block_on(async {
+                    let statement = session
+                        .prepare(upsert.replace('1', "$1").as_str())
+                        .await
+                        .unwrap();
+                    for _ in 0..10_000 {
+                        let outcome = match prepared {
+                            true => statement.execute(&[1.into()]).await,
+                            false => session.execute(upsert).await,
+                        };
+                        assert!(matches!(outcome.unwrap(), Outcome::Count { rows: 1, .. }));
+                    }
+                });
+            }
+        };
+        std::thread::scope(|scope| {
+            for client in 0..4 {
+                scope.spawn(upserts(client % 2 == 0));
+            }
+            scope.spawn(|| {
+                let session = database.session();
+                for _ in 0..20 {
+                    block_on(run(&session, "UPDATE t SET n = n + 1"));
+                }
+            });
+        });
+        let sums = block_on(numbers(
+            &database.session(),
+            "SELECT sum(n), max(n), count(*) FROM t",
+        ));
+        assert_eq!(sums, [40_000 + 20 * 1_000, 40_020, 1_000]);
+    }
+}

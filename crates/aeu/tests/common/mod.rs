@@ -3,6 +3,7 @@
 use eris_aeu::{AeuContext, Group, Handler, Header, Panicked, Parcel, Rank, Slice, TaskId};
 use eris_route::{Endpoint, Port};
 use eris_types::{AeuId, ObjectId};
+use std::sync::{Arc, Mutex};
 
 /// Answers `DONE` with its callback; remembers it.
 pub const NOTE: u16 = 1;
@@ -45,6 +46,8 @@ pub struct Numbers {
     pub idle: usize,
     /// What the idle hook queues, once.
     pub idle_spawns: Option<Task>,
+    /// A session, and whether it had an answer when each slice of a task began.
+    pub witness: Option<(Arc<Mutex<Port>>, Vec<bool>)>,
 }
 
 pub fn answer(cx: &mut AeuContext<'_, Task>, asked: &Header, kind: u16, words: &[u64]) {
@@ -150,6 +153,9 @@ impl Handler for Numbers {
     }
 
     fn run(&mut self, task: &mut Task, cx: &mut AeuContext<'_, Task>) -> Slice {
+        if let Some((session, seen)) = &mut self.witness {
+            seen.push(session.lock().unwrap().ready());
+        }
         if task.panics {
             std::panic::resume_unwind(Box::new(format!("task {}", task.asked.callback)));
         }

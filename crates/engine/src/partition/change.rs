@@ -20,6 +20,7 @@ use eris_column::Home;
 use eris_store::Encoder;
 use eris_types::{RowId, StatementId, Timestamp};
 use std::sync::Arc;
+use tokio::sync::OwnedRwLockReadGuard;
 
 /// What is to be done.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(crate) struct Change {
     pub expected: Expected,
     /// The rows that have the keys from now on; `None`: no row has.
     pub rows: Option<RecordBatch>,
+    /// The share of the object's turn, until this is done.
+    pub turn: Option<OwnedRwLockReadGuard<()>>,
 }
 
 /// Which rows have the keys before.
@@ -77,6 +80,7 @@ impl Partition {
             keys,
             expected,
             rows,
+            turn: _,
         } = change;
         self.forget_others(*statement);
         let current = (self.index.as_ref()).map_or_else(Vec::new, |index| index.get_many(keys));

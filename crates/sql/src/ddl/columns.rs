@@ -262,7 +262,7 @@ pub(crate) async fn default_value(
     };
     if is_constant(value) {
         let (array, _) = collect_one(core, value, statement).await?;
-        let array = coerce::column(&array, field, rules, "", 1).map_err(|_| no_value())?;
+        let array = coerce::column(&array, field, rules, &"", 1).map_err(|_| no_value())?;
         let constant = ScalarValue::try_from_array(&array, 0);
         default.constant = Some(constant.map_err(SqlError::from_datafusion)?);
     } else {
@@ -270,7 +270,7 @@ pub(crate) async fn default_value(
         let values = ComputedDefault::new(&core.bare_state(), &default)
             .and_then(|default| default.values(1))
             .map_err(planning)?;
-        coerce::column(&values, field, rules, "", 1).map_err(|_| no_value())?;
+        coerce::column(&values, field, rules, &"", 1).map_err(|_| no_value())?;
     }
     Ok(default)
 }

@@ -25,7 +25,11 @@ pub(super) fn read(text: &str, source: &Source, to: &Type) -> Option<Scalar> {
             };
             Some(Scalar {
                 data_type: to.clone(),
-                value: Value::Float(if negative { -value } else { value }),
+                // -0 is an integer before it is a float, -0.0 is not.
+                value: Value::Float(match negative && (value != 0.0 || text.contains('.')) {
+                    true => -value,
+                    false => value,
+                }),
             })
         }
         Written::Number { negative } => {

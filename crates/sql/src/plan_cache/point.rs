@@ -8,7 +8,7 @@ use super::steps::Steps;
 use crate::catalog::Table;
 use crate::core::Core;
 use crate::error::SqlError;
-use crate::fragment_exec::FragmentExec;
+use crate::fragment_exec::{FragmentExec, PlainRows};
 use crate::scalar;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -45,7 +45,10 @@ impl Point {
         let (steps, leaf) = Steps::above_leaf(plan)?;
         let fragment = leaf.downcast_ref::<FragmentExec>()?;
         let table = Arc::clone(&fragment.scan().table);
-        let (columns, conditions) = fragment.plain_rows()?;
+        let PlainRows {
+            columns,
+            conditions,
+        } = fragment.plain_rows()?;
         let key = &table.key.as_ref()?.columns;
         if conditions.len() != key.len() {
             return None;

@@ -111,30 +111,33 @@ impl Write {
         if !std::ptr::eq(Arc::as_ptr(&contents), self.contents.as_ptr()) {
             return Ok(None);
         }
-        match &self.action {
+        let written = match &self.action {
             Action::Insert { rows, conflict } => {
                 let Some(new) = self.new_rows(rows, values) else {
                     return Ok(None);
                 };
-                token.begin_commit()?;
-                self.insert(core, new, conflict, values).await
+                self.insert(core, new, conflict, values, token).await
             }
             Action::Update(key, program) => {
                 let Some(key) = self.key(key, values) else {
                     return Ok(None);
                 };
-                token.begin_commit()?;
                 let mut rows = core.engine.rows(self.table.object)?;
-                self.change(&mut rows, &key, program, None, values).await
+                self.change(&mut rows, &key, program, None, values, token)
+                    .await
             }
             Action::Delete(key, program) => {
                 let Some(key) = self.key(key, values) else {
                     return Ok(None);
                 };
-                token.begin_commit()?;
-                self.delete(core, &key, program.as_ref(), values).await
+                self.delete(core, &key, program.as_ref(), values, token)
+                    .await
             }
+        }?;
+        if written.is_none() {
+            token.end_commit();
         }
+        Ok(written)
     }
 
     async fn insert(
@@ -143,11 +146,13 @@ impl Write {
         new: RecordBatch,
         conflict: &Conflict,
         values: &[ScalarValue],
+        token: &CancelToken,
     ) -> Result<Option<u64>, SqlError> {
         let count = new.num_rows() as u64;
         if self.table.key.is_none() {
             let mut writer = core.engine.writer(self.table.object)?;
             writer.append(new).await?;
+            token.begin_commit()?;
             let written = writer.commit().await;
             return written
                 .map(Some)
@@ -157,11 +162,13 @@ impl Write {
         let wrong = |error| self.table.write_error(error);
         match conflict {
             Conflict::Refuse => {
+                token.begin_commit()?;
                 let inserted = rows.insert(new).await.map_err(wrong)?;
                 // Why not is told by the statement's own way.
                 Ok(inserted.then_some(count))
             }
             Conflict::Nothing => {
+                token.begin_commit()?;
                 let inserted = rows.insert(new).await.map_err(wrong)?;
                 Ok(Some(if inserted { count } else { 0 }))
             }
@@ -170,7 +177,7 @@ impl Write {
                     .key_columns()
                     .map(|column| Arc::clone(new.column(column)))
                     .collect();
-                self.change(&mut rows, &key, program, Some(&new), values)
+                self.change(&mut rows, &key, program, Some(&new), values, token)
                     .await
             }
         }
@@ -184,6 +191,7 @@ impl Write {
         program: &Program,
         new: Option<&RecordBatch>,
         values: &[ScalarValue],
+        token: &CancelToken,
     ) -> Result<Option<u64>, SqlError> {
         let wrong = |error| self.table.write_error(error);
         for _ in 0..TRIES {
@@ -207,13 +215,12 @@ impl Write {
                 }
                 _ => return Ok(None),
             };
-            if rows
-                .put_if_unchanged(&found, changed)
-                .await
-                .map_err(wrong)?
-            {
+            token.begin_commit()?;
+            let put = rows.put_if_unchanged(&found, changed).await;
+            if put.map_err(wrong)? {
                 return Ok(Some(1));
             }
+            token.end_commit();
         }
         Ok(None)
     }
@@ -224,9 +231,11 @@ impl Write {
         key: &[ArrayRef],
         program: Option<&Program>,
         values: &[ScalarValue],
+        token: &CancelToken,
     ) -> Result<Option<u64>, SqlError> {
         let mut rows = core.engine.rows(self.table.object)?;
         let Some(program) = program else {
+            token.begin_commit()?;
             return Ok(Some(rows.remove(key).await?));
         };
         for _ in 0..TRIES {
@@ -239,9 +248,11 @@ impl Write {
                 Ok(_) => {}
                 Err(_) => return Ok(None),
             }
+            token.begin_commit()?;
             if rows.remove_if_unchanged(&found).await? {
                 return Ok(Some(1));
             }
+            token.end_commit();
         }
         Ok(None)
     }

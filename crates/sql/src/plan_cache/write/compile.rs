@@ -1,7 +1,7 @@
 //! From the syntax tree of a statement to its [`Write`], if it is one.
 
 use super::super::conditions::{Source, Written};
-use super::super::constant;
+use super::super::constant::{self, is_comparable};
 use super::super::mask::Masked;
 use super::operand::Operand;
 use super::program::{Program, excluded, parameter};
@@ -105,6 +105,16 @@ impl Compiler<'_> {
             if row.content.len() != columns.len() {
                 return None;
             }
+            // The values of a column get one type before they get the column's.
+            let first = values.rows[0].content.iter();
+            if !row
+                .content
+                .iter()
+                .zip(first)
+                .all(|(a, b)| is_written_alike(a, b))
+            {
+                return None;
+            }
             for (column, default) in defaults.iter().enumerate() {
                 rows.push(match default {
                     Target::Source(position) => self.cell(&row.content[*position], column)?,
@@ -204,6 +214,8 @@ impl Compiler<'_> {
         let alias = dml::alias(&ast::Statement::Delete(delete.clone()))?;
         let (key, rest) = self.key(&alias, delete.selection.take()?)?;
         let Some(mut rest) = rest else {
+            // Refuses what it does not know.
+            dml::row_change(self.core, &self.table, ast::Statement::Delete(delete))?;
             return Some(Action::Delete(key, None));
         };
         let mut parameters = Vec::new();
@@ -247,6 +259,8 @@ impl Compiler<'_> {
         let mut key = Vec::new();
         for name in &table.key.as_ref()?.columns {
             let column = table.schema.index_of(name).ok()?;
+            // Floats are compared with constants by more than their values.
+            is_comparable(&table.types[column]).then_some(())?;
             let is_key = |expr: &Expr| column_name(alias, expr).as_ref() == Some(name);
             let place = conjuncts.iter().position(|conjunct| match conjunct {
                 Expr::BinaryOp {
@@ -425,6 +439,12 @@ impl Compiler<'_> {
 
 fn is_literal(expr: &Expr) -> bool {
     literal_value(expr).is_some()
+}
+
+/// Whether two values of one column are written so that their types are the same.
+fn is_written_alike(a: &Expr, b: &Expr) -> bool {
+    let kind = |expr| literal_value(expr).map(|(_, written)| std::mem::discriminant(&written));
+    kind(a) == kind(b)
 }
 
 /// A number, a text or a date that is written out.

@@ -45,11 +45,12 @@ fn writes(session: &Session) -> usize {
     contents.plans.writes.planned()
 }
 
-const TABLES: [&str; 3] = [
+const TABLES: [&str; 4] = [
     "CREATE TABLE one (k INTEGER PRIMARY KEY, n BIGINT DEFAULT 7, small TINYINT, d DOUBLE, \
      price DECIMAL(9, 2), name VARCHAR(6), day DATE, flag BOOLEAN NOT NULL DEFAULT true)",
     "CREATE TABLE two (b INTEGER, a VARCHAR, n BIGINT, PRIMARY KEY (a, b))",
     "CREATE TABLE three (k INTEGER, n BIGINT NOT NULL)",
+    "CREATE TABLE four (k REAL PRIMARY KEY, n BIGINT, at TIMESTAMP)",
 ];
 
 /// A value for a column of any type; many fit only some.
@@ -142,6 +143,13 @@ fn statement() -> impl Strategy<Value = String> {
             .prop_map(|(b, a, n)| format!("UPDATE two AS t SET n = {n} WHERE t.a = {a} AND {b} = b")),
         1 => (key(), "'[ab]'").prop_map(|(b, a)| format!("DELETE FROM two WHERE b = {b} AND a = {a}")),
         1 => short().prop_map(|row| format!("INSERT INTO three VALUES {row}")),
+        1 => key().prop_map(|key| format!("DELETE FROM one WHERE k = {key} LIMIT 0")),
+        1 => (prop_oneof![Just("0.1"), Just("-0"), Just("-0.0"), Just("2")], value())
+            .prop_map(|(key, n)| format!("INSERT INTO four VALUES ({key}, {n}, DATE '2024-01-01'), (7, {n}, '2024-01-02 10:00:00')")),
+        1 => (prop_oneof![Just("0.1"), Just("-0"), Just("7")], value())
+            .prop_map(|(key, n)| format!("UPDATE four SET n = {n} WHERE k = {key}")),
+        1 => prop_oneof![Just("DELETE FROM four WHERE k = 0.1"), Just("DELETE FROM four WHERE k = 7")]
+            .prop_map(str::to_owned),
     ]
 }
 
@@ -175,6 +183,7 @@ fn what_the_cache_writes_is_what_the_statement_writes() {
             "SELECT * FROM one ORDER BY k",
             "SELECT * FROM two ORDER BY a, b",
             "SELECT * FROM three ORDER BY k, n",
+            "SELECT * FROM four ORDER BY k",
         ] {
             prop_assert_eq!(
                 run(&cached, &runtime, query),
