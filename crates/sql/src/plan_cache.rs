@@ -17,6 +17,8 @@
 //! made of queries over one table whose conditions end up in the fragment, as all comparisons of a column with a constant
 //! do; it is part of the catalogue's contents and ends with them, and holds as long as the session's variables are what they were, and the
 //! table is as large that it is read over as many streams. A constant that is no exact value of its column's type is left to the planner.
+//!
+//! A template for the row of one key is a lookup ([`point`]), and a write of single rows by key is kept as what it computes ([`write`]).
 
 mod conditions;
 mod constant;

@@ -191,7 +191,7 @@ impl Handler for Numbers {
 }
 
 /// Sends a command of rank `Client` to an AEU.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "not every test that shares this file uses it")]
 pub fn ask(port: &mut Port, to: u16, object: u32, kind: u16, callback: u64, words: &[u64]) {
     send(port, to, object, kind, callback, words, None);
 }
@@ -216,7 +216,7 @@ pub fn send(
 }
 
 /// Kind, callback and words of whatever has arrived.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "not every test that shares this file uses it")]
 pub fn answers(port: &mut Port) -> Vec<(u16, u64, Vec<u64>)> {
     let received = port.receive().into_iter().flatten();
     received
