@@ -190,6 +190,7 @@ impl Client {
         let fragment = Fragment {
             object: self.object,
             snapshot: snapshot.at(),
+            order: None,
             columns: vec![ColumnId(0), ColumnId(1), ColumnId::ROW_ID],
             filter,
             probes: Vec::new(),

@@ -9,8 +9,9 @@
 //! Whoever lets the horizon pass what was deleted says so; owners neither poll nor keep time. What is deleted row by row
 //! is garbage of the append buffer for the most part, and left out whenever its levels are joined.
 
+use crate::build::BuildTask;
 use crate::engine::Shared;
-use crate::owner::Owner;
+use crate::owner::{Context, Owner, Task};
 use crate::protocol::COLLECT;
 use eris_aeu::Slice;
 use eris_column::Home;
@@ -129,7 +130,7 @@ impl CollectTask {
         }
     }
 
-    pub fn slice(&mut self, owner: &mut Owner) -> Slice {
+    pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
         let horizon = owner.sequencer.horizon();
         let memory = owner.memory.clone();
         let home = Home {
@@ -142,6 +143,10 @@ impl CollectTask {
                 None => match partition.collect(home, horizon) {
                     Some(rewrite) => Ok(Some(rewrite)),
                     None => {
+                        if let Some(index) = partition.stale_index() {
+                            let object = partition.object.clone();
+                            cx.spawn(Task::Build(BuildTask::new(object, index, None)));
+                        }
                         self.end(owner);
                         return Slice::Done;
                     }

@@ -5,7 +5,7 @@ use crate::collect::{Garbage, HeldSnapshot};
 use crate::error::EngineError;
 use crate::object::{DataObject, Partitioning};
 use crate::owner::Owner;
-use crate::point::Point;
+use crate::path::Path;
 use crate::protocol::*;
 use crate::run::{Lane, Run, Share};
 use crate::sequencer::Sequencer;
@@ -18,7 +18,7 @@ use eris_aeu::{Runtime, Session, Step};
 use eris_column::CHUNK_ROWS;
 use eris_exec::Program;
 use eris_fragment::{
-    Execution, Executor, Fragment, FragmentError, FragmentReport, FragmentStream, Output,
+    Access, Execution, Executor, Fragment, FragmentError, FragmentReport, FragmentStream, Output,
 };
 use eris_numa::{AeuPlace, Memory, Topology};
 use eris_route::{BufferSizes, Parcel, Router};
@@ -223,6 +223,10 @@ impl Engine {
         ))
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     pub(crate) fn object(&self, id: ObjectId) -> Result<Arc<DataObject>, EngineError> {
         self.shared.object(id)
     }
@@ -414,11 +418,26 @@ impl Shared {
             Output::Rows { limit, .. } => *limit,
             Output::Groups { .. } => None,
         };
-        let point = Point::of(fragment, &object);
-        let participants = match &point {
-            Some(point) => vec![(point.owner, object.partition_rows(point.owner))],
+        let mut path = Path::of(fragment, &object);
+        let holders = path.as_mut().and_then(|path| path.holders(&object));
+        let participants = match holders {
+            Some(holders) => {
+                let holders = holders.into_iter();
+                holders
+                    .map(|aeu| (aeu, object.partition_rows(aeu)))
+                    .collect()
+            }
             None => self.participants(&object),
         };
+        let is_point = path.as_ref().is_some_and(Path::is_point);
+        let index = path.as_ref().and_then(|path| path.index);
+        if let Some(id) = index {
+            let indexes = object.indexes();
+            indexes
+                .iter()
+                .filter(|index| index.id == id)
+                .for_each(|index| index.count_lookup());
+        }
         let shares = participants.iter().enumerate().map(|(index, (aeu, rows))| {
             let node = u32::from(self.topology.node_of(*aeu).0);
             Share::new(*aeu, node, index % lanes, *rows)
@@ -436,9 +455,9 @@ impl Shared {
                 .collect(),
             shares.collect(),
         );
-        let run = Arc::new(run.of_key(point.map(|point| point.keys)));
+        let run = Arc::new(run.along(path));
         let aeus: Vec<AeuId> = participants.iter().map(|(aeu, _)| *aeu).collect();
-        if !(run.key.is_some() && self.run_in_place(&run, &mut clients[0])) {
+        if !(is_point && self.run_in_place(&run, &mut clients[0])) {
             clients[0].multicast(&aeus, SCAN, fragment.object, id, run.clone());
             clients[0].flush_all();
         }
@@ -491,6 +510,11 @@ impl Executor for Engine {
     fn execute(&self, fragment: Arc<Fragment>, lanes: usize) -> Result<Execution, FragmentError> {
         assert!(lanes > 0, "a fragment needs a lane to send to");
         self.shared.run(&fragment, lanes)
+    }
+
+    fn access(&self, fragment: &Fragment) -> Option<Access> {
+        let object = self.shared.object(fragment.object).ok()?;
+        Path::of(fragment, &object).map(|path| path.access())
     }
 }
 

@@ -258,6 +258,7 @@ impl Client {
         let fragment = Fragment {
             object: self.object,
             snapshot: snapshot.at(),
+            order: None,
             columns: vec![ColumnId(1), ColumnId(2), ColumnId::ROW_ID],
             filter: key.map(|key| is_key(key.into())).into_iter().collect(),
             probes: Vec::new(),

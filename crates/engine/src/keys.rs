@@ -411,7 +411,7 @@ impl KeyRange {
 }
 
 /// The values of a column of keys.
-enum Cells<'a> {
+pub(crate) enum Cells<'a> {
     Boolean(&'a BooleanArray),
     Int8(&'a [i8]),
     Int16(&'a [i16]),
@@ -428,7 +428,7 @@ enum Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    fn of(column: &'a ArrayRef) -> Self {
+    pub fn of(column: &'a ArrayRef) -> Self {
         use TimeUnit::*;
         fn values<T: ArrowPrimitiveType>(column: &ArrayRef) -> &[T::Native] {
             column.as_primitive::<T>().values()
@@ -465,7 +465,7 @@ impl<'a> Cells<'a> {
     }
 
     /// Appends the value of a row to a key.
-    fn push(&self, row: usize, encoder: &mut Encoder) {
+    pub fn push(&self, row: usize, encoder: &mut Encoder) {
         match self {
             Cells::Boolean(values) => encoder.push(values.value(row)),
             Cells::Int8(values) => encoder.push(values[row]),
@@ -476,9 +476,15 @@ impl<'a> Cells<'a> {
             Cells::UInt16(values) => encoder.push(values[row]),
             Cells::UInt32(values) => encoder.push(values[row]),
             Cells::UInt64(values) => encoder.push(values[row]),
-            // Both zeros are equal in SQL.
-            Cells::Float32(values) => encoder.push(values[row] + 0.0),
-            Cells::Float64(values) => encoder.push(values[row] + 0.0),
+            // Both zeros are equal in SQL, and so are all NaN.
+            Cells::Float32(values) => match values[row] + 0.0 {
+                value if value.is_nan() => encoder.push(f32::NAN),
+                value => encoder.push(value),
+            },
+            Cells::Float64(values) => match values[row] + 0.0 {
+                value if value.is_nan() => encoder.push(f64::NAN),
+                value => encoder.push(value),
+            },
             Cells::Decimal(values, precision) => encoder.push_decimal(values[row], *precision),
             Cells::Text(values) => encoder.push_text(values.value(row)),
         };

@@ -22,16 +22,23 @@
 
 #![forbid(unsafe_code)]
 
+mod build;
 mod bulk;
 #[cfg(test)]
 mod change_simulation;
 mod check;
 mod client;
+mod coding;
 mod collect;
+mod create_index;
 mod dictionaries;
+mod ended;
 mod engine;
 mod error;
 mod exchange;
+#[cfg(test)]
+mod index_simulation;
+mod indexes;
 mod inspect;
 mod key_index;
 #[cfg(test)]
@@ -40,7 +47,7 @@ mod keys;
 mod object;
 mod owner;
 mod partition;
-mod point;
+mod path;
 mod protocol;
 mod ranges;
 mod reorganize;
@@ -50,6 +57,7 @@ mod rows;
 mod run;
 mod scan;
 mod scatter;
+mod secondary;
 mod sequencer;
 mod settings;
 #[cfg(test)]
@@ -64,11 +72,13 @@ mod stream;
 #[cfg(test)]
 mod together_simulation;
 mod unique;
+mod walk;
 mod writer;
 
 pub use collect::HeldSnapshot;
 pub use engine::Engine;
 pub use error::EngineError;
+pub use indexes::IndexStatistics;
 pub use inspect::{
     ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection,
 };
@@ -78,6 +88,7 @@ pub use reorganize::{
     IndexReorganization, ReorganizationCause, ReorganizationEffect, ReorganizationState,
 };
 pub use rows::{Found, RowClient};
+pub use secondary::IndexKind;
 pub use settings::Settings;
 pub use statistics::{ColumnStatistics, ObjectStatistics};
 pub use writer::Writer;

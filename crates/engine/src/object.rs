@@ -1,17 +1,19 @@
 //! A data object as every part of the engine sees it: what it is, where its rows go, what it holds.
 
 use crate::error::EngineError;
+use crate::indexes::Index;
 use crate::keys::Keys;
 use crate::ranges::{Dealing, Ranges};
 use crate::scatter::keys_of;
+use crate::secondary::IndexKind;
 use crate::statistics::PartitionStatistics;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
-use eris_column::{DICTIONARY_LIMIT, Dictionary, Domain};
+use eris_column::{DICTIONARY_LIMIT, Dictionary, Domain, ZoneRange};
 use eris_fragment::Type;
 use eris_types::{AeuId, ColumnId, ObjectId, Timestamp};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// How a data object is cut into partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,9 @@ pub(crate) struct DataObject {
     dictionaries: Box<[Mutex<Option<Dictionary>>]>,
     /// Per AEU, what its partition holds: written by the owner after a commit, read by planners.
     statistics: Box<[Mutex<PartitionStatistics>]>,
+    /// Its secondary indexes, also those that are being built.
+    indexes: RwLock<Arc<[Arc<Index>]>>,
+    next_index: AtomicU32,
     /// Whose turn it is to change rows: a statement's that reads before it writes, or writes to several partitions; or that
     /// of any number of [one-partition changes](crate::rows), which their owners order. Served in the order in which they came.
     pub turn: Arc<tokio::sync::RwLock<()>>,
@@ -89,6 +94,8 @@ impl DataObject {
             schema,
             partitioning,
             key: key.into(),
+            indexes: RwLock::new(Arc::new([])),
+            next_index: AtomicU32::new(1),
             turn: Arc::default(),
             changed: AtomicU64::new(0),
             changed_alone: AtomicU64::new(0),
@@ -210,6 +217,51 @@ impl DataObject {
         lock(&self.statistics[aeu.index()]).rows
     }
 
+    /// Rows of all partitions, those included that are deleted but not collected.
+    pub fn total_rows(&self) -> u64 {
+        self.statistics.iter().map(|part| lock(part).rows).sum()
+    }
+
+    /// The least and the greatest value of a column, as far as they are known.
+    pub fn column_range(&self, column: ColumnId) -> Option<ZoneRange> {
+        let mut all = crate::statistics::ColumnSummary::default();
+        for part in &self.statistics {
+            if let Some(summary) = lock(part).columns.get(column.index()) {
+                all.add_summary(summary);
+            }
+        }
+        all.range
+    }
+
+    /// The secondary indexes, also those that are being built.
+    pub fn indexes(&self) -> Arc<[Arc<Index>]> {
+        self.indexes.read().expect(UNPOISONED).clone()
+    }
+
+    /// Whether there is this index.
+    pub fn has_index(&self, id: u32) -> bool {
+        self.indexes().iter().any(|index| index.id == id)
+    }
+
+    /// A new index, not in use yet.
+    pub fn add_index(&self, columns: &[ColumnId], kind: IndexKind) -> Arc<Index> {
+        let id = self.next_index.fetch_add(1, Ordering::Relaxed);
+        let index = Arc::new(Index::new(id, columns, kind, self.statistics.len()));
+        let mut indexes = self.indexes.write().expect(UNPOISONED);
+        *indexes = indexes.iter().cloned().chain([index.clone()]).collect();
+        index
+    }
+
+    /// Takes an index away.
+    pub fn remove_index(&self, id: u32) {
+        let mut indexes = self.indexes.write().expect(UNPOISONED);
+        *indexes = indexes
+            .iter()
+            .filter(|index| index.id != id)
+            .cloned()
+            .collect();
+    }
+
     /// Refuses rows of other columns than the object's, and NULL where it allows none. `first_row` counts from 1.
     pub fn check(&self, batch: &RecordBatch, first_row: u64) -> Result<(), EngineError> {
         let types = |schema: &SchemaRef| {
@@ -243,6 +295,8 @@ impl DataObject {
         Ok(())
     }
 }
+
+const UNPOISONED: &str = "nothing panics under this lock";
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().expect("nothing panics under this lock")

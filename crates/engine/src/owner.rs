@@ -1,7 +1,9 @@
 //! What an AEU does with the engine's commands: the handler. It alone reaches the partitions of its AEU.
 
+use crate::build::BuildTask;
 use crate::check::CheckTask;
 use crate::collect::CollectTask;
+use crate::create_index::Build;
 use crate::dictionaries::Numbering;
 use crate::error::EngineError;
 use crate::key_index::{KeyBatch, OwnedKeys};
@@ -68,6 +70,8 @@ pub(crate) enum Task {
     Collect(CollectTask),
     /// Keys to be checked.
     Check(CheckTask),
+    /// A secondary index to be built.
+    Build(BuildTask),
     /// An index to be reorganised.
     Reorganize(ReorganizeTask),
 }
@@ -171,6 +175,13 @@ impl Owner {
         let sender = command.header.sender;
         let check: Arc<Check> = shared(command);
         cx.spawn(Task::Check(CheckTask::new(check, sender)));
+    }
+
+    fn build(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
+        let asked = (command.header.sender, command.header.callback);
+        let build: Arc<Build> = shared(command);
+        let task = BuildTask::new(build.object.clone(), build.index.clone(), Some(asked));
+        cx.spawn(Task::Build(task));
     }
 
     fn collect(&mut self, object: ObjectId, cx: &mut Context<'_>) {
@@ -332,6 +343,12 @@ impl Handler for Owner {
                 DELETE => self.delete(command, cx),
                 COLLECT => self.collect(object, cx),
                 CHECK => self.check(command, cx),
+                BUILD => self.build(command, cx),
+                UNINDEX => {
+                    if let Some(partition) = self.partitions.get_mut(&object) {
+                        partition.drop_index(run as u32);
+                    }
+                }
                 ROWS => self.rows(command, cx),
                 SCAN => self.scan(command, cx),
                 COMMIT => {
@@ -384,8 +401,9 @@ impl Handler for Owner {
         match task {
             Task::Scan(scan) => scan.slice(self, cx),
             Task::Stage(stage) => stage.slice(self, cx),
-            Task::Collect(collect) => collect.slice(self),
+            Task::Collect(collect) => collect.slice(self, cx),
             Task::Check(check) => check.slice(self, cx),
+            Task::Build(build) => build.slice(self, cx),
             Task::Reorganize(task) => task.slice(self),
         }
     }
@@ -409,6 +427,7 @@ impl Handler for Owner {
                 // Nobody waits for it; the chunks stay as they are.
                 Task::Collect(collect) => collect.end(self),
                 Task::Check(mut check) => check.panicked(message, self, cx),
+                Task::Build(mut build) => build.panicked(message, self, cx),
                 Task::Reorganize(mut task) => task.panicked(message, self),
             },
             Panicked::Group { kind, headers, .. } => {
@@ -423,6 +442,7 @@ impl Handler for Owner {
                         | INSPECT
                         | KEYS
                         | ROWS
+                        | BUILD
                         | REORGANIZE
                 );
                 for header in headers.filter(|_| awaited) {

@@ -6,6 +6,8 @@ mod fetch;
 pub(crate) use change::{Change, Changed, Expected};
 pub(crate) use fetch::Fetched;
 
+use crate::build::IndexPart;
+use crate::ended::Ended;
 use crate::error::EngineError;
 use crate::inspect::SegmentView;
 use crate::keys::{Keys, PrimaryIndex};
@@ -13,7 +15,10 @@ use crate::object::DataObject;
 use crate::reorganize::Reorganizable;
 use crate::statistics::Tally;
 use crate::unique::Pending;
+use arrow_array::ArrayRef;
+use arrow_select::concat::concat;
 use eris_column::{Dictionary, Home, Selection};
+use eris_index::IndexError;
 use eris_store::{ChunkView, Encoder, Recoder, Rewrite, Segment, StoreError};
 use eris_types::{AeuId, RowId, SegmentId, StatementId, Timestamp};
 use std::collections::HashMap;
@@ -24,30 +29,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// should take milliseconds.
 const SEGMENT_CHUNKS: usize = 64;
 
-/// A fragment of one key takes as long as so many lookups in a batch.
-const POINT_LOOKUPS: u64 = 100;
-
 /// Segment numbers, unique in the process. Only ever incremented.
 static NEXT_SEGMENT: AtomicU64 = AtomicU64::new(1);
 
 pub(crate) struct Partition {
     pub object: Arc<DataObject>,
-    owner: AeuId,
+    pub(crate) owner: AeuId,
     /// In the order in which they were opened; the last one takes new rows.
-    segments: Vec<Segment>,
+    pub(crate) segments: Vec<Segment>,
     /// This AEU's replicas of the column dictionaries; `None` where text is stored as it is.
     dictionaries: Vec<Option<Dictionary>>,
     /// The same, but of a column whose text is stored as it is by now, the last that was used.
-    known: Vec<Option<Dictionary>>,
+    pub(crate) known: Vec<Option<Dictionary>>,
     tally: Tally,
     /// If the object has a key.
-    index: Option<PrimaryIndex>,
+    pub(crate) index: Option<PrimaryIndex>,
     /// The newest commit with which a key may have gone from the index.
     keys_removed: Timestamp,
+    /// Rows that it does not know any more.
+    pub(crate) ended: Ended,
     /// The keys of statements that are still staging.
     arriving: HashMap<StatementId, Pending>,
     /// What a statement that is about to commit does to the keys; and statements that were given up so late.
-    pending: HashMap<StatementId, Pending>,
+    pub(crate) pending: HashMap<StatementId, Pending>,
+    /// The secondary indexes.
+    pub(crate) secondary: Vec<IndexPart>,
     /// The chunk that the shared pass has come to, and how many fragments take part in it.
     pass: usize,
     riders: usize,
@@ -58,9 +64,15 @@ impl Partition {
         let types = object.key.iter();
         let types = types.map(|column| object.schema.field(column.index()).data_type());
         let index = (!object.key.is_empty()).then(|| PrimaryIndex::new(types, home));
+        let indexes = object.indexes();
+        let secondary = indexes
+            .iter()
+            .map(|index| IndexPart::empty(index.clone(), &object, home));
         Partition {
+            secondary: secondary.collect(),
             index,
             keys_removed: Timestamp::ZERO,
+            ended: Ended::default(),
             arriving: HashMap::new(),
             pending: HashMap::new(),
             dictionaries: object.dictionaries(),
@@ -91,34 +103,97 @@ impl Partition {
         rows: Encoder,
         home: Home<'_>,
     ) -> Result<(), StoreError> {
-        if self.index.is_some() {
-            let pieces = rows.batches().iter();
-            let pieces: Vec<_> = pieces.map(|rows| self.object.key_columns(rows)).collect();
+        let pieces = rows.batches().iter();
+        let pieces = pieces.map(|rows| self.object.key_columns(rows));
+        let keys = (self.index.is_some()).then(|| Keys::of_pieces(&pieces.collect::<Vec<_>>()));
+        let first = self.place(statement, rows, !self.secondary.is_empty())?;
+        if let Some(keys) = keys {
             let arriving = self.arriving.entry(statement).or_default();
-            arriving.add(Keys::of_pieces(&pieces), home.memory.budget())?;
+            arriving.add(keys, first, home.memory.budget())?;
         }
-        self.open().stage(statement, rows);
         Ok(())
     }
 
-    /// The segment that takes new rows.
-    fn open(&mut self) -> &mut Segment {
-        let full = |last: &Segment| last.chunks() >= SEGMENT_CHUNKS || last.is_exhausted();
-        if self.segments.last().is_none_or(full) {
-            let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
-            self.segments.push(Segment::new(id));
+    /// Stages rows and enters them into the secondary indexes, for which they must get their ids at once. Returns the id of the
+    /// first, if they get ids. On error nothing is staged or entered.
+    fn place(
+        &mut self,
+        statement: StatementId,
+        rows: Encoder,
+        with_ids: bool,
+    ) -> Result<Option<RowId>, StoreError> {
+        let open = self.open(statement);
+        if !self.secondary.is_empty() {
+            let columns = self.indexed_columns(&rows)?;
+            let first = self.segments[open].next_id();
+            self.enter(&columns, first).map_err(|error| match error {
+                IndexError::OutOfMemory(refused) => StoreError::OutOfMemory(refused),
+                other => StoreError::Index(other.to_string()),
+            })?;
         }
-        self.segments.last_mut().expect("opened above")
+        let segment = &mut self.segments[open];
+        segment.stage(statement, rows);
+        Ok(with_ids.then(|| segment.number(statement)[0]))
     }
 
-    /// Takes the keys of statements out of the index that were given up: they have had their turn, and their ABORT is on
-    /// the way.
-    fn forget_others(&mut self, statement: StatementId) {
-        if let Some(index) = &mut self.index {
-            for (_, dead) in self.pending.extract_if(|other, _| *other != statement) {
-                dead.undo(index);
+    /// The columns that secondary indexes are of.
+    fn indexed_columns(&self, rows: &Encoder) -> Result<Vec<Option<ArrayRef>>, StoreError> {
+        let columns = 0..self.object.schema.fields().len();
+        let column = |column: usize| {
+            let pieces = rows.batches().iter();
+            let pieces: Vec<_> = pieces.map(|rows| rows.column(column)).collect();
+            match &pieces[..] {
+                [piece] => Ok(ArrayRef::clone(piece)),
+                _ => {
+                    let pieces: Vec<_> = pieces.into_iter().map(AsRef::as_ref).collect();
+                    concat(&pieces)
+                }
+            }
+        };
+        let columns = columns.map(|at| self.is_indexed(at).then(|| column(at)).transpose());
+        Ok(columns.collect::<Result<_, _>>()?)
+    }
+
+    /// The segment that takes new rows of a statement.
+    fn open(&mut self, statement: StatementId) -> usize {
+        let full = |one: &Segment| one.chunks() >= SEGMENT_CHUNKS || one.is_exhausted();
+        let free = |one: &Segment| !full(one) && self.is_free(one, statement);
+        let found = match self.segments.last() {
+            Some(last) if free(last) => Some(self.segments.len() - 1),
+            // Rows that get their ids later get them in the order in which segments were opened.
+            _ if self.secondary.is_empty() => None,
+            _ => self.segments.iter().position(free),
+        };
+        found.unwrap_or_else(|| {
+            let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
+            self.segments.push(Segment::new(id));
+            self.segments.len() - 1
+        })
+    }
+
+    /// Whether a statement may stage rows in a segment. Ids ascend in the order of commits, which is that of checks but not of
+    /// staging: of rows that get their ids when they are staged, a segment takes those of one statement at a time, and no
+    /// others meanwhile.
+    fn is_free(&self, segment: &Segment, statement: StatementId) -> bool {
+        let mut staging = segment.staging();
+        let mut own = segment.staged_rows(statement);
+        match self.secondary.is_empty() {
+            true => !staging.any(|other| {
+                let mut rows = segment.staged_rows(other);
+                let is_checked = other == statement || self.pending.contains_key(&other);
+                !is_checked && rows.any(|(_, first)| first.is_some())
+            }),
+            false => {
+                staging.all(|other| other == statement) && own.all(|(_, first)| first.is_some())
             }
         }
+    }
+
+    /// Forgets statements that were given up: they have had their turn, and their ABORT is on the way.
+    fn forget_others(&mut self, statement: StatementId) {
+        let others = self.pending.keys().copied();
+        let dead: Vec<_> = others.filter(|other| *other != statement).collect();
+        dead.into_iter().for_each(|dead| self.abort(dead));
     }
 
     /// All rows of the statement are staged: its keys can be [checked](Self::check). It has its turn.
@@ -131,6 +206,7 @@ impl Partition {
             return Ok(());
         }
         self.forget_others(statement);
+        self.note_unentered(statement);
         let arrived = self.arriving.remove(&statement).unwrap_or_default();
         let pending = self
             .pending
@@ -192,11 +268,13 @@ impl Partition {
         horizon: Timestamp,
     ) {
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
-            if pending.ends_rows() {
+            if !pending.ended_ids().is_empty() {
                 self.keys_removed = at;
+                self.ended.add(pending.ended_ids(), at, horizon);
             }
             pending.commit(index);
         }
+        self.note_unentered(statement);
         let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
         for segment in &mut self.segments {
             let committed = segment.commit(statement, at, horizon, home.memory.budget());
@@ -255,6 +333,7 @@ impl Partition {
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
             pending.undo(index);
         }
+        self.leave(statement);
         for segment in &mut self.segments {
             segment.abort(statement);
         }
@@ -280,20 +359,6 @@ impl Partition {
             views.extend(segment.view(snapshot));
         }
         views
-    }
-
-    /// The chunk with the row that has a key at a snapshot, or none if no row has it. `None`: the index does not tell.
-    pub fn view_of_key(&mut self, key: &Keys, snapshot: Timestamp) -> Option<Vec<ChunkView>> {
-        let index = self.index.as_mut()?;
-        let row = index.get(key, 0);
-        index.reorganizable().tend(POINT_LOOKUPS);
-        match row {
-            Some(row) => {
-                let segment = self.segments.iter().find(|one| one.id() == row.segment())?;
-                segment.view_of_row(row, snapshot).map(|view| vec![view])
-            }
-            None => (self.keys_removed <= snapshot).then(Vec::new),
-        }
     }
 
     /// The index, if the object has a key.

@@ -12,12 +12,14 @@
 //!         ── ROWS ──▶ owner         ◀── ROWED ──                  (callback: the part of an operation on rows)
 //!         ── COLLECT ──▶ owners                                   (garbage; nobody waits for it)
 //!         ── REORGANIZE ▶ owners    ◀── REORGANIZED ──            (how the order of indexes is, perhaps to begin to change it)
+//!         ── BUILD ──▶ owners       ◀── INDEXED | REFUSED ──      (callback: the building; a secondary index)
+//!         ── UNINDEX ──▶ owners                                   (callback: the index)
 //! owner   ── INTERN ──▶ dictionary owner  ◀── INTERNED ──         (callback: the waiting stage)
 //! owner   ── HELP ──▶ idle participant                            (callback: the run)
 //! ```
 //!
 //! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE, CHECK, KEYS and ROWS are client work, SCAN, DROP, INSPECT,
-//! COLLECT and INTERN are scan work, answers are replies, everything that must never wait is control.
+//! COLLECT, BUILD and INTERN are scan work, answers are replies, everything that must never wait is control.
 
 use crate::error::EngineError;
 use crate::object::DataObject;
@@ -47,6 +49,8 @@ pub(crate) const CHECK: u16 = 14;
 
 pub(crate) const KEYS: u16 = 16;
 pub(crate) const ROWS: u16 = 17;
+pub(crate) const BUILD: u16 = 18;
+pub(crate) const UNINDEX: u16 = 19;
 pub(crate) const REORGANIZE: u16 = 24;
 
 pub(crate) const STAGED: u16 = 32;
@@ -57,6 +61,7 @@ pub(crate) const END: u16 = 36;
 pub(crate) const INSPECTED: u16 = 38;
 pub(crate) const KEYED: u16 = 48;
 pub(crate) const ROWED: u16 = 49;
+pub(crate) const INDEXED: u16 = 50;
 pub(crate) const REORGANIZED: u16 = 56;
 pub(crate) const DELETED: u16 = 39;
 pub(crate) const CHECKED: u16 = 40;
@@ -67,9 +72,9 @@ pub(crate) const PANICKED: u16 = 37;
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
         STAGE | DELETE | CHECK | KEYS | ROWS => Rank::Client,
-        SCAN | DROP | INTERN | INSPECT | COLLECT | REORGANIZE => Rank::Scan,
+        SCAN | DROP | INTERN | INSPECT | COLLECT | BUILD | REORGANIZE => Rank::Scan,
         STAGED | DELETED | CHECKED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED
-        | KEYED | ROWED | REORGANIZED => Rank::Reply,
+        | KEYED | ROWED | INDEXED | REORGANIZED => Rank::Reply,
         _ => Rank::Control,
     };
     Header {

@@ -9,7 +9,7 @@
 //! come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes deals by this one table, under its
 //! lock; who looks for a key that a snapshot shows finds it in every later table.
 
-use crate::keys::{KeyRange, Keys};
+use crate::keys::{KeyRange, Keys, routing_of};
 use eris_column::CHUNK_ROWS;
 use eris_route::RangeTable;
 use eris_types::AeuId;
@@ -65,6 +65,22 @@ impl Dealing {
             parts.push((*owner, keys.clipped(low, high, &self.common)));
         }
         parts
+    }
+
+    /// The owner of a key in the index's bytes; those of a number are its eight, the most significant first.
+    pub fn owner_of(&self, key: &[u8]) -> AeuId {
+        self.get(routing_of(key, &self.common))
+    }
+
+    /// The owners of keys from `low` to before `high`, in that index's bytes; one beside them, perhaps.
+    pub fn owners_between(
+        &self,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> impl Iterator<Item = AeuId> + '_ {
+        let low = routing_of(low, &self.common);
+        let high = high.map_or(i64::MAX, |high| routing_of(high, &self.common));
+        self.table.overlapping(low, high.max(low))
     }
 
     /// The owner of a number.
@@ -203,7 +219,6 @@ fn common(keys: &[Keys]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::routing_of;
 
     const MANY: usize = CHUNK_ROWS;
 

@@ -12,8 +12,8 @@
 //! left claims from the tickets of others, the nearest first. Chunks are immutable, so helping needs no latch. With the last
 //! reference to a run its tickets go, and with them the memory of chunks that nobody else holds.
 
-use crate::keys::Keys;
 use crate::object::DataObject;
+use crate::path::Path;
 use eris_exec::Program;
 use eris_fragment::{FragmentError, WorkerReport};
 use eris_route::Endpoint;
@@ -34,8 +34,8 @@ pub(crate) struct Run {
     pub program: Program,
     pub snapshot: Timestamp,
     pub limit: Option<u64>,
-    /// The only key that is wanted.
-    pub key: Option<Keys>,
+    /// The index that leads to the rows.
+    pub path: Option<Path>,
     pub lanes: Box<[Lane]>,
     /// One per participant, in order of the AEUs.
     pub shares: Box<[Share]>,
@@ -152,7 +152,7 @@ impl Run {
             program,
             snapshot,
             limit,
-            key: None,
+            path: None,
             lanes,
             shares,
             sent: AtomicU64::new(0),
@@ -160,9 +160,9 @@ impl Run {
         }
     }
 
-    /// The same, if only the rows with this key are wanted.
-    pub fn of_key(self, key: Option<Keys>) -> Self {
-        Run { key, ..self }
+    /// The same, if an index leads to the rows.
+    pub fn along(self, path: Option<Path>) -> Self {
+        Run { path, ..self }
     }
 
     /// The position of an AEU's share.

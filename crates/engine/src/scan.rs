@@ -127,8 +127,8 @@ impl ScanTask {
         }
         let horizon = owner.sequencer.horizon();
         let (partition, home) = owner.partition(&object);
-        let key = self.run.key.as_ref();
-        let views = match key.and_then(|key| partition.view_of_key(key, self.run.snapshot)) {
+        let (path, aeu) = (self.run.path.as_ref(), self.run.shares[self.share].aeu);
+        let views = match path.and_then(|path| partition.view_by(path, self.run.snapshot, aeu)) {
             Some(views) => views,
             None => partition.view(self.run.snapshot, home, horizon),
         };

@@ -89,6 +89,7 @@ fn fragment(engine: &Engine, object: ObjectId, output: Output) -> Arc<Fragment> 
     Arc::new(Fragment {
         object,
         snapshot: engine.snapshot(),
+        order: None,
         columns: vec![ColumnId(0), ColumnId(1)],
         filter: vec![filter],
         probes: Vec::new(),

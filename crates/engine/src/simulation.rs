@@ -106,6 +106,7 @@ impl Client {
         Arc::new(Fragment {
             object: self.object,
             snapshot: self.engine.snapshot(),
+            order: None,
             columns: vec![ColumnId(0), ColumnId(1)],
             filter: Vec::new(),
             probes: Vec::new(),

@@ -60,6 +60,13 @@ impl ColumnSummary {
         self.merge(zone.nulls as u64, &zone.range);
     }
 
+    pub fn add_summary(&mut self, other: &ColumnSummary) {
+        match &other.range {
+            Some(range) => self.merge(other.nulls, range),
+            None => self.nulls += other.nulls,
+        }
+    }
+
     fn merge(&mut self, nulls: u64, range: &ZoneRange) {
         use ZoneRange::{Float, Integer, Wide};
         self.nulls += nulls;

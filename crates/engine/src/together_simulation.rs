@@ -119,6 +119,7 @@ impl Client {
         let fragment = Fragment {
             object,
             snapshot: snapshot.at(),
+            order: None,
             columns: vec![ColumnId(0), ColumnId::ROW_ID],
             filter: Vec::new(),
             probes: Vec::new(),

@@ -27,6 +27,9 @@ const SLICE_ROWS: usize = 2_048;
 /// From so many keys on, an empty index is built at once.
 const BULK_ROWS: usize = 2 * SLICE_ROWS;
 
+/// The id of a row that has none yet. Segments are numbered from 1.
+const NO_ID: RowId = RowId(0);
+
 /// What a statement that has not committed does to the keys of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
@@ -51,16 +54,21 @@ pub(crate) struct Pending {
 #[derive(Debug)]
 pub(crate) struct Added {
     pub keys: Keys,
-    /// The id of the first one, given out when the keys are checked.
+    /// The id of the first one, given out when the keys are checked if not before.
     pub first: RowId,
 }
 
 impl Pending {
-    /// Rows with these keys were staged.
-    pub fn add(&mut self, keys: Keys, budget: &Budget) -> Result<(), OutOfMemory> {
+    /// Rows with these keys were staged; `first` is the id of the first one, if it has been given out.
+    pub fn add(
+        &mut self,
+        keys: Keys,
+        first: Option<RowId>,
+        budget: &Budget,
+    ) -> Result<(), OutOfMemory> {
         self.reserved
             .push(budget.try_reserve(keys.memory() as u64)?);
-        let first = RowId::default();
+        let first = first.unwrap_or(NO_ID);
         self.added.push(Added { keys, first });
         Ok(())
     }
@@ -79,15 +87,15 @@ impl Pending {
         self.added.iter().map(|part| part.keys.len())
     }
 
-    /// All rows that will end are known, and the ids that the first rows of each part have got.
+    /// All rows that will end are known, and the ids that the first rows of the parts without have got.
     pub fn begin_check(
         &mut self,
         ids: impl Iterator<Item = RowId>,
         index: &PrimaryIndex,
         budget: &Budget,
     ) {
-        self.added
-            .iter_mut()
+        let without = self.added.iter_mut().filter(|part| part.first == NO_ID);
+        without
             .zip(ids)
             .for_each(|(part, first)| part.first = first);
         self.ended_ids.sort_unstable();
@@ -192,9 +200,9 @@ impl Pending {
         index.trim();
     }
 
-    /// Whether rows end, whose keys may then be nobody's.
-    pub fn ends_rows(&self) -> bool {
-        !self.ended_ids.is_empty()
+    /// The rows that end, whose keys may then be nobody's.
+    pub fn ended_ids(&self) -> &[RowId] {
+        &self.ended_ids
     }
 
     /// Removes the keys that nobody has any more.

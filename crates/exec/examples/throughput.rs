@@ -75,6 +75,7 @@ fn main() {
             vec![begin],
         )),
         deleted: None,
+        rows: None,
     };
     let schema = Schema::new(
         columns
@@ -220,6 +221,7 @@ fn main() {
         let fragment = Fragment {
             object: ObjectId(0),
             snapshot: Timestamp(1),
+            order: None,
             columns: (0..6).map(ColumnId).collect(),
             filter,
             probes: vec![],

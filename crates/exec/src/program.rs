@@ -186,7 +186,8 @@ impl Program {
     fn touch(&self, columns: &[usize], view: &ChunkView, work: &mut Work) {
         for &column in columns {
             if !self.columns.is_row_id(column) {
-                work.bytes += view.chunk.column(self.columns.ids[column]).bytes() as u64;
+                let bytes = view.chunk.column(self.columns.ids[column]).bytes();
+                work.bytes += view.touched(bytes);
             }
         }
     }

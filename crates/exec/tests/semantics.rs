@@ -77,6 +77,7 @@ fn fragment(table: &Table, filter: Vec<Expr>, output: Output) -> Fragment {
     Fragment {
         object: ObjectId(1),
         snapshot: SNAPSHOT,
+        order: None,
         columns: (0..table.types.len() as u32).map(ColumnId).collect(),
         filter,
         probes: vec![],

@@ -1,7 +1,7 @@
 //! Who executes fragments. An executor lends no memory of its own and names none of its workers' kinds, so that it can be
 //! the AEUs of this machine or the nodes of a cluster.
 
-use crate::{Fragment, FragmentError};
+use crate::{Access, Fragment, FragmentError};
 use arrow_array::RecordBatch;
 use futures::Stream;
 use serde::Serialize;
@@ -18,6 +18,11 @@ pub trait Executor: Debug + Send + Sync {
     /// Starts a fragment whose batches arrive on `lanes` streams; each batch arrives on one of them, and each lane must be
     /// read or dropped, or the fragment waits (back-pressure). Returns at once, before any row was read.
     fn execute(&self, fragment: Arc<Fragment>, lanes: usize) -> Result<Execution, FragmentError>;
+
+    /// The index by which it would find the fragment's rows now; `None`: it would read all.
+    fn access(&self, _fragment: &Fragment) -> Option<Access> {
+        None
+    }
 }
 
 /// A running fragment.

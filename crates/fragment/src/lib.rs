@@ -17,17 +17,21 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod error;
 mod executor;
 mod expr;
 mod keys;
+mod order;
 mod scalar;
 mod wire;
 
+pub use access::Access;
 pub use error::FragmentError;
 pub use executor::{Execution, Executor, FragmentReport, FragmentStream, WorkerReport};
 pub use expr::{BinaryOp, Expr};
 pub use keys::{KeySet, Probe};
+pub use order::{Order, OrderKey};
 pub use scalar::{Scalar, TimeUnit, Type, UnsupportedType, Value};
 pub use wire::WireError;
 
@@ -49,6 +53,8 @@ pub struct Fragment {
     pub probes: Vec<Probe>,
     /// What becomes of the rows that passed.
     pub output: Output,
+    /// If not all rows are needed: which are enough.
+    pub order: Option<Order>,
 }
 
 /// What a fragment yields.

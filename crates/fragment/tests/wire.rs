@@ -142,6 +142,7 @@ fn fragment() -> impl Strategy<Value = Fragment> {
             |((object, snapshot), columns, filter, probes, output)| Fragment {
                 object: ObjectId(object),
                 snapshot: Timestamp(snapshot),
+                order: None,
                 columns: columns.into_iter().map(ColumnId).collect(),
                 filter,
                 probes,
@@ -175,6 +176,7 @@ fn another_version_is_named() {
     let fragment = Fragment {
         object: ObjectId(1),
         snapshot: Timestamp(1),
+        order: None,
         columns: vec![],
         filter: vec![],
         probes: vec![],
@@ -184,13 +186,13 @@ fn another_version_is_named() {
         },
     };
     let mut bytes = fragment.to_bytes();
-    assert_eq!(&bytes[..3], b"EF\x01");
+    assert_eq!(&bytes[..3], b"EF\x02");
     bytes[2] = 9;
     let error = Fragment::from_bytes(&bytes).unwrap_err();
     assert_eq!(error, WireError::Version(9));
     assert_eq!(
         error.to_string(),
-        "fragment of wire version 9, this build reads version 1"
+        "fragment of wire version 9, this build reads version 2"
     );
     assert_eq!(
         Fragment::from_bytes(b"GIF89a"),
@@ -204,6 +206,7 @@ fn bytes_behind_a_fragment_are_damage() {
     let fragment = Fragment {
         object: ObjectId(1),
         snapshot: Timestamp(1),
+        order: None,
         columns: vec![ColumnId(0)],
         filter: vec![],
         probes: vec![],

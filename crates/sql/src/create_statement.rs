@@ -12,10 +12,11 @@
 //! every session whose current schema is `public`.
 
 use crate::catalog::{Table, View, quoted};
+use crate::ddl::create_index_statement;
 use crate::types::sql_name;
 use eris_engine::Partitioning;
 
-/// The CREATE TABLE statement of a table, without a semicolon.
+/// The CREATE TABLE statement of a table, and those of its indexes; without a semicolon at the end.
 pub(crate) fn create_statement(table: &Table) -> String {
     let mut lines = Vec::new();
     for (field, rules) in table.schema.fields().iter().zip(&table.rules) {
@@ -62,8 +63,13 @@ pub(crate) fn create_statement(table: &Table) -> String {
             format!(" WITH (partition_by = '{}')", column.replace('\'', "''"))
         }
     };
+    let indexes = table
+        .indexes
+        .iter()
+        .map(|index| create_index_statement(table, index));
+    let indexes: String = indexes.map(|index| format!(";\n{index}")).collect();
     format!(
-        "CREATE TABLE {} (\n    {}\n){options}",
+        "CREATE TABLE {} (\n    {}\n){options}{indexes}",
         table.name.sql(),
         lines.join(",\n    ")
     )

@@ -11,11 +11,13 @@ mod columns;
 mod create_table;
 mod dependents;
 mod drop;
+mod index;
 mod qualify;
 mod schema;
 mod truncate;
 mod view;
 
+pub(crate) use index::create_index_statement;
 pub(crate) use truncate::is_delete_of_all;
 
 use crate::catalog::{Contents, RelationName, is_reserved};
@@ -34,6 +36,7 @@ pub(crate) async fn run(
 ) -> Result<Option<Begun>, SqlError> {
     let begun = match tree {
         ast::Statement::CreateTable(create) => create_table::create(core, create, statement).await,
+        ast::Statement::CreateIndex(create) => index::create(core, create, statement).await,
         ast::Statement::CreateView(create) => view::create(core, create, statement).await,
         tree @ ast::Statement::CreateSchema { .. } => schema::create(core, tree, statement).await,
         ast::Statement::AlterTable(alter) => alter::alter(core, alter, statement).await,

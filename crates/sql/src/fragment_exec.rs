@@ -28,7 +28,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use eris_fragment::{
-    BinaryOp, Execution, Expr, Fragment, FragmentError, FragmentReport, Output, Probe,
+    Access, BinaryOp, Execution, Expr, Fragment, FragmentError, FragmentReport, Order, Output,
+    Probe,
 };
 use lane::Lane;
 use std::sync::{Arc, Mutex};
@@ -40,6 +41,8 @@ pub(crate) struct FragmentExec {
     scan: Arc<Scan>,
     filter: Vec<Expr>,
     output: Output,
+    /// How many rows are enough, and by which order of the table's columns.
+    order: Option<Order>,
     /// Filters over the output's columns that become known while the plan runs.
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
     schema: SchemaRef,
@@ -97,6 +100,7 @@ impl FragmentExec {
             scan,
             filter,
             output,
+            order: None,
             dynamic: Vec::new(),
             schema,
             properties: Arc::new(properties),
@@ -108,6 +112,47 @@ impl FragmentExec {
     /// The same with another output.
     pub fn with_output(&self, output: Output, schema: SchemaRef) -> Self {
         Self::new(Arc::clone(&self.scan), self.filter.clone(), output, schema)
+    }
+
+    /// The same, of which the first rows are enough, by an order of its output's columns; `None` if these are computed.
+    pub fn in_order(&self, mut order: Order) -> Option<Self> {
+        let Output::Rows {
+            columns,
+            limit: None,
+        } = &self.output
+        else {
+            return None;
+        };
+        for key in &mut order.keys {
+            let Some(Expr::Column(column)) = columns.get(key.column) else {
+                return None;
+            };
+            if *column >= self.scan.table.types.len() {
+                return None;
+            }
+            key.column = *column;
+        }
+        Some(FragmentExec {
+            order: Some(order),
+            metrics: ExecutionPlanMetricsSet::new(),
+            runs: Arc::default(),
+            ..self.clone()
+        })
+    }
+
+    /// The index that the engine would use now.
+    fn access(&self) -> Option<Access> {
+        let known = self.scan.schema.fields().len() + self.scan.values.len();
+        let mut unknown = self.scan.snapshot.is_none();
+        let mut note = |column: usize| unknown |= column >= known;
+        self.filter
+            .iter()
+            .for_each(|expr| expr.for_each_column(&mut note));
+        if unknown {
+            return None;
+        }
+        let fragment = self.compact(self.filter.clone(), Vec::new());
+        self.scan.executor.access(&fragment)
     }
 
     /// The same over another scan of its table, as if nothing had been executed.
@@ -147,7 +192,7 @@ impl FragmentExec {
         let Output::Rows { columns, limit } = &self.output else {
             return None;
         };
-        if !self.dynamic.is_empty() || *limit == Some(0) {
+        if !self.dynamic.is_empty() || self.order.is_some() || *limit == Some(0) {
             return None;
         }
         let conditions = self.filter.iter().map(|conjunct| match conjunct {
@@ -229,6 +274,7 @@ impl FragmentExec {
     /// The fragment that reads only the columns it needs, with values for parameters.
     fn compact(&self, mut filter: Vec<Expr>, mut probes: Vec<Probe>) -> Fragment {
         let mut output = self.output.clone();
+        let mut order = self.order.clone();
         let mut used = Vec::new();
         let columns = self.scan.schema.fields().len();
         let mut note = |column: usize| {
@@ -243,6 +289,8 @@ impl FragmentExec {
         expressions(&mut output)
             .into_iter()
             .for_each(|expr| expr.for_each_column(&mut note));
+        let keys = order.iter().flat_map(|order| &order.keys);
+        keys.for_each(|key| note(key.column));
         used.sort_unstable();
         let place = |column: usize| used.binary_search(&column).expect("noted above");
         let replacement = |column: usize| match column.checked_sub(columns) {
@@ -258,11 +306,18 @@ impl FragmentExec {
         expressions(&mut output)
             .into_iter()
             .for_each(|expr| replace_columns(expr, &replacement));
+        if let Some(order) = &mut order {
+            order
+                .keys
+                .iter_mut()
+                .for_each(|key| key.column = place(key.column));
+        }
         let snapshot = &self.scan.snapshot;
         let snapshot = snapshot.as_ref().expect("a plan that runs has a snapshot");
         Fragment {
             object: self.scan.table.object,
             snapshot: snapshot.at(),
+            order,
             columns: used
                 .into_iter()
                 .map(|column| self.scan.column_id(column))

@@ -50,6 +50,7 @@ mod memory_pool;
 mod moments;
 mod named_windows;
 mod names;
+mod order_rule;
 mod parameter;
 mod parse;
 mod phrases;

@@ -7,6 +7,7 @@ use crate::exact::ExactArithmetic;
 use crate::extreme_row::ExtremeRow;
 use crate::membership::ExactMembership;
 use crate::memory_pool::BudgetPool;
+use crate::order_rule::TellOrder;
 use crate::repeated_keys::OmitRepeatedKeys;
 use crate::settings::Variables;
 use crate::spill::Spill;
@@ -31,6 +32,9 @@ use std::sync::Arc;
 
 /// What a sort sets aside, per partition, for merging what it has spilled.
 const MERGE_BYTES: usize = 1 << 20;
+
+/// Keys of a join's build side that are told one by one.
+const LISTED_KEYS: usize = 4096;
 
 /// The state that every statement's state is a copy of.
 pub(crate) fn state(engine: &Engine, spill: &Spill) -> Result<SessionState, crate::SqlError> {
@@ -81,6 +85,10 @@ fn config(variables: &Variables) -> SessionConfig {
     options.sql_parser.collect_spans = true;
     // The order of a subquery or view is that of what is read from it, as long as nothing in between asks for another.
     options.sql_parser.enable_subquery_sort_elimination = false;
+    // A join with few keys tells them all, so that they can be looked up instead of scanned for.
+    options
+        .optimizer
+        .hash_join_inlist_pushdown_max_distinct_values = LISTED_KEYS;
     // 10.25 means just that, and compares with a DECIMAL column without a cast of the column.
     options.sql_parser.parse_float_as_decimal = true;
     variables.apply(&mut config);
@@ -107,6 +115,7 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     };
     insert_before("EnsureRequirements", Arc::new(PushAggregates));
     insert_before("EnsureCooperative", Arc::new(YieldAfterJoins));
+    insert_before("SanityCheckPlan", Arc::new(TellOrder));
     insert_before("SanityCheckPlan", Arc::new(SpillJoins));
     insert_before("SanityCheckPlan", Arc::new(AccountWindows));
     rules

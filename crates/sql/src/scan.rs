@@ -62,11 +62,7 @@ impl Scan {
 
     /// Whether a filter lets at most one row pass, for it names a value of the key.
     pub fn is_of_one_key(&self, filter: &[Expr]) -> bool {
-        let key = self.table.key.as_ref().map(|key| key.columns.as_slice());
-        let Some([key]) = key else {
-            return false;
-        };
-        let Ok(key) = self.table.schema.index_of(key) else {
+        let Some(key) = &self.table.key else {
             return false;
         };
         let columns = self.schema.fields().len();
@@ -76,17 +72,22 @@ impl Scan {
             Expr::Column(position) => *position >= columns,
             _ => false,
         };
-        filter.iter().any(|conjunct| match conjunct {
-            Expr::Binary {
-                op: BinaryOp::Eq,
-                left,
-                right,
-            } => {
-                **left == Expr::Column(key) && is_constant(right)
-                    || **right == Expr::Column(key) && is_constant(left)
-            }
-            _ => false,
-        })
+        let is_told = |key: usize| {
+            filter.iter().any(|conjunct| match conjunct {
+                Expr::Binary {
+                    op: BinaryOp::Eq,
+                    left,
+                    right,
+                } => {
+                    **left == Expr::Column(key) && is_constant(right)
+                        || **right == Expr::Column(key) && is_constant(left)
+                }
+                _ => false,
+            })
+        };
+        key.columns
+            .iter()
+            .all(|column| self.table.schema.index_of(column).is_ok_and(is_told))
     }
 
     /// The filter over the table's columns; `None` if a fragment cannot evaluate it.

@@ -329,7 +329,7 @@ fn errors_know_their_place_and_kind() {
             std::mem::discriminant(&overflow),
             "{error}"
         );
-        let error = run(&session, "CREATE INDEX i ON t (k)").await.unwrap_err();
+        let error = run(&session, "CREATE SEQUENCE s").await.unwrap_err();
         assert!(
             matches!(error.kind(), SqlErrorKind::NotSupported(_)),
             "{error:?}"

@@ -16,6 +16,9 @@ use eris_column::{ColumnChunk, Selection};
 use eris_types::{ColumnId, Timestamp};
 use std::sync::Arc;
 
+/// Values that are decoded together.
+const VECTOR_ROWS: usize = 1024;
+
 /// The commit of a run of consecutive rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begin {
@@ -91,10 +94,12 @@ impl Chunk {
         &self.begins
     }
 
-    /// When the row at a position became visible.
-    pub(crate) fn begin(&self, position: usize) -> Timestamp {
-        let run = self.begins.partition_point(|run| run.end <= position);
-        self.begins[run].at
+    /// Whether the row at a position began up to `snapshot`.
+    pub(crate) fn has_begun(&self, position: usize, snapshot: Timestamp) -> bool {
+        self.newest <= snapshot || {
+            let run = self.begins.partition_point(|run| run.end <= position);
+            self.begins[run].at <= snapshot
+        }
     }
 
     /// Takes the rows out of `selection` that began after `snapshot`.
@@ -119,12 +124,27 @@ pub struct ChunkView {
     pub chunk: Arc<Chunk>,
     /// The rows that were deleted up to the snapshot.
     pub deleted: Option<Arc<DeletedRows>>,
+    /// The positions of the only rows that are wanted, ascending; `None`: all.
+    pub rows: Option<Arc<[u32]>>,
 }
 
 impl ChunkView {
     /// Whether every row is visible at `snapshot`, so that [`ChunkView::visible`] need not be called.
     pub fn all_visible(&self, snapshot: Timestamp) -> bool {
         self.chunk.newest <= snapshot && self.deleted.is_none()
+    }
+
+    /// The part of a column's bytes that is read for the rows that are wanted: that of their vectors.
+    pub fn touched(&self, bytes: usize) -> u64 {
+        let Some(rows) = &self.rows else {
+            return bytes as u64;
+        };
+        let vector = |row: &u32| *row as usize / VECTOR_ROWS;
+        let changes = rows
+            .windows(2)
+            .filter(|pair| vector(&pair[0]) != vector(&pair[1]));
+        let vectors = changes.count() + usize::from(!rows.is_empty());
+        (bytes * vectors / self.chunk.rows.div_ceil(VECTOR_ROWS).max(1)) as u64
     }
 
     /// Takes the rows out of `selection` that are not yet or no longer visible at `snapshot`, which is that of the view.

@@ -58,7 +58,7 @@ impl Stored {
     /// Whether the snapshot sees the row at a position.
     pub fn sees(&self, snapshot: Timestamp, position: usize) -> bool {
         let deleted = self.deletes.at(snapshot);
-        self.chunk.begin(position) <= snapshot
+        self.chunk.has_begun(position, snapshot)
             && !deleted.is_some_and(|rows| rows.contains(position))
     }
 
@@ -69,6 +69,7 @@ impl Stored {
         (!all).then(|| ChunkView {
             chunk: self.chunk.clone(),
             deleted,
+            rows: None,
         })
     }
 

@@ -24,6 +24,7 @@ mod join;
 mod rewrite;
 mod row_ids;
 mod segment;
+mod selected;
 mod staged;
 mod tail;
 

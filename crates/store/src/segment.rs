@@ -19,9 +19,9 @@ pub struct Segment {
     id: SegmentId,
     /// The number of the next row.
     next: u32,
-    chunks: Vec<Stored>,
-    tail: Tail,
-    staged: HashMap<StatementId, Staged>,
+    pub(crate) chunks: Vec<Stored>,
+    pub(crate) tail: Tail,
+    pub(crate) staged: HashMap<StatementId, Staged>,
     /// The least and the greatest id of each chunk, and of each level of the append buffer: where to look for a row without
     /// touching the others.
     extents: Vec<(RowId, RowId)>,
@@ -80,6 +80,11 @@ impl Segment {
         self.chunks.len() + staged.sum::<usize>()
     }
 
+    /// The id of the next row that gets one.
+    pub fn next_id(&self) -> RowId {
+        RowId::new(self.id, self.next)
+    }
+
     /// Whether it has no ids left for further rows.
     pub fn is_exhausted(&self) -> bool {
         self.next >= MOST_IDS
@@ -100,14 +105,15 @@ impl Segment {
         staged.chunks.push(rows.finish());
     }
 
-    /// Gives out the ids that the statement's rows will have: the first of each batch, in the order in which these were
-    /// staged. They are not used again if the statement is given up. The statement is the next that commits rows here, or none
-    /// of its rows ever are: ids ascend.
+    /// Gives out the ids that the statement's rows will have, as far as they have none yet: the first of each batch, in the
+    /// order in which these were staged. They are not used again if the statement is given up. The statement is the next that
+    /// commits rows here, or none of its rows ever are: ids ascend.
     pub fn number(&mut self, statement: StatementId) -> Vec<RowId> {
         let (id, next) = (self.id, &mut self.next);
         let staged = self.staged.get_mut(&statement);
         let chunks = staged.into_iter().flat_map(|staged| &mut staged.chunks);
-        let numbered = chunks.map(|chunk| {
+        let unnumbered = chunks.filter(|chunk| chunk.first.is_none());
+        let numbered = unnumbered.map(|chunk| {
             let first = RowId::new(id, *next);
             *next += chunk.rows as u32;
             chunk.first = Some(first);
@@ -265,12 +271,6 @@ impl Segment {
     pub fn view(&self, snapshot: Timestamp) -> impl Iterator<Item = ChunkView> + '_ {
         let all = self.chunks.iter().chain(&self.tail.levels);
         all.filter_map(move |stored| stored.view(snapshot))
-    }
-
-    /// The chunk with a row that the snapshot sees; `None` if it sees no such row.
-    pub fn view_of_row(&self, row: RowId, snapshot: Timestamp) -> Option<ChunkView> {
-        let (place, _) = self.find(row, snapshot)?;
-        self.at(place).view(snapshot)
     }
 
     /// The chunk with a row that the snapshot sees, and the row's position in it; `None` if it sees no such row.

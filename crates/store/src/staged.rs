@@ -27,6 +27,9 @@ pub enum StoreError {
         #[source]
         source: EncodeError,
     },
+    /// An index of the rows cannot take them.
+    #[error("an index cannot take the rows: {0}")]
+    Index(String),
     /// There is no room to note which rows are deleted.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),

@@ -94,9 +94,8 @@ impl Partition {
             let Some(encoded) = self.encode(rows.clone(), home)? else {
                 return Ok(Changed::Elsewhere);
             };
-            let open = self.open();
-            open.stage(*statement, encoded);
-            first = open.number(*statement).first().copied();
+            let placed = self.place(*statement, encoded, true);
+            first = placed.map_err(|error| store_error(&self.object.name, &error))?;
         }
         let mut ended: Vec<RowId> = current.iter().copied().flatten().collect();
         ended.sort_unstable();
@@ -131,8 +130,12 @@ impl Partition {
             (0..keys.len()).for_each(|row| index.remove(keys, row));
             self.keys_removed = at;
         }
+        let horizon = sequencer.horizon();
+        if self.index.is_some() && !ended.is_empty() {
+            self.ended.add(&ended, at, horizon);
+        }
         self.object.set_changed(at);
-        self.commit(*statement, at, home, sequencer.horizon());
+        self.commit(*statement, at, home, horizon);
         Ok(Changed::Committed {
             at,
             ended: ended.len() as u64,

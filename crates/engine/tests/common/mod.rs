@@ -57,6 +57,7 @@ pub fn fragment(engine: &Engine, object: ObjectId, output: Output) -> Fragment {
     Fragment {
         object,
         snapshot: engine.snapshot(),
+        order: None,
         columns: vec![ColumnId(0), ColumnId(1)],
         filter: Vec::new(),
         probes: Vec::new(),

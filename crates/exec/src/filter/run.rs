@@ -146,17 +146,18 @@ impl Filter {
             return Ok(Passed::Nothing);
         }
         let rows = view.chunk.rows();
+        let wanted = view.rows.as_deref();
         work.chunks += 1;
-        work.rows_scanned += rows as u64;
+        work.rows_scanned += wanted.map_or(rows, <[u32]>::len) as u64;
         state.order.clear();
         for (number, test) in self.tests.iter().enumerate() {
             if !test.covers(chunk_of(test.column)) {
                 state.order.push(number);
-                work.bytes += chunk_of(test.column).bytes() as u64;
+                work.bytes += view.touched(chunk_of(test.column).bytes());
             }
         }
         let all_visible = view.all_visible(snapshot);
-        if only_count && all_visible && self.residual.is_empty() {
+        if only_count && all_visible && self.residual.is_empty() && wanted.is_none() {
             match state.order[..] {
                 [] => return Ok(Passed::Counted(rows)),
                 [number] if !self.tests[number].or_null => {
@@ -167,8 +168,16 @@ impl Filter {
                 _ => {}
             }
         }
-        selection.reset_all(rows);
-        let mut left = rows;
+        match wanted {
+            None => selection.reset_all(rows),
+            Some(wanted) => {
+                selection.reset_none(rows);
+                wanted
+                    .iter()
+                    .for_each(|&row| selection.insert(row as usize));
+            }
+        }
+        let mut left = wanted.map_or(rows, <[u32]>::len);
         if !all_visible {
             view.visible(snapshot, selection);
             left = selection.count();
@@ -195,7 +204,7 @@ impl Filter {
                 return Ok(Passed::Nothing);
             }
             for &column in &condition.columns {
-                work.bytes += chunk_of(column).bytes() as u64;
+                work.bytes += view.touched(chunk_of(column).bytes());
             }
             let mut windows = Windows::new(RESIDUAL_ROWS);
             let mut from = 0;

@@ -375,6 +375,7 @@ impl Generator<'_> {
         Fragment {
             object: ObjectId(1),
             snapshot: SNAPSHOT,
+            order: None,
             columns: ids.into_iter().map(|id| ColumnId(id as u32)).collect(),
             filter,
             probes,

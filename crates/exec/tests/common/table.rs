@@ -236,6 +236,7 @@ fn chunk_begun(
             begins,
         )),
         deleted: None,
+        rows: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tables: names for data objects, and the rules of their rows.
 
-use crate::catalog::RelationName;
+use crate::catalog::{RelationName, TableIndex};
 use crate::error::SqlError;
 use crate::table_writer::unique_columns;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
@@ -31,6 +31,8 @@ pub(crate) struct Table {
     pub key: Option<PrimaryKey>,
     pub uniques: Vec<Unique>,
     pub partitioning: Partitioning,
+    /// Beside that of the key.
+    pub indexes: Vec<TableIndex>,
     /// Keeps the data object.
     pub data: Arc<Data>,
     /// Shared by all moments of one table: held shared by who writes rows, alone by who changes the table, so that
@@ -191,7 +193,9 @@ impl Table {
         for unique in new.filter(|unique| unique.keys.is_none()) {
             unique.make(engine, &definition.name, &definition.schema)?;
         }
-        Self::assemble(definition, Arc::clone(&self.data), Arc::clone(&self.lock))
+        let mut table = Self::assemble(definition, Arc::clone(&self.data), Arc::clone(&self.lock))?;
+        table.indexes = self.indexes.clone();
+        Ok(table)
     }
 
     fn assemble(
@@ -228,6 +232,7 @@ impl Table {
             key,
             uniques,
             partitioning,
+            indexes: Vec::new(),
             data,
             lock,
         })

@@ -3,7 +3,7 @@
 use crate::catalog::{Relation, RelationName};
 use crate::core::{Begun, Core};
 use crate::ddl::dependents::{in_use, remove_with_dependents};
-use crate::ddl::{excerpt, schema};
+use crate::ddl::{excerpt, index, schema};
 use crate::error::SqlError;
 use crate::locks::retire_all;
 use crate::statement::Statement;
@@ -51,6 +51,7 @@ pub(super) async fn drop(
             Ok(Begun::Done { tag: "DROP VIEW" })
         }
         ObjectType::Schema => schema::drop(core, &names, if_exists, cascade, statement).await,
+        ObjectType::Index => index::drop(core, &names, if_exists, statement).await,
         other => Err(SqlError::not_supported(format!("DROP {other}"))),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Statements that read the old rows finish with them; with the last of these the memory goes.
 
-use crate::catalog::{Relation, Table};
+use crate::catalog::Relation;
 use crate::core::{Begun, Core};
 use crate::error::SqlError;
 use crate::locks::{Exclusive, retire_all};
@@ -91,11 +91,15 @@ pub(super) async fn delete_all(
 }
 
 async fn empty(core: &Core, locked: Vec<Exclusive>) -> Result<(), SqlError> {
-    let new = locked.iter().map(|old| {
+    let mut new = Vec::with_capacity(locked.len());
+    for old in &locked {
         let definition = old.table.definition();
-        old.table.successor(&core.engine, definition).map(Arc::new)
-    });
-    let new: Vec<Arc<Table>> = new.collect::<Result<_, _>>()?;
+        let mut table = old.table.successor(&core.engine, definition)?;
+        table
+            .take_over_indexes(&core.engine, &old.table, Some)
+            .await?;
+        new.push(Arc::new(table));
+    }
     let mut change = core.catalog.change().await;
     for table in new {
         change.put(Relation::Table(table));

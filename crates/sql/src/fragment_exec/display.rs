@@ -3,6 +3,7 @@
 use super::FragmentExec;
 use crate::translate::Named;
 use datafusion::arrow::datatypes::Schema;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 use eris_fragment::{Aggregate, AggregateFunction, Expr, Output};
 use std::fmt;
@@ -41,6 +42,7 @@ impl DisplayAs for FragmentExec {
                 write!(f, "{separator}aggregates=[{}]", aggregates.join(", "))?;
             }
         }
+        self.fmt_index(separator, f)?;
         write!(f, "{separator}push")
     }
 }
@@ -68,6 +70,74 @@ impl FragmentExec {
                 }
             }
             write!(f, "{separator}probes=dynamic({})", columns.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl FragmentExec {
+    /// The index that leads to the rows: its conditions, and how many rows are expected.
+    fn fmt_index(&self, separator: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = &self.scan.table;
+        let schema = &self.scan.schema;
+        let name = |index: Option<u32>| match index {
+            None => table.key.as_ref().map(|key| key.name.clone()),
+            Some(id) => {
+                let mut indexes = table.indexes.iter();
+                indexes
+                    .find(|index| index.id == id)
+                    .map(|index| index.name.clone())
+            }
+        };
+        if let Some(access) = self.access() {
+            let conditions = access
+                .conditions
+                .iter()
+                .filter_map(|at| self.filter.get(*at));
+            let mut parts: Vec<String> = conditions
+                .map(|expr| Named { expr, schema }.to_string())
+                .collect();
+            if access.ordered {
+                parts.push("in order".to_owned());
+            }
+            let name = name(access.index).unwrap_or_default();
+            write!(f, "{separator}index={name}({})", parts.join(" AND "))?;
+            if let Some(rows) = access.rows {
+                write!(f, ", rows≈{rows}")?;
+            }
+        }
+        if self.order.is_some() {
+            return Ok(());
+        }
+        // Keys that a join will tell are looked up if they are few.
+        let inputs = self.inputs();
+        let asked = |column: usize| {
+            let mut children = self.dynamic.iter().flat_map(|filter| filter.children());
+            children.any(|child| {
+                let child = child
+                    .downcast_ref::<Column>()
+                    .and_then(|child| inputs.get(child.index()));
+                match child {
+                    Some(Some(Expr::Cast { operand, .. })) => **operand == Expr::Column(column),
+                    Some(Some(expr)) => *expr == Expr::Column(column),
+                    _ => false,
+                }
+            })
+        };
+        let key = table
+            .key
+            .as_ref()
+            .and_then(|key| Some((&key.name, schema.index_of(key.columns.first()?).ok()?)));
+        let indexes = table
+            .indexes
+            .iter()
+            .map(|index| (&index.name, index.columns[0]));
+        for (name, _) in key
+            .into_iter()
+            .chain(indexes)
+            .filter(|(_, column)| asked(*column))
+        {
+            write!(f, "{separator}lookups={name}(dynamic)")?;
         }
         Ok(())
     }

@@ -11,6 +11,7 @@
 
 mod activity;
 pub(crate) mod described;
+mod indexes;
 mod information;
 mod objects;
 mod relation;

@@ -1,4 +1,4 @@
-//! What tables consist of and where they lie: `eris.tables`, `eris.columns`, `eris.segments`, `eris.chunks`, `eris.memory`.
+//! What tables consist of and where they lie: `eris.tables`, `eris.columns`, `eris.indexes`, `eris.segments`, `eris.chunks`, `eris.memory`.
 
 use crate::core::Core;
 use crate::error::SqlError;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use Kind::{Number, Text, Truth};
 
-pub(super) static RELATIONS: [Relation; 5] = [
+pub(super) static RELATIONS: [Relation; 6] = [
     Relation {
         name: "tables",
         columns: &[
@@ -46,6 +46,21 @@ pub(super) static RELATIONS: [Relation; 5] = [
             ("dictionary_bytes", Number),
         ],
         rows: |core| columns(core).boxed(),
+    },
+    Relation {
+        name: "indexes",
+        columns: &[
+            ("schema", Text),
+            ("table", Text),
+            ("name", Text),
+            ("columns", Text),
+            ("kind", Text),
+            ("entries", Number),
+            ("keys", Number),
+            ("bytes", Number),
+            ("lookups", Number),
+        ],
+        rows: |core| super::indexes::rows(core).boxed(),
     },
     Relation {
         name: "segments",

@@ -35,7 +35,18 @@ pub(super) async fn run(
         return Ok(new);
     }
     let source = old_rows(core, old, &altered.sources, statement).await?;
-    let new = Arc::new(old.successor(&core.engine, altered.definition)?);
+    let mut new = old.successor(&core.engine, altered.definition)?;
+    let place = |column: usize| {
+        let kept = altered
+            .sources
+            .iter()
+            .position(|source| matches!(source, Source::Old(old) if *old == column));
+        kept.or_else(|| new.schema.index_of(old.schema.field(column).name()).ok())
+    };
+    let places: Vec<Option<usize>> = (0..old.types.len()).map(place).collect();
+    new.take_over_indexes(&core.engine, old, |column| places[column])
+        .await?;
+    let new = Arc::new(new);
     let written = async {
         let state = core.bare_state();
         let mut given = 0..;

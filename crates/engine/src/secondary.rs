@@ -1,0 +1,453 @@
+//! A secondary index of one partition: from values of columns to the ids of all rows that have them.
+//!
+//! ```text
+//! map      value ──▶ id of the newest row with it          ordered (ART) or hashed
+//! older    id ──▶ id of the row before it with the same value; hashed
+//!
+//!          'Lyon' ──▶ 9 ──▶ 7 ──▶ 2
+//! ```
+//!
+//! A row is entered when it is staged, under the id that it keeps wherever it is moved to, and stays as long as some snapshot
+//! may see it; who is led to a row looks whether his snapshot sees it, and whether his conditions hold. So every snapshot finds
+//! all of its rows, also one that is older than the index. Entries of rows that are gone lead nowhere; those on which
+//! lookups stumble are removed, and with too many of them the index is [built anew](crate::build).
+//!
+//! NULL has a place before all values. A hashed index, which is asked for equal values only, leaves it out.
+
+use crate::keys::Cells;
+use arrow_array::{Array, ArrayRef};
+use eris_column::{Domain, Home};
+use eris_index::key::Encoder;
+use eris_index::{Art, HashIndex, IndexError};
+use eris_types::RowId;
+
+/// How values are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexKind {
+    /// A radix tree: equal values, ranges, beginnings of text, rows in order.
+    Ordered,
+    /// A hash table: equal values.
+    Hashed,
+}
+
+/// Bytes of values that are looked at. Rows whose values differ only behind them share an entry, and are told apart by
+/// whoever asked.
+pub(crate) const KEY_BYTES: usize = 1024;
+
+/// Values of the columns of an index, a row each.
+pub(crate) enum Values {
+    /// Numbers of 64 bits, `None` for NULL.
+    Words(Vec<Option<u64>>),
+    Bytes(Vec<Option<Vec<u8>>>),
+}
+
+impl Values {
+    /// Of rows with these columns.
+    pub fn of(columns: &[ArrayRef], kind: IndexKind) -> Self {
+        let rows = columns[0].len();
+        let has_null = |row: usize| columns.iter().any(|column| column.is_null(row));
+        if let [one] = columns
+            && Domain::of(one.data_type()) == Some(Domain::Integer)
+        {
+            let words = crate::scatter::keys_of(one).into_iter().enumerate();
+            let word = |(row, word)| one.is_valid(row).then_some(word as u64 ^ 1 << 63);
+            return Values::Words(words.map(word).collect());
+        }
+        let cells: Vec<Cells<'_>> = columns.iter().map(Cells::of).collect();
+        let mut encoder = Encoder::new();
+        let bytes = (0..rows).map(|row| {
+            if kind == IndexKind::Hashed && has_null(row) {
+                return None;
+            }
+            encoder.clear();
+            for (column, cells) in columns.iter().zip(&cells) {
+                match column.is_null(row) {
+                    true => {
+                        encoder.push_null();
+                    }
+                    false => cells.push(row, encoder.push_present()),
+                }
+            }
+            let bytes = encoder.bytes();
+            Some(bytes[..bytes.len().min(KEY_BYTES)].to_vec())
+        });
+        Values::Bytes(bytes.collect())
+    }
+}
+
+impl Values {
+    /// Those of some of the rows.
+    pub fn part(&self, rows: std::ops::Range<usize>) -> Values {
+        match self {
+            Values::Words(words) => Values::Words(words[rows].to_vec()),
+            Values::Bytes(bytes) => Values::Bytes(bytes[rows].to_vec()),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Map {
+    OrderedWords(Art<u64>),
+    OrderedBytes(Art<[u8]>),
+    HashedWords(HashIndex<u64>),
+    HashedBytes(HashIndex<[u8]>),
+}
+
+/// Calls a method of whichever map takes numbers, or whichever takes bytes.
+macro_rules! with_map {
+    ($map:expr, words $w:ident => $words:expr, bytes $b:ident => $bytes:expr) => {
+        match $map {
+            Map::OrderedWords($w) => $words,
+            Map::HashedWords($w) => $words,
+            Map::OrderedBytes($b) => $bytes,
+            Map::HashedBytes($b) => $bytes,
+        }
+    };
+}
+
+/// The index.
+#[derive(Debug)]
+pub(crate) struct Secondary {
+    map: Map,
+    older: HashIndex<u64>,
+    /// The newest row whose only column is NULL, where keys are numbers and have an order.
+    null: Option<RowId>,
+}
+
+impl Secondary {
+    /// An empty index of columns of these types.
+    pub fn new(kind: IndexKind, words: bool, home: Home<'_>) -> Self {
+        let memory = home.memory.clone();
+        let map = match (kind, words) {
+            (IndexKind::Ordered, true) => Map::OrderedWords(Art::new(memory, home.object)),
+            (IndexKind::Ordered, false) => Map::OrderedBytes(Art::new(memory, home.object)),
+            (IndexKind::Hashed, true) => Map::HashedWords(HashIndex::new(memory, home.object)),
+            (IndexKind::Hashed, false) => Map::HashedBytes(HashIndex::new(memory, home.object)),
+        };
+        Secondary {
+            map,
+            older: HashIndex::new(home.memory.clone(), home.object),
+            null: None,
+        }
+    }
+
+    /// How many different values it has.
+    pub fn keys(&self) -> usize {
+        let values = with_map!(&self.map, words map => map.len(), bytes map => map.len());
+        values + usize::from(self.null.is_some())
+    }
+
+    /// How many rows are entered.
+    pub fn entries(&self) -> usize {
+        self.keys() + self.older.len()
+    }
+
+    /// What it takes of the node's memory.
+    pub fn bytes(&self) -> usize {
+        let map = with_map!(&self.map, words map => map.footprint(), bytes map => map.footprint());
+        map.held + self.older.footprint().held
+    }
+
+    /// Enters consecutive rows.
+    ///
+    /// # Errors
+    /// No memory. None of them is entered then.
+    pub fn insert(&mut self, values: &Values, first: RowId) -> Result<(), IndexError> {
+        let mut before = Vec::new();
+        let (rows, put) = match values {
+            Values::Words(words) => {
+                let entries = words.iter().enumerate();
+                let entries: Vec<(u64, u64)> = entries
+                    .filter_map(|(row, word)| Some(((*word)?, first.plus(row).0)))
+                    .collect();
+                before.resize(entries.len(), None);
+                let put = match &mut self.map {
+                    Map::OrderedWords(map) => map.upsert_many(&entries, &mut before),
+                    Map::HashedWords(map) => map.upsert_many(&entries, &mut before),
+                    _ => unreachable!("values of other columns"),
+                };
+                (
+                    entries.into_iter().map(|entry| entry.1).collect::<Vec<_>>(),
+                    put,
+                )
+            }
+            Values::Bytes(bytes) => {
+                let entries = bytes.iter().enumerate();
+                let entries: Vec<(&[u8], u64)> = entries
+                    .filter_map(|(row, bytes)| Some((bytes.as_deref()?, first.plus(row).0)))
+                    .collect();
+                before.resize(entries.len(), None);
+                let put = match &mut self.map {
+                    Map::OrderedBytes(map) => map.upsert_many(&entries, &mut before),
+                    Map::HashedBytes(map) => map.upsert_many(&entries, &mut before),
+                    _ => unreachable!("values of other columns"),
+                };
+                (entries.into_iter().map(|entry| entry.1).collect(), put)
+            }
+        };
+        let done = put
+            .as_ref()
+            .map_or_else(|failed| failed.done, |()| rows.len());
+        let links = rows.iter().zip(&before).take(done);
+        let mut links: Vec<(u64, u64)> = links
+            .filter_map(|(row, before)| Some((*row, (*before)?)))
+            .collect();
+        let null = self.null;
+        if put.is_ok()
+            && let (Values::Words(words), Map::OrderedWords(_)) = (values, &self.map)
+        {
+            for row in (0..words.len()).filter(|&row| words[row].is_none()) {
+                let row = first.plus(row);
+                links.extend(self.null.replace(row).map(|before| (row.0, before.0)));
+            }
+        }
+        let mut present = vec![None; links.len()];
+        let failed = match put {
+            Ok(()) => match self.older.insert_many(&links, &mut present) {
+                Ok(()) => return Ok(()),
+                Err(failed) => {
+                    links.truncate(failed.done);
+                    failed.error
+                }
+            },
+            Err(failed) => {
+                links.clear();
+                failed.error
+            }
+        };
+        for (row, _) in links {
+            self.older.remove(row);
+        }
+        self.null = null;
+        self.put_back(values, &before[..done]);
+        Err(failed)
+    }
+
+    /// Gives the values of the first rows back to the rows that had them before.
+    fn put_back(&mut self, values: &Values, before: &[Option<u64>]) {
+        macro_rules! put_back {
+            ($map:expr, $keys:expr) => {{
+                let keys: Vec<_> = $keys.take(before.len()).collect();
+                for (key, before) in keys.into_iter().zip(before).rev() {
+                    match before {
+                        Some(row) => {
+                            let replaced = $map.upsert(key, *row);
+                            assert!(
+                                replaced.is_ok(),
+                                "replacing the value of a key needs no memory"
+                            );
+                        }
+                        None => {
+                            $map.remove(key);
+                        }
+                    }
+                }
+            }};
+        }
+        match values {
+            Values::Words(words) => {
+                with_map!(&mut self.map, words map => put_back!(map, words.iter().flatten().copied()), bytes _map => {});
+            }
+            Values::Bytes(bytes) => {
+                with_map!(&mut self.map, words _map => {}, bytes map => put_back!(map, bytes.iter().flatten().map(Vec::as_slice)));
+            }
+        }
+    }
+
+    /// Takes consecutive rows out again, if they are entered.
+    pub fn remove(&mut self, values: &Values, first: RowId) {
+        let rows = match values {
+            Values::Words(words) => words.len(),
+            Values::Bytes(bytes) => bytes.len(),
+        };
+        for row in (0..rows).rev() {
+            let id = first.plus(row);
+            match values {
+                Values::Words(words) => match words[row] {
+                    Some(word) => self.remove_from(Key::Word(word), id),
+                    None => self.remove_from(Key::Null, id),
+                },
+                Values::Bytes(bytes) => {
+                    if let Some(bytes) = &bytes[row] {
+                        self.remove_from(Key::Bytes(bytes), id);
+                    }
+                }
+            }
+        }
+    }
+
+    fn remove_from(&mut self, key: Key<'_>, row: RowId) {
+        let Some(newest) = self.newest(key) else {
+            return;
+        };
+        if newest == row {
+            let next = self.older.remove(row.0).map(RowId);
+            return self.set_newest(key, next);
+        }
+        let mut at = newest;
+        while let Some(next) = self.older.get(at.0) {
+            if next == row.0 {
+                match self.older.remove(row.0) {
+                    Some(behind) => replace(&mut self.older, at, RowId(behind)),
+                    None => {
+                        self.older.remove(at.0);
+                    }
+                }
+                return;
+            }
+            at = RowId(next);
+        }
+    }
+
+    /// Takes rows out of the chains of some keys: those of which `is_gone` is true.
+    pub fn clean(&mut self, keys: &[OwnedKey], is_gone: impl Fn(RowId) -> bool) {
+        for key in keys {
+            let key = key.view();
+            let rows: Vec<RowId> = self.chain(self.newest(key)).collect();
+            let (gone, left): (Vec<_>, Vec<_>) =
+                rows.iter().copied().partition(|&row| is_gone(row));
+            if gone.is_empty() {
+                continue;
+            }
+            for row in gone {
+                self.older.remove(row.0);
+            }
+            for pair in left.windows(2) {
+                if self.older.get(pair[0].0) != Some(pair[1].0) {
+                    replace(&mut self.older, pair[0], pair[1]);
+                }
+            }
+            if let Some(last) = left.last() {
+                self.older.remove(last.0);
+            }
+            self.set_newest(key, left.first().copied());
+        }
+    }
+
+    fn newest(&self, key: Key<'_>) -> Option<RowId> {
+        let found = match (&self.map, key) {
+            (_, Key::Null) => return self.null,
+            (Map::OrderedWords(map), Key::Word(word)) => map.get(word),
+            (Map::HashedWords(map), Key::Word(word)) => map.get(word),
+            (Map::OrderedBytes(map), Key::Bytes(bytes)) => map.get(bytes),
+            (Map::HashedBytes(map), Key::Bytes(bytes)) => map.get(bytes),
+            _ => unreachable!("values of other columns"),
+        };
+        found.map(RowId)
+    }
+
+    /// The rows of a chain from one on.
+    pub fn chain(&self, newest: Option<RowId>) -> impl Iterator<Item = RowId> {
+        std::iter::successors(newest, |row| self.older.get(row.0).map(RowId))
+    }
+
+    /// Replaces or removes the newest row of a key that is there.
+    fn set_newest(&mut self, key: Key<'_>, row: Option<RowId>) {
+        macro_rules! set {
+            ($map:expr, $key:expr) => {
+                match row {
+                    Some(row) => {
+                        let replaced = $map.upsert($key, row.0);
+                        assert!(
+                            replaced.is_ok(),
+                            "replacing the value of a key needs no memory"
+                        );
+                    }
+                    None => {
+                        $map.remove($key);
+                    }
+                }
+            };
+        }
+        match (&mut self.map, key) {
+            (_, Key::Null) => self.null = row,
+            (Map::OrderedWords(map), Key::Word(word)) => set!(map, word),
+            (Map::HashedWords(map), Key::Word(word)) => set!(map, word),
+            (Map::OrderedBytes(map), Key::Bytes(bytes)) => set!(map, bytes),
+            (Map::HashedBytes(map), Key::Bytes(bytes)) => set!(map, bytes),
+            _ => unreachable!("values of other columns"),
+        }
+    }
+
+    /// The tree, if it has an order.
+    pub fn tree(&self) -> Option<Tree<'_>> {
+        match &self.map {
+            Map::OrderedWords(map) => Some(Tree::Words(map)),
+            Map::OrderedBytes(map) => Some(Tree::Bytes(map)),
+            _ => None,
+        }
+    }
+
+    /// The newest rows of many keys.
+    pub fn newest_of_words(&self, words: &[u64]) -> Vec<Option<u64>> {
+        let mut found = vec![None; words.len()];
+        match &self.map {
+            Map::OrderedWords(map) => map.get_many(words, &mut found),
+            Map::HashedWords(map) => map.get_many(words, &mut found),
+            _ => unreachable!("values of other columns"),
+        }
+        found
+    }
+
+    /// The same, of keys of bytes.
+    pub fn newest_of_bytes(&self, bytes: &[&[u8]]) -> Vec<Option<u64>> {
+        let mut found = vec![None; bytes.len()];
+        match &self.map {
+            Map::OrderedBytes(map) => map.get_many(bytes, &mut found),
+            Map::HashedBytes(map) => map.get_many(bytes, &mut found),
+            _ => unreachable!("values of other columns"),
+        }
+        found
+    }
+
+    /// The newest row that is NULL.
+    pub fn newest_null(&self) -> Option<RowId> {
+        self.null
+    }
+
+    /// Whether keys are numbers.
+    pub fn has_words(&self) -> bool {
+        matches!(self.map, Map::OrderedWords(_) | Map::HashedWords(_))
+    }
+}
+
+/// Replaces what a row that has an older one leads to.
+fn replace(older: &mut HashIndex<u64>, row: RowId, by: RowId) {
+    let replaced = older.upsert(row.0, by.0);
+    assert!(
+        matches!(replaced, Ok(Some(_))),
+        "replacing the value of a key needs no memory"
+    );
+}
+
+#[derive(Clone, Copy)]
+enum Key<'a> {
+    Null,
+    Word(u64),
+    Bytes(&'a [u8]),
+}
+
+/// A key whose chain may have rows that are gone.
+#[derive(Debug)]
+pub(crate) enum OwnedKey {
+    Null,
+    Word(u64),
+    Bytes(Box<[u8]>),
+}
+
+impl OwnedKey {
+    fn view(&self) -> Key<'_> {
+        match self {
+            OwnedKey::Null => Key::Null,
+            OwnedKey::Word(word) => Key::Word(*word),
+            OwnedKey::Bytes(bytes) => Key::Bytes(bytes),
+        }
+    }
+}
+
+/// An index with an order.
+#[derive(Clone, Copy)]
+pub(crate) enum Tree<'a> {
+    Words(&'a Art<u64>),
+    Bytes(&'a Art<[u8]>),
+}

@@ -1,0 +1,68 @@
+//! Secondary indexes of tables, by name.
+
+use super::Table;
+use crate::error::SqlError;
+use eris_engine::{Engine, IndexKind};
+use eris_types::ColumnId;
+
+/// An index of some columns of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct TableIndex {
+    pub name: String,
+    /// Positions in the table.
+    pub columns: Vec<usize>,
+    pub kind: IndexKind,
+    /// Its number among those of the data object.
+    pub id: u32,
+}
+
+impl TableIndex {
+    /// The kind as it is written behind USING.
+    pub fn kind_name(&self) -> &'static str {
+        match self.kind {
+            IndexKind::Ordered => "art",
+            IndexKind::Hashed => "hash",
+        }
+    }
+}
+
+impl Table {
+    /// Gives a table without rows the indexes of the one that it takes the place of. `place` says where a column is now.
+    ///
+    /// # Errors
+    /// An index is of a column that is no more.
+    pub async fn take_over_indexes(
+        &mut self,
+        engine: &Engine,
+        old: &Table,
+        place: impl Fn(usize) -> Option<usize>,
+    ) -> Result<(), SqlError> {
+        for index in &old.indexes {
+            let columns = index.columns.iter().map(|&column| {
+                place(column).ok_or_else(|| {
+                    SqlError::invalid(format!(
+                        "column \"{}\" cannot be dropped: index \"{}\" is of it",
+                        old.schema.field(column).name(),
+                        index.name
+                    ))
+                    .with_hint(Some(format!(
+                        "DROP INDEX {} first",
+                        super::quoted(&index.name)
+                    )))
+                })
+            });
+            let columns = columns.collect::<Result<Vec<_>, _>>()?;
+            let ids: Vec<ColumnId> = columns
+                .iter()
+                .map(|&column| ColumnId(column as u32))
+                .collect();
+            let id = engine.create_index(self.object, &ids, index.kind).await?;
+            self.indexes.push(TableIndex {
+                columns,
+                id,
+                ..index.clone()
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! CREATE INDEX, DROP INDEX.
+//!
+//! The table's writers wait until the index is complete, its readers go on. What the index is called is part of the table's
+//! definition; its entries are with the rows.
+
+use crate::catalog::{Contents, Relation, Table, TableIndex, quoted};
+use crate::core::{Begun, Core, normalize};
+use crate::ddl::excerpt;
+use crate::error::SqlError;
+use crate::statement::Statement;
+use datafusion::sql::sqlparser::ast::{self, CreateIndex, Ident, IndexType, ObjectName};
+use eris_engine::IndexKind;
+use eris_types::ColumnId;
+use std::sync::Arc;
+
+const TAG: &str = "CREATE INDEX";
+
+/// CREATE INDEX [IF NOT EXISTS] [name] ON table [USING kind] (column, …).
+pub(super) async fn create(
+    core: &Core,
+    create: CreateIndex,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    refuse_the_rest(&create)?;
+    let kind = kind(&create)?;
+    let locked = core.exclusive_table(&create.table_name, statement).await?;
+    let old = &locked.table;
+    let mut columns = Vec::new();
+    for column in &create.columns {
+        let name = column_name(column)?;
+        let plain = normalize(&name);
+        let position = old.schema.index_of(&plain).map_err(|_| {
+            let place = excerpt(&ObjectName::from(vec![name.clone()]), statement);
+            SqlError::invalid(format!("table \"{}\" has no column \"{plain}\"", old.name))
+                .at(place)
+                .with_hint(Some(format!(
+                    "DESCRIBE {} shows its columns",
+                    old.name.sql()
+                )))
+        })?;
+        if columns.contains(&position) {
+            return Err(SqlError::invalid(format!(
+                "column \"{plain}\" is named twice"
+            )));
+        }
+        columns.push(position);
+    }
+    let contents = core.catalog.contents();
+    let name = match &create.name {
+        Some(name) => name_in_schema(core, name, &old.name.schema, statement)?,
+        None => free_name(&contents, old, &columns),
+    };
+    if let Some(table) = table_of(&contents, &old.name.schema, &name) {
+        if create.if_not_exists {
+            return Ok(Begun::Done { tag: TAG });
+        }
+        return Err(SqlError::invalid(format!(
+            "index \"{name}\" exists already, of table \"{}\"",
+            table.name
+        ))
+        .at(create
+            .name
+            .as_ref()
+            .and_then(|name| excerpt(name, statement)))
+        .with_hint(Some("CREATE INDEX IF NOT EXISTS, or another name")));
+    }
+    // A cancelled INSERT may have let go of the lock while its commit was under way.
+    core.engine.settle().await;
+    let ids = columns.iter().map(|column| ColumnId(*column as u32));
+    let ids: Vec<ColumnId> = ids.collect();
+    let id = core.engine.create_index(old.object, &ids, kind).await?;
+    let mut new = old.redefined(&core.engine, old.definition())?;
+    new.indexes.push(TableIndex {
+        name,
+        columns,
+        kind,
+        id,
+    });
+    let mut change = core.catalog.change().await;
+    change.put(Relation::Table(Arc::new(new)));
+    if let Err(error) = change.commit() {
+        core.engine.drop_index(old.object, id)?;
+        return Err(error);
+    }
+    Ok(Begun::Done { tag: TAG })
+}
+
+/// DROP INDEX [IF EXISTS] name, …: all of them, or none.
+pub(super) async fn drop(
+    core: &Core,
+    names: &[ObjectName],
+    if_exists: bool,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let find = || -> Result<Vec<(Arc<Table>, String)>, SqlError> {
+        let contents = core.catalog.contents();
+        let mut found = Vec::new();
+        for name in names {
+            let full = core.resolve(name, statement)?;
+            match table_of(&contents, &full.schema, &full.name) {
+                Some(table) => found.push((Arc::clone(table), full.name)),
+                None if if_exists => {}
+                None => {
+                    return Err(
+                        SqlError::invalid(format!("index \"{full}\" does not exist"))
+                            .at(excerpt(name, statement))
+                            .with_hint(Some("SELECT name FROM eris.indexes lists all")),
+                    );
+                }
+            }
+        }
+        Ok(found)
+    };
+    let tables = || Ok(find()?.into_iter().map(|(table, _)| table).collect());
+    let locked = core.exclusive(tables).await?;
+    let mut change = core.catalog.change().await;
+    let mut dropped = Vec::new();
+    for table in &locked {
+        let old = &table.table;
+        let mut new = old.redefined(&core.engine, old.definition())?;
+        for (_, name) in find()?
+            .iter()
+            .filter(|(of, _)| Arc::ptr_eq(&of.lock, &old.lock))
+        {
+            let gone = new.indexes.extract_if(.., |index| index.name == *name);
+            dropped.extend(gone.map(|index| (old.object, index.id)));
+        }
+        change.put(Relation::Table(Arc::new(new)));
+    }
+    change.commit()?;
+    for (object, id) in dropped {
+        core.engine.drop_index(object, id)?;
+    }
+    Ok(Begun::Done { tag: "DROP INDEX" })
+}
+
+/// The table that has an index of this name.
+fn table_of<'a>(contents: &'a Contents, schema: &str, name: &str) -> Option<&'a Arc<Table>> {
+    let mut tables = contents
+        .tables()
+        .filter(|table| table.name.schema == schema);
+    tables.find(|table| table.indexes.iter().any(|index| index.name == name))
+}
+
+/// A name for an index that got none: those of the table and the columns.
+fn free_name(contents: &Contents, table: &Table, columns: &[usize]) -> String {
+    let columns = columns
+        .iter()
+        .map(|column| table.schema.field(*column).name().as_str());
+    let name = [
+        &[table.name.name.as_str()],
+        &columns.collect::<Vec<_>>()[..],
+        &["idx"],
+    ]
+    .concat()
+    .join("_");
+    let is_free = |name: &String| table_of(contents, &table.name.schema, name).is_none();
+    let mut numbered = (1..).map(|number| format!("{name}{number}"));
+    match is_free(&name) {
+        true => name,
+        false => numbered.find(is_free).expect("numbers do not end"),
+    }
+}
+
+/// The name of an index, which is in its table's schema.
+fn name_in_schema(
+    core: &Core,
+    name: &ObjectName,
+    schema: &str,
+    statement: &Statement,
+) -> Result<String, SqlError> {
+    let full = core.resolve(name, statement)?;
+    if name.0.len() > 1 && full.schema != schema {
+        let message = format!("an index is in the schema of its table, which is \"{schema}\"");
+        return Err(SqlError::invalid(message).at(excerpt(name, statement)));
+    }
+    Ok(full.name)
+}
+
+fn column_name(column: &ast::IndexColumn) -> Result<Ident, SqlError> {
+    let order = &column.column;
+    match &order.expr {
+        ast::Expr::Identifier(name)
+            if column.operator_class.is_none()
+                && order.options.asc != Some(false)
+                && order.options.nulls_first.is_none()
+                && order.with_fill.is_none() =>
+        {
+            Ok(name.clone())
+        }
+        ast::Expr::Identifier(_) => Err(SqlError::not_supported(
+            "an index with another order of a column",
+        )
+        .with_hint(Some("an index is read from both ends: leave the order out"))),
+        _ => Err(SqlError::not_supported("an index of an expression")
+            .with_hint(Some("an index is of columns of its table"))),
+    }
+}
+
+fn kind(create: &CreateIndex) -> Result<IndexKind, SqlError> {
+    match &create.using {
+        None | Some(IndexType::BTree) => Ok(IndexKind::Ordered),
+        Some(IndexType::Hash) => Ok(IndexKind::Hashed),
+        Some(IndexType::Custom(name)) if normalize(name) == "art" => Ok(IndexKind::Ordered),
+        Some(other) => Err(SqlError::not_supported(format!("an index USING {other}"))
+            .with_hint(Some("USING art, which is the default, or USING hash"))),
+    }
+}
+
+fn refuse_the_rest(create: &CreateIndex) -> Result<(), SqlError> {
+    if create.unique {
+        return Err(
+            SqlError::not_supported("CREATE UNIQUE INDEX, for it would not be enforced").with_hint(
+                Some("ALTER TABLE … ADD UNIQUE (…) is enforced, and has an index"),
+            ),
+        );
+    }
+    let more = create.predicate.is_some()
+        || !create.include.is_empty()
+        || !create.with.is_empty()
+        || !create.index_options.is_empty()
+        || !create.alter_options.is_empty()
+        || create.nulls_distinct.is_some();
+    match more {
+        true => Err(SqlError::not_supported(
+            "CREATE INDEX with more than columns and USING",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// The CREATE INDEX statement of an index, without a semicolon.
+pub(crate) fn create_index_statement(table: &Table, index: &TableIndex) -> String {
+    let columns = index
+        .columns
+        .iter()
+        .map(|column| quoted(table.schema.field(*column).name()));
+    format!(
+        "CREATE INDEX {} ON {} USING {} ({})",
+        quoted(&index.name),
+        table.name.sql(),
+        index.kind_name(),
+        columns.collect::<Vec<_>>().join(", ")
+    )
+}

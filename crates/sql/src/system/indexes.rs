@@ -1,0 +1,37 @@
+//! Secondary indexes: `eris.indexes`.
+
+use super::relation::row;
+use crate::core::Core;
+use crate::error::SqlError;
+use crate::system::relation::Cell;
+
+/// One row per index.
+pub(super) async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
+    let contents = core.catalog.contents();
+    let mut rows = Vec::new();
+    for table in contents.tables().filter(|table| !table.indexes.is_empty()) {
+        // A table that is dropped meanwhile has none.
+        let all = core.engine.indexes(table.object).unwrap_or_default();
+        for index in &table.indexes {
+            let Some(known) = all.iter().find(|known| known.id == index.id) else {
+                continue;
+            };
+            let columns = index
+                .columns
+                .iter()
+                .map(|column| table.schema.field(*column).name().as_str());
+            rows.push(row![
+                &table.name.schema,
+                &table.name.name,
+                &index.name,
+                columns.collect::<Vec<_>>().join(", "),
+                index.kind_name(),
+                known.entries,
+                known.keys,
+                known.bytes,
+                known.lookups,
+            ]);
+        }
+    }
+    Ok(rows)
+}

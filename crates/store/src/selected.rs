@@ -1,0 +1,104 @@
+//! Rows by their ids: what an index leads to.
+//!
+//! ```text
+//! ids 7 8 90 4711 ──▶ chunk of 7 … 60,000: positions 7 8 90      of rows that the snapshot sees
+//!                 └─▶ chunk of 4,000 …:   position 711
+//! ```
+
+use crate::join::Stored;
+use crate::{Chunk, ChunkView, Segment};
+use eris_column::ColumnChunk;
+use eris_types::{RowId, StatementId, Timestamp};
+use std::sync::Arc;
+
+impl Segment {
+    fn all(&self) -> impl Iterator<Item = &Stored> {
+        self.chunks.iter().chain(&self.tail.levels)
+    }
+
+    /// Those of `ids`, which ascend, that the snapshot sees: each chunk that has some, with their positions.
+    pub fn view_of_rows(
+        &self,
+        ids: &[RowId],
+        snapshot: Timestamp,
+    ) -> impl Iterator<Item = ChunkView> {
+        self.all().filter_map(move |stored| {
+            let seen = stored.seen(stored.positions(ids), snapshot);
+            let rows: Vec<u32> = seen.map(|row| row as u32).collect();
+            if rows.is_empty() {
+                return None;
+            }
+            let rows = Some(rows.into());
+            Some(ChunkView {
+                rows,
+                ..stored.view(snapshot)?
+            })
+        })
+    }
+
+    /// Whether the snapshot sees a row.
+    pub fn sees(&self, id: RowId, snapshot: Timestamp) -> bool {
+        self.row(id, snapshot).is_some()
+    }
+
+    /// Whether a row with this id is here, seen by some snapshot, or staged.
+    pub fn has(&self, id: RowId) -> bool {
+        self.all()
+            .any(|stored| stored.positions(&[id]).next().is_some())
+            || self.staged.values().any(|staged| {
+                let mut chunks = staged.chunks.iter();
+                chunks.any(|chunk| {
+                    chunk
+                        .first
+                        .is_some_and(|first| (first.0..first.plus(chunk.rows).0).contains(&id.0))
+                })
+            })
+    }
+
+    /// The statements with rows that are staged.
+    pub fn staging(&self) -> impl Iterator<Item = StatementId> {
+        let staged = self.staged.iter();
+        staged
+            .filter(|(_, staged)| !staged.chunks.is_empty())
+            .map(|(statement, _)| *statement)
+    }
+
+    /// The staged chunks of a statement, in order: their columns, and the id of their first row, if it has one already.
+    pub fn staged_rows(
+        &self,
+        statement: StatementId,
+    ) -> impl DoubleEndedIterator<Item = (&[ColumnChunk], Option<RowId>)> {
+        let staged = self
+            .staged
+            .get(&statement)
+            .map_or(&[][..], |staged| &staged.chunks);
+        staged.iter().map(|chunk| (&chunk.columns[..], chunk.first))
+    }
+
+    /// Every chunk with committed rows, frozen.
+    pub fn chunks_of_rows(&self) -> impl Iterator<Item = Arc<Chunk>> {
+        self.all().map(|stored| stored.chunk.clone())
+    }
+
+    /// How many rows there are, staged ones included.
+    pub fn all_rows(&self) -> usize {
+        let staged = self.staged.values().flat_map(|staged| &staged.chunks);
+        self.all().map(|stored| stored.chunk.rows()).sum::<usize>()
+            + staged.map(|chunk| chunk.rows).sum::<usize>()
+    }
+}
+
+impl Stored {
+    /// Those of the rows at some positions that the snapshot sees.
+    fn seen(
+        &self,
+        positions: impl Iterator<Item = usize>,
+        snapshot: Timestamp,
+    ) -> impl Iterator<Item = usize> {
+        let deleted = self.deletes.at(snapshot);
+        positions.filter(move |&row| {
+            self.chunk.has_begun(row, snapshot)
+                && deleted.is_none_or(|deleted| !deleted.contains(row))
+        })
+    }
+}
