@@ -35,6 +35,8 @@ pub(crate) struct Framed {
 }
 
 const FRAME_WORDS: usize = 3;
+/// So many rows are profiled in a block of their own: to clear a whole vector would take longer than to read them.
+pub(crate) const FEW: usize = 64;
 
 /// What is known of a vector without decoding it.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +137,14 @@ fn pays(differences: u8, plain: u8) -> bool {
 
 /// Least and greatest difference of neighbours, wrapping; 0 if there are none.
 fn difference_range(isa: Isa, values: &[i64]) -> (i64, i64) {
-    let mut differences = [0; VECTOR];
+    match values.len() {
+        ..=FEW => difference_range_within::<FEW>(isa, values),
+        _ => difference_range_within::<VECTOR>(isa, values),
+    }
+}
+
+fn difference_range_within<const MOST: usize>(isa: Isa, values: &[i64]) -> (i64, i64) {
+    let mut differences = [0; MOST];
     let count = values.len() - 1;
     for (difference, pair) in differences.iter_mut().zip(values.windows(2)) {
         *difference = pair[1].wrapping_sub(pair[0]);
@@ -230,10 +239,15 @@ impl Framed {
         debug_assert!(row < self.len);
         let (vector, row) = (row / VECTOR, row % VECTOR);
         let frame = self.frame(vector);
-        if frame.differences {
-            let mut values = [0; VECTOR];
-            self.unpack(Isa::best(), vector, &mut values);
-            values[row]
+        if frame.differences && frame.width == 0 {
+            let distance = (row as i64).wrapping_mul(frame.step);
+            frame.base.wrapping_add(distance)
+        } else if frame.differences {
+            let mut differences = [0; VECTOR];
+            Isa::best().unpack(frame.width, self.words(frame), frame.step, &mut differences);
+            let sum = differences[..=row].iter();
+            let sum = sum.fold(0i64, |sum, &difference| sum.wrapping_add(difference));
+            frame.base.wrapping_sub(frame.step).wrapping_add(sum)
         } else {
             let distance = Isa::unpack_one(frame.width, self.words(frame), row);
             frame.base.wrapping_add(distance as i64)

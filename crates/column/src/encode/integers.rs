@@ -3,7 +3,7 @@
 use super::Encoder;
 use super::source::{Filled, Source};
 use crate::chunk::Integers;
-use crate::framed::{Framed, Plan};
+use crate::framed::{FEW, Framed, Plan};
 use crate::packed::{Packed, packed_bytes, width_of};
 use crate::runs::{Runs, runs_bytes};
 use crate::short_runs::{ShortRuns, short_runs_bytes};
@@ -27,7 +27,14 @@ pub(super) struct Profile {
 
 impl Profile {
     /// Reads `rows` values, at least one.
-    pub(super) fn of<S: Source>(rows: usize, mut values: Filled<'_, S>) -> Self {
+    pub(super) fn of<S: Source>(rows: usize, values: Filled<'_, S>) -> Self {
+        match rows {
+            ..=FEW => Profile::by_blocks::<FEW, S>(rows, values),
+            _ => Profile::by_blocks::<VECTOR, S>(rows, values),
+        }
+    }
+
+    fn by_blocks<const BLOCK: usize, S: Source>(rows: usize, mut values: Filled<'_, S>) -> Self {
         let isa = Isa::best();
         let mut profile = Profile {
             min: i64::MAX,
@@ -35,10 +42,10 @@ impl Profile {
             runs: 1,
             framed: Plan::new(),
         };
-        let mut block = [0; VECTOR];
+        let mut block = [0; BLOCK];
         let mut last = None;
-        for start in (0..rows).step_by(VECTOR) {
-            let block = &mut block[..(rows - start).min(VECTOR)];
+        for start in (0..rows).step_by(BLOCK) {
+            let block = &mut block[..(rows - start).min(BLOCK)];
             values.next(block);
             let (min, max) = isa.min_max_i64(block).expect("a block has values");
             profile.framed.add(isa, block, min, max);
