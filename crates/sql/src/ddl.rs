@@ -13,6 +13,7 @@ mod dependents;
 mod drop;
 mod index;
 mod qualify;
+mod references;
 mod schema;
 mod truncate;
 mod view;
