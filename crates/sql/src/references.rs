@@ -16,6 +16,7 @@ mod effect;
 mod incoming;
 mod key_set;
 mod outgoing;
+mod seen;
 
 pub(crate) use effect::Effect;
 pub(crate) use incoming::check_all;

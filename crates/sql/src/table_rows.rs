@@ -176,9 +176,10 @@ impl TableRows {
                 let affected = effect.affected(table, &contents);
                 match (affected.outgoing.first(), affected.incoming.first()) {
                     (Some(_), _) => refused("it has a FOREIGN KEY"),
-                    (_, Some((_, by))) => {
-                        refused(&format!("table \"{}\" refers to it by a FOREIGN KEY", by.name))
-                    }
+                    (_, Some((_, by))) => refused(&format!(
+                        "table \"{}\" refers to it by a FOREIGN KEY",
+                        by.name
+                    )),
                     (None, None) => Ok(shared),
                 }
             }

@@ -22,7 +22,8 @@ use crate::locks::retire_all;
 use crate::references::verify;
 use crate::statement::Statement;
 use datafusion::sql::sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnOption, ObjectName, TableConstraint,
+    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnOption, ObjectName,
+    TableConstraint,
 };
 use operations::Altered;
 use std::sync::Arc;

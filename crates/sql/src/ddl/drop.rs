@@ -101,7 +101,9 @@ async fn relations(
         if cascade {
             let contents = core.catalog.contents();
             let names: Vec<_> = tables.iter().map(|table| table.name.clone()).collect();
-            let referencing = names.iter().map(|name| references::referencing(&contents, name));
+            let referencing = names
+                .iter()
+                .map(|name| references::referencing(&contents, name));
             tables.extend(referencing.flatten());
         }
         Ok(tables)

@@ -129,7 +129,11 @@ async fn keep_references(
                 is_settled = true;
             }
             check_all(core, table, by, key).await.map_err(|error| {
-                let together = format!("TRUNCATE {}, {} empties both", table.name.sql(), by.name.sql());
+                let together = format!(
+                    "TRUNCATE {}, {} empties both",
+                    table.name.sql(),
+                    by.name.sql()
+                );
                 let hint = (statement == "TRUNCATE").then_some(together);
                 match hint {
                     Some(hint) => error.with_hint(Some(hint)),

@@ -30,7 +30,9 @@ pub(super) async fn run(
     copy: CopyFrom,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    let table = core.writable(&copy.table, &Effect::adding(), statement).await?;
+    let table = core
+        .writable(&copy.table, &Effect::adding(), statement)
+        .await?;
     let names: Vec<_> = copy
         .columns
         .iter()

@@ -1,8 +1,8 @@
 //! The rows that end are not referred to: the keys that a statement takes away are looked for in the tables with a foreign key.
 
+use super::Columns;
 use super::key_set::KeySet;
 use super::outgoing::Outgoing;
-use super::Columns;
 use crate::catalog::{ForeignKey, RelationName, Table, positions, quoted};
 use crate::coerce::displayed;
 use crate::core::Core;
@@ -110,10 +110,10 @@ impl Incoming {
         }
         let own = outgoing.iter();
         let mut own = own.filter(|outgoing| self.own.is_some() && outgoing.key == self.key);
-        match own.next() {
-            Some(outgoing) => {
+        match own.next().and_then(|own| Some((own, own.seen.all()?))) {
+            Some((outgoing, seen)) => {
                 // What is left of the set is not needed any more.
-                self.ended.intersect(&outgoing.seen);
+                self.ended.intersect(seen);
                 match self.ended.len() {
                     0 => Ok(()),
                     _ => Err(outgoing.violated(&self.ended.arrays(1)?)),
@@ -159,7 +159,8 @@ impl Incoming {
             let stays = |row: &usize| match &self.own {
                 Some(own) => {
                     let ids = batch.column(columns.len());
-                    !own.ids.contains(&ids.as_primitive::<Int64Type>().value(*row))
+                    !own.ids
+                        .contains(&ids.as_primitive::<Int64Type>().value(*row))
                 }
                 None => true,
             };

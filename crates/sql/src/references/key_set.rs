@@ -27,18 +27,18 @@ enum Keys {
     Rows(RowConverter, HashSet<Box<[u8]>>),
 }
 
+/// Whether a key of these types is one number of 64 bits.
+pub(super) fn is_number(types: &[DataType]) -> bool {
+    use DataType::{Date32, Int8, Int16, Int32, Int64};
+    matches!(types, [Int8 | Int16 | Int32 | Int64 | Date32])
+}
+
 impl KeySet {
     /// An empty set of keys of these types.
     pub fn new(core: &Core, types: Vec<DataType>) -> Result<Self, SqlError> {
-        let keys = match &types[..] {
-            [
-                DataType::Int8
-                | DataType::Int16
-                | DataType::Int32
-                | DataType::Int64
-                | DataType::Date32,
-            ] => Keys::Numbers(HashSet::default()),
-            types => {
+        let keys = match is_number(&types) {
+            true => Keys::Numbers(HashSet::default()),
+            false => {
                 let fields = types.iter().cloned().map(SortField::new).collect();
                 Keys::Rows(RowConverter::new(fields)?, HashSet::default())
             }

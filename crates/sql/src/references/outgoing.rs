@@ -1,6 +1,7 @@
 //! The rows to which new rows refer are there: looked up by their key, a batch at a time, each value once.
 
 use super::key_set::KeySet;
+use super::seen::Seen;
 use super::{Affected, Columns, References};
 use crate::catalog::{ForeignKey, RelationName, Table, positions};
 use crate::coerce::displayed;
@@ -17,9 +18,6 @@ use eris_engine::RowClient;
 use futures::StreamExt;
 use std::sync::Arc;
 
-/// So many values are remembered as found. When there are more, they are forgotten, and looked up again.
-const REMEMBERED: usize = 1 << 20;
-
 /// A foreign key of the table that is written.
 pub(super) struct Outgoing {
     pub key: ForeignKey,
@@ -29,9 +27,7 @@ pub(super) struct Outgoing {
     positions: Vec<usize>,
     lookup: RowClient,
     /// Values that were looked at.
-    pub seen: KeySet,
-    /// Whether none of these may be forgotten.
-    keeps: bool,
+    pub seen: Seen,
     own: Option<Own>,
 }
 
@@ -75,8 +71,7 @@ impl Outgoing {
             lookup: core.engine.rows(columns.object)?,
             columns,
             positions,
-            seen: set()?,
-            keeps,
+            seen: Seen::new(core, types.clone(), keeps)?,
             own,
         })
     }
@@ -88,9 +83,6 @@ impl Outgoing {
             own.added.add(keys.columns())?;
         }
         let keys = without_nulls(rows.project(&self.positions)?)?;
-        if !self.keeps && self.seen.len() > REMEMBERED {
-            self.seen.clear();
-        }
         let fresh = UInt32Array::from(self.seen.add(keys.columns())?);
         if fresh.is_empty() {
             return Ok(());

@@ -1,8 +1,6 @@
 //! What the operations of ALTER TABLE make of a table's definition.
 
-use crate::catalog::{
-    Contents, Definition, ForeignKey, RelationName, Table, Unique, most_similar,
-};
+use crate::catalog::{Contents, Definition, ForeignKey, RelationName, Table, Unique, most_similar};
 use crate::core::{Core, normalize};
 use crate::ddl::columns::{
     NamedColumns, add_checks, add_unique, column, columns_of, default_value, rename_in,
