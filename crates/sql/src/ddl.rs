@@ -19,6 +19,7 @@ mod truncate;
 mod view;
 
 pub(crate) use index::create_index_statement;
+pub(crate) use references::release;
 pub(crate) use truncate::is_delete_of_all;
 
 use crate::catalog::{Contents, RelationName, is_reserved};

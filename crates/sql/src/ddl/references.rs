@@ -285,7 +285,7 @@ impl InTheWay {
 }
 
 /// Takes the foreign keys that refer to these tables away from others.
-pub(super) fn release(
+pub(crate) fn release(
     core: &Core,
     change: &mut Change<'_>,
     dropped: &[RelationName],

@@ -10,7 +10,7 @@ use super::{blocking, failed};
 use crate::cancel::{CancelToken, STATEMENT, begin_commit};
 use crate::catalog::{RelationName, SCHEMA};
 use crate::core::{Begun, Core, normalize};
-use crate::ddl::exists;
+use crate::ddl::{exists, release};
 use crate::error::SqlError;
 use crate::parse::parse;
 use crate::references::Effect;
@@ -230,7 +230,15 @@ impl Created {
     async fn undo(&mut self) {
         let mut change = self.core.catalog.change().await;
         // From here on nothing waits.
-        for made in std::mem::take(&mut self.made).iter().rev() {
+        let made = std::mem::take(&mut self.made);
+        let tables = made.iter().filter_map(|made| match made {
+            Made::Table(name) => Some(name.clone()),
+            Made::Schema(_) | Made::View(_) => None,
+        });
+        // Somebody else's table may refer to one of them by now; it has new data objects only for new constraints.
+        let released = release(&self.core, &mut change, &tables.collect::<Vec<_>>());
+        debug_assert!(released.is_ok(), "{released:?}");
+        for made in made.iter().rev() {
             match made {
                 Made::Schema(name) => {
                     if change.relations_in(name).next().is_none() {
