@@ -456,18 +456,30 @@ fn other_ways_to_write_keep_them_or_are_refused() {
         let mut rows_of_z = session.rows("z").unwrap();
         let error = rows_of_z.put(&batch).await.unwrap_err().to_string();
         assert!(error.contains("for it has a FOREIGN KEY"), "{error}");
-        let error = rows_of_z.remove(&[keys(&[1])]).await.unwrap_err().to_string();
+        let error = rows_of_z
+            .remove(&[keys(&[1])])
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("refers to it by a FOREIGN KEY"), "{error}");
         let found = rows_of_z.get(&[keys(&[1])], &["up"]).await.unwrap();
         assert_eq!(found.of, [0]);
 
         // Statements of one row that are kept, once there are foreign keys.
-        run(&session, "CREATE TABLE late (k BIGINT PRIMARY KEY, z BIGINT)").await;
+        run(
+            &session,
+            "CREATE TABLE late (k BIGINT PRIMARY KEY, z BIGINT)",
+        )
+        .await;
         run(&session, "PREPARE put AS INSERT INTO late VALUES ($1, $2)").await;
         run(&session, "PREPARE cut AS DELETE FROM z WHERE k = $1").await;
         run(&session, "EXECUTE put (1, 1)").await;
         run(&session, "EXECUTE cut (99)").await;
-        run(&session, "ALTER TABLE late ADD FOREIGN KEY (z) REFERENCES z").await;
+        run(
+            &session,
+            "ALTER TABLE late ADD FOREIGN KEY (z) REFERENCES z",
+        )
+        .await;
         assert!(try_run(&session, "EXECUTE put (2, 9)").await.is_err());
         assert!(try_run(&session, "EXECUTE cut (1)").await.is_err());
         run(&session, "EXECUTE put (2, 2)").await;
@@ -477,7 +489,10 @@ fn other_ways_to_write_keep_them_or_are_refused() {
         std::fs::write(path("a.csv"), "k\n2\n3\n").unwrap();
         let copy = format!("COPY a FROM '{}'", path("a.csv"));
         let error = try_run(&session, &copy).await.unwrap_err().to_string();
-        assert!(error.contains("a.csv': table \"a\": FOREIGN KEY"), "{error}");
+        assert!(
+            error.contains("a.csv': table \"a\": FOREIGN KEY"),
+            "{error}"
+        );
         assert_eq!(rows(&session, "SELECT count(*) FROM a").await, [[Some(2)]]);
 
         // An export makes all of them again, circles included.
@@ -501,7 +516,10 @@ fn other_ways_to_write_keep_them_or_are_refused() {
         // One whose rows do not fit makes nothing.
         std::fs::remove_file(path("export/a.parquet")).unwrap();
         let load = std::fs::read_to_string(path("export/load.sql")).unwrap();
-        let load = load.replace("a.parquet' (FORMAT 'parquet')", "a.csv' (FORMAT 'csv', HEADER true)");
+        let load = load.replace(
+            "a.parquet' (FORMAT 'parquet')",
+            "a.csv' (FORMAT 'csv', HEADER true)",
+        );
         std::fs::write(path("export/load.sql"), load).unwrap();
         std::fs::rename(path("a.csv"), path("export/a.csv")).unwrap();
         let import = format!("IMPORT DATABASE '{}'", path("export"));

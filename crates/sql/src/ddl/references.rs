@@ -122,9 +122,8 @@ pub(super) fn add(
     };
     if columns.len() != referenced.len() {
         let message = format!(
-            "FOREIGN KEY: {} columns refer to {} columns ({})",
-            columns.len(),
-            referenced.len(),
+            "FOREIGN KEY: ({}) refers to ({}), which are not as many columns",
+            columns.join(", "),
             referenced.join(", ")
         );
         return Err(SqlError::invalid(message).at(excerpt(&written.table, statement)));

@@ -116,7 +116,7 @@ impl Incoming {
                 self.ended.intersect(seen);
                 match self.ended.len() {
                     0 => Ok(()),
-                    _ => Err(outgoing.violated(&self.ended.arrays(1)?)),
+                    _ => Err(outgoing.violated(&self.ended.least()?)),
                 }
             }
             None => Ok(()),
@@ -125,7 +125,7 @@ impl Incoming {
 
     /// The values of a row that was there before the statement, stays there, and refers to a key that is taken away.
     async fn find(&self, core: &Core) -> Result<Option<Vec<ArrayRef>>, SqlError> {
-        let keys = self.ended.arrays(usize::MAX)?;
+        let keys = self.ended.arrays()?;
         let names: Vec<String> = (0..keys.len()).map(|number| format!("k{number}")).collect();
         let fields = names.iter().zip(&keys);
         let fields = fields.map(|(name, key)| Field::new(name, key.data_type().clone(), false));

@@ -131,24 +131,38 @@ impl KeySet {
         }
     }
 
-    /// The keys, at most so many of them, as one array per column.
-    pub fn arrays(&self, limit: usize) -> Result<Vec<ArrayRef>, SqlError> {
+    /// The keys, as one array per column.
+    pub fn arrays(&self) -> Result<Vec<ArrayRef>, SqlError> {
         match &self.keys {
-            Keys::Numbers(known) => {
-                let numbers: Int64Array = known.iter().take(limit).copied().collect();
-                let numbers: ArrayRef = Arc::new(numbers);
-                // By way of a number of its own width, for a date is no number to Arrow.
-                let narrow = match &self.types[0] {
-                    DataType::Date32 => cast(&numbers, &DataType::Int32)?,
-                    _ => numbers,
-                };
-                Ok(vec![cast(&narrow, &self.types[0])?])
-            }
+            Keys::Numbers(known) => self.numbers(known.iter().copied()),
             Keys::Rows(converter, known) => {
                 let parser = converter.parser();
-                let rows = known.iter().take(limit).map(|row| parser.parse(row));
+                let rows = known.iter().map(|row| parser.parse(row));
                 Ok(converter.convert_rows(rows)?)
             }
         }
+    }
+
+    /// The least key, the same way; nothing if there is none.
+    pub fn least(&self) -> Result<Vec<ArrayRef>, SqlError> {
+        match &self.keys {
+            Keys::Numbers(known) => self.numbers(known.iter().min().copied()),
+            Keys::Rows(converter, known) => {
+                let parser = converter.parser();
+                let least = known.iter().min().map(|row| parser.parse(row));
+                Ok(converter.convert_rows(least)?)
+            }
+        }
+    }
+
+    fn numbers(&self, numbers: impl IntoIterator<Item = i64>) -> Result<Vec<ArrayRef>, SqlError> {
+        let numbers: Int64Array = numbers.into_iter().map(Some).collect();
+        let numbers: ArrayRef = Arc::new(numbers);
+        // By way of a number of its own width, for a date is no number to Arrow.
+        let narrow = match &self.types[0] {
+            DataType::Date32 => cast(&numbers, &DataType::Int32)?,
+            _ => numbers,
+        };
+        Ok(vec![cast(&narrow, &self.types[0])?])
     }
 }

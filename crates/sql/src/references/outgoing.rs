@@ -115,7 +115,7 @@ impl Outgoing {
         match own.missing.len() {
             0 => Ok(()),
             _ => {
-                let missing = own.missing.arrays(1)?;
+                let missing = own.missing.least()?;
                 Err(self.violated(&missing))
             }
         }
