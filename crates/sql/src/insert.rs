@@ -70,7 +70,8 @@ pub(crate) async fn insert(
         });
     };
     let mut kept = Kept::new(core);
-    let (mut writer, _) = append(core, &table, source, targets, Some(&mut kept)).await?;
+    let appended = Box::pin(append(core, &table, source, targets, Some(&mut kept)));
+    let (mut writer, _) = appended.await?;
     let called = || Ident::with_quote('"', table.name.name.as_str());
     let alias = insert.table_alias.map(|alias| alias.alias);
     let alias = alias.unwrap_or_else(called);
@@ -128,7 +129,8 @@ pub(crate) async fn write(
     source: SendableRecordBatchStream,
     targets: Vec<Target>,
 ) -> Result<u64, SqlError> {
-    let (mut writer, rows) = append(core, table, source, targets, None).await?;
+    let appended = Box::pin(append(core, table, source, targets, None));
+    let (mut writer, rows) = appended.await?;
     writer.check(core).await?;
     crate::cancel::begin_commit()?;
     let committed = writer.commit().await;

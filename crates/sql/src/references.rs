@@ -100,6 +100,11 @@ impl References {
         })
     }
 
+    /// Whether there is nothing to be checked.
+    pub fn is_empty(&self) -> bool {
+        self.outgoing.is_empty() && self.incoming.is_empty()
+    }
+
     /// The columns whose old values [`References::end`] wants.
     pub fn old_columns(table: &Table, affected: &Affected) -> Vec<usize> {
         let incoming = affected.incoming.iter();

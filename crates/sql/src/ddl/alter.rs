@@ -89,12 +89,12 @@ pub(super) async fn alter(
     let added = altered.added_keys(&contents);
     let renamed = altered.definition.name != old.name;
     let rewritten = altered.needs_rewrite(old);
-    let new = Arc::new(rewrite::run(core, old, altered, statement).await?);
+    let new = Arc::new(Box::pin(rewrite::run(core, old, altered, statement)).await?);
     let added = added.into_iter().map(|(key, other)| {
         let other = other.unwrap_or_else(|| Arc::clone(&new));
         (key, other)
     });
-    if let Err(error) = verify(core, &new, added.collect()).await {
+    if let Err(error) = Box::pin(verify(core, &new, added.collect())).await {
         retire([new]).await?;
         return Err(error);
     }

@@ -128,7 +128,8 @@ async fn keep_references(
                 core.engine.settle().await;
                 is_settled = true;
             }
-            check_all(core, table, by, key).await.map_err(|error| {
+            let checked = Box::pin(check_all(core, table, by, key)).await;
+            checked.map_err(|error| {
                 let together = format!(
                     "TRUNCATE {}, {} empties both",
                     table.name.sql(),
