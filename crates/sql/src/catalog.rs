@@ -8,11 +8,13 @@
 //! The contents never change: a change makes new contents and puts them in their place. So a statement sees one state of
 //! the whole catalogue, and what it has found there stays as it was, rows included, until it ends.
 
+mod foreign_key;
 mod index;
 mod name;
 mod table;
 mod view;
 
+pub(crate) use foreign_key::{ForeignKey, positions};
 pub(crate) use index::TableIndex;
 pub use name::quoted;
 pub(crate) use name::{CATALOG, RelationName, SCHEMA, is_reserved, most_similar};

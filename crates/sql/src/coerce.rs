@@ -139,6 +139,16 @@ pub(crate) fn shown(array: &ArrayRef, row: usize) -> String {
     }
 }
 
+/// The values of a key's columns in a row, as messages of constraints show them.
+pub(crate) fn displayed(columns: &[ArrayRef], row: usize) -> String {
+    let options = FormatOptions::default();
+    let values = columns.iter().map(|column| {
+        let formatter = ArrayFormatter::try_new(column, &options);
+        formatter.map_or_else(|_| "?".to_owned(), |shown| shown.value(row).to_string())
+    });
+    values.collect::<Vec<_>>().join(", ")
+}
+
 /// The schema of a table that can hold the rows of a query. Columns become nullable.
 ///
 /// # Errors

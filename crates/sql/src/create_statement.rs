@@ -11,13 +11,18 @@
 //! Names are qualified unless they are in `public`, and quoted where they have to be, so that the text means the same in
 //! every session whose current schema is `public`.
 
-use crate::catalog::{Table, View, quoted};
+use crate::catalog::{ForeignKey, Table, View, quoted};
 use crate::ddl::create_index_statement;
 use crate::types::sql_name;
 use eris_engine::Partitioning;
 
 /// The CREATE TABLE statement of a table, and those of its indexes; without a semicolon at the end.
 pub(crate) fn create_statement(table: &Table) -> String {
+    create_statement_with(table, |_| true)
+}
+
+/// The same with only some of its foreign keys.
+pub(crate) fn create_statement_with(table: &Table, has: impl Fn(&ForeignKey) -> bool) -> String {
     let mut lines = Vec::new();
     for (field, rules) in table.schema.fields().iter().zip(&table.rules) {
         let name = quoted(field.name());
@@ -49,6 +54,8 @@ pub(crate) fn create_statement(table: &Table) -> String {
             columns.join(", ")
         ));
     }
+    let foreign_keys = table.foreign_keys.iter().filter(|key| has(key));
+    lines.extend(foreign_keys.map(foreign_key));
     for check in &table.checks {
         lines.push(format!(
             "CONSTRAINT {} CHECK ({})",
@@ -72,6 +79,21 @@ pub(crate) fn create_statement(table: &Table) -> String {
         "CREATE TABLE {} (\n    {}\n){options}{indexes}",
         table.name.sql(),
         lines.join(",\n    ")
+    )
+}
+
+/// A foreign key as a constraint of its table.
+pub(crate) fn foreign_key(key: &ForeignKey) -> String {
+    let list = |columns: &[String]| {
+        let columns: Vec<_> = columns.iter().map(|column| quoted(column)).collect();
+        columns.join(", ")
+    };
+    format!(
+        "CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({})",
+        quoted(&key.name),
+        list(&key.columns),
+        key.table.sql(),
+        list(&key.referenced)
     )
 }
 

@@ -13,11 +13,13 @@ mod dependents;
 mod drop;
 mod index;
 mod qualify;
+mod references;
 mod schema;
 mod truncate;
 mod view;
 
 pub(crate) use index::create_index_statement;
+pub(crate) use references::release;
 pub(crate) use truncate::is_delete_of_all;
 
 use crate::catalog::{Contents, RelationName, is_reserved};
@@ -34,17 +36,22 @@ pub(crate) async fn run(
     tree: ast::Statement,
     statement: &Statement,
 ) -> Result<Option<Begun>, SqlError> {
+    // The largest of them are kept off the stack.
     let begun = match tree {
-        ast::Statement::CreateTable(create) => create_table::create(core, create, statement).await,
+        ast::Statement::CreateTable(create) => {
+            Box::pin(create_table::create(core, create, statement)).await
+        }
         ast::Statement::CreateIndex(create) => index::create(core, create, statement).await,
         ast::Statement::CreateView(create) => view::create(core, create, statement).await,
         tree @ ast::Statement::CreateSchema { .. } => schema::create(core, tree, statement).await,
-        ast::Statement::AlterTable(alter) => alter::alter(core, alter, statement).await,
-        ast::Statement::Truncate(truncate) => truncate::truncate(core, truncate, statement).await,
-        ast::Statement::Delete(delete) if is_delete_of_all(&delete) => {
-            truncate::delete_all(core, delete, statement).await
+        ast::Statement::AlterTable(alter) => Box::pin(alter::alter(core, alter, statement)).await,
+        ast::Statement::Truncate(truncate) => {
+            Box::pin(truncate::truncate(core, truncate, statement)).await
         }
-        tree @ ast::Statement::Drop { .. } => drop::drop(core, tree, statement).await,
+        ast::Statement::Delete(delete) if is_delete_of_all(&delete) => {
+            Box::pin(truncate::delete_all(core, delete, statement)).await
+        }
+        tree @ ast::Statement::Drop { .. } => Box::pin(drop::drop(core, tree, statement)).await,
         _ => return Ok(None),
     };
     begun.map(Some)

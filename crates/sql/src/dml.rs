@@ -31,6 +31,7 @@ use crate::files;
 use crate::insert;
 use crate::locks::Writable;
 use crate::progress;
+use crate::references::Effect;
 use crate::reserved::Reserved;
 use crate::resolve::Names;
 use crate::row_rules::RowRules;
@@ -61,7 +62,7 @@ pub(crate) struct Change {
     action: Action,
     /// Of these columns two rows with the same values can only both be new: rows that were there are updated, and keep them.
     inserted_once: Option<Vec<String>>,
-    /// Where its columns with the old values of [`Table::unique_columns`] begin.
+    /// Where its columns with the values of [`TableWriter::old_columns`] begin.
     old: usize,
     returning: Option<Vec<SelectItem>>,
     tag: &'static str,
@@ -124,7 +125,7 @@ pub(crate) fn row_change(
     table: &Arc<Table>,
     tree: ast::Statement,
 ) -> Option<(ast::Query, Vec<coerce::Target>)> {
-    let change = Change::new(core, table, tree, None).ok()?;
+    let change = Change::new(core, table, tree, None, &table.unique_columns()).ok()?;
     match change.action {
         Action::Update(targets) => Some((change.query, targets)),
         Action::Delete { .. } => Some((change.query, Vec::new())),
@@ -143,9 +144,10 @@ pub(crate) async fn run(
         return insert::insert(core, insert_with(insert, with)?, statement).await;
     }
     let name = changed_table(&tree).expect("the statement changes rows")?;
-    let table = core.writable(name, statement).await?;
-    let change = Change::new(core, &table, tree, with)?;
-    change.run(core, statement).await
+    let table = core.writable(name, &Effect::of(&tree), statement).await?;
+    let old = TableWriter::old_columns(&table, table.affected());
+    let change = Change::new(core, &table, tree, with, &old)?;
+    change.run(core, &table, statement).await
 }
 
 /// A statement and the WITH before it, if it is one that writes: the parser takes it for the body of a query.
@@ -195,8 +197,9 @@ pub(crate) async fn upsert(
     columns: &[usize],
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    let change = conflict::change(core, &table, insert, source, columns)?;
-    change.run(core, statement).await
+    let old = TableWriter::old_columns(&table, table.affected());
+    let change = conflict::change(core, &table, insert, source, columns, &old)?;
+    change.run(core, &table, statement).await
 }
 
 /// Runs a query, or what the parser takes for one.
@@ -235,7 +238,7 @@ impl Change {
     ) -> Result<Self, SqlError> {
         let name = changed_table(&tree).expect("the statement changes rows")?;
         let table = core.table(name, statement)?;
-        Change::new(core, &table, tree, None)
+        Change::new(core, &table, tree, None, &table.unique_columns())
     }
 
     /// The query that says which rows are changed, and how.
@@ -243,16 +246,18 @@ impl Change {
         &self.query
     }
 
+    /// The query also yields the old values of the columns `old`.
     fn new(
         core: &Core,
         table: &Arc<Table>,
         tree: ast::Statement,
         with: Option<ast::With>,
+        old: &[usize],
     ) -> Result<Self, SqlError> {
         let mut change = match tree {
-            ast::Statement::Update(update) => update::change(core, table, update)?,
-            ast::Statement::Delete(delete) => delete::change(table, delete)?,
-            ast::Statement::Merge(merge) => merge::change(core, table, merge)?,
+            ast::Statement::Update(update) => update::change(core, table, update, old)?,
+            ast::Statement::Delete(delete) => delete::change(table, delete, old)?,
+            ast::Statement::Merge(merge) => merge::change(core, table, merge, old)?,
             _ => unreachable!("the statement changes rows"),
         };
         change.query.with = with;
@@ -291,9 +296,15 @@ impl Change {
         Ok(core.logical_at(query, &names, statement).await?.1)
     }
 
-    async fn run(self, core: &Core, statement: &Statement) -> Result<Begun, SqlError> {
+    /// `table` is the change's.
+    async fn run(
+        self,
+        core: &Core,
+        table: &Writable,
+        statement: &Statement,
+    ) -> Result<Begun, SqlError> {
         // From here on nobody else changes rows of the table, until the writer is dropped.
-        let mut writer = TableWriter::changing(&core.engine, &self.table).await?;
+        let mut writer = TableWriter::changing(core, table).await?;
         let (plan, names) = self.plan(core, statement).await?;
         let mut kept = self.returning.as_ref().map(|_| Kept::new(core));
         let rows = self.apply(core, &plan, &mut writer, kept.as_mut()).await?;
@@ -304,6 +315,7 @@ impl Change {
             }
             _ => None,
         };
+        writer.check(core).await?;
         crate::cancel::begin_commit()?;
         (writer.commit().await).map_err(|error| self.commit_error(error))?;
         Ok(match returned {

@@ -8,6 +8,7 @@ use crate::error::SqlError;
 use crate::locks::Writable;
 use crate::prepare::placeholder;
 use crate::progress;
+use crate::references::Effect;
 use crate::row_rules::{ComputedDefault, RowRules};
 use crate::statement::Statement;
 use crate::table_writer::TableWriter;
@@ -36,7 +37,8 @@ pub(crate) async fn insert(
     let TableObject::TableName(name) = &insert.table else {
         return Err(SqlError::not_supported("INSERT INTO a function or query"));
     };
-    let table = core.writable(name, statement).await?;
+    let effect = Effect::of_insert(&insert);
+    let table = core.writable(name, &effect, statement).await?;
     let columns = columns(&table, &insert.columns)?;
     let (source, columns) = match insert.source.take() {
         Some(mut source) => {
@@ -68,13 +70,15 @@ pub(crate) async fn insert(
         });
     };
     let mut kept = Kept::new(core);
-    let (writer, _) = append(core, &table, source, targets, Some(&mut kept)).await?;
+    let appended = Box::pin(append(core, &table, source, targets, Some(&mut kept)));
+    let (mut writer, _) = appended.await?;
     let called = || Ident::with_quote('"', table.name.name.as_str());
     let alias = insert.table_alias.map(|alias| alias.alias);
     let alias = alias.unwrap_or_else(called);
     let names = core.names();
     let returned = kept.returned(core, &names, &table, &alias, items);
     let returned = returned.await?;
+    writer.check(core).await?;
     crate::cancel::begin_commit()?;
     let committed = writer.commit().await;
     committed.map_err(|error| table.write_error(error))?;
@@ -125,7 +129,9 @@ pub(crate) async fn write(
     source: SendableRecordBatchStream,
     targets: Vec<Target>,
 ) -> Result<u64, SqlError> {
-    let (writer, rows) = append(core, table, source, targets, None).await?;
+    let appended = Box::pin(append(core, table, source, targets, None));
+    let (mut writer, rows) = appended.await?;
+    writer.check(core).await?;
     crate::cancel::begin_commit()?;
     let committed = writer.commit().await;
     committed.map_err(|error| table.write_error(error))?;
@@ -135,13 +141,13 @@ pub(crate) async fn write(
 /// Hands over all rows of a stream to a writer, which has yet to commit; keeps them for RETURNING, too.
 async fn append(
     core: &Core,
-    table: &Table,
+    table: &Writable,
     mut source: SendableRecordBatchStream,
     targets: Vec<Target>,
     mut kept: Option<&mut Kept>,
 ) -> Result<(TableWriter, u64), SqlError> {
     let rules = RowRules::new(core, table)?;
-    let mut writer = TableWriter::adding(&core.engine, table)?;
+    let mut writer = TableWriter::adding(core, table)?;
     let progress = progress::current();
     let mut written = 0;
     while let Some(batch) = source.next().await {

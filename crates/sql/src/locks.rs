@@ -4,26 +4,42 @@
 //! INSERT ──▶ shared ───┐                       statements that read take no lock: they keep the table,
 //! INSERT ──▶ shared ───┼─ per table            rows included, that they have found
 //! ALTER  ──▶ exclusive ┘
+//!
+//! INSERT of rows that refer to rows of p ──▶ p shared, too        DELETE of rows of p, to which others refer ──▶ p exclusive
 //! ```
 //!
 //! Whoever writes rows holds the table's lock shared until they are visible, whoever replaces, empties or drops the table
 //! holds it alone: so no row gets lost in a data object that is about to be left behind. Requests are served in the order
 //! in which they came; waiting ends when the statement is cancelled. Nobody waits for a table's lock while it has its turn
-//! at the catalogue, and who locks several tables takes them in one order, so nobody waits in a circle.
+//! at the catalogue, or one at a data object, and who locks several tables takes them in one order, so nobody waits in a circle.
+//!
+//! Foreign keys need no lock of their own. Who writes rows that refer to others holds the locks of the tables that these are in;
+//! who takes away rows, or key values, to which others may refer waits for all of these. A definition that begins or ends a foreign
+//! key has the locks of both tables alone, so that every writer knows all of them. A statement holds the locks until its rows are
+//! visible; if it is given up while it commits, they are free a moment before, so whoever goes on with foreign keys then waits for
+//! that, too.
 
 use crate::catalog::{Table, retire};
 use crate::core::Core;
 use crate::error::SqlError;
+use crate::references::{Affected, Effect};
 use crate::statement::Statement;
 use datafusion::sql::sqlparser::ast::ObjectName;
 use std::ops::Deref;
 use std::sync::Arc;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 /// A table to which rows may be written: it stays what its name leads to meanwhile.
 pub(crate) struct Writable {
     table: Arc<Table>,
-    _shared: Option<OwnedRwLockReadGuard<()>>,
+    affected: Affected,
+    _held: Vec<Held>,
+}
+
+/// A lock that is held until this is dropped.
+enum Held {
+    Shared { _guard: OwnedRwLockReadGuard<()> },
+    Alone { _guard: OwnedRwLockWriteGuard<()> },
 }
 
 impl Writable {
@@ -31,8 +47,14 @@ impl Writable {
     pub fn unpublished(table: &Arc<Table>) -> Self {
         Writable {
             table: Arc::clone(table),
-            _shared: None,
+            affected: Affected::default(),
+            _held: Vec::new(),
         }
+    }
+
+    /// The foreign keys that the statement may break.
+    pub fn affected(&self) -> &Affected {
+        &self.affected
     }
 }
 
@@ -55,25 +77,65 @@ pub(crate) async fn retire_all(old: Vec<Exclusive>) -> Result<(), SqlError> {
     retire(old.into_iter().map(|locked| locked.table)).await
 }
 
+/// A table's lock, and whether it is needed alone.
+type Lock = (Arc<RwLock<()>>, bool);
+
+/// The locks that a statement needs that writes rows of a table, in the order in which they are taken.
+fn locks(table: &Table, affected: &Affected) -> Vec<Lock> {
+    let own = (Arc::clone(&table.lock), !affected.incoming.is_empty());
+    let referenced = affected.outgoing.iter();
+    let referenced = referenced.map(|(_, referenced)| (Arc::clone(&referenced.lock), false));
+    let mut locks: Vec<Lock> = std::iter::once(own).chain(referenced).collect();
+    // Of one that is named twice, alone comes first, and stays.
+    locks.sort_by_key(|(lock, alone)| (Arc::as_ptr(lock).addr(), !alone));
+    locks.dedup_by(|a, b| Arc::ptr_eq(&a.0, &b.0));
+    locks
+}
+
 impl Core {
-    /// The table of this name, to write rows to.
+    /// The table of this name, for a statement with this effect on its rows.
     ///
     /// # Errors
     /// There is none, perhaps any more, once it is not being changed.
     pub async fn writable(
         &self,
         name: &ObjectName,
+        effect: &Effect,
         statement: &Statement,
     ) -> Result<Writable, SqlError> {
-        loop {
-            let found = self.table(name, statement)?;
-            let shared = Arc::clone(&found.lock).read_owned().await;
-            // It may have changed while this waited.
+        let find = || -> Result<(Arc<Table>, Affected), SqlError> {
+            let contents = self.catalog.contents();
             let table = self.table(name, statement)?;
-            if Arc::ptr_eq(&table.lock, &found.lock) {
+            let affected = effect.affected(&table, &contents);
+            Ok((table, affected))
+        };
+        loop {
+            let (table, affected) = find()?;
+            let locks = locks(&table, &affected);
+            let mut held = Vec::with_capacity(locks.len());
+            for (lock, alone) in &locks {
+                let lock = Arc::clone(lock);
+                held.push(match alone {
+                    true => Held::Alone {
+                        _guard: lock.write_owned().await,
+                    },
+                    false => Held::Shared {
+                        _guard: lock.read_owned().await,
+                    },
+                });
+            }
+            // They may have changed while this waited.
+            let (table, affected) = find()?;
+            let same = |((a, alone), (b, also)): (&Lock, &Lock)| Arc::ptr_eq(a, b) && alone == also;
+            let again = self::locks(&table, &affected);
+            if again.len() == locks.len() && again.iter().zip(&locks).all(same) {
+                if !affected.is_empty() {
+                    self.engine.settle().await;
+                }
                 return Ok(Writable {
                     table,
-                    _shared: Some(shared),
+                    affected,
+                    _held: held,
                 });
             }
         }

@@ -5,6 +5,7 @@ use crate::coerce::{self, Target};
 use crate::core::Core;
 use crate::error::SqlError;
 use crate::insert;
+use crate::references::Effect;
 use crate::row_rules::RowRules;
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::compute::cast;
@@ -125,7 +126,7 @@ impl TableRows {
     /// the table was changed or dropped.
     pub async fn put(&mut self, rows: &RecordBatch) -> Result<u64, SqlError> {
         let (core, table) = (self.core.clone(), Arc::clone(&self.table));
-        let _shared = self.shared(&core, &table).await?;
+        let _shared = self.shared(&core, &table, &Effect::adding()).await?;
         let names = rows.schema();
         let names = names.fields().iter().map(|field| {
             table
@@ -147,7 +148,7 @@ impl TableRows {
     /// As [`TableRows::get`].
     pub async fn remove(&mut self, keys: &[ArrayRef]) -> Result<u64, SqlError> {
         let (core, table) = (self.core.clone(), Arc::clone(&self.table));
-        let _shared = self.shared(&core, &table).await?;
+        let _shared = self.shared(&core, &table, &Effect::ending()).await?;
         let keys = self.keys(keys)?;
         Ok(self.rows.remove(&keys).await?)
     }
@@ -157,18 +158,31 @@ impl TableRows {
         &self,
         core: &Core,
         table: &'a Arc<Table>,
+        effect: &Effect,
     ) -> Result<RwLockReadGuard<'a, ()>, SqlError> {
+        let refused = |reason: &str| {
+            let name = &table.name;
+            let message = format!("writing to table \"{name}\" by its key, for {reason}");
+            Err(SqlError::not_supported(message)
+                .with_hint(Some("INSERT … ON CONFLICT, UPDATE and DELETE keep it")))
+        };
         if !table.uniques.is_empty() {
-            let message = format!(
-                "writing to table \"{}\" by its key, for it has a UNIQUE constraint",
-                table.name
-            );
-            return Err(SqlError::not_supported(message)
-                .with_hint(Some("INSERT … ON CONFLICT, UPDATE and DELETE keep it")));
+            return refused("it has a UNIQUE constraint");
         }
         let shared = table.lock.read().await;
-        match core.catalog.contents().get(&table.name) {
-            Some(Relation::Table(now)) if Arc::ptr_eq(now, table) => Ok(shared),
+        let contents = core.catalog.contents();
+        match contents.get(&table.name) {
+            Some(Relation::Table(now)) if Arc::ptr_eq(now, table) => {
+                let affected = effect.affected(table, &contents);
+                match (affected.outgoing.first(), affected.incoming.first()) {
+                    (Some(_), _) => refused("it has a FOREIGN KEY"),
+                    (_, Some((_, by))) => refused(&format!(
+                        "table \"{}\" refers to it by a FOREIGN KEY",
+                        by.name
+                    )),
+                    (None, None) => Ok(shared),
+                }
+            }
             _ => Err(
                 SqlError::invalid(format!("table \"{}\" was changed or dropped", table.name))
                     .with_hint(Some("ask the session for its rows again")),

@@ -1,4 +1,4 @@
-//! Writing rows of a table, and with them the keys of its UNIQUE constraints.
+//! Writing rows of a table, and with them the keys of its UNIQUE constraints; foreign keys are checked on the way.
 //!
 //! ```text
 //!            ┌─ rows ───────────────────────────▶ the table's data object  ┐
@@ -11,7 +11,10 @@
 //! values have one owner, who can tell. All objects of a table are written by one statement in the order of their numbers.
 
 use crate::catalog::{Table, Unique};
+use crate::core::Core;
 use crate::error::SqlError;
+use crate::locks::Writable;
+use crate::references::{Affected, References};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::filter_record_batch;
@@ -24,6 +27,10 @@ use eris_types::RowId;
 pub(crate) struct TableWriter {
     rows: Writer,
     uniques: Vec<UniqueWriter>,
+    references: References,
+    /// The columns whose old values come with rows that end.
+    old_columns: Vec<usize>,
+    is_checked: bool,
 }
 
 struct UniqueWriter {
@@ -35,7 +42,8 @@ struct UniqueWriter {
 
 impl TableWriter {
     /// For a statement that only adds rows.
-    pub fn adding(engine: &Engine, table: &Table) -> Result<Self, SqlError> {
+    pub fn adding(core: &Core, table: &Writable) -> Result<Self, SqlError> {
+        let engine = &core.engine;
         let rows = engine.writer(table.object)?;
         let uniques = table.uniques.iter().map(|unique| {
             Ok(UniqueWriter {
@@ -45,11 +53,27 @@ impl TableWriter {
             })
         });
         let uniques = uniques.collect::<Result<_, SqlError>>()?;
-        Ok(TableWriter { rows, uniques })
+        Ok(TableWriter {
+            rows,
+            uniques,
+            references: References::new(core, table, table.affected())?,
+            old_columns: Vec::new(),
+            is_checked: false,
+        })
+    }
+
+    /// The columns of a table whose old values a statement needs that ends rows of it.
+    pub fn old_columns(table: &Table, affected: &Affected) -> Vec<usize> {
+        let mut columns = table.unique_columns();
+        columns.extend(References::old_columns(table, affected));
+        columns.sort_unstable();
+        columns.dedup();
+        columns
     }
 
     /// For a statement that also ends rows, once it has its turn.
-    pub async fn changing(engine: &Engine, table: &Table) -> Result<Self, SqlError> {
+    pub async fn changing(core: &Core, table: &Writable) -> Result<Self, SqlError> {
+        let engine = &core.engine;
         let rows = engine.changer(table.object).await?;
         let mut in_order: Vec<&Unique> = table.uniques.iter().collect();
         in_order.sort_by_key(|unique| unique.object());
@@ -61,7 +85,13 @@ impl TableWriter {
                 known: Some(engine.rows(unique.object())?),
             });
         }
-        Ok(TableWriter { rows, uniques })
+        Ok(TableWriter {
+            rows,
+            uniques,
+            references: References::new(core, table, table.affected())?,
+            old_columns: Self::old_columns(table, table.affected()),
+            is_checked: false,
+        })
     }
 
     /// For the keys of one UNIQUE constraint alone, whose rows are there already.
@@ -82,20 +112,27 @@ impl TableWriter {
         for unique in &mut self.uniques {
             unique.append(&rows).await?;
         }
+        if !self.references.is_empty() {
+            // Most statements have none: theirs shall not be larger for it.
+            Box::pin(self.references.add(&rows)).await?;
+        }
         Ok(self.rows.append(rows).await?)
     }
 
-    /// Ends the rows whose ids are in the first column. From column `old` on come their values of [`Table::unique_columns`].
+    /// Ends the rows whose ids are in the first column. From column `old` on come their values of
+    /// [`TableWriter::old_columns`].
     pub async fn delete(&mut self, batch: &RecordBatch, old: usize) -> Result<(), SqlError> {
         let ids = batch.column(0).as_primitive::<Int64Type>().values();
         self.rows.delete(ids.iter().map(|&id| RowId(id as u64)))?;
-        let all = unique_columns(self.uniques.iter().map(|unique| &unique.columns));
+        let all = &self.old_columns;
+        let place = |column: usize| {
+            let place = all.iter().position(|other| *other == column);
+            old + place.expect("the list has every column")
+        };
+        self.references.end(batch, place)?;
         for unique in &mut self.uniques {
-            let place = |column: &usize| all.iter().position(|other| other == column);
-            let columns = unique.columns.iter().map(|column| {
-                let place = place(column).expect("the list has every column");
-                batch.column(old + place).clone()
-            });
+            let columns = unique.columns.iter();
+            let columns = columns.map(|&column| batch.column(place(column)).clone());
             let columns: Vec<ArrayRef> = columns.collect();
             let known = unique.known.as_mut();
             let known = known.expect("the statement is one that ends rows");
@@ -106,8 +143,21 @@ impl TableWriter {
         Ok(())
     }
 
+    /// All rows have come: refuses the statement if a foreign key would not hold.
+    pub async fn check(&mut self, core: &Core) -> Result<(), SqlError> {
+        self.is_checked = true;
+        match self.references.is_empty() {
+            true => Ok(()),
+            false => Box::pin(self.references.check(core)).await,
+        }
+    }
+
     /// Makes all of it visible at once. Errors are the engine's: see [`Table::write_error`].
+    ///
+    /// # Panics
+    /// Without [`TableWriter::check`] before.
     pub async fn commit(self) -> Result<(), eris_engine::EngineError> {
+        assert!(self.is_checked, "foreign keys are checked before");
         let mut writers = vec![self.rows];
         writers.extend(self.uniques.into_iter().map(|unique| unique.keys));
         Writer::commit_all(writers).await
@@ -137,7 +187,7 @@ impl UniqueWriter {
 }
 
 /// The rows without a NULL: a NULL is different from all values.
-fn without_nulls(rows: RecordBatch) -> Result<RecordBatch, SqlError> {
+pub(crate) fn without_nulls(rows: RecordBatch) -> Result<RecordBatch, SqlError> {
     let nulls = rows.columns().iter().fold(None, |nulls, column| {
         NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
     });

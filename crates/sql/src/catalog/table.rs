@@ -1,6 +1,6 @@
 //! Tables: names for data objects, and the rules of their rows.
 
-use crate::catalog::{RelationName, TableIndex};
+use crate::catalog::{ForeignKey, RelationName, TableIndex, positions};
 use crate::error::SqlError;
 use crate::table_writer::unique_columns;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
@@ -30,13 +30,15 @@ pub(crate) struct Table {
     pub checks: Vec<Check>,
     pub key: Option<PrimaryKey>,
     pub uniques: Vec<Unique>,
+    pub foreign_keys: Vec<ForeignKey>,
     pub partitioning: Partitioning,
     /// Beside that of the key.
     pub indexes: Vec<TableIndex>,
     /// Keeps the data object.
     pub data: Arc<Data>,
     /// Shared by all moments of one table: held shared by who writes rows, alone by who changes the table, so that
-    /// no row is written to what is being replaced. Readers need it not.
+    /// no row is written to what is being replaced; in the same way by who refers to its rows, and by who takes rows away to
+    /// which others may refer. Readers need it not.
     pub lock: Arc<RwLock<()>>,
 }
 
@@ -102,11 +104,7 @@ impl Unique {
 
     /// The positions of its columns.
     pub fn positions(&self, table: &Table) -> Vec<usize> {
-        let columns = self.columns.iter();
-        let positions = columns.map(|column| table.schema.index_of(column));
-        positions
-            .map(|position| position.expect("a constraint is of columns of the table"))
-            .collect()
+        positions(&self.columns, &table.schema)
     }
 
     /// Makes the data object of its keys.
@@ -140,6 +138,7 @@ pub(crate) struct Definition {
     pub checks: Vec<Check>,
     pub key: Option<PrimaryKey>,
     pub uniques: Vec<Unique>,
+    pub foreign_keys: Vec<ForeignKey>,
     pub partitioning: Partitioning,
 }
 
@@ -149,6 +148,7 @@ impl Definition {
         self.checks.iter().any(|check| check.name == name)
             || self.key.iter().any(|key| key.name == name)
             || self.uniques.iter().any(|unique| unique.name == name)
+            || self.foreign_keys.iter().any(|key| key.name == name)
     }
 }
 
@@ -210,6 +210,7 @@ impl Table {
             checks,
             key,
             uniques,
+            foreign_keys,
             partitioning,
         } = definition;
         let types = schema
@@ -231,6 +232,7 @@ impl Table {
             checks,
             key,
             uniques,
+            foreign_keys,
             partitioning,
             indexes: Vec::new(),
             data,
@@ -247,6 +249,7 @@ impl Table {
             checks: self.checks.clone(),
             key: self.key.clone(),
             uniques: self.uniques.clone(),
+            foreign_keys: self.foreign_keys.clone(),
             partitioning: self.partitioning,
         }
     }

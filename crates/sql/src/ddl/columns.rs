@@ -4,6 +4,7 @@ use crate::catalog::{Check, ColumnRules, DefaultValue, Definition, Unique};
 use crate::coerce;
 use crate::core::{Core, normalize};
 use crate::ddl::excerpt_of;
+use crate::ddl::references::WrittenKey;
 use crate::error::SqlError;
 use crate::insert::collect_one;
 use crate::parse::{place_of_expr, planning_error};
@@ -20,7 +21,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// A column as CREATE TABLE or ADD COLUMN defines it.
-pub(crate) struct Column {
+pub(super) struct Column {
     pub field: Field,
     pub rules: ColumnRules,
     /// Its CHECKs, not looked at yet: they may name columns that come later.
@@ -29,6 +30,8 @@ pub(crate) struct Column {
     pub primary: Option<Option<Ident>>,
     /// The same if it is UNIQUE.
     pub unique: Option<Option<Ident>>,
+    /// To what it refers.
+    pub references: Vec<WrittenKey>,
 }
 
 /// Columns of a constraint, and its name if it has one.
@@ -46,7 +49,7 @@ pub(crate) struct UncheckedCheck {
 ///
 /// # Errors
 /// A type that is not stored, an option that would not hold, a default that is no value of the column.
-pub(crate) async fn column(
+pub(super) async fn column(
     core: &Core,
     definition: &ast::ColumnDef,
     statement: &Statement,
@@ -64,6 +67,7 @@ pub(crate) async fn column(
     let mut default = None;
     let mut checks = Vec::new();
     let (mut primary, mut unique) = (None, None);
+    let mut references = Vec::new();
     for option in &definition.options {
         match &option.option {
             ColumnOption::Null if nullable != Some(false) => nullable = Some(true),
@@ -88,6 +92,11 @@ pub(crate) async fn column(
             ColumnOption::Unique(key) if is_plain_unique(key) && unique.is_none() => {
                 unique = Some(option.name.clone().or_else(|| key.name.clone()));
             }
+            ColumnOption::ForeignKey(key) => {
+                let named = option.name.as_ref();
+                let column = &definition.name;
+                references.push(WrittenKey::of_column(column, named, key, statement)?);
+            }
             other => {
                 let words = format!("{} of column \"{name}\"", first_words(&other.to_string()));
                 return Err(SqlError::not_supported(not_enforced(&words)).at(place()));
@@ -110,6 +119,7 @@ pub(crate) async fn column(
         checks,
         primary,
         unique,
+        references,
     })
 }
 
@@ -222,7 +232,6 @@ pub(crate) fn table_check(constraint: &TableConstraint) -> Result<UncheckedCheck
             column: None,
             expr: check.expr.as_ref().clone(),
         }),
-        TableConstraint::ForeignKey(_) => Err(SqlError::not_supported(not_enforced("FOREIGN KEY"))),
         other => Err(SqlError::not_supported(not_enforced(first_words(
             &other.to_string(),
         )))),

@@ -8,6 +8,7 @@ use crate::core::{Begun, Core, normalize};
 use crate::ddl::columns::{
     NamedColumns, add_checks, add_unique, column, table_check, table_key, table_unique,
 };
+use crate::ddl::references::{self, WrittenKey};
 use crate::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
 use crate::error::SqlError;
 use crate::insert::write;
@@ -67,6 +68,7 @@ pub(super) async fn create(
         checks: Vec::new(),
         key: None,
         uniques: Vec::new(),
+        foreign_keys: Vec::new(),
         partitioning: partitioning(&create.table_options, &schema)?,
         schema,
         name: full,
@@ -121,17 +123,31 @@ impl Publication<'_> {
     /// Gives the table its name. Another session may have been faster.
     async fn publish(&self, core: &Core, table: Arc<Table>) -> Result<(), SqlError> {
         let full = table.name.clone();
-        let replaced = || {
-            let old = core.catalog.contents().table(&full).cloned();
-            Ok(old.into_iter().filter(|_| self.or_replace).collect())
+        // Also the tables to which it refers: whoever writes to them then knows that it does.
+        let affected = || {
+            let contents = core.catalog.contents();
+            let old = contents.table(&full).cloned();
+            let mut tables = references::referenced(&contents, &table);
+            tables.extend(old.into_iter().filter(|_| self.or_replace));
+            Ok(tables)
         };
         loop {
-            let locked = core.exclusive(replaced).await?;
+            let locked = core.exclusive(affected).await?;
             let mut change = core.catalog.change().await;
             let taken = check_schema(&change, &full, self.name, self.statement);
             let taken = taken.and_then(|()| match change.get(&full) {
                 Some(relation) => self.is_in_the_way(relation),
                 None => Ok(false),
+            });
+            let taken = taken.and_then(|is_taken| {
+                if is_taken {
+                    return Ok(true);
+                }
+                references::check(&change, &table)?;
+                match references::first_to(&change, std::slice::from_ref(&full)) {
+                    Some(found) => Err(found.error("replaced")),
+                    None => Ok(false),
+                }
             });
             match taken {
                 Ok(false) => {}
@@ -141,10 +157,12 @@ impl Publication<'_> {
                     return Err(error);
                 }
             }
-            let old = change.table(&full);
-            if let Some(old) = old
-                && !(locked.iter()).any(|locked| Arc::ptr_eq(&locked.table.lock, &old.lock))
-            {
+            let mut affected = references::referenced(&change, &table);
+            affected.extend(change.table(&full).cloned());
+            let is_locked = |table: &Arc<Table>| {
+                (locked.iter()).any(|locked| Arc::ptr_eq(&locked.table.lock, &table.lock))
+            };
+            if !affected.iter().all(is_locked) {
                 continue;
             }
             change.put(Relation::Table(Arc::clone(&table)));
@@ -174,6 +192,7 @@ async fn definition(
     let mut unchecked = Vec::new();
     let mut keys: Vec<NamedColumns> = Vec::new();
     let mut uniques: Vec<NamedColumns> = Vec::new();
+    let mut foreign_keys: Vec<WrittenKey> = Vec::new();
     for definition in &create.columns {
         let column = column(core, definition, statement).await?;
         let name = column.field.name().clone();
@@ -184,6 +203,7 @@ async fn definition(
         fields.push(Arc::new(column.field));
         rules.push(column.rules);
         unchecked.extend(column.checks);
+        foreign_keys.extend(column.references);
         let this = || vec![definition.name.clone()];
         keys.extend(column.primary.map(|named| (named, this())));
         uniques.extend(column.unique.map(|named| (named, this())));
@@ -196,6 +216,9 @@ async fn definition(
         match constraint {
             TableConstraint::PrimaryKey(key) => keys.push(table_key(key)?),
             TableConstraint::Unique(unique) => uniques.push(table_unique(unique)?),
+            TableConstraint::ForeignKey(key) => {
+                foreign_keys.push(WrittenKey::of_table(key, statement)?);
+            }
             other => unchecked.push(table_check(other)?),
         }
     }
@@ -229,9 +252,13 @@ async fn definition(
         checks,
         key,
         uniques: Vec::new(),
+        foreign_keys: Vec::new(),
     };
     for unique in uniques {
         add_unique(&mut definition, unique, statement)?;
+    }
+    for key in &foreign_keys {
+        references::add(core, &mut definition, key, statement)?;
     }
     Ok(definition)
 }

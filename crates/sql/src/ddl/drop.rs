@@ -3,7 +3,7 @@
 use crate::catalog::{Relation, RelationName};
 use crate::core::{Begun, Core};
 use crate::ddl::dependents::{in_use, remove_with_dependents};
-use crate::ddl::{excerpt, index, schema};
+use crate::ddl::{excerpt, index, references, schema};
 use crate::error::SqlError;
 use crate::locks::retire_all;
 use crate::statement::Statement;
@@ -97,7 +97,16 @@ async fn relations(
             Relation::Table(table) => Some(table),
             Relation::View(_) => None,
         });
-        Ok(tables.collect())
+        let mut tables: Vec<_> = tables.collect();
+        if cascade {
+            let contents = core.catalog.contents();
+            let names: Vec<_> = tables.iter().map(|table| table.name.clone()).collect();
+            let referencing = names
+                .iter()
+                .map(|name| references::referencing(&contents, name));
+            tables.extend(referencing.flatten());
+        }
+        Ok(tables)
     };
     let locked = core.exclusive(tables).await?;
     let mut change = core.catalog.change().await;
@@ -115,6 +124,11 @@ async fn relations(
         .map(|relation| relation.name().clone())
         .collect();
     std::mem::drop(found);
+    match references::first_to(&change, &dropped) {
+        Some(found) if !cascade => return Err(found.error("dropped")),
+        Some(_) => references::release(core, &mut change, &dropped)?,
+        None => {}
+    }
     for name in &dropped {
         if cascade {
             remove_with_dependents(&mut change, name);

@@ -3,7 +3,7 @@
 use crate::catalog::{CATALOG, Relation, SCHEMA, Table, is_reserved};
 use crate::core::{Begun, Core, no_schema_hint, normalize};
 use crate::ddl::dependents::remove_with_dependents;
-use crate::ddl::excerpt;
+use crate::ddl::{excerpt, references};
 use crate::error::SqlError;
 use crate::locks::retire_all;
 use crate::statement::Statement;
@@ -85,7 +85,10 @@ pub(super) async fn drop(
             let contents = core.catalog.contents();
             let tables = contents.tables();
             let tables = tables.filter(|table| schemas.contains(&table.name.schema));
-            tables.cloned().collect()
+            let tables: Vec<Arc<Table>> = tables.cloned().collect();
+            let names = tables.iter().map(|table| &table.name);
+            let referencing = names.flat_map(|name| references::referencing(&contents, name));
+            tables.iter().cloned().chain(referencing).collect()
         };
         // Without CASCADE there is nothing to be locked: what is there is a reason to refuse.
         let locked = match cascade {
@@ -110,6 +113,8 @@ pub(super) async fn drop(
                 ))
                 .with_hint(Some("DROP SCHEMA … CASCADE drops all that is in it")));
             }
+            let dropped: Vec<_> = relations.iter().map(Relation::name).cloned().collect();
+            references::release(core, &mut change, &dropped)?;
             for relation in &relations {
                 remove_with_dependents(&mut change, relation.name());
             }

@@ -1,16 +1,22 @@
 //! TRUNCATE, and DELETE of all rows: the table goes on with a new, empty data object.
 //!
 //! Statements that read the old rows finish with them; with the last of these the memory goes.
+//!
+//! A table to which rows of others refer is only emptied together with these, or once they are gone.
 
-use crate::catalog::Relation;
+use crate::catalog::{Relation, Table};
 use crate::core::{Begun, Core};
+use crate::ddl::references::referencing;
 use crate::error::SqlError;
 use crate::locks::{Exclusive, retire_all};
+use crate::references::check_all;
 use crate::statement::Statement;
-use datafusion::sql::sqlparser::ast::{self, Delete, FromTable, ObjectName, TableFactor, Truncate};
+use datafusion::sql::sqlparser::ast::{
+    self, CascadeOption, Delete, FromTable, ObjectName, TableFactor, Truncate,
+};
 use std::sync::Arc;
 
-/// TRUNCATE [TABLE] name, …: all of them at once.
+/// TRUNCATE [TABLE] name, …: all of them at once, with CASCADE also the tables that refer to them.
 pub(super) async fn truncate(
     core: &Core,
     truncate: Truncate,
@@ -35,9 +41,22 @@ pub(super) async fn truncate(
                 }
                 tables.push(core.table(name, statement)?);
             }
+            if truncate.cascade == Some(CascadeOption::Cascade) {
+                let contents = core.catalog.contents();
+                let mut next = 0;
+                while let Some(table) = tables.get(next) {
+                    for by in referencing(&contents, &table.name.clone()) {
+                        if !tables.iter().any(|table| table.name == by.name) {
+                            tables.push(by);
+                        }
+                    }
+                    next += 1;
+                }
+            }
             Ok(tables)
         })
         .await?;
+    keep_references(core, &locked, "TRUNCATE").await?;
     empty(core, locked).await?;
     Ok(Begun::Done {
         tag: "TRUNCATE TABLE",
@@ -83,11 +102,48 @@ pub(super) async fn delete_all(
     // Nobody writes now, and what has begun to commit is visible behind this.
     core.engine.settle().await;
     let rows = core.engine.statistics(locked.table.object)?.rows;
-    empty(core, vec![locked]).await?;
+    let locked = vec![locked];
+    keep_references(core, &locked, "DELETE").await?;
+    empty(core, locked).await?;
     Ok(Begun::Count {
         rows,
         tag: "DELETE",
     })
+}
+
+/// Refuses to empty tables to which rows of others refer.
+async fn keep_references(
+    core: &Core,
+    locked: &[Exclusive],
+    statement: &str,
+) -> Result<(), SqlError> {
+    let contents = core.catalog.contents();
+    let is_emptied = |table: &Table| locked.iter().any(|locked| locked.table.name == table.name);
+    let mut is_settled = false;
+    for table in locked.iter().map(|locked| &locked.table) {
+        let others = contents.referencing(&table.name);
+        for (by, key) in others.filter(|(by, _)| !is_emptied(by)) {
+            if !is_settled {
+                // A writer that was cancelled may have let go of its lock while its commit was under way.
+                core.engine.settle().await;
+                is_settled = true;
+            }
+            let checked = Box::pin(check_all(core, table, by, key)).await;
+            checked.map_err(|error| {
+                let together = format!(
+                    "TRUNCATE {}, {} empties both",
+                    table.name.sql(),
+                    by.name.sql()
+                );
+                let hint = (statement == "TRUNCATE").then_some(together);
+                match hint {
+                    Some(hint) => error.with_hint(Some(hint)),
+                    None => error,
+                }
+            })?;
+        }
+    }
+    Ok(())
 }
 
 async fn empty(core: &Core, locked: Vec<Exclusive>) -> Result<(), SqlError> {

@@ -36,6 +36,7 @@ pub(super) fn change(
     insert: ast::Insert,
     source: Query,
     columns: &[usize],
+    old: &[usize],
 ) -> Result<Change, SqlError> {
     let Some(OnInsert::OnConflict(conflict)) = insert.on else {
         return Err(SqlError::not_supported("INSERT … ON DUPLICATE KEY")
@@ -119,7 +120,7 @@ pub(super) fn change(
         clauses,
         output: None,
     };
-    let change = merge::change(core, table, merge)?;
+    let change = merge::change(core, table, merge, old)?;
     Ok(Change {
         inserted_once,
         returning: insert.returning,

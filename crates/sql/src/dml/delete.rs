@@ -17,7 +17,11 @@ pub(super) fn table(delete: &Delete) -> Result<&TableFactor, SqlError> {
     }
 }
 
-pub(super) fn change(target: &Arc<Table>, delete: Delete) -> Result<Change, SqlError> {
+pub(super) fn change(
+    target: &Arc<Table>,
+    delete: Delete,
+    old_columns: &[usize],
+) -> Result<Change, SqlError> {
     if delete.output.is_some() || !delete.optimizer_hints.is_empty() {
         return Err(SqlError::not_supported("DELETE with these clauses"));
     }
@@ -35,7 +39,7 @@ pub(super) fn change(target: &Arc<Table>, delete: Delete) -> Result<Change, SqlE
     let items = items.map(|(number, name)| target::named(target::column(&alias, name), number));
     let mut items: Vec<_> = items.collect();
     let old = items.len();
-    items.extend(target::unique_columns(target, &alias, old));
+    items.extend(target::columns(target, old_columns, &alias, old));
     let mut from = vec![TableWithJoins {
         relation: target::with_row_ids(&factor)?,
         joins: Vec::new(),

@@ -40,7 +40,12 @@ pub(super) struct Branch {
     pub targets: Option<Vec<coerce::Target>>,
 }
 
-pub(super) fn change(core: &Core, table: &Arc<Table>, merge: Merge) -> Result<Change, SqlError> {
+pub(super) fn change(
+    core: &Core,
+    table: &Arc<Table>,
+    merge: Merge,
+    old_columns: &[usize],
+) -> Result<Change, SqlError> {
     if merge.output.is_some() || !merge.optimizer_hints.is_empty() {
         return Err(SqlError::not_supported("MERGE … RETURNING or OUTPUT"));
     }
@@ -109,7 +114,7 @@ pub(super) fn change(core: &Core, table: &Arc<Table>, merge: Merge) -> Result<Ch
         }
     }
     let old = items.len();
-    items.extend(target::unique_columns(table, &alias, old));
+    items.extend(target::columns(table, old_columns, &alias, old));
     let target = Join {
         relation: target::with_row_ids(&merge.table)?,
         global: false,

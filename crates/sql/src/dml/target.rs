@@ -84,14 +84,15 @@ pub(super) fn column(alias: &Ident, name: &str) -> Expr {
     Expr::CompoundIdentifier(vec![alias.clone(), Ident::with_quote('"', name)])
 }
 
-/// The values of [`Table::unique_columns`] as output columns from `first` on.
-pub(super) fn unique_columns<'a>(
+/// The values of columns at these positions as output columns from `first` on.
+pub(super) fn columns<'a>(
     table: &'a Table,
+    positions: &'a [usize],
     alias: &'a Ident,
     first: usize,
 ) -> impl Iterator<Item = SelectItem> + 'a {
-    let columns = table.unique_columns().into_iter().enumerate();
-    columns.map(move |(number, position)| {
+    let columns = positions.iter().enumerate();
+    columns.map(move |(number, &position)| {
         let name = table.schema.field(position).name();
         named(column(alias, name), first + number)
     })

@@ -23,7 +23,12 @@ pub(super) fn table(update: &Update) -> Result<&TableFactor, SqlError> {
     }
 }
 
-pub(super) fn change(core: &Core, target: &Arc<Table>, update: Update) -> Result<Change, SqlError> {
+pub(super) fn change(
+    core: &Core,
+    target: &Arc<Table>,
+    update: Update,
+    old_columns: &[usize],
+) -> Result<Change, SqlError> {
     if update.output.is_some() || update.or.is_some() || !update.optimizer_hints.is_empty() {
         return Err(SqlError::not_supported("UPDATE with these clauses"));
     }
@@ -37,7 +42,7 @@ pub(super) fn change(core: &Core, target: &Arc<Table>, update: Update) -> Result
     let set = assigned(core, target, update.assignments)?;
     let targets = values(core, target, &alias, set, &mut items)?;
     let old = items.len();
-    items.extend(target::unique_columns(target, &alias, old));
+    items.extend(target::columns(target, old_columns, &alias, old));
     let mut from = vec![TableWithJoins {
         relation: target::with_row_ids(&factor)?,
         joins: Vec::new(),

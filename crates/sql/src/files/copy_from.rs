@@ -15,6 +15,7 @@ use crate::core::{Begun, Core};
 use crate::error::{SqlError, SqlErrorKind};
 use crate::insert::{columns, targets, write};
 use crate::locks::Writable;
+use crate::references::Effect;
 use crate::statement::Statement;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::sql::sqlparser::ast::ObjectName;
@@ -29,7 +30,9 @@ pub(super) async fn run(
     copy: CopyFrom,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    let table = core.writable(&copy.table, statement).await?;
+    let table = core
+        .writable(&copy.table, &Effect::adding(), statement)
+        .await?;
     let names: Vec<_> = copy
         .columns
         .iter()

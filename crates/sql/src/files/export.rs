@@ -1,8 +1,8 @@
 //! EXPORT DATABASE 'directory': what makes the database again, there as a whole or not at all.
 //!
 //! ```text
-//! directory/schema.sql      CREATE statements
-//! directory/load.sql        a COPY per table
+//! directory/schema.sql      CREATE statements, a table behind those to which it refers
+//! directory/load.sql        a COPY per table; foreign keys that form a circle are added behind them
 //! directory/<table>.parquet its rows, all tables at one snapshot
 //! ```
 //!
@@ -12,9 +12,9 @@ use super::sink::name_beside;
 use super::statement::Export;
 use super::{blocking, copy_to, failed};
 use crate::cancel::begin_commit;
-use crate::catalog::{Contents, RelationName, SCHEMA, View, quoted};
+use crate::catalog::{Contents, ForeignKey, RelationName, SCHEMA, Table, View, quoted};
 use crate::core::{Begun, Core};
-use crate::create_statement::{create_statement, create_view_statement};
+use crate::create_statement::{create_statement_with, create_view_statement, foreign_key};
 use crate::error::SqlError;
 use crate::parse::parse;
 use crate::statement::Statement;
@@ -50,7 +50,10 @@ pub(super) async fn run(core: &Core, export: Export) -> Result<Begun, SqlError> 
     for name in contents.schema_names().filter(|name| *name != SCHEMA) {
         schema += &format!("CREATE SCHEMA {};\n", quoted(name));
     }
-    for (number, table) in contents.tables().enumerate() {
+    let tables = referenced_first(contents);
+    let mut created: Vec<&RelationName> = Vec::new();
+    let mut later = String::new();
+    for (number, table) in tables.into_iter().enumerate() {
         let query = Statement::from(format!("SELECT * FROM {}", table.name.sql()));
         let ast::Statement::Query(query_tree) = parse(&query)? else {
             unreachable!("it is a query");
@@ -60,7 +63,13 @@ pub(super) async fn run(core: &Core, export: Export) -> Result<Begun, SqlError> 
         let path = directory.temporary.join(&file);
         let (_, written) = copy_to::write(&plan, path, options.clone()).await?;
         blocking(move || written.finish()).await?;
-        schema += &format!("{};\n", create_statement(table));
+        created.push(&table.name);
+        let is_there = |key: &ForeignKey| created.contains(&&key.table);
+        schema += &format!("{};\n", create_statement_with(table, is_there));
+        for key in table.foreign_keys.iter().filter(|key| !is_there(key)) {
+            let constraint = foreign_key(key);
+            later += &format!("ALTER TABLE {} ADD {constraint};\n", table.name.sql());
+        }
         let header = if ending == "csv" { ", HEADER true" } else { "" };
         let path = target.join(&file).to_string_lossy().replace('\'', "''");
         load += &format!(
@@ -68,6 +77,7 @@ pub(super) async fn run(core: &Core, export: Export) -> Result<Begun, SqlError> 
             table.name.sql()
         );
     }
+    load += &later;
     for view in in_order(contents) {
         schema += &format!("{};\n", create_view_statement(view));
     }
@@ -76,6 +86,21 @@ pub(super) async fn run(core: &Core, export: Export) -> Result<Begun, SqlError> 
     Ok(Begun::Done {
         tag: "EXPORT DATABASE",
     })
+}
+
+/// All tables, each behind those to which its foreign keys refer, unless these form a circle.
+fn referenced_first(contents: &Contents) -> Vec<&Table> {
+    let mut left: Vec<&Table> = contents.tables().map(|table| &**table).collect();
+    let mut ordered = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let waits = |table: &Table, key: &ForeignKey| {
+            key.table != table.name && left.iter().any(|other| other.name == key.table)
+        };
+        let mut free = left.iter();
+        let free = free.position(|table| !table.foreign_keys.iter().any(|key| waits(table, key)));
+        ordered.push(left.remove(free.unwrap_or(0)));
+    }
+    ordered
 }
 
 /// All views, each behind those that it reads.

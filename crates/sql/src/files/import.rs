@@ -10,9 +10,10 @@ use super::{blocking, failed};
 use crate::cancel::{CancelToken, STATEMENT, begin_commit};
 use crate::catalog::{RelationName, SCHEMA};
 use crate::core::{Begun, Core, normalize};
-use crate::ddl::exists;
+use crate::ddl::{exists, release};
 use crate::error::SqlError;
 use crate::parse::parse;
+use crate::references::Effect;
 use crate::statement::{Statement, split};
 use datafusion::sql::sqlparser::ast::{self, SchemaName};
 use std::path::{Path, PathBuf};
@@ -155,7 +156,7 @@ async fn read(directory: &Path, name: &str) -> Result<Vec<Statement>, SqlError> 
     split(&text.await?)
 }
 
-/// Runs a COPY, of a file in the directory, wherever that was when it was written.
+/// Runs a COPY, of a file in the directory, wherever that was when it was written; or adds a foreign key.
 async fn fill(
     core: &Core,
     directory: &Path,
@@ -165,9 +166,16 @@ async fn fill(
     let load_file = directory.join(LOAD_FILE).to_string_lossy().into_owned();
     let wrong = |error: SqlError| in_file(&load_file, &error);
     let Some(FileStatement::CopyFrom(mut copy)) = statement::parse(text).map_err(wrong)? else {
+        if let ast::Statement::AlterTable(alter) = parse(text).map_err(wrong)?
+            && is_foreign_key(&alter)
+            && let Ok(name) = core.resolve(&alter.name, text)
+            && created.contains(&Made::Table(name))
+        {
+            return create(core, text, &load_file).await.map(|_| ());
+        }
         return Err(failed(
             &load_file,
-            "only COPY table FROM 'file' may be in it",
+            "only COPY table FROM 'file' and ALTER TABLE … ADD FOREIGN KEY may be in it",
         ));
     };
     let name = core.resolve(&copy.table, text).map_err(wrong)?;
@@ -177,7 +185,7 @@ async fn fill(
             format!("it fills \"{name}\", which '{SCHEMA_FILE}' does not create"),
         ));
     }
-    let table = core.writable(&copy.table, text).await?;
+    let table = core.writable(&copy.table, &Effect::adding(), text).await?;
     for file in &mut copy.files {
         let beside = Path::new(&*file)
             .file_name()
@@ -191,6 +199,20 @@ async fn fill(
     let load = copy_from::load(core, &table, &columns, copy.files, options);
     Box::pin(STATEMENT.scope(CancelToken::new(None), load)).await?;
     Ok(())
+}
+
+/// Whether the statement adds foreign keys, and does nothing else.
+fn is_foreign_key(alter: &ast::AlterTable) -> bool {
+    let is_added = |operation: &ast::AlterTableOperation| {
+        matches!(
+            operation,
+            ast::AlterTableOperation::AddConstraint {
+                constraint: ast::TableConstraint::ForeignKey(_),
+                ..
+            }
+        )
+    };
+    alter.operations.iter().all(is_added)
 }
 
 fn in_file(file: &str, error: &SqlError) -> SqlError {
@@ -208,7 +230,15 @@ impl Created {
     async fn undo(&mut self) {
         let mut change = self.core.catalog.change().await;
         // From here on nothing waits.
-        for made in std::mem::take(&mut self.made).iter().rev() {
+        let made = std::mem::take(&mut self.made);
+        let tables = made.iter().filter_map(|made| match made {
+            Made::Table(name) => Some(name.clone()),
+            Made::Schema(_) | Made::View(_) => None,
+        });
+        // Somebody else's table may refer to one of them by now; it has new data objects only for new constraints.
+        let released = release(&self.core, &mut change, &tables.collect::<Vec<_>>());
+        debug_assert!(released.is_ok(), "{released:?}");
+        for made in made.iter().rev() {
             match made {
                 Made::Schema(name) => {
                     if change.relations_in(name).next().is_none() {

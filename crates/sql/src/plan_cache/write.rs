@@ -9,7 +9,7 @@
 //!                                └─ (7, 41) ─▶ steps ─▶ (7, 42) ─▶ coerce ─▶ put, if nobody has changed it meanwhile
 //! ```
 //!
-//! Whatever is more than that – several rows, RETURNING, CHECK, a value that is none of the column's type, an error – is left to the
+//! Whatever is more than that – several rows, RETURNING, CHECK, a foreign key, a value that is none of the column's type, an error – is left to the
 //! statement's own way, before anything was written.
 
 mod compile;

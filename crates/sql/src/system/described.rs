@@ -25,6 +25,8 @@ pub(crate) enum RelationKind {
         checks: Vec<(String, String)>,
         /// The name of the PRIMARY KEY.
         key: Option<String>,
+        /// The names of foreign keys.
+        foreign_keys: Vec<String>,
         /// The names of UNIQUE constraints, and the data objects of their keys.
         uniques: Vec<(String, ObjectId)>,
     },
@@ -116,6 +118,9 @@ fn describe_table(table: &Table) -> Described {
             partitioned_by,
             checks: checks.collect(),
             key: table.key.as_ref().map(|key| key.name.clone()),
+            foreign_keys: (table.foreign_keys.iter())
+                .map(|key| key.name.clone())
+                .collect(),
             uniques: (table.uniques.iter())
                 .map(|unique| (unique.name.clone(), unique.object()))
                 .collect(),

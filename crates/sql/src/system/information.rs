@@ -3,6 +3,7 @@
 use crate::catalog::CATALOG;
 use crate::core::Core;
 use crate::system::described::{self, Column, RelationKind};
+use crate::system::keys;
 use crate::system::relation::{Cell, Kind, Relation, row};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use futures::FutureExt;
@@ -10,7 +11,7 @@ use std::future::ready;
 
 use Kind::{Number, Text};
 
-pub(super) static RELATIONS: [Relation; 6] = [
+pub(super) static RELATIONS: [Relation; 8] = [
     Relation {
         name: "schemata",
         columns: &[
@@ -103,6 +104,36 @@ pub(super) static RELATIONS: [Relation; 6] = [
             ("check_clause", Text),
         ],
         rows: |core| ready(Ok(check_constraints(core))).boxed(),
+    },
+    Relation {
+        name: "referential_constraints",
+        columns: &[
+            ("constraint_catalog", Text),
+            ("constraint_schema", Text),
+            ("constraint_name", Text),
+            ("unique_constraint_catalog", Text),
+            ("unique_constraint_schema", Text),
+            ("unique_constraint_name", Text),
+            ("match_option", Text),
+            ("update_rule", Text),
+            ("delete_rule", Text),
+        ],
+        rows: |core| ready(Ok(keys::referential_constraints(core))).boxed(),
+    },
+    Relation {
+        name: "key_column_usage",
+        columns: &[
+            ("constraint_catalog", Text),
+            ("constraint_schema", Text),
+            ("constraint_name", Text),
+            ("table_catalog", Text),
+            ("table_schema", Text),
+            ("table_name", Text),
+            ("column_name", Text),
+            ("ordinal_position", Number),
+            ("position_in_unique_constraint", Number),
+        ],
+        rows: |core| ready(Ok(keys::key_column_usage(core))).boxed(),
     },
 ];
 
@@ -291,10 +322,17 @@ fn table_constraints(core: &Core) -> Vec<Vec<Cell>> {
             let (schema, name) = (table.schema.clone(), table.name.clone());
             rows.push(row(schema, name, key.clone(), "PRIMARY KEY"));
         }
-        if let RelationKind::Table { uniques, .. } = &table.kind {
-            rows.extend(uniques.iter().map(|(unique, _)| {
+        if let RelationKind::Table {
+            uniques,
+            foreign_keys,
+            ..
+        } = &table.kind
+        {
+            let uniques = uniques.iter().map(|(name, _)| (name, "UNIQUE"));
+            let foreign = foreign_keys.iter().map(|name| (name, "FOREIGN KEY"));
+            rows.extend(uniques.chain(foreign).map(|(constraint, kind)| {
                 let (schema, name) = (table.schema.clone(), table.name.clone());
-                row(schema, name, unique.clone(), "UNIQUE")
+                row(schema, name, constraint.clone(), kind)
             }));
         }
     }

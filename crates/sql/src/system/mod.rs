@@ -13,6 +13,7 @@ mod activity;
 pub(crate) mod described;
 mod indexes;
 mod information;
+mod keys;
 mod objects;
 mod relation;
 mod reorganizations;

@@ -1,12 +1,13 @@
 //! What the operations of ALTER TABLE make of a table's definition.
 
-use crate::catalog::{Definition, RelationName, Table, Unique, most_similar};
+use crate::catalog::{Contents, Definition, ForeignKey, RelationName, Table, Unique, most_similar};
 use crate::core::{Core, normalize};
 use crate::ddl::columns::{
     NamedColumns, add_checks, add_unique, column, columns_of, default_value, rename_in,
     table_check, table_key, table_unique,
 };
 use crate::ddl::create_table::primary_key;
+use crate::ddl::references::{self, WrittenKey};
 use crate::ddl::{excerpt, excerpt_of};
 use crate::error::SqlError;
 use crate::statement::Statement;
@@ -31,6 +32,10 @@ pub(super) struct Altered {
     pub rekeyed: bool,
     /// Views that would fail are dropped.
     pub cascade: bool,
+    /// Foreign keys of other tables that refer to it, as they are to be, and these tables as they are.
+    pub incoming: Vec<(Arc<Table>, ForeignKey)>,
+    /// The names of foreign keys that the rows may not keep.
+    unverified: Vec<String>,
 }
 
 /// Where the values of a column come from.
@@ -45,8 +50,10 @@ pub(super) enum Source {
 }
 
 impl Altered {
-    pub fn of(table: &Table) -> Self {
+    pub fn of(table: &Table, incoming: Vec<(Arc<Table>, ForeignKey)>) -> Self {
         Altered {
+            incoming,
+            unverified: Vec::new(),
             definition: table.definition(),
             sources: (0..table.types.len()).map(Source::Old).collect(),
             recheck: false,
@@ -68,6 +75,74 @@ impl Altered {
             .zip(old.schema.fields()))
         .all(|(new, old)| new.data_type() == old.data_type());
         self.rekeyed || !(in_place && same_types)
+    }
+
+    /// The foreign keys that the rows have yet to be seen to keep, and the tables to which they refer; none for the table itself.
+    pub fn added_keys(&self, contents: &Contents) -> Vec<(ForeignKey, Option<Arc<Table>>)> {
+        let keys = self.definition.foreign_keys.iter();
+        let keys = keys.filter(|key| self.unverified.contains(&key.name));
+        keys.map(|key| (key.clone(), contents.table(&key.table).cloned()))
+            .map(|(key, other)| {
+                let is_own = key.table == self.definition.name;
+                (key, other.filter(|_| !is_own))
+            })
+            .collect()
+    }
+
+    fn add_foreign_key(
+        &mut self,
+        core: &Core,
+        key: &WrittenKey,
+        statement: &Statement,
+    ) -> Result<(), SqlError> {
+        references::add(core, &mut self.definition, key, statement)?;
+        let added = self.definition.foreign_keys.last();
+        self.unverified.extend(added.map(|key| key.name.clone()));
+        Ok(())
+    }
+
+    /// The foreign keys that refer to the table, and what the tables are called that have them.
+    fn referring(&self) -> impl Iterator<Item = (&RelationName, &ForeignKey)> {
+        let own = self.definition.foreign_keys.iter();
+        let own = own.filter(|key| key.table == self.definition.name);
+        let own = own.map(|key| (&self.definition.name, key));
+        let incoming = self.incoming.iter().map(|(by, key)| (&by.name, key));
+        own.chain(incoming)
+    }
+
+    /// Refuses to take away a key to which foreign keys refer; with `cascade`, takes these away.
+    fn keep_keys(
+        &mut self,
+        cascade: bool,
+        name: &Ident,
+        statement: &Statement,
+    ) -> Result<(), SqlError> {
+        let lost = self
+            .referring()
+            .find(|(_, key)| !key.has_key(&self.definition));
+        let Some((by, key)) = lost else {
+            return Ok(());
+        };
+        if !cascade {
+            let message = format!(
+                "\"{}\" cannot be dropped: table \"{by}\" refers to ({}) by FOREIGN KEY \"{}\"",
+                normalize(name),
+                key.referenced.join(", "),
+                key.name
+            );
+            return Err(SqlError::invalid(message)
+                .at(excerpt_of(name, statement))
+                .with_hint(Some(
+                    "CASCADE drops the foreign key too; or ALTER TABLE … DROP CONSTRAINT first",
+                )));
+        }
+        let definition = &self.definition;
+        self.incoming.retain(|(_, key)| key.has_key(definition));
+        let mut own = std::mem::take(&mut self.definition.foreign_keys);
+        let table = &self.definition.name;
+        own.retain(|key| key.table != *table || key.has_key(&self.definition));
+        self.definition.foreign_keys = own;
+        Ok(())
     }
 
     /// Applies one operation after the others.
@@ -115,6 +190,10 @@ impl Altered {
                 constraint,
                 not_valid: false,
             } => {
+                if let ast::TableConstraint::ForeignKey(key) = constraint {
+                    let key = WrittenKey::of_table(key, statement)?;
+                    return self.add_foreign_key(core, &key, statement);
+                }
                 self.recheck = true;
                 match constraint {
                     ast::TableConstraint::Unique(unique) => {
@@ -135,8 +214,14 @@ impl Altered {
                 add_checks(core, checks, vec![check], &name.name, schema, statement)
             }
             Op::DropConstraint {
-                if_exists, name, ..
-            } => self.drop_constraint(name, *if_exists, statement),
+                if_exists,
+                name,
+                drop_behavior,
+            } => {
+                self.drop_constraint(name, *if_exists, statement)?;
+                let cascade = *drop_behavior == Some(DropBehavior::Cascade);
+                self.keep_keys(cascade, name, statement)
+            }
             Op::RenameConstraint { old_name, new_name } => {
                 self.rename_constraint(old_name, new_name, statement)
             }
@@ -210,13 +295,12 @@ impl Altered {
             ..
         } = &mut self.definition;
         add_checks(core, checks, added.checks, &name.name, schema, statement)?;
-        match unique {
-            Some(named) => {
-                let columns = vec![definition.name.clone()];
-                add_unique(&mut self.definition, (named, columns), statement)
-            }
-            None => Ok(()),
+        if let Some(named) = unique {
+            let columns = vec![definition.name.clone()];
+            add_unique(&mut self.definition, (named, columns), statement)?;
         }
+        let mut references = added.references.iter();
+        references.try_for_each(|key| self.add_foreign_key(core, key, statement))
     }
 
     /// Makes columns the PRIMARY KEY, by which the rows are partitioned then.
@@ -286,6 +370,16 @@ impl Altered {
             return Err(refused(reason, Some(hint)));
         }
         uniques.retain(|unique| !unique.columns.contains(&plain));
+        let wide = |key: &&ForeignKey| key.columns.contains(&plain) && key.columns.len() > 1;
+        let foreign_keys = &mut self.definition.foreign_keys;
+        if let Some(key) = foreign_keys.iter().find(wide)
+            && !cascade
+        {
+            let reason = format!("FOREIGN KEY \"{}\" also names others", key.name);
+            let hint = "ALTER TABLE … DROP CONSTRAINT first, or DROP COLUMN … CASCADE";
+            return Err(refused(reason, Some(hint)));
+        }
+        foreign_keys.retain(|key| !key.columns.contains(&plain));
         let partitioning = match self.definition.partitioning {
             Partitioning::Range(column) if column.index() == position => {
                 return Err(refused("the table is partitioned by it".into(), None));
@@ -314,7 +408,7 @@ impl Altered {
         self.set_fields(fields);
         self.definition.rules.remove(position);
         self.sources.remove(position);
-        Ok(())
+        self.keep_keys(cascade, name, statement)
     }
 
     fn rename_column(
@@ -337,6 +431,20 @@ impl Altered {
                 column.clone_from(&new);
             }
         }
+        let table = &self.definition.name;
+        let rename = |columns: &mut Vec<String>| {
+            let renamed = columns.iter_mut().filter(|column| **column == old);
+            renamed.for_each(|column| column.clone_from(&new));
+        };
+        for key in &mut self.definition.foreign_keys {
+            rename(&mut key.columns);
+            if key.table == *table {
+                rename(&mut key.referenced);
+            }
+        }
+        for (_, key) in &mut self.incoming {
+            rename(&mut key.referenced);
+        }
         for check in &mut self.definition.checks {
             rename_in(&mut check.expr, &old, &new);
         }
@@ -351,7 +459,12 @@ impl Altered {
         };
         let new = part.as_ident().map_or_else(|| part.to_string(), normalize);
         let schema = self.definition.name.schema.clone();
-        self.definition.name = RelationName::new(schema, new);
+        let new = RelationName::new(schema, new);
+        let old = std::mem::replace(&mut self.definition.name, new.clone());
+        let own = self.definition.foreign_keys.iter_mut();
+        let incoming = self.incoming.iter_mut().map(|(_, key)| key);
+        let referring = own.chain(incoming).filter(|key| key.table == old);
+        referring.for_each(|key| key.table = new.clone());
         Ok(())
     }
 
@@ -394,6 +507,11 @@ impl Altered {
                     let plain = normalize(name);
                     SqlError::not_supported(format!("{reason} of column \"{plain}\"")).at(place())
                 })?;
+                let is_other = known.data_type != *field.data_type();
+                if is_other || using.is_some() {
+                    self.keep_type(name, is_other, statement)?;
+                }
+                let rules = &mut self.definition.rules[position];
                 // A shorter text has to be looked for.
                 self.recheck |= known.max_characters.is_some();
                 rules.max_characters = known.max_characters;
@@ -419,6 +537,35 @@ impl Altered {
         Ok(())
     }
 
+    /// Refuses to give a column other values, or another type, if a foreign key would not hold then.
+    fn keep_type(
+        &mut self,
+        column: &Ident,
+        is_other: bool,
+        statement: &Statement,
+    ) -> Result<(), SqlError> {
+        let plain = normalize(column);
+        let refers = |key: &ForeignKey| key.referenced.contains(&plain);
+        let found = self.referring().find(|(_, key)| refers(key));
+        let has = |key: &&ForeignKey| key.columns.contains(&plain);
+        let own = self.definition.foreign_keys.iter().find(has);
+        let own = own.filter(|_| is_other);
+        let found = found.or(own.map(|key| (&self.definition.name, key)));
+        if let Some((by, key)) = found {
+            let message = format!(
+                "the type of column \"{plain}\" cannot be changed: FOREIGN KEY \"{}\" of table \"{by}\" is about it",
+                key.name
+            );
+            return Err(SqlError::invalid(message)
+                .at(excerpt_of(column, statement))
+                .with_hint(Some("ALTER TABLE … DROP CONSTRAINT first")));
+        }
+        let own = self.definition.foreign_keys.iter().filter(has);
+        let names: Vec<String> = own.map(|key| key.name.clone()).collect();
+        self.unverified.extend(names);
+        Ok(())
+    }
+
     /// Whether a column is part of the PRIMARY KEY.
     fn is_key(&self, column: &str) -> bool {
         let key = self.definition.key.as_ref();
@@ -432,6 +579,7 @@ impl Altered {
             key,
             checks,
             uniques,
+            foreign_keys,
             ..
         } = &self.definition;
         if key.as_ref().is_some_and(|key| key.name == plain) {
@@ -440,11 +588,16 @@ impl Altered {
         if let Some(unique) = uniques.iter().position(|unique| unique.name == plain) {
             return Ok(Constraint::Unique(unique));
         }
+        let mut foreign = foreign_keys.iter();
+        if let Some(key) = foreign.position(|key| key.name == plain) {
+            return Ok(Constraint::Foreign(key));
+        }
         let check = checks.iter().position(|check| check.name == plain);
         check.map(Constraint::Check).ok_or_else(|| {
             let checks = checks.iter().map(|check| check.name.as_str());
             let uniques = uniques.iter().map(|unique| unique.name.as_str());
-            let similar = most_similar(&plain, checks.chain(uniques));
+            let foreign = foreign_keys.iter().map(|key| key.name.as_str());
+            let similar = most_similar(&plain, checks.chain(uniques).chain(foreign));
             SqlError::invalid(format!("table \"{table}\" has no constraint \"{plain}\""))
                 .at(excerpt_of(name, statement))
                 .with_hint(similar.map(|name| format!("did you mean \"{name}\"?")))
@@ -463,6 +616,9 @@ impl Altered {
             }
             Ok(Constraint::Unique(position)) => {
                 self.definition.uniques.remove(position);
+            }
+            Ok(Constraint::Foreign(position)) => {
+                self.definition.foreign_keys.remove(position);
             }
             Ok(Constraint::Key) => {
                 self.definition.key = None;
@@ -490,6 +646,12 @@ impl Altered {
         match constraint {
             Constraint::Check(position) => self.definition.checks[position].name = name,
             Constraint::Unique(position) => self.definition.uniques[position].name = name,
+            Constraint::Foreign(position) => {
+                let key = &mut self.definition.foreign_keys[position];
+                let unverified = self.unverified.iter_mut().filter(|name| **name == key.name);
+                unverified.for_each(|other| other.clone_from(&name));
+                key.name = name;
+            }
             Constraint::Key => {
                 if let Some(key) = &mut self.definition.key {
                     key.name = name;
@@ -504,5 +666,6 @@ impl Altered {
 enum Constraint {
     Key,
     Unique(usize),
+    Foreign(usize),
     Check(usize),
 }

@@ -13,6 +13,7 @@ use crate::dml;
 use crate::insert;
 use crate::parameter::Parameter;
 use crate::prepare::placeholder;
+use crate::references::Effect;
 use crate::scalar;
 use crate::statement::Statement;
 use datafusion::arrow::datatypes::DataType;
@@ -49,6 +50,9 @@ pub(in super::super) async fn compile(
     let contents = core.catalog.contents();
     let table = core.table(name, statement).ok()?;
     if !table.checks.is_empty() || !table.uniques.is_empty() {
+        return None;
+    }
+    if !Effect::of(tree).affected(&table, &contents).is_empty() {
         return None;
     }
     let mut compiler = Compiler {
