@@ -4,6 +4,7 @@ use super::Table;
 use crate::error::SqlError;
 use eris_engine::{Engine, IndexKind};
 use eris_types::ColumnId;
+use std::sync::Arc;
 
 /// An index of some columns of a table.
 #[derive(Clone, Debug)]
@@ -56,7 +57,10 @@ impl Table {
                 .iter()
                 .map(|&column| ColumnId(column as u32))
                 .collect();
-            let id = engine.create_index(self.object, &ids, index.kind).await?;
+            let built = Arc::default();
+            let id = engine
+                .create_index(self.object, &ids, index.kind, built)
+                .await?;
             self.indexes.push(TableIndex {
                 columns,
                 id,

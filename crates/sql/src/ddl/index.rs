@@ -7,11 +7,13 @@ use crate::catalog::{Contents, Relation, Table, TableIndex, quoted};
 use crate::core::{Begun, Core, normalize};
 use crate::ddl::excerpt;
 use crate::error::SqlError;
+use crate::progress;
 use crate::statement::Statement;
 use datafusion::sql::sqlparser::ast::{self, CreateIndex, Ident, IndexType, ObjectName};
 use eris_engine::IndexKind;
 use eris_types::ColumnId;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const TAG: &str = "CREATE INDEX";
 
@@ -68,7 +70,15 @@ pub(super) async fn create(
     core.engine.settle().await;
     let ids = columns.iter().map(|column| ColumnId(*column as u32));
     let ids: Vec<ColumnId> = ids.collect();
-    let id = core.engine.create_index(old.object, &ids, kind).await?;
+    let built = Arc::new(AtomicU64::new(0));
+    let rows = core.engine.statistics(old.object)?.rows;
+    let counted = Arc::clone(&built);
+    let done = move || counted.load(Ordering::Relaxed);
+    progress::current().expect_scan(rows).counts(Arc::new(done));
+    let id = core
+        .engine
+        .create_index(old.object, &ids, kind, built)
+        .await?;
     let mut new = old.redefined(&core.engine, old.definition())?;
     new.indexes.push(TableIndex {
         name,
