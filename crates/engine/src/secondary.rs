@@ -34,6 +34,9 @@ pub enum IndexKind {
 /// whoever asked.
 pub(crate) const KEY_BYTES: usize = 1024;
 
+/// Most rows of a chain that are looked at in one go for whether they are gone.
+const CLEANED: usize = 4_096;
+
 /// Values of the columns of an index, a row each.
 pub(crate) enum Values {
     /// Numbers of 64 bits, `None` for NULL.
@@ -299,11 +302,12 @@ impl Secondary {
         }
     }
 
-    /// Takes rows out of the chains of some keys: those of which `is_gone` is true.
+    /// Takes rows out of the chains of some keys: those of the first of each of which `is_gone` is true.
     pub fn clean(&mut self, keys: &[OwnedKey], is_gone: impl Fn(RowId) -> bool) {
         for key in keys {
             let key = key.view();
-            let rows: Vec<RowId> = self.chain(self.newest(key)).collect();
+            let mut rows: Vec<RowId> = self.chain(self.newest(key)).take(CLEANED + 1).collect();
+            let rest = (rows.len() > CLEANED).then(|| rows.pop()).flatten();
             let (gone, left): (Vec<_>, Vec<_>) =
                 rows.iter().copied().partition(|&row| is_gone(row));
             if gone.is_empty() {
@@ -312,15 +316,17 @@ impl Secondary {
             for row in gone {
                 self.older.remove(row.0);
             }
-            for pair in left.windows(2) {
-                if self.older.get(pair[0].0) != Some(pair[1].0) {
-                    replace(&mut self.older, pair[0], pair[1]);
+            let next = left.iter().skip(1).copied().map(Some).chain([rest]);
+            for (row, next) in left.iter().zip(next) {
+                match next {
+                    Some(next) if self.older.get(row.0) == Some(next.0) => {}
+                    Some(next) => replace(&mut self.older, *row, next),
+                    None => {
+                        self.older.remove(row.0);
+                    }
                 }
             }
-            if let Some(last) = left.last() {
-                self.older.remove(last.0);
-            }
-            self.set_newest(key, left.first().copied());
+            self.set_newest(key, left.first().copied().or(rest));
         }
     }
 

@@ -165,7 +165,7 @@ fn an_index_that_is_given_up_leaves_nothing() {
                     let running = tokio::spawn(async move { run(&other, &sql).await });
                     tokio::time::sleep(pause).await;
                     let find = "SELECT id FROM eris.queries WHERE statement LIKE 'CREATE INDEX%' AND state = 'running'";
-                    for id in ids(&session, find).await {
+                    for id in cells(&session, find).await {
                         // It may be done by now.
                         let _ = run(&session, &format!("KILL {id}")).await;
                     }
@@ -186,17 +186,22 @@ fn an_index_that_is_given_up_leaves_nothing() {
     }
 }
 
-async fn ids(session: &Session, sql: &str) -> Vec<String> {
+async fn number(session: &Session, sql: &str) -> u64 {
+    cells(session, sql).await[0].parse().unwrap()
+}
+
+/// The first column of a query's rows.
+async fn cells(session: &Session, sql: &str) -> Vec<String> {
     use datafusion::arrow::util::display::array_value_to_string;
     let Outcome::Rows(rows) = session.execute(sql).await.unwrap() else {
         panic!("{sql} has no rows");
     };
     let batches = rows.collect().await.unwrap();
-    let cells = batches.iter().flat_map(|batch| {
+    let all = batches.iter().flat_map(|batch| {
         let rows = 0..batch.num_rows();
         rows.map(|row| array_value_to_string(batch.column(0), row).unwrap())
     });
-    cells.collect()
+    all.collect()
 }
 
 #[test]
@@ -213,6 +218,37 @@ fn it_is_told_how_far_an_index_is() {
                 total: ROWS,
             };
             assert_eq!(progress.rows(), all);
+        });
+    }
+}
+
+#[test]
+fn rows_that_are_gone_do_not_stay_at_the_beginning_of_an_order() {
+    for topology in TOPOLOGIES {
+        block_on(async {
+            let database = filled(topology).await;
+            let session = database.session();
+            ok(&session, &create("n")).await;
+            // Too few for their chunks to be rewritten.
+            let gone = ok(&session, "DELETE FROM t WHERE n < 5000").await;
+            for _ in 0..20 {
+                assert_eq!(number(&session, "SELECT min(n) FROM t").await, 5_000);
+            }
+            let entries = number(&session, "SELECT entries FROM eris.indexes").await;
+            assert!(
+                entries < ROWS - gone + 500,
+                "{entries} entries, {gone} rows are gone"
+            );
+            let lookups = number(&session, "SELECT lookups FROM eris.indexes").await;
+            assert_eq!(number(&session, "SELECT min(n) FROM t").await, 5_000);
+            assert_eq!(
+                number(&session, "SELECT lookups FROM eris.indexes").await,
+                lookups + 1
+            );
+            assert_eq!(
+                number(&session, "SELECT count(*) FROM t WHERE n = 5000").await,
+                3
+            );
         });
     }
 }

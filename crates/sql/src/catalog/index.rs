@@ -28,7 +28,8 @@ impl TableIndex {
 }
 
 impl Table {
-    /// Gives a table without rows the indexes of the one that it takes the place of. `place` says where a column is now.
+    /// Gives a table without rows the indexes of the one that it takes the place of. `place` says where a column is now. With
+    /// `cascade` those of a column that is no more are left out.
     ///
     /// # Errors
     /// An index is of a column that is no more.
@@ -37,8 +38,12 @@ impl Table {
         engine: &Engine,
         old: &Table,
         place: impl Fn(usize) -> Option<usize>,
+        cascade: bool,
     ) -> Result<(), SqlError> {
         for index in &old.indexes {
+            if cascade && index.columns.iter().any(|&column| place(column).is_none()) {
+                continue;
+            }
             let columns = index.columns.iter().map(|&column| {
                 place(column).ok_or_else(|| {
                     SqlError::invalid(format!(
@@ -47,7 +52,7 @@ impl Table {
                         index.name
                     ))
                     .with_hint(Some(format!(
-                        "DROP INDEX {} first",
+                        "DROP INDEX {} first, or DROP COLUMN … CASCADE",
                         super::quoted(&index.name)
                     )))
                 })

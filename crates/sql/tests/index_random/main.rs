@@ -267,13 +267,15 @@ impl Twins<'_> {
     async fn look(&mut self) {
         let condition = self.condition();
         let (name, of) = self.column();
+        let compared = of.compared(&name);
         match self.random.below(8) {
             0..3 => {
                 self.query(&format!("SELECT * FROM @ WHERE {condition}"))
                     .await
             }
             3 => {
-                let sql = format!("SELECT count(*), min(id), max({name}) FROM @ WHERE {condition}");
+                let sql =
+                    format!("SELECT count(*), min(id), max({compared}) FROM @ WHERE {condition}");
                 self.query(&sql).await;
             }
             4 => {
@@ -284,11 +286,11 @@ impl Twins<'_> {
                     _ => format!("WHERE {condition}"),
                 };
                 let both = self.random.pick(&["min(#), max(#)", "min(#)", "max(#)"]);
-                let both = both.replace('#', &name);
+                let both = both.replace('#', &compared);
                 self.query(&format!("SELECT {both} FROM @ {on}")).await;
             }
             5 => {
-                let order = self.order(&name);
+                let order = self.order(&compared);
                 let on = match self.random.below(3) {
                     0 => format!("WHERE {condition}"),
                     _ => String::new(),
@@ -300,20 +302,21 @@ impl Twins<'_> {
                 };
                 // Of rows that are equal by the order any may come: only the order's columns are looked at.
                 let sql =
-                    format!("SELECT {name} FROM @ {on} ORDER BY {order} LIMIT {rows} {offset}");
+                    format!("SELECT {compared} FROM @ {on} ORDER BY {order} LIMIT {rows} {offset}");
                 self.ordered(&sql).await;
                 let sql =
                     format!("SELECT * FROM @ {on} ORDER BY {order}, id LIMIT {rows} {offset}");
                 self.ordered(&sql).await;
             }
             6 => {
-                let (other, _) = self.column();
-                let (one, two) = (self.order(&name), self.order(&other));
+                let (other, other_of) = self.column();
+                let other = other_of.compared(&other);
+                let (one, two) = (self.order(&compared), self.order(&other));
                 let (equal, of) = self.column();
                 let equal = format!("{equal} = {}", of.value(&mut self.random));
                 let on = self.random.pick(&["TRUE", &equal]).to_string();
                 let sql = format!(
-                    "SELECT {name}, {other} FROM @ WHERE {on} ORDER BY {one}, {two} LIMIT 7"
+                    "SELECT {compared}, {other} FROM @ WHERE {on} ORDER BY {one}, {two} LIMIT 7"
                 );
                 self.ordered(&sql).await;
             }

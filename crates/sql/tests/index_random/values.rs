@@ -51,6 +51,14 @@ impl Type {
         }
     }
 
+    /// What a column is sorted by. Zeros of both signs are equal, and either may come first.
+    pub fn compared(self, column: &str) -> String {
+        match self {
+            Type::Real | Type::Double => format!("({column} + 0)"),
+            _ => column.to_owned(),
+        }
+    }
+
     /// A value, from few enough that some are met again, the ends of the type among them.
     pub fn value(self, random: &mut Random) -> String {
         let is_special = random.one_in(12);
