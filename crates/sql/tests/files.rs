@@ -210,6 +210,15 @@ fn a_database_comes_back_with_defaults_and_rules() {
                 .await
                 .is_empty()
         );
+        // Nor may it touch a table that was there before.
+        lines(&session, "CREATE TABLE other (a INTEGER)").await;
+        let schema = directory.path().join("export/schema.sql");
+        let made = std::fs::read_to_string(&schema).unwrap();
+        std::fs::write(schema, made + "CREATE INDEX ON other (a);\n").unwrap();
+        let refused = failure(&session, &format!("IMPORT DATABASE '{target}'")).await;
+        assert!(refused.contains("an index of \"other\""), "{refused}");
+        let none = lines(&session, "SELECT * FROM eris.indexes").await;
+        assert!(none.is_empty(), "{none:?}");
     });
 }
 
