@@ -374,6 +374,17 @@ fn scripts_may_contain_commands() {
         stdout(&output).contains("one     │ 1\nnothing │ NULL\n"),
         "{output:?}"
     );
+    let output = run(&[
+        "-c",
+        "CREATE TABLE t (n INTEGER PRIMARY KEY, x VARCHAR UNIQUE)",
+        "-c",
+        "CREATE INDEX ON t USING hash (x, n)",
+        "-c",
+        "\\d t",
+    ]);
+    let indexes =
+        "indexes:\n    t_pkey PRIMARY KEY (n)\n    t_x_key UNIQUE (x)\n    t_x_n_idx hash (x, n)\n";
+    assert!(stdout(&output).ends_with(indexes), "{output:?}");
     let output = run(&["-c", "CREATE TABLE \"T\" (n INTEGER)", "-c", ".schema"]);
     assert_eq!(stdout(&output), "CREATE TABLE \"T\" (\n    n INTEGER\n);\n");
 }

@@ -52,6 +52,7 @@ mod pick;
 mod predicate;
 mod ranks;
 mod resident;
+mod retain;
 mod runs;
 mod selection;
 mod short_runs;

@@ -119,7 +119,7 @@ fn main() {
         fill(&engine, indexed, rows, bits).await;
         let began = Instant::now();
         engine
-            .create_index(indexed, &[ColumnId(1)], IndexKind::Ordered)
+            .create_index(indexed, &[ColumnId(1)], IndexKind::Ordered, Arc::default())
             .await
             .expect("built");
         println!(

@@ -247,11 +247,14 @@ impl Partition {
                     .find(|&row| chunk.ids().get(row) != first.plus(row - at))
                     .unwrap_or(to);
             }
-            let part = values.part(at - from..end - from);
-            if let Err(error) = next.insert(&part, first) {
+            let values = values.part(at - from..end - from);
+            if let Err(error) = next.insert(&values, first) {
                 return Some(Err(error));
             }
             at = end;
+        }
+        if !part.is_complete {
+            part.index.count_built(to - from);
         }
         Some(Ok(()))
     }
@@ -341,6 +344,7 @@ impl BuildTask {
             self.answer(INDEXED, None, cx);
             return Slice::Done;
         };
+        self.object.trip();
         match partition.build(self.index.id, chunk, self.from) {
             Some(Ok(())) => {
                 self.from += SLICE_ROWS;

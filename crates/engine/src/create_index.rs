@@ -15,6 +15,7 @@ use crate::secondary::IndexKind;
 use eris_types::{AeuId, ColumnId, ObjectId};
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 
 /// BUILD: an index of an object of which every owner makes its part.
@@ -56,7 +57,7 @@ impl Shared {
 impl Engine {
     /// Makes a secondary index of a data object and waits until it is complete; returns its number. Fragments use it from
     /// then on, whatever their snapshot. Rows may be read and written meanwhile, but writers that have begun before may leave it
-    /// to be built anew.
+    /// to be built anew. `built` counts the rows that are entered.
     ///
     /// # Errors
     /// No memory, or a key that is too long; nothing is left of it then.
@@ -68,13 +69,14 @@ impl Engine {
         id: ObjectId,
         columns: &[ColumnId],
         kind: IndexKind,
+        built: Arc<AtomicU64>,
     ) -> Result<u32, EngineError> {
         assert!(!columns.is_empty(), "an index is of columns");
         let shared = self.shared();
         let object = self.object(id)?;
         let mut client = self.client()?;
         let aeus: Vec<AeuId> = shared.aeus().collect();
-        let index = object.add_index(columns, kind);
+        let index = object.add_index(columns, kind, built);
         let mut undo = Undo {
             shared: shared.clone(),
             object: object.clone(),

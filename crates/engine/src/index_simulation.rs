@@ -175,7 +175,10 @@ impl Client {
             true => IndexKind::Hashed,
             false => IndexKind::Ordered,
         };
-        let made = self.engine.create_index(self.object, &columns, kind).await;
+        let made = self
+            .engine
+            .create_index(self.object, &columns, kind, Arc::default())
+            .await;
         // Another client may have dropped it before it was complete.
         let fine = matches!(
             made,

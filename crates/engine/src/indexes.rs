@@ -4,6 +4,7 @@ use crate::object::DataObject;
 use crate::secondary::{IndexKind, Secondary};
 use eris_column::Domain;
 use eris_types::{AeuId, ColumnId};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A secondary index: what it is of, and its size.
@@ -18,6 +19,8 @@ pub(crate) struct Index {
     parts: Box<[Part]>,
     /// Fragments that were led by it.
     lookups: AtomicU64,
+    /// Rows that were entered when it was made.
+    built: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +50,13 @@ pub struct IndexStatistics {
 }
 
 impl Index {
-    pub fn new(id: u32, columns: &[ColumnId], kind: IndexKind, aeus: usize) -> Self {
+    pub fn new(
+        id: u32,
+        columns: &[ColumnId],
+        kind: IndexKind,
+        aeus: usize,
+        built: Arc<AtomicU64>,
+    ) -> Self {
         Index {
             id,
             columns: columns.into(),
@@ -55,7 +64,13 @@ impl Index {
             ready: AtomicBool::new(false),
             parts: (0..aeus).map(|_| Part::default()).collect(),
             lookups: AtomicU64::new(0),
+            built,
         }
+    }
+
+    /// So many more rows were entered.
+    pub fn count_built(&self, rows: usize) {
+        self.built.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
     pub fn is_ready(&self) -> bool {

@@ -244,9 +244,14 @@ impl DataObject {
     }
 
     /// A new index, not in use yet.
-    pub fn add_index(&self, columns: &[ColumnId], kind: IndexKind) -> Arc<Index> {
+    pub fn add_index(
+        &self,
+        columns: &[ColumnId],
+        kind: IndexKind,
+        built: Arc<AtomicU64>,
+    ) -> Arc<Index> {
         let id = self.next_index.fetch_add(1, Ordering::Relaxed);
-        let index = Arc::new(Index::new(id, columns, kind, self.statistics.len()));
+        let index = Arc::new(Index::new(id, columns, kind, self.statistics.len(), built));
         let mut indexes = self.indexes.write().expect(UNPOISONED);
         *indexes = indexes.iter().cloned().chain([index.clone()]).collect();
         index

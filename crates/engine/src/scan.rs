@@ -128,10 +128,11 @@ impl ScanTask {
         let horizon = owner.sequencer.horizon();
         let (partition, home) = owner.partition(&object);
         let (path, aeu) = (self.run.path.as_ref(), self.run.shares[self.share].aeu);
-        let views = match path.and_then(|path| partition.view_by(path, self.run.snapshot, aeu)) {
-            Some(views) => views,
-            None => partition.view(self.run.snapshot, home, horizon),
-        };
+        let views =
+            match path.and_then(|path| partition.view_by(path, self.run.snapshot, horizon, aeu)) {
+                Some(views) => views,
+                None => partition.view(self.run.snapshot, home, horizon),
+            };
         let ticket = Ticket::new(views, partition.board());
         let willing = self.run.publish(self.share, ticket).collect();
         owner.call_for_help(&self.run, willing, cx);

@@ -14,10 +14,11 @@
 //!
 //! NULL has a place before all values. A hashed index, which is asked for equal values only, leaves it out.
 
-use crate::keys::Cells;
-use arrow_array::{Array, ArrayRef};
-use eris_column::{Domain, Home};
-use eris_index::key::Encoder;
+mod values;
+
+pub(crate) use values::Values;
+
+use eris_column::Home;
 use eris_index::{Art, HashIndex, IndexError};
 use eris_types::RowId;
 
@@ -34,56 +35,8 @@ pub enum IndexKind {
 /// whoever asked.
 pub(crate) const KEY_BYTES: usize = 1024;
 
-/// Values of the columns of an index, a row each.
-pub(crate) enum Values {
-    /// Numbers of 64 bits, `None` for NULL.
-    Words(Vec<Option<u64>>),
-    Bytes(Vec<Option<Vec<u8>>>),
-}
-
-impl Values {
-    /// Of rows with these columns.
-    pub fn of(columns: &[ArrayRef], kind: IndexKind) -> Self {
-        let rows = columns[0].len();
-        let has_null = |row: usize| columns.iter().any(|column| column.is_null(row));
-        if let [one] = columns
-            && Domain::of(one.data_type()) == Some(Domain::Integer)
-        {
-            let words = crate::scatter::keys_of(one).into_iter().enumerate();
-            let word = |(row, word)| one.is_valid(row).then_some(word as u64 ^ 1 << 63);
-            return Values::Words(words.map(word).collect());
-        }
-        let cells: Vec<Cells<'_>> = columns.iter().map(Cells::of).collect();
-        let mut encoder = Encoder::new();
-        let bytes = (0..rows).map(|row| {
-            if kind == IndexKind::Hashed && has_null(row) {
-                return None;
-            }
-            encoder.clear();
-            for (column, cells) in columns.iter().zip(&cells) {
-                match column.is_null(row) {
-                    true => {
-                        encoder.push_null();
-                    }
-                    false => cells.push(row, encoder.push_present()),
-                }
-            }
-            let bytes = encoder.bytes();
-            Some(bytes[..bytes.len().min(KEY_BYTES)].to_vec())
-        });
-        Values::Bytes(bytes.collect())
-    }
-}
-
-impl Values {
-    /// Those of some of the rows.
-    pub fn part(&self, rows: std::ops::Range<usize>) -> Values {
-        match self {
-            Values::Words(words) => Values::Words(words[rows].to_vec()),
-            Values::Bytes(bytes) => Values::Bytes(bytes[rows].to_vec()),
-        }
-    }
-}
+/// Most rows of a chain that are looked at in one go for whether they are gone.
+const CLEANED: usize = 4_096;
 
 #[derive(Debug)]
 enum Map {
@@ -299,11 +252,12 @@ impl Secondary {
         }
     }
 
-    /// Takes rows out of the chains of some keys: those of which `is_gone` is true.
+    /// Takes rows out of the chains of some keys: those of the first of each of which `is_gone` is true.
     pub fn clean(&mut self, keys: &[OwnedKey], is_gone: impl Fn(RowId) -> bool) {
         for key in keys {
             let key = key.view();
-            let rows: Vec<RowId> = self.chain(self.newest(key)).collect();
+            let mut rows: Vec<RowId> = self.chain(self.newest(key)).take(CLEANED + 1).collect();
+            let rest = (rows.len() > CLEANED).then(|| rows.pop()).flatten();
             let (gone, left): (Vec<_>, Vec<_>) =
                 rows.iter().copied().partition(|&row| is_gone(row));
             if gone.is_empty() {
@@ -312,15 +266,17 @@ impl Secondary {
             for row in gone {
                 self.older.remove(row.0);
             }
-            for pair in left.windows(2) {
-                if self.older.get(pair[0].0) != Some(pair[1].0) {
-                    replace(&mut self.older, pair[0], pair[1]);
+            let next = left.iter().skip(1).copied().map(Some).chain([rest]);
+            for (row, next) in left.iter().zip(next) {
+                match next {
+                    Some(next) if self.older.get(row.0) == Some(next.0) => {}
+                    Some(next) => replace(&mut self.older, *row, next),
+                    None => {
+                        self.older.remove(row.0);
+                    }
                 }
             }
-            if let Some(last) = left.last() {
-                self.older.remove(last.0);
-            }
-            self.set_newest(key, left.first().copied());
+            self.set_newest(key, left.first().copied().or(rest));
         }
     }
 

@@ -18,7 +18,7 @@ use eris_store::ChunkView;
 use eris_types::{AeuId, RowId, Timestamp};
 use std::ops::Bound;
 
-/// So many rows that are gone are worth cleaning up behind a lookup.
+/// So many rows that nobody sees are worth cleaning up behind a lookup.
 const GONE: usize = 32;
 
 /// A fragment of single keys takes as long as so many lookups in a batch.
@@ -38,7 +38,17 @@ struct Walk<'a> {
     keys: Vec<OwnedKey>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(most: usize, chains: Option<&'a Secondary>) -> Self {
+        Walk {
+            ids: Vec::new(),
+            most,
+            visited: 0,
+            chains,
+            keys: Vec::new(),
+        }
+    }
+
     /// Visits the rows of a key; `wanted` says which count, and whether to go on.
     fn visit(
         &mut self,
@@ -103,6 +113,7 @@ impl Partition {
         &mut self,
         path: &Path,
         snapshot: Timestamp,
+        horizon: Timestamp,
         aeu: AeuId,
     ) -> Option<Vec<ChunkView>> {
         let rows = self
@@ -111,7 +122,7 @@ impl Partition {
             .map(|segment| segment.all_rows() as u64)
             .sum();
         let most = path.most_rows(rows);
-        let (mut ids, keys) = match path.index {
+        let (mut ids, keys, visited) = match path.index {
             None => {
                 let mut extra: Vec<RowId> = self.ended.behind(snapshot)?.collect();
                 let pending = self.pending.values();
@@ -120,18 +131,30 @@ impl Partition {
                     return None;
                 }
                 let index = self.index.as_ref()?;
-                let walk = self.primary(index, path, snapshot, most, aeu).ok()?;
+                let mut walk = Walk::new(most.max(path.spans.len()), None);
+                self.primary(index, path, snapshot, aeu, &mut walk).ok()?;
                 extra.extend(walk.ids);
                 if let (true, Some(index)) = (path.is_points, &mut self.index) {
                     index.reorganizable().tend(POINT_LOOKUPS);
                 }
-                (extra, Vec::new())
+                (extra, Vec::new(), 0)
             }
             Some(id) => {
                 let part = self.secondary.iter().find(|part| part.index.id == id)?;
                 let secondary = part.usable()?;
-                let walk = self.secondary(secondary, path, snapshot, most).ok()?;
-                (walk.ids, walk.keys)
+                let mut walk = Walk::new(most, Some(secondary));
+                let followed = self.secondary(secondary, path, snapshot, &mut walk);
+                let Walk {
+                    ids, keys, visited, ..
+                } = walk;
+                if followed.is_err() {
+                    // It has met few rows that it sees, where it looked.
+                    if path.enough != Enough::All {
+                        self.clean(path, &keys, horizon);
+                    }
+                    return None;
+                }
+                (ids, keys, visited)
             }
         };
         ids.sort_unstable();
@@ -147,8 +170,8 @@ impl Partition {
         views
             .iter()
             .for_each(|view| found += view.rows.as_ref().map_or(0, |rows| rows.len()));
-        if ids.len() > 2 * found + GONE && !keys.is_empty() {
-            self.clean(path, &keys);
+        if visited > 2 * found + GONE {
+            self.clean(path, &keys, horizon);
         }
         Some(views)
     }
@@ -166,16 +189,9 @@ impl Partition {
         index: &PrimaryIndex,
         path: &Path,
         snapshot: Timestamp,
-        most: usize,
         aeu: AeuId,
-    ) -> Result<Walk<'_>, TooMany> {
-        let mut walk = Walk {
-            ids: Vec::new(),
-            most: most.max(path.spans.len()),
-            visited: 0,
-            chains: None,
-            keys: Vec::new(),
-        };
+        walk: &mut Walk<'_>,
+    ) -> Result<(), TooMany> {
         if path.is_points {
             let here = path.spans.iter().enumerate();
             let here =
@@ -197,7 +213,7 @@ impl Partition {
                 }
             };
             walk.ids.extend(found.into_iter().flatten().map(RowId));
-            return Ok(walk);
+            return Ok(());
         }
         let tree = match index {
             PrimaryIndex::Words(tree) => Tree::Words(tree),
@@ -206,20 +222,13 @@ impl Partition {
         self.follow(tree, path, snapshot, false, walk)
     }
 
-    fn secondary<'a>(
-        &'a self,
-        index: &'a Secondary,
+    fn secondary(
+        &self,
+        index: &Secondary,
         path: &Path,
         snapshot: Timestamp,
-        most: usize,
-    ) -> Result<Walk<'a>, TooMany> {
-        let mut walk = Walk {
-            ids: Vec::new(),
-            most,
-            visited: 0,
-            chains: Some(index),
-            keys: Vec::new(),
-        };
+        walk: &mut Walk<'_>,
+    ) -> Result<(), TooMany> {
         if !path.is_points {
             let tree = index.tree().ok_or(TooMany)?;
             return self.follow(tree, path, snapshot, true, walk);
@@ -248,57 +257,38 @@ impl Partition {
                 }
             }
         }
-        Ok(walk)
+        Ok(())
     }
 
     /// Walks along the spans in order, until there is enough.
-    fn follow<'a>(
+    fn follow(
         &self,
         tree: Tree<'_>,
         path: &Path,
         snapshot: Timestamp,
         nullable: bool,
-        mut walk: Walk<'a>,
-    ) -> Result<Walk<'a>, TooMany> {
+        walk: &mut Walk<'_>,
+    ) -> Result<(), TooMany> {
         match path.enough {
             Enough::All => {
-                along(
-                    tree,
-                    path.spans.iter(),
-                    false,
-                    nullable,
-                    &mut walk,
-                    &mut |_| Some(true),
-                )?;
+                along(tree, path.spans.iter(), false, nullable, walk, &mut |_| {
+                    Some(true)
+                })?;
             }
             Enough::First(rows) => {
                 let mut left = rows;
                 let spans = path.spans.iter();
-                along(
-                    tree,
-                    spans,
-                    path.descending,
-                    nullable,
-                    &mut walk,
-                    &mut |row| {
-                        self.sees(row, snapshot).then(|| {
-                            left = left.saturating_sub(1);
-                            left > 0
-                        })
-                    },
-                )?;
+                along(tree, spans, path.descending, nullable, walk, &mut |row| {
+                    self.sees(row, snapshot).then(|| {
+                        left = left.saturating_sub(1);
+                        left > 0
+                    })
+                })?;
             }
             Enough::Ends { first, last } => {
                 let mut one = |row| self.sees(row, snapshot).then_some(false);
                 if first {
-                    along(
-                        tree,
-                        path.spans.iter(),
-                        false,
-                        nullable,
-                        &mut walk,
-                        &mut one,
-                    )?;
+                    along(tree, path.spans.iter(), false, nullable, walk, &mut one)?;
                 }
                 if last {
                     along(
@@ -306,27 +296,28 @@ impl Partition {
                         path.spans.iter().rev(),
                         true,
                         nullable,
-                        &mut walk,
+                        walk,
                         &mut one,
                     )?;
                 }
             }
         }
-        Ok(walk)
+        Ok(())
     }
 
-    /// Takes rows that are gone out of the chains of some keys.
-    fn clean(&mut self, path: &Path, keys: &[OwnedKey]) {
+    /// Takes rows that nobody sees any more out of the chains of some keys.
+    fn clean(&mut self, path: &Path, keys: &[OwnedKey], horizon: Timestamp) {
         let segments = &self.segments;
         let is_gone = |row: RowId| {
             let mut segments = segments.iter();
             !segments
                 .find(|segment| segment.id() == row.segment())
-                .is_some_and(|segment| segment.has(row))
+                .is_some_and(|segment| segment.may_be_seen(row, horizon))
         };
         let mut parts = self.secondary.iter_mut();
         if let Some(part) = parts.find(|part| Some(part.index.id) == path.index) {
             part.clean(keys, is_gone);
+            self.tell_of_indexes();
         }
     }
 }

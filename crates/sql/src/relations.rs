@@ -1,7 +1,7 @@
 //! What there is, for people who look around and for completion: tables, views, functions. Without planning a query, so that
 //! it can be asked at every key.
 
-use crate::catalog;
+use crate::catalog::{self, Table, quoted};
 use crate::create_statement::{create_statement, create_view_statement};
 use crate::database::Database;
 use crate::system::described::{self, Described};
@@ -18,6 +18,8 @@ pub struct Relation {
     pub kind: RelationKind,
     /// Its columns in their order.
     pub columns: Vec<RelationColumn>,
+    /// By what its rows are found: its key, UNIQUE constraints and indexes, a line each.
+    pub indexes: Vec<String>,
     /// The statement that makes it anew, without its semicolon; empty for a system table.
     pub definition: String,
 }
@@ -77,13 +79,17 @@ impl Database {
     pub fn relations(&self) -> Vec<Relation> {
         let contents = self.core().catalog.contents();
         let users = contents.relations().map(|known| {
-            let definition = match known {
-                catalog::Relation::Table(table) => create_statement(table),
-                catalog::Relation::View(view) => create_view_statement(view),
+            let (definition, indexes) = match known {
+                catalog::Relation::Table(table) => (create_statement(table), indexes(table)),
+                catalog::Relation::View(view) => (create_view_statement(view), Vec::new()),
             };
-            relation(described::describe_relation(known), definition)
+            Relation {
+                indexes,
+                definition,
+                ..relation(described::describe_relation(known))
+            }
         });
-        let system = described::system().map(|known| relation(known, String::new()));
+        let system = described::system().map(relation);
         users.chain(system).collect()
     }
 
@@ -125,7 +131,29 @@ impl Database {
     }
 }
 
-fn relation(described: Described, definition: String) -> Relation {
+/// What a table's rows are found by.
+fn indexes(table: &Table) -> Vec<String> {
+    let line = |name: &str, kind: &str, columns: &mut dyn Iterator<Item = &str>| {
+        let columns: Vec<_> = columns.map(quoted).collect();
+        format!("{} {kind} ({})", quoted(name), columns.join(", "))
+    };
+    let key = table.key.iter().map(|key| {
+        let mut columns = key.columns.iter().map(String::as_str);
+        line(&key.name, "PRIMARY KEY", &mut columns)
+    });
+    let uniques = table.uniques.iter().map(|unique| {
+        let mut columns = unique.columns.iter().map(String::as_str);
+        line(&unique.name, "UNIQUE", &mut columns)
+    });
+    let others = table.indexes.iter().map(|index| {
+        let columns = index.columns.iter();
+        let mut columns = columns.map(|column| table.schema.field(*column).name().as_str());
+        line(&index.name, index.kind_name(), &mut columns)
+    });
+    key.chain(uniques).chain(others).collect()
+}
+
+fn relation(described: Described) -> Relation {
     let columns = described.columns.iter().map(|column| RelationColumn {
         name: column.name.clone(),
         data_type: column.type_name(),
@@ -141,6 +169,7 @@ fn relation(described: Described, definition: String) -> Relation {
             described::RelationKind::View { .. } => RelationKind::View,
             described::RelationKind::System => RelationKind::System,
         },
-        definition,
+        indexes: Vec::new(),
+        definition: String::new(),
     }
 }

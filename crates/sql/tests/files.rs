@@ -175,7 +175,10 @@ fn a_database_comes_back_with_defaults_and_rules() {
         lines(&session, ALL_TYPES).await;
         lines(&session, "CREATE TABLE \"Select\" (\"a b\" INTEGER, \"from\" VARCHAR) WITH (partition_by = 'a b')").await;
         lines(&session, "INSERT INTO \"Select\" SELECT i, CASE WHEN i % 3 > 0 THEN i || 'x' END FROM generate_series(1, 70000) AS g(i)").await;
+        lines(&session, "CREATE INDEX \"An index\" ON \"Select\" (\"from\", \"a b\"); CREATE INDEX ON \"Select\" USING hash (\"a b\")").await;
         let queries = [
+            "SELECT name, columns, kind, entries, keys FROM eris.indexes ORDER BY name",
+            "SELECT * FROM \"Select\" WHERE \"from\" = '4711x'",
             "SELECT * FROM a ORDER BY k",
             "DESCRIBE a",
             "DESCRIBE \"Select\"",
@@ -202,6 +205,20 @@ fn a_database_comes_back_with_defaults_and_rules() {
         let broken = failure(&session, &format!("IMPORT DATABASE '{target}'")).await;
         assert!(broken.contains("a.parquet"), "{broken}");
         assert!(lines(&session, "SHOW TABLES").await.is_empty());
+        assert!(
+            lines(&session, "SELECT * FROM eris.indexes")
+                .await
+                .is_empty()
+        );
+        // Nor may it touch a table that was there before.
+        lines(&session, "CREATE TABLE other (a INTEGER)").await;
+        let schema = directory.path().join("export/schema.sql");
+        let made = std::fs::read_to_string(&schema).unwrap();
+        std::fs::write(schema, made + "CREATE INDEX ON other (a);\n").unwrap();
+        let refused = failure(&session, &format!("IMPORT DATABASE '{target}'")).await;
+        assert!(refused.contains("an index of \"other\""), "{refused}");
+        let none = lines(&session, "SELECT * FROM eris.indexes").await;
+        assert!(none.is_empty(), "{none:?}");
     });
 }
 

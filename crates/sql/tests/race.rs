@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const SESSIONS: u64 = 6;
 const STATEMENTS_EACH: usize = 120;
 
-const STATEMENTS: [&str; 36] = [
+const STATEMENTS: [&str; 42] = [
     "INSERT INTO a SELECT i, i FROM generate_series(1, 3000) AS g(i)",
     "INSERT INTO b SELECT i, i FROM generate_series(1, 3000) AS g(i)",
     "INSERT INTO a SELECT * FROM a LIMIT 5000",
@@ -46,6 +46,12 @@ const STATEMENTS: [&str; 36] = [
     "DELETE FROM b USING a WHERE a.x = b.x",
     "MERGE INTO a USING (SELECT DISTINCT x FROM b) AS b ON a.x = b.x WHEN MATCHED THEN DELETE",
     "CREATE OR REPLACE TABLE a (x INTEGER PRIMARY KEY, y INTEGER)",
+    "CREATE INDEX IF NOT EXISTS one ON a (x)",
+    "CREATE INDEX IF NOT EXISTS two ON b USING hash (y)",
+    "CREATE INDEX three ON b (x, y)",
+    "DROP INDEX IF EXISTS one, three",
+    "SELECT * FROM b WHERE x IN (17, 1234) OR x > 2990",
+    "SELECT min(x), max(x) FROM b",
 ];
 
 /// Numbers that look random and repeat with their seed.

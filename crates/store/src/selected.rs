@@ -41,10 +41,14 @@ impl Segment {
         self.row(id, snapshot).is_some()
     }
 
-    /// Whether a row with this id is here, seen by some snapshot, or staged.
-    pub fn has(&self, id: RowId) -> bool {
-        self.all()
-            .any(|stored| stored.positions(&[id]).next().is_some())
+    /// Whether a row with this id is here that a snapshot from `horizon` on sees, or that is staged.
+    pub fn may_be_seen(&self, id: RowId, horizon: Timestamp) -> bool {
+        let lives = |stored: &Stored| {
+            let ended = stored.deletes.at(horizon);
+            let row = stored.positions(&[id]).next();
+            row.is_some_and(|row| ended.is_none_or(|ended| !ended.contains(row)))
+        };
+        self.all().any(lives)
             || self.staged.values().any(|staged| {
                 let mut chunks = staged.chunks.iter();
                 chunks.any(|chunk| {

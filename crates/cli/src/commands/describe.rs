@@ -144,11 +144,11 @@ pub fn functions(database: &Database, part: &str) -> RecordBatch {
     )
 }
 
-/// The title and the columns of one table or view.
+/// The title and the columns of one table or view, and what its rows are found by.
 ///
 /// # Errors
 /// There is none of that name.
-pub fn relation(database: &Database, name: &str) -> Result<(String, RecordBatch), String> {
+pub fn relation(database: &Database, name: &str) -> Result<(String, RecordBatch, String), String> {
     let relations = database.relations();
     let (schema, plain) = match name.split_once('.') {
         Some((schema, plain)) => (Some(schema), plain),
@@ -179,7 +179,14 @@ pub fn relation(database: &Database, name: &str) -> Result<(String, RecordBatch)
     });
     let columns = batch(["column", "type", "null", "default"], rows.collect());
     let title = format!("{} {}.{}", kind(found), found.schema, found.name);
-    Ok((title, columns))
+    let mut indexes = String::new();
+    if !found.indexes.is_empty() {
+        indexes.push_str("indexes:\n");
+    }
+    for line in &found.indexes {
+        indexes.push_str(&format!("    {line}\n"));
+    }
+    Ok((title, columns, indexes))
 }
 
 /// The CREATE statements of tables and views whose name contains `part`, or matches it.

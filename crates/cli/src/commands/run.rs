@@ -74,11 +74,16 @@ impl Runner {
                 self.print_batch(&describe::list(&database, &name, Kinds::All))
             }
             Command::Describe(Some(name)) => match describe::relation(&database, &name) {
-                Ok((title, columns)) => {
-                    if self.settings.format.is_for_people() {
+                Ok((title, columns, indexes)) => {
+                    let for_people = self.settings.format.is_for_people();
+                    if for_people {
                         writeln!(self.output, "{title}")?;
                     }
-                    self.print_batch(&columns)
+                    self.print_batch(&columns)?;
+                    if for_people {
+                        write!(self.output, "{indexes}")?;
+                    }
+                    Ok(())
                 }
                 Err(reason) => Err(failed(CommandError::Failed(reason))),
             },

@@ -254,13 +254,7 @@ impl Sorter<'_> {
     fn text_keys(&mut self, column: usize, keys: &[String]) {
         let plain = one_of(keys.iter().map(String::as_str));
         let predicate = match &self.columns.dictionaries[column] {
-            Some(dictionary) => {
-                let mut words = vec![0u64; dictionary.len().div_ceil(64)];
-                for code in keys.iter().filter_map(|key| dictionary.code(key)) {
-                    words[code.index() / 64] |= 1 << (code.index() % 64);
-                }
-                ColumnPredicate::Codes(words.into())
-            }
+            Some(dictionary) => codes_of(dictionary, keys.iter().map(String::as_str)),
             None => plain.clone(),
         };
         self.filter.never |= keys.is_empty();
@@ -288,11 +282,15 @@ impl Sorter<'_> {
         };
         let null = new_null_array(&self.columns.data_types[column], 1);
         let or_null = condition.holds(&frame_of(null))?.value(0);
-        let predicate = match &self.columns.dictionaries[column] {
-            Some(dictionary) => Some(codes(dictionary, |texts| {
+        let predicate = match (&self.columns.dictionaries[column], &equal) {
+            // A dictionary knows the codes of a few texts faster than all of its texts are compared with them.
+            (Some(dictionary), Some(ColumnPredicate::TextSet(texts))) => {
+                Some(codes_of(dictionary, texts.iter().map(AsRef::as_ref)))
+            }
+            (Some(dictionary), _) => Some(codes(dictionary, |texts| {
                 condition.holds(&frame_of(texts))
             })?),
-            None => None,
+            (None, _) => None,
         };
         let test: TextTest = Arc::new(move |texts: &StringViewArray| {
             let frame = frame_of(Arc::new(texts.clone()));
@@ -375,6 +373,15 @@ fn equal_to(condition: &Expr) -> Option<ColumnPredicate> {
         _ => return None,
     };
     Some(one_of(texts.iter().map(String::as_str)))
+}
+
+/// The codes of these strings.
+fn codes_of<'a>(dictionary: &Dictionary, texts: impl Iterator<Item = &'a str>) -> ColumnPredicate {
+    let mut words = vec![0u64; dictionary.len().div_ceil(64)];
+    for code in texts.filter_map(|text| dictionary.code(text)) {
+        words[code.index() / 64] |= 1 << (code.index() % 64);
+    }
+    ColumnPredicate::Codes(words.into())
 }
 
 /// The codes of the strings that pass.

@@ -15,6 +15,9 @@ use eris_types::Timestamp;
 /// Rows that residual conditions are evaluated on at a time.
 const RESIDUAL_ROWS: usize = 4_096;
 
+/// Of one row in so many, or fewer, each is read alone: on average that is less than eight of a vector.
+const FEW: usize = VECTOR / 8;
+
 /// By how much the memory of earlier chunks fades with each chunk.
 const FADE: f64 = 0.75;
 
@@ -84,6 +87,18 @@ impl Test {
         chunk.filter(isa, self.predicate(chunk), selection);
         chunk.filter(isa, &ColumnPredicate::Null, scratch);
         eris_kernels::or(selection.words_mut(), scratch.words());
+    }
+
+    /// The same of a few rows, which ascend.
+    fn retain(&self, chunk: &ColumnChunk, rows: &mut Vec<u32>) {
+        if !(self.or_null && chunk.nulls() > 0) {
+            return chunk.retain(self.predicate(chunk), rows);
+        }
+        let mut nulls = rows.clone();
+        chunk.retain(&ColumnPredicate::Null, &mut nulls);
+        chunk.retain(self.predicate(chunk), rows);
+        rows.extend(nulls);
+        rows.sort_unstable();
     }
 
     /// What a row costs, in units that only compare: packed bits for comparisons, loads for the rest.
@@ -168,25 +183,39 @@ impl Filter {
                 _ => {}
             }
         }
+        // The classic order of independent filters: by cost per row that is got rid of.
+        let rates = &state.rates;
+        let rank =
+            |number: &usize| self.tests[*number].cost() / (1.0 - rates[*number].pass()).max(1e-3);
+        state.order.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
+        let mut left = wanted.map_or(rows, <[u32]>::len);
         match wanted {
             None => selection.reset_all(rows),
             Some(wanted) => {
+                let mut few;
+                let mut wanted = wanted;
+                if wanted.len() <= rows / FEW {
+                    few = wanted.to_vec();
+                    for number in state.order.drain(..) {
+                        let test = &self.tests[number];
+                        test.retain(chunk_of(test.column), &mut few);
+                    }
+                    if few.is_empty() {
+                        return Ok(Passed::Nothing);
+                    }
+                    left = few.len();
+                    wanted = &few;
+                }
                 selection.reset_none(rows);
                 wanted
                     .iter()
                     .for_each(|&row| selection.insert(row as usize));
             }
         }
-        let mut left = wanted.map_or(rows, <[u32]>::len);
         if !all_visible {
             view.visible(snapshot, selection);
             left = selection.count();
         }
-        // The classic order of independent filters: by cost per row that is got rid of.
-        let rates = &state.rates;
-        let rank =
-            |number: &usize| self.tests[*number].cost() / (1.0 - rates[*number].pass()).max(1e-3);
-        state.order.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
         for &number in &state.order {
             if left == 0 {
                 return Ok(Passed::Nothing);

@@ -308,6 +308,13 @@ fn random_chunk(columns: &[(&str, DataType)], full: &Dictionary, rng: &mut Rng) 
         }
     }
     view.deleted = deletes.at(Timestamp(10)).cloned();
+    // As an index leads to them: a few, or many.
+    if rng.one_in(3) {
+        let share = *rng.pick(&[2, 50, 300]);
+        let wanted: Vec<u32> = (0..rows as u32).filter(|_| rng.one_in(share)).collect();
+        (0..rows).for_each(|row| visible[row] &= wanted.binary_search(&(row as u32)).is_ok());
+        view.rows = Some(wanted.into());
+    }
     TableChunk {
         view,
         rows: (0..rows)

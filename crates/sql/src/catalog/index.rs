@@ -4,6 +4,7 @@ use super::Table;
 use crate::error::SqlError;
 use eris_engine::{Engine, IndexKind};
 use eris_types::ColumnId;
+use std::sync::Arc;
 
 /// An index of some columns of a table.
 #[derive(Clone, Debug)]
@@ -27,7 +28,8 @@ impl TableIndex {
 }
 
 impl Table {
-    /// Gives a table without rows the indexes of the one that it takes the place of. `place` says where a column is now.
+    /// Gives a table without rows the indexes of the one that it takes the place of. `place` says where a column is now. With
+    /// `cascade` those of a column that is no more are left out.
     ///
     /// # Errors
     /// An index is of a column that is no more.
@@ -36,8 +38,12 @@ impl Table {
         engine: &Engine,
         old: &Table,
         place: impl Fn(usize) -> Option<usize>,
+        cascade: bool,
     ) -> Result<(), SqlError> {
         for index in &old.indexes {
+            if cascade && index.columns.iter().any(|&column| place(column).is_none()) {
+                continue;
+            }
             let columns = index.columns.iter().map(|&column| {
                 place(column).ok_or_else(|| {
                     SqlError::invalid(format!(
@@ -46,7 +52,7 @@ impl Table {
                         index.name
                     ))
                     .with_hint(Some(format!(
-                        "DROP INDEX {} first",
+                        "DROP INDEX {} first, or DROP COLUMN … CASCADE",
                         super::quoted(&index.name)
                     )))
                 })
@@ -56,7 +62,10 @@ impl Table {
                 .iter()
                 .map(|&column| ColumnId(column as u32))
                 .collect();
-            let id = engine.create_index(self.object, &ids, index.kind).await?;
+            let built = Arc::default();
+            let id = engine
+                .create_index(self.object, &ids, index.kind, built)
+                .await?;
             self.indexes.push(TableIndex {
                 columns,
                 id,

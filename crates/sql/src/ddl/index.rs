@@ -7,11 +7,13 @@ use crate::catalog::{Contents, Relation, Table, TableIndex, quoted};
 use crate::core::{Begun, Core, normalize};
 use crate::ddl::excerpt;
 use crate::error::SqlError;
+use crate::progress;
 use crate::statement::Statement;
 use datafusion::sql::sqlparser::ast::{self, CreateIndex, Ident, IndexType, ObjectName};
 use eris_engine::IndexKind;
 use eris_types::ColumnId;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const TAG: &str = "CREATE INDEX";
 
@@ -64,11 +66,30 @@ pub(super) async fn create(
             .and_then(|name| excerpt(name, statement)))
         .with_hint(Some("CREATE INDEX IF NOT EXISTS, or another name")));
     }
+    if let Some(table) = table_with_constraint(&contents, &old.name.schema, &name) {
+        return Err(SqlError::invalid(format!(
+            "\"{name}\" is the name of a constraint of table \"{}\", which has an index of this name",
+            table.name
+        ))
+        .at(create
+            .name
+            .as_ref()
+            .and_then(|name| excerpt(name, statement)))
+        .with_hint(Some("another name")));
+    }
     // A cancelled INSERT may have let go of the lock while its commit was under way.
     core.engine.settle().await;
     let ids = columns.iter().map(|column| ColumnId(*column as u32));
     let ids: Vec<ColumnId> = ids.collect();
-    let id = core.engine.create_index(old.object, &ids, kind).await?;
+    let built = Arc::new(AtomicU64::new(0));
+    let rows = core.engine.statistics(old.object)?.rows;
+    let counted = Arc::clone(&built);
+    let done = move || counted.load(Ordering::Relaxed);
+    progress::current().expect_scan(rows).counts(Arc::new(done));
+    let id = core
+        .engine
+        .create_index(old.object, &ids, kind, built)
+        .await?;
     let mut new = old.redefined(&core.engine, old.definition())?;
     new.indexes.push(TableIndex {
         name,
@@ -99,8 +120,23 @@ pub(super) async fn drop(
             let full = core.resolve(name, statement)?;
             match table_of(&contents, &full.schema, &full.name) {
                 Some(table) => found.push((Arc::clone(table), full.name)),
-                None if if_exists => {}
                 None => {
+                    let constraint = table_with_constraint(&contents, &full.schema, &full.name);
+                    if let Some(table) = constraint {
+                        return Err(SqlError::invalid(format!(
+                            "index \"{full}\" is that of a constraint of table \"{}\"",
+                            table.name
+                        ))
+                        .at(excerpt(name, statement))
+                        .with_hint(Some(format!(
+                            "ALTER TABLE {} DROP CONSTRAINT {}",
+                            table.name.sql(),
+                            quoted(&full.name)
+                        ))));
+                    }
+                    if if_exists {
+                        continue;
+                    }
                     return Err(
                         SqlError::invalid(format!("index \"{full}\" does not exist"))
                             .at(excerpt(name, statement))
@@ -142,6 +178,21 @@ fn table_of<'a>(contents: &'a Contents, schema: &str, name: &str) -> Option<&'a 
     tables.find(|table| table.indexes.iter().any(|index| index.name == name))
 }
 
+/// The table with a PRIMARY KEY or UNIQUE constraint of this name.
+fn table_with_constraint<'a>(
+    contents: &'a Contents,
+    schema: &str,
+    name: &str,
+) -> Option<&'a Arc<Table>> {
+    let mut tables = contents
+        .tables()
+        .filter(|table| table.name.schema == schema);
+    tables.find(|table| {
+        let is_key = table.key.as_ref().is_some_and(|key| key.name == name);
+        is_key || table.uniques.iter().any(|unique| unique.name == name)
+    })
+}
+
 /// A name for an index that got none: those of the table and the columns.
 fn free_name(contents: &Contents, table: &Table, columns: &[usize]) -> String {
     let columns = columns
@@ -154,7 +205,10 @@ fn free_name(contents: &Contents, table: &Table, columns: &[usize]) -> String {
     ]
     .concat()
     .join("_");
-    let is_free = |name: &String| table_of(contents, &table.name.schema, name).is_none();
+    let is_free = |name: &String| {
+        table_of(contents, &table.name.schema, name).is_none()
+            && table_with_constraint(contents, &table.name.schema, name).is_none()
+    };
     let mut numbered = (1..).map(|number| format!("{name}{number}"));
     match is_free(&name) {
         true => name,
@@ -179,19 +233,22 @@ fn name_in_schema(
 
 fn column_name(column: &ast::IndexColumn) -> Result<Ident, SqlError> {
     let order = &column.column;
-    match &order.expr {
+    let mut expr = &order.expr;
+    while let ast::Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    match expr {
+        // It is read from both ends, and NULLs come where a query wants them.
         ast::Expr::Identifier(name)
-            if column.operator_class.is_none()
-                && order.options.asc != Some(false)
-                && order.options.nulls_first.is_none()
-                && order.with_fill.is_none() =>
+            if column.operator_class.is_none() && order.with_fill.is_none() =>
         {
             Ok(name.clone())
         }
-        ast::Expr::Identifier(_) => Err(SqlError::not_supported(
-            "an index with another order of a column",
-        )
-        .with_hint(Some("an index is read from both ends: leave the order out"))),
+        ast::Expr::Identifier(name) => Err(SqlError::not_supported(format!(
+            "an index of \"{}\" with an operator class",
+            normalize(name)
+        ))
+        .with_hint(Some("leave it out: LIKE 'abc%' uses any index of text"))),
         _ => Err(SqlError::not_supported("an index of an expression")
             .with_hint(Some("an index is of columns of its table"))),
     }
@@ -215,9 +272,24 @@ fn refuse_the_rest(create: &CreateIndex) -> Result<(), SqlError> {
             ),
         );
     }
-    let more = create.predicate.is_some()
-        || !create.include.is_empty()
-        || !create.with.is_empty()
+    let descending = |column: &ast::IndexColumn| column.column.options.asc == Some(false);
+    let mut columns = create.columns.iter();
+    let first = columns.next().map(descending);
+    if columns.any(|column| Some(descending(column)) != first) {
+        return Err(SqlError::not_supported(
+            "an index with some columns ascending and others descending",
+        )
+        .with_hint(Some("an index is read from both ends: leave the order out")));
+    }
+    if create.predicate.is_some() {
+        return Err(SqlError::not_supported("CREATE INDEX … WHERE")
+            .with_hint(Some("an index is of all rows: leave WHERE out")));
+    }
+    if !create.include.is_empty() {
+        return Err(SqlError::not_supported("CREATE INDEX … INCLUDE")
+            .with_hint(Some("all columns are with their rows: leave INCLUDE out")));
+    }
+    let more = !create.with.is_empty()
         || !create.index_options.is_empty()
         || !create.alter_options.is_empty()
         || create.nulls_distinct.is_some();

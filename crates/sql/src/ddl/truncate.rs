@@ -152,7 +152,7 @@ async fn empty(core: &Core, locked: Vec<Exclusive>) -> Result<(), SqlError> {
         let definition = old.table.definition();
         let mut table = old.table.successor(&core.engine, definition)?;
         table
-            .take_over_indexes(&core.engine, &old.table, Some)
+            .take_over_indexes(&core.engine, &old.table, Some, false)
             .await?;
         new.push(Arc::new(table));
     }

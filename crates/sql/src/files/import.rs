@@ -36,9 +36,18 @@ pub(super) async fn run(core: &Core, directory: &str) -> Result<Begun, SqlError>
         made.refuse_existing(core)?;
         creates.push((made, text));
     }
-    let (views, others): (Vec<_>, Vec<_>) = creates
-        .into_iter()
-        .partition(|(made, _)| matches!(made, Made::View(_)));
+    for (made, _) in &creates {
+        if let Made::Index(table) = made
+            && !creates
+                .iter()
+                .any(|(other, _)| *other == Made::Table(table.clone()))
+        {
+            let reason = format!("it makes an index of \"{table}\", which it does not create");
+            return Err(failed(&schema_file, reason).with_hint(Some("nothing has been imported")));
+        }
+    }
+    let is_late = |made: &Made| matches!(made, Made::View(_) | Made::Index(_));
+    let (late, others): (Vec<_>, Vec<_>) = creates.into_iter().partition(|(made, _)| is_late(made));
     let mut created = Created {
         core: core.clone(),
         made: Vec::new(),
@@ -52,7 +61,8 @@ pub(super) async fn run(core: &Core, directory: &str) -> Result<Begun, SqlError>
         for text in &load {
             fill(core, &directory, text, &created.made).await?;
         }
-        for (made, text) in views {
+        // Views may read any table, and an index of all rows at once takes less than one that grows.
+        for (made, text) in late {
             create(core, text, &schema_file).await?;
             created.made.push(made);
         }
@@ -78,6 +88,8 @@ enum Made {
     Schema(String),
     Table(RelationName),
     View(RelationName),
+    /// Of this table, with which it goes.
+    Index(RelationName),
 }
 
 impl Made {
@@ -87,6 +99,9 @@ impl Made {
                 Ok(Made::Table(core.resolve(&create.name, text)?))
             }
             ast::Statement::CreateView(create) => Ok(Made::View(core.resolve(&create.name, text)?)),
+            ast::Statement::CreateIndex(create) => {
+                Ok(Made::Index(core.resolve(&create.table_name, text)?))
+            }
             ast::Statement::CreateSchema {
                 schema_name: SchemaName::Simple(name),
                 ..
@@ -108,7 +123,7 @@ impl Made {
         let contents = core.catalog.contents();
         let (kind, name) = match self {
             // It is shared with what is there.
-            Made::Schema(_) => return Ok(()),
+            Made::Schema(_) | Made::Index(_) => return Ok(()),
             Made::Table(name) => ("TABLE", name),
             Made::View(name) => ("VIEW", name),
         };
@@ -248,6 +263,7 @@ impl Created {
                 Made::Table(name) | Made::View(name) => {
                     change.remove(name);
                 }
+                Made::Index(_) => {}
             }
         }
         change.publish();

@@ -44,7 +44,7 @@ pub(super) async fn run(
         kept.or_else(|| new.schema.index_of(old.schema.field(column).name()).ok())
     };
     let places: Vec<Option<usize>> = (0..old.types.len()).map(place).collect();
-    new.take_over_indexes(&core.engine, old, |column| places[column])
+    new.take_over_indexes(&core.engine, old, |column| places[column], altered.cascade)
         .await?;
     let new = Arc::new(new);
     let written = async {
