@@ -248,7 +248,7 @@ impl Created {
         let made = std::mem::take(&mut self.made);
         let tables = made.iter().filter_map(|made| match made {
             Made::Table(name) => Some(name.clone()),
-            Made::Schema(_) | Made::View(_) => None,
+            Made::Schema(_) | Made::View(_) | Made::Index(_) => None,
         });
         // Somebody else's table may refer to one of them by now; it has new data objects only for new constraints.
         let released = release(&self.core, &mut change, &tables.collect::<Vec<_>>());
