@@ -166,10 +166,13 @@ mod tests {
     struct Watched {
         mapped: Mutex<Vec<(usize, usize)>>,
         limit: usize,
+        /// Dropped by the next mapping, as if by another thread.
+        meanwhile: Mutex<Option<crate::Buffer>>,
     }
 
     impl Source for Arc<Watched> {
         fn map(&self, bytes: usize) -> Result<NonNull<u8>, i32> {
+            drop(self.meanwhile.lock().unwrap().take());
             let mut mapped = self.mapped.lock().unwrap();
             if mapped.iter().map(|(_, bytes)| bytes).sum::<usize>() + bytes > self.limit {
                 return Err(libc::ENOMEM);
@@ -233,6 +236,26 @@ mod tests {
         2 << 20,
         3_000_000,
     ];
+
+    #[test]
+    fn a_region_that_is_not_needed_any_more_goes_again() {
+        const RUN: usize = 512 << 10;
+        let (memory, source) = memory(64 << 20, usize::MAX);
+        let allocate = || memory.node(NodeId(0)).allocate(OBJECT, RUN).unwrap();
+        let mut buffers = vec![allocate()];
+        let region = mapped(&source);
+        while buffers.len() < region / RUN {
+            buffers.push(allocate());
+        }
+        assert_eq!(mapped(&source), region, "there is no room");
+        *source.meanwhile.lock().unwrap() = buffers.pop();
+        buffers.push(allocate());
+        assert!(source.meanwhile.lock().unwrap().is_none(), "it was mapped");
+        assert_eq!(mapped(&source), region);
+        drop(buffers);
+        memory.trim();
+        assert_eq!(mapped(&source), 0);
+    }
 
     #[test]
     fn every_kind_of_buffer_is_zeroed_even_where_another_was() {

@@ -212,9 +212,15 @@ impl NodeState {
             }
             let bytes = heap.pages.next_region_bytes();
             drop(heap);
-            // Outside of the lock: a system call that others need not wait for. Two threads may both add a region.
+            // Outside of the lock: a system call that others need not wait for.
             let start = self.map(bytes)?;
             heap = self.lock();
+            if let Some(taken) = take(&mut heap) {
+                // Others have made room meanwhile. A region that nothing ever lay in would not become empty, and stay.
+                drop(heap);
+                self.unmap([Empty { start, bytes }]);
+                return Ok(taken);
+            }
             heap.pages.add(start, bytes);
             // Under the same lock, or others could take the room, or the region's only buffer and unmap it, forever.
             if let Some(taken) = take(&mut heap) {
