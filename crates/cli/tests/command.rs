@@ -380,11 +380,20 @@ fn scripts_may_contain_commands() {
         "-c",
         "CREATE INDEX ON t USING hash (x, n)",
         "-c",
+        "CREATE TABLE c (m INTEGER REFERENCES t)",
+        "-c",
+        "\\d c",
+        "-c",
         "\\d t",
     ]);
-    let indexes =
-        "indexes:\n    t_pkey PRIMARY KEY (n)\n    t_x_key UNIQUE (x)\n    t_x_n_idx hash (x, n)\n";
-    assert!(stdout(&output).ends_with(indexes), "{output:?}");
+    let reference = "c_m_fkey FOREIGN KEY (m) REFERENCES t (n)\n";
+    let own = format!("foreign keys:\n    {reference}");
+    assert!(stdout(&output).contains(&own), "{output:?}");
+    let rest = format!(
+        "indexes:\n    t_pkey PRIMARY KEY (n)\n    t_x_key UNIQUE (x)\n    t_x_n_idx hash (x, n)\n\
+         referenced by:\n    c: {reference}"
+    );
+    assert!(stdout(&output).ends_with(&rest), "{output:?}");
     let output = run(&["-c", "CREATE TABLE \"T\" (n INTEGER)", "-c", ".schema"]);
     assert_eq!(stdout(&output), "CREATE TABLE \"T\" (\n    n INTEGER\n);\n");
 }

@@ -55,7 +55,7 @@ pub(crate) fn create_statement_with(table: &Table, has: impl Fn(&ForeignKey) -> 
         ));
     }
     let foreign_keys = table.foreign_keys.iter().filter(|key| has(key));
-    lines.extend(foreign_keys.map(foreign_key));
+    lines.extend(foreign_keys.map(|key| format!("CONSTRAINT {}", foreign_key(key))));
     for check in &table.checks {
         lines.push(format!(
             "CONSTRAINT {} CHECK ({})",
@@ -82,14 +82,14 @@ pub(crate) fn create_statement_with(table: &Table, has: impl Fn(&ForeignKey) -> 
     )
 }
 
-/// A foreign key as a constraint of its table.
+/// A foreign key as what follows CONSTRAINT.
 pub(crate) fn foreign_key(key: &ForeignKey) -> String {
     let list = |columns: &[String]| {
         let columns: Vec<_> = columns.iter().map(|column| quoted(column)).collect();
         columns.join(", ")
     };
     format!(
-        "CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({})",
+        "{} FOREIGN KEY ({}) REFERENCES {} ({})",
         quoted(&key.name),
         list(&key.columns),
         key.table.sql(),

@@ -1,8 +1,8 @@
 //! What there is, for people who look around and for completion: tables, views, functions. Without planning a query, so that
 //! it can be asked at every key.
 
-use crate::catalog::{self, Table, quoted};
-use crate::create_statement::{create_statement, create_view_statement};
+use crate::catalog::{self, Contents, Table, quoted};
+use crate::create_statement::{create_statement, create_view_statement, foreign_key};
 use crate::database::Database;
 use crate::system::described::{self, Described};
 use datafusion::logical_expr::Documentation;
@@ -20,6 +20,10 @@ pub struct Relation {
     pub columns: Vec<RelationColumn>,
     /// By what its rows are found: its key, UNIQUE constraints and indexes, a line each.
     pub indexes: Vec<String>,
+    /// Its foreign keys, a line each.
+    pub foreign_keys: Vec<String>,
+    /// The foreign keys that refer to it, a line each that begins with the table that has it.
+    pub referenced_by: Vec<String>,
     /// The statement that makes it anew, without its semicolon; empty for a system table.
     pub definition: String,
 }
@@ -79,14 +83,19 @@ impl Database {
     pub fn relations(&self) -> Vec<Relation> {
         let contents = self.core().catalog.contents();
         let users = contents.relations().map(|known| {
-            let (definition, indexes) = match known {
-                catalog::Relation::Table(table) => (create_statement(table), indexes(table)),
-                catalog::Relation::View(view) => (create_view_statement(view), Vec::new()),
-            };
-            Relation {
-                indexes,
-                definition,
-                ..relation(described::describe_relation(known))
+            let described = relation(described::describe_relation(known));
+            match known {
+                catalog::Relation::Table(table) => Relation {
+                    indexes: indexes(table),
+                    foreign_keys: table.foreign_keys.iter().map(foreign_key).collect(),
+                    referenced_by: referenced_by(&contents, table),
+                    definition: create_statement(table),
+                    ..described
+                },
+                catalog::Relation::View(view) => Relation {
+                    definition: create_view_statement(view),
+                    ..described
+                },
             }
         });
         let system = described::system().map(relation);
@@ -153,6 +162,12 @@ fn indexes(table: &Table) -> Vec<String> {
     key.chain(uniques).chain(others).collect()
 }
 
+fn referenced_by(contents: &Contents, table: &Table) -> Vec<String> {
+    let keys = contents.referencing(&table.name);
+    keys.map(|(other, key)| format!("{}: {}", other.name.sql(), foreign_key(key)))
+        .collect()
+}
+
 fn relation(described: Described) -> Relation {
     let columns = described.columns.iter().map(|column| RelationColumn {
         name: column.name.clone(),
@@ -170,6 +185,8 @@ fn relation(described: Described) -> Relation {
             described::RelationKind::System => RelationKind::System,
         },
         indexes: Vec::new(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
         definition: String::new(),
     }
 }

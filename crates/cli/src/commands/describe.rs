@@ -144,7 +144,7 @@ pub fn functions(database: &Database, part: &str) -> RecordBatch {
     )
 }
 
-/// The title and the columns of one table or view, and what its rows are found by.
+/// The title and the columns of one table or view, and what its rows are found by and refer to.
 ///
 /// # Errors
 /// There is none of that name.
@@ -179,14 +179,20 @@ pub fn relation(database: &Database, name: &str) -> Result<(String, RecordBatch,
     });
     let columns = batch(["column", "type", "null", "default"], rows.collect());
     let title = format!("{} {}.{}", kind(found), found.schema, found.name);
-    let mut indexes = String::new();
-    if !found.indexes.is_empty() {
-        indexes.push_str("indexes:\n");
+    let mut rest = String::new();
+    for (heading, lines) in [
+        ("indexes", &found.indexes),
+        ("foreign keys", &found.foreign_keys),
+        ("referenced by", &found.referenced_by),
+    ] {
+        if !lines.is_empty() {
+            rest.push_str(&format!("{heading}:\n"));
+        }
+        for line in lines {
+            rest.push_str(&format!("    {line}\n"));
+        }
     }
-    for line in &found.indexes {
-        indexes.push_str(&format!("    {line}\n"));
-    }
-    Ok((title, columns, indexes))
+    Ok((title, columns, rest))
 }
 
 /// The CREATE statements of tables and views whose name contains `part`, or matches it.

@@ -74,14 +74,14 @@ impl Runner {
                 self.print_batch(&describe::list(&database, &name, Kinds::All))
             }
             Command::Describe(Some(name)) => match describe::relation(&database, &name) {
-                Ok((title, columns, indexes)) => {
+                Ok((title, columns, rest)) => {
                     let for_people = self.settings.format.is_for_people();
                     if for_people {
                         writeln!(self.output, "{title}")?;
                     }
                     self.print_batch(&columns)?;
                     if for_people {
-                        write!(self.output, "{indexes}")?;
+                        write!(self.output, "{rest}")?;
                     }
                     Ok(())
                 }

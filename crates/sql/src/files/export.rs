@@ -68,7 +68,8 @@ pub(super) async fn run(core: &Core, export: Export) -> Result<Begun, SqlError> 
         schema += &format!("{};\n", create_statement_with(table, is_there));
         for key in table.foreign_keys.iter().filter(|key| !is_there(key)) {
             let constraint = foreign_key(key);
-            later += &format!("ALTER TABLE {} ADD {constraint};\n", table.name.sql());
+            let table = table.name.sql();
+            later += &format!("ALTER TABLE {table} ADD CONSTRAINT {constraint};\n");
         }
         let header = if ending == "csv" { ", HEADER true" } else { "" };
         let path = target.join(&file).to_string_lossy().replace('\'', "''");
