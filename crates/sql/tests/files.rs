@@ -815,8 +815,9 @@ fn a_file_larger_than_the_budget_streams() {
                     .to_string()
             })
         };
+        // A digit has 3.3 bits of information: in whatever way it is encoded, this is 50 MB.
         let mut text = String::new();
-        (0..600_000).for_each(|row| writeln!(text, "{}", unique(row)).unwrap());
+        (0..1_600_000).for_each(|row| writeln!(text, "{}", unique(row)).unwrap());
         let path = write(&directory, "unique.csv", text);
         lines(&session, "CREATE TABLE large (t VARCHAR)").await;
         let told = failure(&session, &format!("COPY large FROM '{path}'")).await;
