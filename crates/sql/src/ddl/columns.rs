@@ -195,30 +195,38 @@ pub(crate) fn add_unique(
         }
         plain.push(name);
     }
-    let name = match &named {
-        Some(named) => {
-            let name = normalize(named);
-            if definition.has_constraint(&name) {
-                let table = &definition.name;
-                let message = format!("table \"{table}\" has a constraint \"{name}\" already");
-                return Err(SqlError::invalid(message).at(excerpt_of(named, statement)));
-            }
-            name
-        }
-        None => {
-            let name = format!("{}_{}_key", definition.name.name, plain.join("_"));
-            let numbered = (1..).map(|number| format!("{name}{number}"));
-            let mut names = std::iter::once(name.clone()).chain(numbered);
-            let free = names.find(|name| !definition.has_constraint(name));
-            free.expect("numbers do not end")
-        }
-    };
+    let name = constraint_name(definition, named.as_ref(), &plain, "key", statement)?;
     definition.uniques.push(Unique {
         name,
         columns: plain,
         keys: None,
     });
     Ok(())
+}
+
+/// The name of a new constraint of these columns: the one that it is given, if no other has it, or else one with this ending
+/// that is free.
+pub(super) fn constraint_name(
+    definition: &Definition,
+    named: Option<&Ident>,
+    columns: &[String],
+    ending: &str,
+    statement: &Statement,
+) -> Result<String, SqlError> {
+    if let Some(named) = named {
+        let name = normalize(named);
+        if definition.has_constraint(&name) {
+            let table = &definition.name;
+            let message = format!("table \"{table}\" has a constraint \"{name}\" already");
+            return Err(SqlError::invalid(message).at(excerpt_of(named, statement)));
+        }
+        return Ok(name);
+    }
+    let name = format!("{}_{}_{ending}", definition.name.name, columns.join("_"));
+    let numbered = (1..).map(|number| format!("{name}{number}"));
+    let mut names = std::iter::once(name.clone()).chain(numbered);
+    let free = names.find(|name| !definition.has_constraint(name));
+    Ok(free.expect("numbers do not end"))
 }
 
 /// A constraint of the table, if it is a CHECK.

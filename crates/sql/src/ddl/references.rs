@@ -2,6 +2,7 @@
 
 use crate::catalog::{Change, Contents, Definition, ForeignKey, RelationName, Table, most_similar};
 use crate::core::{Core, normalize};
+use crate::ddl::columns::constraint_name;
 use crate::ddl::{excerpt, excerpt_of};
 use crate::error::SqlError;
 use crate::statement::Statement;
@@ -128,24 +129,13 @@ pub(super) fn add(
         );
         return Err(SqlError::invalid(message).at(excerpt(&written.table, statement)));
     }
-    let name = match &written.name {
-        Some(named) => {
-            let name = normalize(named);
-            if definition.has_constraint(&name) {
-                let table = &definition.name;
-                let message = format!("table \"{table}\" has a constraint \"{name}\" already");
-                return Err(SqlError::invalid(message).at(excerpt_of(named, statement)));
-            }
-            name
-        }
-        None => {
-            let name = format!("{}_{}_fkey", definition.name.name, columns.join("_"));
-            let numbered = (1..).map(|number| format!("{name}{number}"));
-            let mut names = std::iter::once(name.clone()).chain(numbered);
-            let free = names.find(|name| !definition.has_constraint(name));
-            free.expect("numbers do not end")
-        }
-    };
+    let name = constraint_name(
+        definition,
+        written.name.as_ref(),
+        &columns,
+        "fkey",
+        statement,
+    )?;
     let key = ForeignKey {
         name,
         columns,
