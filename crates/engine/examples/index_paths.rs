@@ -78,6 +78,7 @@ async fn run(
             columns: (0..3).map(ColumnId).collect(),
             filter: filter.to_vec(),
             probes: Vec::new(),
+            lookups: Vec::new(),
             output: Output::Rows {
                 columns: vec![Expr::Column(0), Expr::Column(2)],
                 limit: None,

@@ -194,6 +194,7 @@ impl Client {
             columns: vec![ColumnId(0), ColumnId(1), ColumnId::ROW_ID],
             filter,
             probes: Vec::new(),
+            lookups: Vec::new(),
             output: Output::Rows {
                 columns,
                 limit: None,

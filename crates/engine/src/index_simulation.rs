@@ -304,6 +304,7 @@ impl Client {
             columns: vec![ColumnId(0), ColumnId(1), ColumnId(2), ColumnId::ROW_ID],
             filter,
             probes: Vec::new(),
+            lookups: Vec::new(),
             output: Output::Rows {
                 columns: (0..4).map(Expr::Column).collect(),
                 limit: None,

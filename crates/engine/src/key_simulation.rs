@@ -262,6 +262,7 @@ impl Client {
             columns: vec![ColumnId(1), ColumnId(2), ColumnId::ROW_ID],
             filter: key.map(|key| is_key(key.into())).into_iter().collect(),
             probes: Vec::new(),
+            lookups: Vec::new(),
             output: Output::Rows {
                 columns: (0..3).map(Expr::Column).collect(),
                 limit: None,

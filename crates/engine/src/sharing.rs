@@ -93,6 +93,7 @@ fn fragment(engine: &Engine, object: ObjectId, output: Output) -> Arc<Fragment> 
         columns: vec![ColumnId(0), ColumnId(1)],
         filter: vec![filter],
         probes: Vec::new(),
+        lookups: Vec::new(),
         output,
     })
 }

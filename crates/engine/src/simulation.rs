@@ -110,6 +110,7 @@ impl Client {
             columns: vec![ColumnId(0), ColumnId(1)],
             filter: Vec::new(),
             probes: Vec::new(),
+            lookups: Vec::new(),
             output,
         })
     }

@@ -123,6 +123,7 @@ impl Client {
             columns: vec![ColumnId(0), ColumnId::ROW_ID],
             filter: Vec::new(),
             probes: Vec::new(),
+            lookups: Vec::new(),
             output: Output::Rows {
                 columns: vec![Expr::Column(0), Expr::Column(1)],
                 limit: None,

@@ -225,6 +225,7 @@ fn main() {
             columns: (0..6).map(ColumnId).collect(),
             filter,
             probes: vec![],
+            lookups: vec![],
             output,
         };
         let program = Program::compile(&fragment, &schema, &dictionaries).expect("compiled");

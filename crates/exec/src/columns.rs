@@ -1,11 +1,12 @@
 //! The columns that a fragment reads, with everything that is known of them at compile time.
 
+use crate::lookup::{Lookup, Lookups, joined_fields};
 use arrow_schema::{DataType, Schema};
 use eris_column::{Dictionary, Domain};
 use eris_fragment::{Fragment, FragmentError, Type};
 use eris_types::ColumnId;
 
-/// Parallel lists, in the order of `Fragment::columns`.
+/// Parallel lists, in the order of `Fragment::columns`, and behind them, but for the ids, the columns of lookups.
 #[derive(Debug)]
 pub(crate) struct Columns {
     pub(crate) ids: Vec<ColumnId>,
@@ -14,6 +15,7 @@ pub(crate) struct Columns {
     pub(crate) data_types: Vec<DataType>,
     pub(crate) domains: Vec<Domain>,
     pub(crate) dictionaries: Vec<Option<Dictionary>>,
+    pub(crate) lookups: Lookups,
 }
 
 impl Columns {
@@ -30,6 +32,7 @@ impl Columns {
             data_types: Vec::with_capacity(count),
             domains: Vec::with_capacity(count),
             dictionaries: Vec::with_capacity(count),
+            lookups: Lookups::default(),
         };
         for id in &fragment.columns {
             if *id == ColumnId::ROW_ID {
@@ -60,7 +63,50 @@ impl Columns {
                 .dictionaries
                 .push(dictionaries.get(id.index()).cloned().flatten());
         }
+        for lookup in &fragment.lookups {
+            let compiled = Lookup::compile(lookup, &columns)?;
+            for (number, field) in joined_fields(&lookup.rows).enumerate() {
+                let unsupported = FragmentError::Malformed {
+                    reason: "a lookup with a column of a type that is not stored",
+                };
+                let data_type = Type::try_from(field.data_type());
+                let data_type = data_type.map_err(|_| unsupported.clone())?;
+                columns.names.push(field.name().clone());
+                columns.data_types.push(field.data_type().clone());
+                columns.types.push(data_type);
+                columns
+                    .domains
+                    .push(Domain::of(field.data_type()).ok_or(unsupported)?);
+                columns.dictionaries.push(None);
+                let lookup = columns.lookups.all.len();
+                columns.lookups.joined.push((lookup, number));
+            }
+            columns.lookups.all.push(compiled);
+        }
         Ok(columns)
+    }
+
+    /// How many there are, those of lookups included.
+    pub(crate) fn len(&self) -> usize {
+        self.types.len()
+    }
+
+    /// The fragment's own columns that some columns come from, ascending, each once.
+    pub(crate) fn sources(&self, mut columns: Vec<usize>) -> Vec<usize> {
+        for column in &mut columns {
+            if let Some((lookup, _)) = self.joined(*column) {
+                *column = self.lookups.all[lookup].column;
+            }
+        }
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    /// The lookup that a column comes from, and which of its columns it is; `None`: it is the fragment's own.
+    pub(crate) fn joined(&self, position: usize) -> Option<(usize, usize)> {
+        let number = position.checked_sub(self.ids.len())?;
+        self.lookups.joined.get(number).copied()
     }
 
     /// Whether the column at a position is not stored, but the row's id.

@@ -23,6 +23,7 @@ mod columns;
 mod expr;
 mod filter;
 mod group;
+mod lookup;
 mod program;
 mod rows;
 mod window;

@@ -78,6 +78,7 @@ impl Program {
     ) -> Result<Program, FragmentError> {
         let columns = Columns::resolve(fragment, schema, dictionaries)?;
         refuse_computing_with_row_ids(fragment, &columns)?;
+        refuse_conditions_on_lookups(fragment)?;
         let filter = Filter::compile(fragment, &columns)?;
         let output = match &fragment.output {
             Output::Rows {
@@ -222,6 +223,20 @@ impl Program {
             (Plan::Groups(plan), Gathered::Groups(state)) => plan.finish(*state, &self.columns),
             _ => unreachable!("a share of another program"),
         }
+    }
+}
+
+/// What is joined is known of rows that passed.
+fn refuse_conditions_on_lookups(fragment: &Fragment) -> Result<(), FragmentError> {
+    let mut joined = false;
+    let mut note = |position| joined |= position >= fragment.columns.len();
+    let filter = fragment.filter.iter();
+    filter.for_each(|expr| expr.for_each_column(&mut note));
+    match joined {
+        false => Ok(()),
+        true => Err(FragmentError::Malformed {
+            reason: "a condition on a column that the fragment does not read",
+        }),
     }
 }
 

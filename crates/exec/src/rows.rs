@@ -2,6 +2,7 @@
 
 use crate::columns::Columns;
 use crate::expr::{Expression, Frame, unexpected};
+use crate::group::Window;
 use crate::window::Windows;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -24,7 +25,9 @@ const TEXT_BYTES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct RowPlan {
     outputs: Vec<Expression>,
-    /// All columns that they read, ascending.
+    /// All columns that they read, those of lookups included.
+    read: Vec<usize>,
+    /// The fragment's columns that these come from, ascending.
     pub(crate) columns: Vec<usize>,
     pub(crate) schema: SchemaRef,
     limit: u64,
@@ -69,7 +72,8 @@ impl RowPlan {
         let batch_rows = (BATCH_BYTES / row_bytes.max(1)).max(eris_kernels::VECTOR);
         Ok(RowPlan {
             outputs,
-            columns: read,
+            columns: columns.sources(read.clone()),
+            read,
             schema,
             limit: limit.unwrap_or(u64::MAX),
             batch_rows,
@@ -121,9 +125,10 @@ impl RowPlan {
         state.taken += rows as u64;
         let mut frame = Frame {
             rows,
-            columns: vec![None; columns.ids.len()],
+            columns: vec![None; columns.len()],
         };
-        for &column in &self.columns {
+        let mut window = Window::new(chunk, columns, isa, selection);
+        for &column in &self.read {
             if columns.is_row_id(column) {
                 let ids = selection
                     .iter_ones()
@@ -131,12 +136,7 @@ impl RowPlan {
                 frame.columns[column] = Some(Arc::new(ids.collect::<Int64Array>()));
                 continue;
             }
-            frame.columns[column] = Some(chunk.column(columns.ids[column]).gather(
-                isa,
-                selection,
-                &columns.data_types[column],
-                columns.dictionaries[column].as_ref(),
-            ));
+            frame.columns[column] = Some(window.array(column).clone());
         }
         let arrays: Result<Vec<ArrayRef>, _> = self
             .outputs

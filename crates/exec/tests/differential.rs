@@ -24,7 +24,7 @@ enum Verdict {
     Excluded { may_fail: bool },
 }
 
-fn verdict(fragment: &Fragment, oracle: &Oracle<'_>) -> Verdict {
+fn verdict(fragment: &Fragment, relations: &Relations, oracle: &Oracle<'_>) -> Verdict {
     let mut excluded = false;
     let mut failed = false;
     for condition in &fragment.filter {
@@ -56,9 +56,13 @@ fn verdict(fragment: &Fragment, oracle: &Oracle<'_>) -> Verdict {
                 let alone = Fragment {
                     filter: vec![],
                     probes: vec![probe],
+                    lookups: vec![],
                     ..fragment.clone()
                 };
-                matches!(verdict(&alone, &key), Verdict::Passes)
+                matches!(
+                    verdict(&alone, &Relations::of(&alone), &key),
+                    Verdict::Passes
+                )
             }
             (Value::Integer(key), KeySet::Integers(keys)) => {
                 keys.iter().any(|&member| member as i128 == *key)
@@ -69,6 +73,7 @@ fn verdict(fragment: &Fragment, oracle: &Oracle<'_>) -> Verdict {
         };
         excluded |= !found;
     }
+    excluded |= relations.join(oracle.row).is_none();
     match (excluded, failed) {
         (true, may_fail) => Verdict::Excluded { may_fail },
         (false, true) => Verdict::Fails,
@@ -76,12 +81,43 @@ fn verdict(fragment: &Fragment, oracle: &Oracle<'_>) -> Verdict {
     }
 }
 
+/// The relations of lookups: their rows by key.
+struct Relations(Vec<(usize, HashMap<String, Vec<Value>>)>);
+
+impl Relations {
+    fn of(fragment: &Fragment) -> Self {
+        let relation = |lookup: &Lookup| {
+            let rows = rows_of(std::slice::from_ref(&lookup.rows)).into_iter();
+            let rows = rows.map(|mut row| (format!("{:?}", row.remove(0)), row));
+            (lookup.column, rows.collect())
+        };
+        Relations(fragment.lookups.iter().map(relation).collect())
+    }
+
+    /// The row with what is joined to it; `None` if a key is not found.
+    fn join(&self, row: &[Value]) -> Option<Vec<Value>> {
+        let mut joined = row.to_vec();
+        for (column, rows) in &self.0 {
+            joined.extend_from_slice(rows.get(&format!("{:?}", row[*column]))?);
+        }
+        Some(joined)
+    }
+}
+
+/// The types of all columns that a fragment's output can name.
+fn types_of(fragment: &Fragment, table: &Table) -> Vec<Type> {
+    let own = fragment.columns.iter();
+    let own = own.map(|id| table.types[id.index()].clone());
+    let joined = fragment.lookups.iter().flat_map(|lookup| {
+        let columns = lookup.joined().iter();
+        columns.map(|column| column.data_type().try_into().unwrap())
+    });
+    own.chain(joined).collect()
+}
+
 fn expected(fragment: &Fragment, table: &Table) -> Expected {
-    let types: Vec<Type> = fragment
-        .columns
-        .iter()
-        .map(|id| table.types[id.index()].clone())
-        .collect();
+    let types = types_of(fragment, table);
+    let relations = Relations::of(fragment);
     let limit = match &fragment.output {
         Output::Rows { limit, .. } => limit.unwrap_or(u64::MAX),
         Output::Groups { .. } => u64::MAX,
@@ -104,9 +140,9 @@ fn expected(fragment: &Fragment, table: &Table) -> Expected {
                 row: &row,
             };
             let full = passing.len() as u64 >= limit;
-            match verdict(fragment, &oracle) {
+            match verdict(fragment, &relations, &oracle) {
                 Verdict::Passes if full => {}
-                Verdict::Passes => passing.push(row),
+                Verdict::Passes => passing.push(relations.join(&row).expect("it passes")),
                 Verdict::Fails if full => may_fail = true,
                 Verdict::Fails => must_fail = true,
                 Verdict::Excluded { may_fail: may } => may_fail |= may,
@@ -207,11 +243,7 @@ fn check(seed: u64) -> &'static str {
                 rows: Some(rows), ..
             },
         ) => {
-            let types: Vec<Type> = fragment
-                .columns
-                .iter()
-                .map(|id| table.types[id.index()].clone())
-                .collect();
+            let types = types_of(&fragment, &table);
             for batch in &batches {
                 let types = fragment.output_types(&types).unwrap();
                 for (field, data_type) in batch.schema().fields().iter().zip(types) {

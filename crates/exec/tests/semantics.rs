@@ -81,6 +81,7 @@ fn fragment(table: &Table, filter: Vec<Expr>, output: Output) -> Fragment {
         columns: (0..table.types.len() as u32).map(ColumnId).collect(),
         filter,
         probes: vec![],
+        lookups: vec![],
         output,
     }
 }
@@ -236,6 +237,7 @@ fn conditions_on_text_become_codes() {
     };
     let probing = Fragment {
         probes: vec![probe],
+        lookups: vec![],
         ..fragment(&table, vec![], rows(vec![Expr::Column(0)]))
     };
     let found = rows_of(&run(&probing, &table).unwrap());

@@ -1,5 +1,9 @@
 //! Key sets: what a semi-join sends to the data instead of its rows.
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, TimeUnit};
 use serde::{Deserialize, Serialize};
 
 /// Keeps the rows whose key is in a set.
@@ -35,7 +39,60 @@ pub enum KeySet {
     Texts(Vec<String>),
 }
 
+/// Keys that are compared one by one, at most.
+const LISTED: usize = 150;
+
+/// Bits of the largest bitmap, 512 KiB, unless …
+const BITS: u64 = 4 << 20;
+/// … there are at most so many for each key.
+const BITS_PER_KEY: u64 = 64;
+
 impl KeySet {
+    /// The set of an array's values, none of which is NULL, and whether each occurs once; `None` for values that are no
+    /// keys.
+    pub fn of_values(values: &ArrayRef) -> Option<(Self, bool)> {
+        if let DataType::Utf8View = values.data_type() {
+            let mut texts: Vec<&str> = values.as_string_view().iter().flatten().collect();
+            texts.sort_unstable();
+            texts.dedup();
+            let unique = texts.len() == values.len();
+            let texts = texts.into_iter().map(ToOwned::to_owned).collect();
+            return Some((KeySet::Texts(texts), unique));
+        }
+        let mut keys = integers(values)?;
+        if !keys.is_sorted() {
+            keys.sort_unstable();
+        }
+        keys.dedup();
+        let unique = keys.len() == values.len();
+        Some((KeySet::of_sorted(keys), unique))
+    }
+
+    /// The set of ascending integer keys: as a range or as bits, if they lie close enough together, for that is faster to
+    /// scan with.
+    pub fn of_sorted(keys: Vec<i64>) -> Self {
+        let (Some(&first), Some(&last)) = (keys.first(), keys.last()) else {
+            return KeySet::Integers(keys);
+        };
+        let span = last.abs_diff(first);
+        if span == keys.len() as u64 - 1 {
+            return KeySet::Range {
+                low: first,
+                high: last,
+            };
+        }
+        let most = BITS.max(BITS_PER_KEY * keys.len() as u64);
+        if keys.len() <= LISTED || span >= most {
+            return KeySet::Integers(keys);
+        }
+        let mut words = vec![0u64; (span / 64 + 1) as usize];
+        for key in keys {
+            let bit = key.abs_diff(first) as usize;
+            words[bit / 64] |= 1 << (bit % 64);
+        }
+        KeySet::Bitmap { first, words }
+    }
+
     /// The number of keys.
     pub fn len(&self) -> u64 {
         match self {
@@ -51,4 +108,30 @@ impl KeySet {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// The values of an array as keys.
+fn integers(values: &ArrayRef) -> Option<Vec<i64>> {
+    macro_rules! keys {
+        ($kind:ty) => {{
+            let values = values.as_primitive::<$kind>().values().iter();
+            values.map(|&value| value as i64).collect()
+        }};
+    }
+    Some(match values.data_type() {
+        DataType::Int8 => keys!(Int8Type),
+        DataType::Int16 => keys!(Int16Type),
+        DataType::Int32 => keys!(Int32Type),
+        DataType::Int64 => keys!(Int64Type),
+        DataType::UInt8 => keys!(UInt8Type),
+        DataType::UInt16 => keys!(UInt16Type),
+        DataType::UInt32 => keys!(UInt32Type),
+        DataType::Date32 => keys!(Date32Type),
+        DataType::Timestamp(TimeUnit::Second, _) => keys!(TimestampSecondType),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => keys!(TimestampMillisecondType),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => keys!(TimestampMicrosecondType),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => keys!(TimestampNanosecondType),
+        DataType::Decimal128(..=18, _) => keys!(Decimal128Type),
+        _ => return None,
+    })
 }

@@ -7,7 +7,7 @@
 //! A fragment reads **one** data object at **one** snapshot and does, in this order:
 //!
 //! ```text
-//! scan columns → filter (conjuncts) → probes (key sets) → output: rows | groups with partial aggregates
+//! scan columns → filter (conjuncts) → probes (key sets) → lookups (joined rows) → output: rows | groups with partial aggregates
 //! ```
 //!
 //! What it yields are Arrow batches: rows in no particular order, or one partial state per group and worker, to be
@@ -22,6 +22,7 @@ mod error;
 mod executor;
 mod expr;
 mod keys;
+mod lookup;
 mod order;
 mod scalar;
 mod wire;
@@ -31,6 +32,7 @@ pub use error::FragmentError;
 pub use executor::{Execution, Executor, FragmentReport, FragmentStream, WorkerReport};
 pub use expr::{BinaryOp, Expr};
 pub use keys::{KeySet, Probe};
+pub use lookup::Lookup;
 pub use order::{Order, OrderKey};
 pub use scalar::{Scalar, TimeUnit, Type, UnsupportedType, Value};
 pub use wire::WireError;
@@ -45,12 +47,14 @@ pub struct Fragment {
     pub object: ObjectId,
     /// Writes up to this timestamp are seen, all others are not.
     pub snapshot: Timestamp,
-    /// The columns that are read. [`Expr::Column`] is a position in this list.
+    /// The columns that are read. [`Expr::Column`] is a position in this list, and behind it in the columns of the lookups.
     pub columns: Vec<ColumnId>,
     /// Conjuncts; a row passes when each is true (not false, not NULL).
     pub filter: Vec<Expr>,
     /// Key sets of semi-joins; a row passes when each contains its key. NULL never passes.
     pub probes: Vec<Probe>,
+    /// Relations whose rows are joined by their keys. Their columns follow those of the fragment, for the output alone.
+    pub lookups: Vec<Lookup>,
     /// What becomes of the rows that passed.
     pub output: Output,
     /// If not all rows are needed: which are enough.
@@ -115,7 +119,8 @@ impl std::fmt::Display for AggregateFunction {
 }
 
 impl Fragment {
-    /// The types of the output columns, given the types of [`Fragment::columns`].
+    /// The types of the output columns, given the types of [`Fragment::columns`] and behind
+    /// them of the lookups' columns.
     pub fn output_types(&self, inputs: &[Type]) -> Result<Vec<Type>, FragmentError> {
         match &self.output {
             Output::Rows { columns, .. } => {

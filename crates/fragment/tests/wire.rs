@@ -1,10 +1,12 @@
 //! The wire form: what is sent arrives, and damage is noticed.
 
+use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringViewArray};
 use eris_fragment::*;
 use eris_types::{ColumnId, ObjectId, Timestamp};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn data_type() -> impl Strategy<Value = Type> {
     let unit = prop_oneof![
@@ -129,6 +131,22 @@ fn output() -> impl Strategy<Value = Output> {
     ]
 }
 
+fn lookup() -> impl Strategy<Value = Lookup> {
+    let rows = vec((any::<i32>(), option::of(".{0,20}"), any::<f64>()), 0..5);
+    (any::<usize>(), rows).prop_map(|(column, rows)| {
+        let keys: Int32Array = rows.iter().map(|(key, _, _)| Some(*key)).collect();
+        let texts: StringViewArray = rows.iter().map(|(_, text, _)| text.as_deref()).collect();
+        let floats: Float64Array = rows.iter().map(|(_, _, float)| Some(*float)).collect();
+        let columns: [(&str, ArrayRef); 3] = [
+            ("k", Arc::new(keys)),
+            ("t", Arc::new(texts)),
+            ("f", Arc::new(floats)),
+        ];
+        let rows = RecordBatch::try_from_iter(columns).unwrap();
+        Lookup { column, rows }
+    })
+}
+
 fn fragment() -> impl Strategy<Value = Fragment> {
     let probe = (any::<usize>(), keys()).prop_map(|(column, keys)| Probe { column, keys });
     (
@@ -136,16 +154,18 @@ fn fragment() -> impl Strategy<Value = Fragment> {
         vec(any::<u32>(), 0..4),
         vec(expr(), 0..3),
         vec(probe, 0..3),
+        vec(lookup(), 0..3),
         output(),
     )
         .prop_map(
-            |((object, snapshot), columns, filter, probes, output)| Fragment {
+            |((object, snapshot), columns, filter, probes, lookups, output)| Fragment {
                 object: ObjectId(object),
                 snapshot: Timestamp(snapshot),
                 order: None,
                 columns: columns.into_iter().map(ColumnId).collect(),
                 filter,
                 probes,
+                lookups,
                 output,
             },
         )
@@ -180,19 +200,20 @@ fn another_version_is_named() {
         columns: vec![],
         filter: vec![],
         probes: vec![],
+        lookups: vec![],
         output: Output::Rows {
             columns: vec![],
             limit: None,
         },
     };
     let mut bytes = fragment.to_bytes();
-    assert_eq!(&bytes[..3], b"EF\x02");
+    assert_eq!(&bytes[..3], b"EF\x03");
     bytes[2] = 9;
     let error = Fragment::from_bytes(&bytes).unwrap_err();
     assert_eq!(error, WireError::Version(9));
     assert_eq!(
         error.to_string(),
-        "fragment of wire version 9, this build reads version 2"
+        "fragment of wire version 9, this build reads version 3"
     );
     assert_eq!(
         Fragment::from_bytes(b"GIF89a"),
@@ -210,6 +231,7 @@ fn bytes_behind_a_fragment_are_damage() {
         columns: vec![ColumnId(0)],
         filter: vec![],
         probes: vec![],
+        lookups: vec![],
         output: Output::Groups {
             keys: vec![],
             aggregates: vec![],

@@ -36,7 +36,9 @@ impl PhysicalOptimizerRule for PushAggregates {
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
-            Ok(match node.downcast_ref::<AggregateExec>().and_then(push) {
+            let fragment = node.downcast_ref::<AggregateExec>().and_then(push);
+            let fragment = fragment.map(|fragment| fragment.with_joins_below(&node));
+            Ok(match fragment.transpose()? {
                 Some(fragment) => Transformed::yes(Arc::new(fragment) as _),
                 None => Transformed::no(node),
             })
@@ -63,7 +65,7 @@ fn push(aggregate: &AggregateExec) -> Option<FragmentExec> {
     let scope = Scope {
         schema: &input_schema,
         inputs: &inputs,
-        types: &fragment.scan().types,
+        types: fragment.types(),
     };
     let keys = aggregate
         .group_expr()
@@ -108,7 +110,7 @@ fn rows(plan: &Arc<dyn ExecutionPlan>) -> Option<(&FragmentExec, Vec<Option<Expr
     let scope = Scope {
         schema: &schema,
         inputs: &inputs,
-        types: &fragment.scan().types,
+        types: fragment.types(),
     };
     let columns = projection
         .expr()

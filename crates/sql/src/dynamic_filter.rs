@@ -29,8 +29,6 @@ use std::sync::Arc;
 
 /// Keys that are asked for one by one, at most; a bitmap of 512 KiB.
 const ASKED: u64 = 4 << 20;
-/// Keys that are compared one by one, at most.
-const LISTED: usize = 150;
 /// Rows of the table that make it worth asking for one key.
 const ROWS_PER_KEY: u64 = 4;
 /// Keys asked for at once, within a millisecond or so; and so many are worth it for every table.
@@ -144,25 +142,9 @@ fn list(conjunct: &Arc<dyn PhysicalExpr>, scope: &Scope<'_>) -> Option<Probe> {
     texts.dedup();
     let keys = match data_type {
         Type::Text => KeySet::Texts(texts),
-        _ => set(integers),
+        _ => KeySet::of_sorted(integers),
     };
     Some(Probe { column, keys })
-}
-
-/// A set of ascending keys: as bits, if these are many enough and not too far apart, for that is faster to scan with.
-fn set(keys: Vec<i64>) -> KeySet {
-    let (Some(&first), Some(&last)) = (keys.first(), keys.last()) else {
-        return KeySet::Integers(keys);
-    };
-    if keys.len() <= LISTED || last.abs_diff(first) >= ASKED {
-        return KeySet::Integers(keys);
-    }
-    let mut words = vec![0u64; (last.abs_diff(first) / 64 + 1) as usize];
-    for key in keys {
-        let bit = key.abs_diff(first) as usize;
-        words[bit / 64] |= 1 << (bit % 64);
-    }
-    KeySet::Bitmap { first, words }
 }
 
 fn is_true(expr: &Expr) -> bool {

@@ -2,6 +2,7 @@
 
 mod display;
 mod lane;
+mod star;
 
 use crate::dynamic_filter;
 use crate::run::Run;
@@ -15,7 +16,7 @@ use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
 use datafusion::physical_expr::{
-    EquivalenceProperties, Partitioning, PhysicalExpr, split_conjunction,
+    Distribution, EquivalenceProperties, Partitioning, PhysicalExpr, split_conjunction,
 };
 use datafusion::physical_plan::execution_plan::{
     Boundedness, EmissionType, ReplaceChildrenOptions, apply_expression_roots,
@@ -26,12 +27,14 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties, replace_children_if_necessary};
 use eris_fragment::{
     Access, BinaryOp, Execution, Expr, Fragment, FragmentError, FragmentReport, Order, Output,
-    Probe,
+    Probe, Type,
 };
 use lane::Lane;
+pub(crate) use star::{Side, Star};
+use star::{Sides, into_fragment_error};
 use std::sync::{Arc, Mutex};
 
 /// A fragment as a leaf. Its expressions name columns by their position in the table; the fragment itself, which reads
@@ -43,6 +46,8 @@ pub(crate) struct FragmentExec {
     output: Output,
     /// How many rows are enough, and by which order of the table's columns.
     order: Option<Order>,
+    /// What is joined to its rows.
+    star: Option<Arc<Star>>,
     /// Filters over the output's columns that become known while the plan runs.
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
     schema: SchemaRef,
@@ -101,6 +106,7 @@ impl FragmentExec {
             filter,
             output,
             order: None,
+            star: None,
             dynamic: Vec::new(),
             schema,
             properties: Arc::new(properties),
@@ -111,7 +117,46 @@ impl FragmentExec {
 
     /// The same with another output.
     pub fn with_output(&self, output: Output, schema: SchemaRef) -> Self {
-        Self::new(Arc::clone(&self.scan), self.filter.clone(), output, schema)
+        let fragment = Self::new(Arc::clone(&self.scan), self.filter.clone(), output, schema);
+        FragmentExec {
+            star: self.star.clone(),
+            ..fragment
+        }
+    }
+
+    /// The same, standing for `plan`: that is the plan whose work has moved into it, if it joins by joins.
+    pub fn with_joins_below(mut self, plan: &Arc<dyn ExecutionPlan>) -> Result<Self> {
+        if let Some(star) = &self.star {
+            let star = star.over(|joins| on_top_of(joins, plan))?;
+            self.star = Some(Arc::new(star));
+        }
+        Ok(self)
+    }
+
+    /// The types of the columns that its expressions name.
+    pub fn types(&self) -> &[Type] {
+        match &self.star {
+            Some(star) => star.types(),
+            None => &self.scan.types,
+        }
+    }
+
+    /// The same with these plans of the sides.
+    fn with_sides(self: Arc<Self>, plans: Vec<Arc<dyn ExecutionPlan>>) -> Arc<Self> {
+        let Some(star) = &self.star else {
+            return self;
+        };
+        Arc::new(FragmentExec {
+            star: Some(Arc::new(star.with_plans(plans))),
+            metrics: ExecutionPlanMetricsSet::new(),
+            runs: Arc::default(),
+            ..FragmentExec::clone(&self)
+        })
+    }
+
+    /// Whether anything is joined to its rows.
+    pub fn is_joined(&self) -> bool {
+        self.star.is_some()
     }
 
     /// The same, of which the first rows are enough, by an order of its output's columns; `None` if these are computed.
@@ -143,7 +188,7 @@ impl FragmentExec {
     /// The index that the engine would use now.
     fn access(&self) -> Option<Access> {
         let known = self.scan.schema.fields().len() + self.scan.values.len();
-        let mut unknown = self.scan.snapshot.is_none();
+        let mut unknown = self.scan.snapshot.is_none() || self.star.is_some();
         let mut note = |column: usize| unknown |= column >= known;
         self.filter
             .iter()
@@ -151,7 +196,7 @@ impl FragmentExec {
         if unknown {
             return None;
         }
-        let fragment = self.compact(self.filter.clone(), Vec::new());
+        let fragment = self.compact(self.filter.clone(), Vec::new(), None).ok()?;
         self.scan.executor.access(&fragment)
     }
 
@@ -192,7 +237,11 @@ impl FragmentExec {
         let Output::Rows { columns, limit } = &self.output else {
             return None;
         };
-        if !self.dynamic.is_empty() || self.order.is_some() || *limit == Some(0) {
+        if !self.dynamic.is_empty()
+            || self.order.is_some()
+            || self.star.is_some()
+            || *limit == Some(0)
+        {
             return None;
         }
         let conditions = self.filter.iter().map(|conjunct| match conjunct {
@@ -259,24 +308,41 @@ impl FragmentExec {
     }
 
     /// The fragment, with the dynamic filters as they are now.
-    async fn fragment(&self) -> Result<Fragment> {
-        let inputs = self.inputs();
+    async fn fragment(&self, sides: Option<Sides>) -> Result<Fragment> {
+        let mut inputs = self.inputs();
+        // What is joined is not there to be tested.
+        let own = self.scan.types.len();
+        for input in &mut inputs {
+            input.take_if(|expr| matches!(expr, Expr::Column(column) if *column >= own));
+        }
         let scope = Scope {
             schema: &self.schema,
             inputs: &inputs,
-            types: &self.scan.types,
+            types: self.types(),
         };
         let known = dynamic_filter::harvest(&self.dynamic, &scope, &self.scan.statistics).await?;
         let filter = self.filter.iter().cloned().chain(known.filter).collect();
-        Ok(self.compact(filter, known.probes))
+        self.compact(filter, known.probes, sides)
     }
 
     /// The fragment that reads only the columns it needs, with values for parameters.
-    fn compact(&self, mut filter: Vec<Expr>, mut probes: Vec<Probe>) -> Fragment {
+    fn compact(
+        &self,
+        mut filter: Vec<Expr>,
+        mut probes: Vec<Probe>,
+        sides: Option<Sides>,
+    ) -> Result<Fragment> {
         let mut output = self.output.clone();
         let mut order = self.order.clone();
         let mut used = Vec::new();
         let columns = self.scan.schema.fields().len();
+        let chosen = self.chosen();
+        let mut lookups = Vec::new();
+        if let Some(sides) = sides {
+            let more;
+            (lookups, more) = sides.into_parts(&chosen)?;
+            probes.extend(more);
+        }
         let mut note = |column: usize| {
             if column < columns && !used.contains(&column) {
                 used.push(column);
@@ -286,6 +352,7 @@ impl FragmentExec {
             .iter()
             .for_each(|expr| expr.for_each_column(&mut note));
         probes.iter().for_each(|probe| note(probe.column));
+        lookups.iter().for_each(|lookup| note(lookup.column));
         expressions(&mut output)
             .into_iter()
             .for_each(|expr| expr.for_each_column(&mut note));
@@ -293,8 +360,15 @@ impl FragmentExec {
         keys.for_each(|key| note(key.column));
         used.sort_unstable();
         let place = |column: usize| used.binary_search(&column).expect("noted above");
+        // What is joined is called by its place among all that is chosen of the sides.
+        let own = self.scan.types.len();
+        let joined: Vec<usize> = self.joined_columns(&chosen);
         let replacement = |column: usize| match column.checked_sub(columns) {
             None => Expr::Column(place(column)),
+            Some(_) if column >= own => {
+                let joined = joined.iter().position(|other| *other == column - own);
+                Expr::Column(used.len() + joined.expect("chosen above"))
+            }
             Some(parameter) => Expr::Literal(self.scan.values[parameter].clone()),
         };
         filter
@@ -303,6 +377,9 @@ impl FragmentExec {
         probes
             .iter_mut()
             .for_each(|probe| probe.column = place(probe.column));
+        lookups
+            .iter_mut()
+            .for_each(|lookup| lookup.column = place(lookup.column));
         expressions(&mut output)
             .into_iter()
             .for_each(|expr| replace_columns(expr, &replacement));
@@ -314,32 +391,80 @@ impl FragmentExec {
         }
         let snapshot = &self.scan.snapshot;
         let snapshot = snapshot.as_ref().expect("a plan that runs has a snapshot");
-        Fragment {
+        Ok(Fragment {
             object: self.scan.table.object,
             snapshot: snapshot.at(),
             order,
             columns: used
-                .into_iter()
-                .map(|column| self.scan.column_id(column))
+                .iter()
+                .map(|column| self.scan.column_id(*column))
                 .collect(),
             filter,
             probes,
+            lookups,
             output,
+        })
+    }
+
+    /// Per side, which of its columns the output needs.
+    fn chosen(&self) -> Vec<Vec<usize>> {
+        let Some(star) = &self.star else {
+            return Vec::new();
+        };
+        let mut used = Vec::new();
+        let mut output = self.output.clone();
+        for expr in expressions(&mut output) {
+            expr.for_each_column(&mut |column| used.push(column));
         }
+        let mut offset = self.scan.types.len();
+        let chosen = star.sides().iter().map(|side| {
+            let first = offset;
+            offset += side.types.len();
+            let columns = 0..side.types.len();
+            columns
+                .filter(|column| used.contains(&(first + column)))
+                .collect()
+        });
+        chosen.collect()
+    }
+
+    /// The columns that are chosen, by their number among all columns of the sides, in the order of the lookups.
+    fn joined_columns(&self, chosen: &[Vec<usize>]) -> Vec<usize> {
+        let sides = self.star.iter().flat_map(|star| star.sides());
+        let mut joined = Vec::new();
+        let mut offset = 0;
+        for (side, chosen) in sides.zip(chosen) {
+            joined.extend(chosen.iter().map(|column| offset + column));
+            offset += side.types.len();
+        }
+        joined
     }
 
     /// Starts a run, which owns what this gives back.
     fn start(
         &self,
+        context: Arc<TaskContext>,
     ) -> impl Future<Output = Result<Execution, FragmentError>> + Send + 'static + use<> {
         let mut plan = self.clone();
         // Or else the run would own itself.
         plan.runs = Arc::default();
         async move {
-            let fragment = plan.fragment().await;
-            let fragment = fragment.map_err(|error| FragmentError::Evaluation(Arc::new(error)))?;
             let lanes = plan.properties.partitioning.partition_count();
-            plan.scan.executor.execute(Arc::new(fragment), lanes)
+            let mut sides = None;
+            if let Some(star) = &plan.star {
+                sides = star.read(&context).await.map_err(into_fragment_error)?;
+                if sides.is_none() {
+                    let execution = star.execute_general(lanes, &context);
+                    return execution.map_err(into_fragment_error);
+                }
+            }
+            let hold = sides.as_ref().map(Sides::hold);
+            let fragment = plan.fragment(sides).await.map_err(into_fragment_error)?;
+            let mut execution = plan.scan.executor.execute(Arc::new(fragment), lanes)?;
+            if let Some(hold) = hold {
+                execution.lanes = execution.lanes.into_iter().map(hold).collect();
+            }
+            Ok(execution)
         }
     }
 
@@ -416,23 +541,32 @@ impl ExecutionPlan for FragmentExec {
         &self.properties
     }
 
+    /// The sides of its joins.
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
+        self.star.iter().flat_map(|star| star.plans()).collect()
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition; self.children().len()]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false; self.children().len()]
     }
 
     fn with_new_children(
         self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
+        Ok(self.with_sides(children))
     }
 
     fn replace_children(
         self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
+        Ok(self.with_sides(children))
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -449,7 +583,11 @@ impl ExecutionPlan for FragmentExec {
         apply_expression_roots(&self.dynamic, visit)
     }
 
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         Ok(Box::pin(Lane {
             run: self.open(partition),
             lane: partition,
@@ -458,6 +596,7 @@ impl ExecutionPlan for FragmentExec {
             rest: self.limit(),
             metrics: BaselineMetrics::new(&self.metrics, partition),
             plan: self.clone(),
+            context,
         }))
     }
 
@@ -521,7 +660,7 @@ impl ExecutionPlan for FragmentExec {
         let scope = Scope {
             schema: &self.schema,
             inputs: &inputs,
-            types: &self.scan.types,
+            types: self.types(),
         };
         let columns = projection
             .expr()
@@ -534,9 +673,9 @@ impl ExecutionPlan for FragmentExec {
             columns,
             limit: *limit,
         };
-        Ok(Some(Arc::new(
-            self.with_output(output, projection.schema()),
-        )))
+        let fragment = self.with_output(output, projection.schema());
+        let whole: Arc<dyn ExecutionPlan> = Arc::new(projection.clone());
+        Ok(Some(Arc::new(fragment.with_joins_below(&whole)?)))
     }
 
     fn handle_child_pushdown_result(
@@ -552,7 +691,7 @@ impl ExecutionPlan for FragmentExec {
         let scope = Scope {
             schema: &self.schema,
             inputs: &inputs,
-            types: &self.scan.types,
+            types: self.types(),
         };
         let mut node = self.with_output(self.output.clone(), Arc::clone(&self.schema));
         node.dynamic = self.dynamic.clone();
@@ -566,7 +705,9 @@ impl ExecutionPlan for FragmentExec {
                 // Whatever it says, the join or sort above checks it again.
                 node.dynamic.push(Arc::clone(filter));
                 PushedDown::No
-            } else if let Some(conjuncts) = conjuncts.collect::<Option<Vec<_>>>() {
+            } else if let Some(conjuncts) = conjuncts.collect::<Option<Vec<_>>>()
+                && self.star.is_none()
+            {
                 node.filter.extend(conjuncts);
                 PushedDown::Yes
             } else {
@@ -576,6 +717,18 @@ impl ExecutionPlan for FragmentExec {
         let node: Arc<dyn ExecutionPlan> = Arc::new(node);
         Ok(FilterPushdownPropagation::with_parent_pushdown_result(answers).with_updated_node(node))
     }
+}
+
+/// The plan with other joins below: where it has a fragment, or the joins that one stands for.
+fn on_top_of(
+    joins: Arc<dyn ExecutionPlan>,
+    plan: &Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if plan.is::<FragmentExec>() {
+        return Ok(joins);
+    }
+    let below = on_top_of(joins, plan.children()[0])?;
+    replace_children_if_necessary(Arc::clone(plan), vec![below])
 }
 
 /// Whether any part of a filter may still change.

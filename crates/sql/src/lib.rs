@@ -81,6 +81,7 @@ mod shorthand;
 mod show;
 mod spill;
 mod spilling_join;
+mod star_rule;
 mod statement;
 mod statistics;
 mod sum;

@@ -12,6 +12,7 @@ use crate::repeated_keys::OmitRepeatedKeys;
 use crate::settings::Variables;
 use crate::spill::Spill;
 use crate::spilling_join::SpillJoins;
+use crate::star_rule::StarJoins;
 use crate::sum::ExactSum;
 use crate::types::{Types, ZONE};
 use crate::windows::AccountWindows;
@@ -108,6 +109,19 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 /// DataFusion's rules, with ours among them: aggregates move into the scan before exchanges are added, joins get their
 /// yield points before the last rule looks for places of dynamic filters, and learn to spill when they have theirs.
 fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = rules_without_stars();
+    let place = rules
+        .iter()
+        .position(|rule| rule.name() == "join_selection");
+    rules.insert(
+        place.expect("DataFusion has this rule"),
+        Arc::new(StarJoins),
+    );
+    rules
+}
+
+/// The same, but for joins that become part of fragments.
+pub(crate) fn rules_without_stars() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     let mut insert_before = |name: &str, rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| {
         let place = rules.iter().position(|other| other.name() == name);

@@ -61,6 +61,7 @@ pub fn fragment(engine: &Engine, object: ObjectId, output: Output) -> Fragment {
         columns: vec![ColumnId(0), ColumnId(1)],
         filter: Vec::new(),
         probes: Vec::new(),
+        lookups: Vec::new(),
         output,
     }
 }

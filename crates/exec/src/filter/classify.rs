@@ -56,6 +56,14 @@ impl Filter {
         for probe in &fragment.probes {
             sorter.probe(probe)?;
         }
+        for lookup in &fragment.lookups {
+            let column = lookup.column;
+            let keys = KeySet::of_values(lookup.keys()).ok_or(FragmentError::Malformed {
+                reason: "a lookup by values that are no keys",
+            })?;
+            let (keys, _) = keys;
+            sorter.probe(&Probe { column, keys })?;
+        }
         sorter.finish()
     }
 }

@@ -2,12 +2,14 @@
 
 use crate::columns::Columns;
 use crate::expr::{Expression, Frame};
+use crate::lookup::KeyMap;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, StringViewArray};
+use arrow_array::{Array, ArrayRef, StringViewArray, UInt32Array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
-use eris_column::{Selection, ZoneRange};
+use arrow_select::take::take;
+use eris_column::{Domain, Selection, ZoneRange};
 use eris_fragment::FragmentError;
 use eris_kernels::Isa;
 use eris_store::Chunk;
@@ -22,6 +24,8 @@ pub(crate) struct Window<'a> {
     pub(crate) rows: usize,
     integers: Vec<Option<Vec<i64>>>,
     arrays: Vec<Option<ArrayRef>>,
+    /// Per lookup the places of the relation's rows.
+    places: Vec<Option<Vec<u32>>>,
 }
 
 /// Values of one argument. Those of NULLs may be anything.
@@ -48,8 +52,9 @@ impl<'a> Window<'a> {
             isa,
             selection,
             rows: selection.count(),
-            integers: vec![None; columns.ids.len()],
-            arrays: vec![None; columns.ids.len()],
+            integers: vec![None; columns.len()],
+            arrays: vec![None; columns.len()],
+            places: vec![None; columns.lookups.all.len()],
         }
     }
 
@@ -59,11 +64,14 @@ impl<'a> Window<'a> {
 
     /// Whether a column of text holds codes in this chunk.
     pub(crate) fn is_coded(&self, column: usize) -> bool {
-        self.column(column).is_coded()
+        self.columns.joined(column).is_none() && self.column(column).is_coded()
     }
 
     /// The range of a column of integers in this chunk.
     pub(crate) fn range(&self, column: usize) -> Option<(i64, i64)> {
+        if let Some((lookup, joined)) = self.columns.joined(column) {
+            return self.columns.lookups.all[lookup].joined(joined).range();
+        }
         match self.column(column).zone().range {
             ZoneRange::Integer(low, high) => Some((low, high)),
             // Only NULLs, whose slots hold 0.
@@ -72,18 +80,52 @@ impl<'a> Window<'a> {
         }
     }
 
-    pub(crate) fn validity(&self, column: usize) -> Option<NullBuffer> {
+    pub(crate) fn validity(&mut self, column: usize) -> Option<NullBuffer> {
+        if let Some((lookup, joined)) = self.columns.joined(column) {
+            let joined = self.columns.lookups.all[lookup].joined(joined);
+            return joined.validity(self.places(lookup));
+        }
         self.column(column).gather_validity(self.selection)
     }
 
     /// Makes [`Window::integers`] of the column available.
     pub(crate) fn load_integers(&mut self, column: usize) {
-        if self.integers[column].is_none() {
-            let mut values = Vec::with_capacity(self.rows);
-            self.column(column)
-                .gather_integers(self.isa, self.selection, &mut values);
-            self.integers[column] = Some(values);
+        if self.integers[column].is_some() {
+            return;
         }
+        self.integers[column] = Some(
+            if let Some((lookup, joined)) = self.columns.joined(column) {
+                let joined = self.columns.lookups.all[lookup].joined(joined);
+                joined.integers(self.places(lookup))
+            } else {
+                let mut values = Vec::with_capacity(self.rows);
+                self.column(column)
+                    .gather_integers(self.isa, self.selection, &mut values);
+                values
+            },
+        );
+    }
+
+    /// What a map says of the keys in a column.
+    pub(crate) fn numbers<T: From<u32>>(&mut self, column: usize, map: &KeyMap) -> Vec<T> {
+        let mut numbers = Vec::with_capacity(self.rows);
+        if self.columns.domains[column] == Domain::Text && !self.is_coded(column) {
+            map.numbers_of_texts(self.array(column).as_string_view(), &mut numbers);
+        } else {
+            self.load_integers(column);
+            map.numbers(self.integers(column), &mut numbers);
+        }
+        numbers
+    }
+
+    /// The places of a lookup's rows.
+    fn places(&mut self, lookup: usize) -> &[u32] {
+        if self.places[lookup].is_none() {
+            let columns = self.columns;
+            let found = &columns.lookups.all[lookup];
+            self.places[lookup] = Some(self.numbers(found.column, found.places(columns)));
+        }
+        self.places[lookup].as_deref().expect("found above")
     }
 
     /// The integers or codes of a column that was loaded.
@@ -91,7 +133,13 @@ impl<'a> Window<'a> {
         self.integers[column].as_deref().expect("loaded before")
     }
 
-    pub(crate) fn floats(&self, column: usize) -> Vec<f64> {
+    pub(crate) fn floats(&mut self, column: usize) -> Vec<f64> {
+        if self.columns.joined(column).is_some() {
+            return match values(self.array(column)) {
+                Values::Floats(floats) => floats,
+                _ => unreachable!("floats asked of a column of others"),
+            };
+        }
         let mut values = Vec::with_capacity(self.rows);
         self.column(column)
             .gather_floats(self.isa, self.selection, &mut values);
@@ -99,6 +147,17 @@ impl<'a> Window<'a> {
     }
 
     pub(crate) fn array(&mut self, column: usize) -> &ArrayRef {
+        if let Some((lookup, joined)) = self.columns.joined(column)
+            && self.arrays[column].is_none()
+        {
+            let joined = self.columns.lookups.all[lookup].joined(joined);
+            let places = UInt32Array::from(self.places(lookup).to_vec());
+            let array = take(&joined.array, &places, None).expect("places of the relation's rows");
+            self.arrays[column] = Some(array);
+        }
+        if self.arrays[column].is_some() {
+            return self.arrays[column].as_ref().expect("just seen");
+        }
         let chunk = self.column(column);
         self.arrays[column].get_or_insert_with(|| {
             chunk.gather(
@@ -115,7 +174,7 @@ impl<'a> Window<'a> {
     }
 
     pub(crate) fn frame(&mut self, expression: &Expression) -> Frame {
-        let mut columns = vec![None; self.columns.ids.len()];
+        let mut columns = vec![None; self.columns.len()];
         for &column in &expression.columns {
             columns[column] = Some(self.array(column).clone());
         }

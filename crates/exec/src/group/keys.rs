@@ -15,6 +15,7 @@ use super::input::{Values, Window, values};
 use super::interner::Interner;
 use crate::columns::Columns;
 use crate::expr::Expression;
+use crate::lookup::Combinations;
 use arrow_array::Array;
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
@@ -24,7 +25,10 @@ use eris_fragment::{Expr, FragmentError};
 /// The keys of a grouping and how they are packed.
 #[derive(Debug)]
 pub(crate) struct Keys {
+    /// Those of the fragment itself, and one for all columns of each lookup.
     pub(crate) keys: Vec<Key>,
+    /// Per key of the grouping, where it is found.
+    pub(crate) parts: Vec<Part>,
     pub(crate) lanes: Vec<Lane>,
     /// Words of a packed key.
     pub(crate) words: usize,
@@ -34,12 +38,27 @@ pub(crate) struct Keys {
 
 #[derive(Debug)]
 pub(crate) struct Key {
-    pub(crate) expression: Expression,
+    pub(crate) source: Source,
     pub(crate) domain: Domain,
     /// The first of its lanes.
     pub(crate) lane: usize,
     /// Where its NULL bit lies.
     pub(crate) null: Place,
+}
+
+/// A key of the grouping as part of one of [`Keys::keys`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) key: usize,
+    /// Of a lookup's: which column of the combination.
+    pub(crate) column: usize,
+}
+
+/// Where a key's values come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Expression(Expression),
+    Joined(Combinations),
 }
 
 /// A number inside a packed key.
@@ -101,10 +120,15 @@ impl Keys {
         let mut packer = Packer::default();
         let mut lanes = Vec::new();
         let mut keys = Vec::new();
-        for expr in exprs {
-            let expression = Expression::compile(expr, columns)?;
-            let domain = Domain::of(&expression.data_type).expect("a type of the language");
-            let (bits, signed) = width(&expression.data_type);
+        let (sources, parts) = sources(exprs, columns)?;
+        for source in sources {
+            let (domain, (bits, signed)) = match &source {
+                Source::Expression(Expression { data_type, .. }) => {
+                    let domain = Domain::of(data_type).expect("a type of the language");
+                    (domain, width(data_type))
+                }
+                Source::Joined(_) => (Domain::Integer, (u32::BITS, false)),
+            };
             let lane = lanes.len();
             for _ in 0..if domain == Domain::Wide { 2 } else { 1 } {
                 let place = packer.place(bits);
@@ -116,7 +140,7 @@ impl Keys {
             }
             let null = Place { word: 0, shift: 0 };
             keys.push(Key {
-                expression,
+                source,
                 domain,
                 lane,
                 null,
@@ -130,9 +154,18 @@ impl Keys {
                 .iter()
                 .all(|key| matches!(key.domain, Domain::Integer | Domain::Text)),
             keys,
+            parts,
             lanes,
             words: packer.0.len(),
         })
+    }
+
+    /// The type of a key of the grouping.
+    pub(crate) fn data_type(&self, part: Part) -> &DataType {
+        match &self.keys[part.key].source {
+            Source::Expression(expression) => &expression.data_type,
+            Source::Joined(combinations) => combinations.arrays[part.column].data_type(),
+        }
     }
 
     /// The lanes' values for the rows of a window, and the validity of each key.
@@ -144,7 +177,16 @@ impl Keys {
         let mut lanes = Vec::with_capacity(self.lanes.len());
         let mut nulls = Vec::with_capacity(self.keys.len());
         for (key, interner) in self.keys.iter().zip(interners) {
-            if let Some(column) = key.expression.as_column() {
+            let expression = match &key.source {
+                Source::Expression(expression) => expression,
+                Source::Joined(combinations) => {
+                    let numbers = window.numbers(combinations.column, &combinations.numbers);
+                    lanes.push(LaneValues::Computed(numbers));
+                    nulls.push(None);
+                    continue;
+                }
+            };
+            if let Some(column) = expression.as_column() {
                 let stored = match key.domain {
                     Domain::Integer => true,
                     Domain::Text => window.is_coded(column),
@@ -163,7 +205,7 @@ impl Keys {
                     continue;
                 }
             }
-            let array = window.evaluate(&key.expression)?;
+            let array = window.evaluate(expression)?;
             match values(&array) {
                 Values::Integers(values) => lanes.push(LaneValues::Computed(values.into_owned())),
                 Values::Floats(floats) => lanes.push(LaneValues::Computed(bits_of(&floats))),
@@ -201,7 +243,39 @@ pub(super) fn dictionary<'a>(
     key: &Key,
     columns: &'a Columns,
 ) -> Option<&'a eris_column::Dictionary> {
-    columns.dictionaries[key.expression.as_column()?].as_ref()
+    match &key.source {
+        Source::Expression(expression) => columns.dictionaries[expression.as_column()?].as_ref(),
+        Source::Joined(_) => None,
+    }
+}
+
+/// What keys come from, and for each expression which of these, and which part of it.
+fn sources(exprs: &[Expr], columns: &Columns) -> Result<(Vec<Source>, Vec<Part>), FragmentError> {
+    let mut sources = Vec::new();
+    let mut parts = vec![Part::default(); exprs.len()];
+    let mut chosen = vec![Vec::new(); columns.lookups.all.len()];
+    for (at, expr) in exprs.iter().enumerate() {
+        if let Expr::Column(column) = expr
+            && let Some((lookup, joined)) = columns.joined(*column)
+        {
+            chosen[lookup].push((at, joined));
+            continue;
+        }
+        parts[at].key = sources.len();
+        sources.push(Source::Expression(Expression::compile(expr, columns)?));
+    }
+    for (lookup, chosen) in columns.lookups.all.iter().zip(&chosen) {
+        if chosen.is_empty() {
+            continue;
+        }
+        for (column, &(at, _)) in chosen.iter().enumerate() {
+            let key = sources.len();
+            parts[at] = Part { key, column };
+        }
+        let joined: Vec<usize> = chosen.iter().map(|&(_, joined)| joined).collect();
+        sources.push(Source::Joined(lookup.combinations(&joined, columns)));
+    }
+    Ok((sources, parts))
 }
 
 /// The values of one lane: those of a column that the window has loaded, or others.

@@ -20,4 +20,5 @@ mod plan;
 mod seen;
 mod state;
 
+pub(crate) use input::{Values, Window, values as values_of};
 pub(crate) use plan::{GroupPlan, GroupState};

@@ -2,7 +2,7 @@
 
 use super::index::Index;
 use super::interner::Interner;
-use super::keys::{Key, Keys, dictionary};
+use super::keys::{Keys, Part, Source, dictionary};
 use crate::columns::Columns;
 use crate::expr::{integers_to_array, unexpected};
 use arrow_array::{
@@ -20,22 +20,30 @@ use std::sync::Arc;
 /// Rows of an output batch.
 const BATCH_ROWS: usize = 8_192;
 
-/// One key of all groups, in the order of their numbers.
+/// One key of the grouping, of all groups in the order of their numbers.
 pub(super) fn key_array(
-    key: &Key,
+    part: Part,
     keys: &Keys,
     index: &Index,
-    interner: &Interner,
+    interners: &[Interner],
     columns: &Columns,
 ) -> ArrayRef {
+    let (key, interner) = (&keys.keys[part.key], &interners[part.key]);
     let groups = index.groups();
     let lane = |number: usize| {
         let lane = &keys.lanes[number];
         (0..groups).map(move |group| lane.unpack(index.key(group, keys)))
     };
+    let data_type = match &key.source {
+        Source::Expression(expression) => &expression.data_type,
+        Source::Joined(combinations) => {
+            let numbers = lane(key.lane).map(|number| number as u32);
+            let numbers = UInt32Array::from_iter_values(numbers);
+            return take(&combinations.arrays[part.column], &numbers, None).expect("their numbers");
+        }
+    };
     let valid = (0..groups).map(|group| !key.null.is_set(index.key(group, keys)));
     let nulls = Some(valid.collect::<NullBuffer>()).filter(|nulls| nulls.null_count() > 0);
-    let data_type = &key.expression.data_type;
     let floats = || lane(key.lane).map(|bits| f64::from_bits(bits as u64));
     match key.domain {
         Domain::Integer => integers_to_array(data_type, lane(key.lane).collect(), nulls),

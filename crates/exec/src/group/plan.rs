@@ -3,7 +3,7 @@
 use super::index::Index;
 use super::input::{Values, Window, values};
 use super::interner::Interner;
-use super::keys::Keys;
+use super::keys::{Keys, Source};
 use super::output;
 use super::seen::Seen;
 use super::state::{Numbers, State, overflow};
@@ -93,10 +93,10 @@ impl GroupPlan {
             .map(|aggregate| AggregatePlan::compile(aggregate, columns))
             .collect();
         let plans = plans?;
-        let key_fields = texts.into_iter().zip(&keys.keys).map(|(text, key)| {
-            let data_type = key.expression.data_type.clone();
-            Field::new(text, data_type, true)
-        });
+        let key_fields = texts
+            .into_iter()
+            .zip(&keys.parts)
+            .map(|(text, &part)| Field::new(text, keys.data_type(part).clone(), true));
         let state_fields = plans.iter().map(|plan| {
             let nullable = plan.function != AggregateFunction::Count;
             Field::new(&plan.text, (&plan.state).into(), nullable)
@@ -104,7 +104,9 @@ impl GroupPlan {
         let schema = Schema::new(key_fields.chain(state_fields).collect::<Vec<_>>());
         let counted = |plan: &AggregatePlan| match (&plan.input, &plan.filter) {
             (Input::Rows, None) => Some(None),
-            (Input::Validity(column), None) => Some(Some(*column)),
+            (Input::Validity(column), None) if columns.joined(*column).is_none() => {
+                Some(Some(*column))
+            }
             _ => None,
         };
         let only_counts = match keys.keys[..] {
@@ -112,7 +114,7 @@ impl GroupPlan {
             _ => None,
         };
         Ok(GroupPlan {
-            columns: columns_read(&keys, &plans),
+            columns: columns_read(&keys, &plans, columns),
             keys,
             aggregates: plans,
             schema: Arc::new(schema),
@@ -196,14 +198,10 @@ impl GroupPlan {
             state.index.groups()
         };
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
-        for (key, interner) in self.keys.keys.iter().zip(&state.interners) {
-            arrays.push(output::key_array(
-                key,
-                &self.keys,
-                &state.index,
-                interner,
-                columns,
-            ));
+        for &part in &self.keys.parts {
+            let (index, interners) = (&state.index, &state.interners);
+            let array = output::key_array(part, &self.keys, index, interners, columns);
+            arrays.push(array);
         }
         for (plan, entries) in self.aggregates.iter().zip(state.states) {
             let array = entries.finish(&plan.state);
@@ -343,8 +341,9 @@ impl AggregatePlan {
             Input::Validity(column) => (None, window.validity(*column)),
             Input::Stored(column) => {
                 window.load_integers(*column);
+                let nulls = window.validity(*column);
                 let values = Cow::Borrowed(window.integers(*column));
-                (Some(Values::Integers(values)), window.validity(*column))
+                (Some(Values::Integers(values)), nulls)
             }
             Input::Floats(column) => {
                 let values = Values::Floats(window.floats(*column));
@@ -360,8 +359,9 @@ impl AggregatePlan {
                     });
                 }
                 window.load_integers(*column);
+                let nulls = window.validity(*column);
                 let codes = Cow::Borrowed(window.integers(*column));
-                (Some(Values::Codes(codes)), window.validity(*column))
+                (Some(Values::Codes(codes)), nulls)
             }
             Input::Text(column) => array_values(window.array(*column)),
             Input::Computed(integers, general) => match integers
@@ -406,11 +406,14 @@ impl AggregatePlan {
     }
 }
 
-/// The columns that a grouping reads, ascending, each once.
-fn columns_read(keys: &Keys, aggregates: &[AggregatePlan]) -> Vec<usize> {
+/// The fragment's columns that a grouping reads, ascending, each once.
+fn columns_read(keys: &Keys, aggregates: &[AggregatePlan], of: &Columns) -> Vec<usize> {
     let mut columns = Vec::new();
     for key in &keys.keys {
-        columns.extend(&key.expression.columns);
+        match &key.source {
+            Source::Expression(expression) => columns.extend(&expression.columns),
+            Source::Joined(combinations) => columns.push(combinations.column),
+        }
     }
     for plan in aggregates {
         match &plan.input {
@@ -425,9 +428,7 @@ fn columns_read(keys: &Keys, aggregates: &[AggregatePlan]) -> Vec<usize> {
         }
         columns.extend(plan.filter.iter().flat_map(|filter| &filter.columns));
     }
-    columns.sort_unstable();
-    columns.dedup();
-    columns
+    of.sources(columns)
 }
 
 fn array_values(array: &ArrayRef) -> (Option<Values<'static>>, Option<NullBuffer>) {

@@ -1,7 +1,8 @@
 //! Random well-formed expressions and fragments.
 
 use super::Rng;
-use super::table::{SNAPSHOT, columns, value_of};
+use super::table::{SNAPSHOT, array_of, columns, value_of};
+use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use eris_fragment::*;
 use eris_types::{ColumnId, ObjectId};
@@ -265,6 +266,48 @@ impl Generator<'_> {
         Some(Probe { column, keys })
     }
 
+    /// A relation joined by one of the columns; its own columns are added to the types.
+    fn lookup(&mut self, own: usize) -> Option<Lookup> {
+        let column = self.rng.below(own);
+        let of_keys = self.types[column].clone();
+        match &of_keys {
+            Type::Float32 | Type::Float64 | Type::Boolean | Type::UInt64 => return None,
+            Type::Decimal { precision, .. } if *precision > 18 => return None,
+            _ => {}
+        }
+        let of_keys = DataType::from(&of_keys);
+        let count = *self.rng.pick(&[0, 1, 5, 40, 400]);
+        let mut keys: Vec<Value> = Vec::new();
+        for _ in 0..count {
+            let key = value_of(&of_keys, self.rng);
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        let mut relation = vec![("key".to_owned(), array_of(&of_keys, &keys))];
+        for number in 0..self.rng.below(4) {
+            let (_, data_type) = self.rng.pick(&columns()).clone();
+            let few = self.rng.one_in(2).then(|| value_of(&data_type, self.rng));
+            let values: Vec<Value> = keys
+                .iter()
+                .map(|_| match (self.rng.one_in(6), &few) {
+                    (true, _) => Value::Null,
+                    (false, Some(value)) if self.rng.one_in(2) => value.clone(),
+                    (false, _) => value_of(&data_type, self.rng),
+                })
+                .collect();
+            self.types.push((&data_type).try_into().unwrap());
+            relation.push((format!("joined {number}"), array_of(&data_type, &values)));
+        }
+        let rows = RecordBatch::try_from_iter_with_nullable(
+            relation
+                .into_iter()
+                .map(|(name, array)| (name, array, true)),
+        );
+        let rows = rows.expect("columns of one length");
+        Some(Lookup { column, rows })
+    }
+
     pub fn aggregate(&mut self) -> Aggregate {
         let filter = match self.rng.one_in(4) {
             true => Some(self.condition(1)),
@@ -343,10 +386,13 @@ impl Generator<'_> {
                 types.into_iter().chain([Type::Int32]).collect()
             }
         };
+        let own = types.len();
         let mut generator = Generator { rng, types };
         let (conditions, probes) = (generator.rng.below(4), generator.rng.below(2));
         let filter = (0..conditions).map(|_| generator.condition(2)).collect();
         let probes = (0..probes).filter_map(|_| generator.probe()).collect();
+        let lookups = *generator.rng.pick(&[0, 0, 1, 1, 2, 3]);
+        let lookups = (0..lookups).filter_map(|_| generator.lookup(own)).collect();
         let output = match generator.rng.one_in(3) {
             true => Output::Rows {
                 columns: (0..generator.rng.below(5))
@@ -379,6 +425,7 @@ impl Generator<'_> {
             columns: ids.into_iter().map(|id| ColumnId(id as u32)).collect(),
             filter,
             probes,
+            lookups,
             output,
         }
     }

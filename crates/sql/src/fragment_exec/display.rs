@@ -22,11 +22,7 @@ impl DisplayAs for FragmentExec {
         write!(f, "table={}", table.name)?;
         match &self.output {
             Output::Rows { columns, limit } => {
-                write!(
-                    f,
-                    "{separator}columns=[{}]",
-                    list(columns, &self.scan.schema)
-                )?;
+                write!(f, "{separator}columns=[{}]", list(columns, self.columns()))?;
                 self.fmt_filters(separator, f)?;
                 if let Some(limit) = limit {
                     write!(f, "{separator}limit={limit}")?;
@@ -34,10 +30,10 @@ impl DisplayAs for FragmentExec {
             }
             Output::Groups { keys, aggregates } => {
                 self.fmt_filters(separator, f)?;
-                write!(f, "{separator}groups=[{}]", list(keys, &self.scan.schema))?;
+                write!(f, "{separator}groups=[{}]", list(keys, self.columns()))?;
                 let aggregates: Vec<_> = aggregates
                     .iter()
-                    .map(|aggregate| describe(aggregate, &self.scan.schema))
+                    .map(|aggregate| describe(aggregate, self.columns()))
                     .collect();
                 write!(f, "{separator}aggregates=[{}]", aggregates.join(", "))?;
             }
@@ -48,8 +44,43 @@ impl DisplayAs for FragmentExec {
 }
 
 impl FragmentExec {
+    /// The columns that its expressions name.
+    fn columns(&self) -> &Schema {
+        match &self.star {
+            Some(star) => star.schema(),
+            None => &self.scan.schema,
+        }
+    }
+
+    /// The columns that sides are joined by, and what is needed of each.
+    fn fmt_lookups(&self, separator: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(star) = &self.star else {
+            return Ok(());
+        };
+        let schema = star.schema();
+        let mut offset = self.scan.types.len();
+        let sides = star
+            .sides()
+            .iter()
+            .zip(self.chosen())
+            .map(|(side, chosen)| {
+                let key = schema.field(side.column).name();
+                let columns = chosen
+                    .iter()
+                    .map(|column| schema.field(offset + column).name().as_str());
+                let columns = columns.collect::<Vec<_>>().join(", ");
+                offset += side.types.len();
+                match columns.is_empty() {
+                    true => key.clone(),
+                    false => format!("{key} → ({columns})"),
+                }
+            });
+        let sides = sides.collect::<Vec<_>>().join(", ");
+        write!(f, "{separator}lookups=[{sides}]")
+    }
+
     fn fmt_filters(&self, separator: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let schema = &self.scan.schema;
+        let schema = self.columns();
         if !self.filter.is_empty() {
             let conjuncts: Vec<_> = self
                 .filter
@@ -71,7 +102,7 @@ impl FragmentExec {
             }
             write!(f, "{separator}probes=dynamic({})", columns.join(", "))?;
         }
-        Ok(())
+        self.fmt_lookups(separator, f)
     }
 }
 
@@ -79,7 +110,7 @@ impl FragmentExec {
     /// The index that leads to the rows: its conditions, and how many rows are expected.
     fn fmt_index(&self, separator: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = &self.scan.table;
-        let schema = &self.scan.schema;
+        let schema = self.columns();
         let name = |index: Option<u32>| match index {
             None => table.key.as_ref().map(|key| key.name.clone()),
             Some(id) => {

@@ -8,7 +8,7 @@ use datafusion::arrow::compute::{cast, nullif};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::RecordBatchStream;
+use datafusion::execution::{RecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
 use eris_fragment::{FragmentError, FragmentStream};
 use futures::{FutureExt, Stream, StreamExt};
@@ -27,6 +27,7 @@ pub(super) struct Lane {
     pub rest: Option<u64>,
     pub metrics: BaselineMetrics,
     pub plan: FragmentExec,
+    pub context: Arc<TaskContext>,
 }
 
 impl Stream for Lane {
@@ -39,10 +40,10 @@ impl Stream for Lane {
         let stream = match &mut this.stream {
             Some(stream) => stream,
             None => {
-                let (run, plan) = (&this.run, &this.plan);
+                let (run, plan, context) = (&this.run, &this.plan, &this.context);
                 let starting = this
                     .starting
-                    .get_or_insert_with(|| run.start(|| plan.start()));
+                    .get_or_insert_with(|| run.start(|| plan.start(Arc::clone(context))));
                 ready!(starting.poll_unpin(cx));
                 this.starting = None;
                 match this.run.take(this.lane) {

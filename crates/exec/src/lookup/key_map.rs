@@ -1,0 +1,138 @@
+//! From keys to small numbers.
+//!
+//! ```text
+//! dense   table[key - first], one entry for each key between the least and the greatest     if these lie close together
+//! hash    key ─hash─▶ number                                                                otherwise
+//! texts   table[code] where the column has codes, a hash table where it has none
+//! ```
+//!
+//! A dense table has entries of one, two or four bytes, whatever its numbers need: what is looked at for every row should
+//! fit into the nearest cache.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, StringViewArray};
+use eris_column::Dictionary;
+use hashbrown::HashMap;
+
+/// A dense table has at most so many entries per key …
+const ENTRIES_PER_KEY: u64 = 16;
+/// … or so many in all.
+const FEW_ENTRIES: u64 = 1 << 16;
+
+/// A map from a column's keys, all of which it has.
+#[derive(Debug)]
+pub(crate) enum KeyMap {
+    Dense {
+        first: i64,
+        table: Table,
+    },
+    Hash(HashMap<i64, u32>),
+    Texts {
+        by_code: Table,
+        by_text: HashMap<Box<str>, u32>,
+    },
+}
+
+/// Numbers, as narrow as they allow.
+#[derive(Debug)]
+pub(crate) enum Table {
+    One(Vec<u8>),
+    Two(Vec<u16>),
+    Four(Vec<u32>),
+}
+
+impl Table {
+    /// A table of `len` entries: those that are given, and zeros.
+    fn new(len: usize, entries: impl Iterator<Item = (usize, u32)> + Clone) -> Self {
+        macro_rules! filled {
+            ($number:ty) => {{
+                let mut table = vec![0; len];
+                entries.for_each(|(at, number)| table[at] = number as $number);
+                table
+            }};
+        }
+        match entries.clone().map(|(_, number)| number).max().unwrap_or(0) {
+            0..=0xff => Table::One(filled!(u8)),
+            0x100..=0xffff => Table::Two(filled!(u16)),
+            _ => Table::Four(filled!(u32)),
+        }
+    }
+
+    #[inline(always)]
+    fn each<T: From<u32>>(&self, places: impl Iterator<Item = usize>, out: &mut Vec<T>) {
+        match self {
+            Table::One(table) => out.extend(places.map(|at| T::from(u32::from(table[at])))),
+            Table::Two(table) => out.extend(places.map(|at| T::from(u32::from(table[at])))),
+            Table::Four(table) => out.extend(places.map(|at| T::from(table[at]))),
+        }
+    }
+}
+
+impl KeyMap {
+    /// The map of these keys to what `number` says of their places.
+    pub(super) fn integers(keys: &[i64], number: impl Fn(usize) -> u32) -> Self {
+        let first = keys.iter().copied().min().unwrap_or(0);
+        let last = keys.iter().copied().max().unwrap_or(0);
+        let span = last.abs_diff(first);
+        if span < FEW_ENTRIES.max(ENTRIES_PER_KEY * keys.len() as u64) {
+            let entries = keys.iter().enumerate();
+            let entries = entries.map(|(place, key)| (key.abs_diff(first) as usize, number(place)));
+            let table = Table::new(span as usize + 1, entries);
+            return KeyMap::Dense { first, table };
+        }
+        let numbers = keys.iter().enumerate();
+        KeyMap::Hash(numbers.map(|(place, &key)| (key, number(place))).collect())
+    }
+
+    /// The same of texts in a column with, perhaps, a dictionary.
+    pub(super) fn texts(
+        keys: &ArrayRef,
+        number: impl Fn(usize) -> u32,
+        dictionary: Option<&Dictionary>,
+    ) -> Self {
+        let texts: &StringViewArray = keys.as_string_view();
+        let codes = |dictionary: &Dictionary| {
+            let code = |place| dictionary.code(texts.value(place));
+            let codes = (0..texts.len()).filter_map(|place| Some((place, code(place)?)));
+            codes
+                .map(|(place, code)| (code.index(), number(place)))
+                .collect::<Vec<_>>()
+        };
+        let by_code = match dictionary {
+            Some(dictionary) => Table::new(dictionary.len(), codes(dictionary).into_iter()),
+            None => Table::One(Vec::new()),
+        };
+        let by_text = (0..texts.len()).map(|place| (texts.value(place).into(), number(place)));
+        KeyMap::Texts {
+            by_text: by_text.collect(),
+            by_code,
+        }
+    }
+
+    /// Appends the numbers of stored integers or, of a column of text, of codes.
+    ///
+    /// # Panics
+    /// If there is a key that the map does not have; or the wrong number is appended.
+    pub(crate) fn numbers<T: From<u32>>(&self, keys: &[i64], out: &mut Vec<T>) {
+        match self {
+            KeyMap::Dense { first, table } => {
+                table.each(
+                    keys.iter().map(|key| key.wrapping_sub(*first) as usize),
+                    out,
+                );
+            }
+            KeyMap::Hash(map) => out.extend(keys.iter().map(|key| T::from(map[key]))),
+            KeyMap::Texts { by_code, .. } => {
+                by_code.each(keys.iter().map(|&code| code as usize), out);
+            }
+        }
+    }
+
+    /// The same of texts without codes.
+    pub(crate) fn numbers_of_texts<T: From<u32>>(&self, keys: &StringViewArray, out: &mut Vec<T>) {
+        let KeyMap::Texts { by_text, .. } = self else {
+            unreachable!("texts are no integers");
+        };
+        out.extend((0..keys.len()).map(|row| T::from(by_text[keys.value(row)])));
+    }
+}

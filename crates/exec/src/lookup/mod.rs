@@ -1,0 +1,181 @@
+//! Lookups, compiled: from a row's key to the row of a relation, or straight to what that row stands for.
+//!
+//! ```text
+//! key of the scanned row ── KeyMap ──▶ place of the relation's row ──▶ its values        where values are computed with
+//!                        └─ KeyMap ──▶ number of the combination of values               where rows are grouped by them
+//! ```
+//!
+//! Whether a row has a partner at all is a test of the [filter](crate::filter) like any other: it takes part in the order
+//! of the tests, and behind it every key is found.
+
+mod combinations;
+mod key_map;
+
+pub(crate) use combinations::Combinations;
+pub(crate) use key_map::KeyMap;
+
+use crate::columns::Columns;
+use crate::group::values_of;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::NullBuffer;
+use eris_column::Domain;
+use eris_fragment::{FragmentError, Type};
+use std::sync::OnceLock;
+
+/// A lookup, compiled.
+#[derive(Debug)]
+pub(crate) struct Lookup {
+    /// The key column: a position in the fragment's columns.
+    pub(crate) column: usize,
+    keys: Keys,
+    joined: Vec<Joined>,
+    places: OnceLock<KeyMap>,
+}
+
+/// The relation's keys, row by row.
+#[derive(Debug)]
+enum Keys {
+    Integers(Vec<i64>),
+    Texts(ArrayRef),
+}
+
+/// A column of the relation.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) array: ArrayRef,
+    /// Its values as stored, if they are integers.
+    integers: Option<Vec<i64>>,
+}
+
+impl Lookup {
+    pub(crate) fn compile(
+        lookup: &eris_fragment::Lookup,
+        columns: &Columns,
+    ) -> Result<Self, FragmentError> {
+        let malformed = |reason| Err(FragmentError::Malformed { reason });
+        let column = lookup.column;
+        if column >= columns.ids.len() {
+            return malformed("a lookup by a column that the fragment does not read");
+        }
+        let of_keys = Type::try_from(lookup.keys().data_type()).ok();
+        let keys = match (columns.domains[column], of_keys) {
+            _ if lookup.keys().null_count() > 0 => return malformed("a lookup with a key NULL"),
+            (Domain::Text, Some(Type::Text)) => Keys::Texts(lookup.keys().clone()),
+            (Domain::Integer, Some(of_keys)) if comparable(&columns.types[column], &of_keys) => {
+                match values_of(lookup.keys()) {
+                    crate::group::Values::Integers(keys) => Keys::Integers(keys.into_owned()),
+                    crate::group::Values::Wide(keys) => {
+                        Keys::Integers(keys.iter().map(|&key| key as i64).collect())
+                    }
+                    _ => return malformed("a lookup by keys that are no integers"),
+                }
+            }
+            _ => return malformed("a lookup with keys of another type than its column"),
+        };
+        let joined = lookup.joined().iter().map(|array| Joined {
+            integers: stored_integers(array),
+            array: array.clone(),
+        });
+        Ok(Lookup {
+            column,
+            keys,
+            joined: joined.collect(),
+            places: OnceLock::new(),
+        })
+    }
+
+    /// A map from keys to what `value` says of the relation's rows.
+    fn map(&self, values: impl Fn(usize) -> u32, columns: &Columns) -> KeyMap {
+        match &self.keys {
+            Keys::Integers(keys) => KeyMap::integers(keys, values),
+            Keys::Texts(keys) => {
+                KeyMap::texts(keys, values, columns.dictionaries[self.column].as_ref())
+            }
+        }
+    }
+
+    /// From keys to the places of the relation's rows.
+    pub(crate) fn places(&self, columns: &Columns) -> &KeyMap {
+        (self.places).get_or_init(|| self.map(|place| place as u32, columns))
+    }
+
+    pub(crate) fn joined(&self, column: usize) -> &Joined {
+        &self.joined[column]
+    }
+
+    /// Numbers for the combinations of the values of some of the relation's columns.
+    pub(crate) fn combinations(&self, chosen: &[usize], columns: &Columns) -> Combinations {
+        let arrays: Vec<&ArrayRef> = chosen.iter().map(|&at| &self.joined[at].array).collect();
+        let (numbers, distinct) = combinations::number(&arrays);
+        Combinations {
+            numbers: self.map(|place| numbers[place], columns),
+            column: self.column,
+            arrays: distinct,
+        }
+    }
+}
+
+impl Joined {
+    /// The least and the greatest of its integers.
+    pub(crate) fn range(&self) -> Option<(i64, i64)> {
+        let integers = self.integers.as_ref()?;
+        let bounds = |least: (i64, i64), &value: &i64| (least.0.min(value), least.1.max(value));
+        match integers[..] {
+            [] => Some((0, 0)),
+            [first, ref rest @ ..] => Some(rest.iter().fold((first, first), bounds)),
+        }
+    }
+
+    /// The integers of the rows at these places.
+    pub(crate) fn integers(&self, places: &[u32]) -> Vec<i64> {
+        let integers = self.integers.as_ref().expect("a column of integers");
+        places
+            .iter()
+            .map(|&place| integers[place as usize])
+            .collect()
+    }
+
+    /// The validity of the rows at these places.
+    pub(crate) fn validity(&self, places: &[u32]) -> Option<NullBuffer> {
+        let nulls = self.array.nulls().filter(|nulls| nulls.null_count() > 0)?;
+        let valid = places.iter().map(|&place| nulls.is_valid(place as usize));
+        Some(valid.collect())
+    }
+}
+
+/// Whether integers of both types mean the same.
+fn comparable(column: &Type, keys: &Type) -> bool {
+    let plain = |data_type: &Type| {
+        use Type::*;
+        matches!(
+            data_type,
+            Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32
+        )
+    };
+    column == keys && *keys != Type::UInt64 || plain(column) && plain(keys)
+}
+
+fn stored_integers(array: &ArrayRef) -> Option<Vec<i64>> {
+    match (Domain::of(array.data_type())?, values_of(array)) {
+        (Domain::Integer, crate::group::Values::Integers(values)) => Some(values.into_owned()),
+        (Domain::Integer, crate::group::Values::Wide(values)) => {
+            Some(values.iter().map(|&value| value as i64).collect())
+        }
+        _ => None,
+    }
+}
+
+/// The lookups of a fragment and where their columns are.
+#[derive(Debug, Default)]
+pub(crate) struct Lookups {
+    pub(crate) all: Vec<Lookup>,
+    /// Per joined column: its lookup, and which of its columns it is.
+    pub(crate) joined: Vec<(usize, usize)>,
+}
+
+/// The columns that lookups join, in the order of their positions.
+pub(crate) fn joined_fields(
+    rows: &RecordBatch,
+) -> impl Iterator<Item = &std::sync::Arc<arrow_schema::Field>> {
+    rows.schema_ref().fields().iter().skip(1)
+}

@@ -1,0 +1,65 @@
+//! Lookups: the rows of small relations, joined to the rows of a scan by unique keys.
+//!
+//! ```text
+//! scanned row   … lo_custkey = 17 …                      positions of Expr::Column
+//!                      │ Lookup::column                     0 …     columns of the fragment
+//!                      ▼                                    then    columns of the first lookup's rows, keys left out
+//! rows          key 17 │ 'ASIA' │ 'CHINA'                   then    those of the second, and so on
+//! ```
+//!
+//! This is the probe of the RAMCloud paper's join-probe (Section 4), carried on to what the join is for: the values beside
+//! the key.
+
+use arrow_array::{ArrayRef, RecordBatch};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+use std::io::Cursor;
+
+/// Joins each row to the one row of a relation that has its key. A row without such a row does not pass; NULL never does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lookup {
+    /// The key column, a position in [`Fragment::columns`](crate::Fragment::columns): of integer-like values or text.
+    pub column: usize,
+    /// The relation. Its first column has the keys: each once, none NULL; text like the key column, or of any type whose
+    /// values are integers with the key column's meaning. The others are the columns that are joined.
+    #[serde(serialize_with = "to_stream", deserialize_with = "from_stream")]
+    pub rows: RecordBatch,
+}
+
+impl Lookup {
+    /// The keys.
+    pub fn keys(&self) -> &ArrayRef {
+        self.rows.column(0)
+    }
+
+    /// The columns beside the keys.
+    pub fn joined(&self) -> &[ArrayRef] {
+        &self.rows.columns()[1..]
+    }
+}
+
+/// The rows in Arrow's own wire form.
+fn to_stream<S: Serializer>(rows: &RecordBatch, serializer: S) -> Result<S::Ok, S::Error> {
+    let write = || {
+        let mut writer = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &rows.schema())?;
+        writer.write(rows)?;
+        writer.into_inner()
+    };
+    let bytes: Vec<u8> = write().map_err(ser::Error::custom)?;
+    bytes.serialize(serializer)
+}
+
+fn from_stream<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RecordBatch, D::Error> {
+    let bytes = Vec::<u8>::deserialize(deserializer)?;
+    let mut reader = arrow_ipc::reader::StreamReader::try_new(Cursor::new(bytes), None)
+        .map_err(de::Error::custom)?;
+    match (reader.next(), reader.next()) {
+        (Some(rows), None) => {
+            let rows = rows.map_err(de::Error::custom)?;
+            match rows.num_columns() {
+                0 => Err(de::Error::custom("a lookup without keys")),
+                _ => Ok(rows),
+            }
+        }
+        _ => Err(de::Error::custom("a lookup that is not one batch")),
+    }
+}

@@ -1,0 +1,272 @@
+//! The sides of a star join: read first, then looked up by the fact's fragment.
+//!
+//! ```text
+//! sides ── all at once ──▶ their rows ── keys occur once ──▶ lookups of the fragment
+//!                              │  └────── or only keys matter ─▶ probes of the fragment
+//!                              └── else, or no room for them ──▶ the joins as they were planned, optimised only now
+//! ```
+
+use super::FragmentExec;
+use crate::planner::rules_without_stars;
+use crate::scan::Scan;
+use datafusion::arrow::array::{Array, RecordBatch};
+use datafusion::arrow::compute::{cast, concat_batches, filter_record_batch, is_not_null};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, Partitioning, execute_stream,
+};
+use eris_fragment::{
+    Execution, FragmentError, FragmentReport, FragmentStream, KeySet, Lookup, Output, Probe, Type,
+};
+use futures::future::try_join_all;
+use futures::{StreamExt, TryStreamExt};
+use std::sync::Arc;
+
+/// Bytes that a row of a lookup takes beside its values: its entries in maps, its bit in a set.
+const BYTES_PER_KEY: usize = 16;
+
+/// What is joined to a fragment's rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Star {
+    sides: Vec<Side>,
+    /// The types of the table's columns and the plan's parameters, and behind them of the sides' columns.
+    types: Vec<Type>,
+    /// The fields of the same columns.
+    schema: SchemaRef,
+    /// The same rows by joins, not optimised.
+    general: Arc<dyn ExecutionPlan>,
+}
+
+/// One relation that is joined.
+#[derive(Clone, Debug)]
+pub(crate) struct Side {
+    /// Its first column is the key.
+    pub plan: Arc<dyn ExecutionPlan>,
+    /// The table's column that it is joined by.
+    pub column: usize,
+    /// The types of its other columns.
+    pub types: Vec<Type>,
+    /// Only whether there is a row matters.
+    pub semi: bool,
+}
+
+/// The rows of all sides.
+pub(super) struct Sides {
+    rows: Vec<Rows>,
+    /// Gives their memory back with the last user.
+    held: Arc<MemoryReservation>,
+}
+
+struct Rows {
+    rows: RecordBatch,
+    keys: KeySet,
+    column: usize,
+}
+
+impl Star {
+    /// Sides, and the plan that has the same rows as their joins with a scan.
+    pub fn new(sides: Vec<Side>, general: Arc<dyn ExecutionPlan>, scan: &Scan) -> Self {
+        let own = scan.types.iter();
+        let types = own.chain(sides.iter().flat_map(|side| &side.types));
+        let joined = sides.iter().flat_map(|side| {
+            let fields = side.plan.schema().fields().clone();
+            fields.iter().skip(1).cloned().collect::<Vec<_>>()
+        });
+        let fields = scan.schema.fields().iter().cloned().chain(joined);
+        Star {
+            types: types.cloned().collect(),
+            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            sides,
+            general,
+        }
+    }
+
+    /// All columns.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The types of all columns.
+    pub fn types(&self) -> &[Type] {
+        &self.types
+    }
+
+    pub(super) fn plans(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.sides.iter().map(|side| &side.plan).collect()
+    }
+
+    /// The same with these plans of the sides.
+    pub(super) fn with_plans(&self, plans: Vec<Arc<dyn ExecutionPlan>>) -> Self {
+        let mut star = self.clone();
+        for (side, plan) in star.sides.iter_mut().zip(plans) {
+            side.plan = plan;
+        }
+        star
+    }
+
+    /// The same with something on top of the joins.
+    pub(super) fn over(
+        &self,
+        put: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Self> {
+        Ok(Star {
+            general: put(Arc::clone(&self.general))?,
+            ..self.clone()
+        })
+    }
+
+    /// The table's columns that sides are joined by.
+    pub(super) fn sides(&self) -> &[Side] {
+        &self.sides
+    }
+
+    /// Reads the sides; `None` if their rows cannot be looked up.
+    pub(super) async fn read(&self, context: &Arc<TaskContext>) -> Result<Option<Sides>> {
+        let held = MemoryConsumer::new("star join").register(context.memory_pool());
+        let sides = self.sides.iter().map(|side| side.read(&held, context));
+        let rows: Option<Vec<Rows>> = try_join_all(sides).await?.into_iter().collect();
+        let held = Arc::new(held);
+        Ok(rows.map(|rows| Sides { rows, held }))
+    }
+
+    /// Executes the joins as they were planned.
+    pub(super) fn execute_general(
+        &self,
+        lanes: usize,
+        context: &Arc<TaskContext>,
+    ) -> Result<Execution> {
+        let options = context.session_config().options();
+        let mut plan = Arc::clone(&self.general);
+        for rule in rules_without_stars() {
+            plan = rule.optimize(plan, options)?;
+        }
+        if plan.output_partitioning().partition_count() != lanes {
+            plan = match lanes {
+                1 => Arc::new(CoalescePartitionsExec::new(plan)),
+                _ => {
+                    let dealt = Partitioning::RoundRobinBatch(lanes);
+                    Arc::new(RepartitionExec::try_new(plan, dealt)?)
+                }
+            };
+        }
+        let lanes = (0..lanes).map(|lane| {
+            let stream = plan.execute(lane, Arc::clone(context))?;
+            Ok(stream.map_err(into_fragment_error).boxed() as FragmentStream)
+        });
+        Ok(Execution {
+            lanes: lanes.collect::<Result<_>>()?,
+            report: Arc::new(FragmentReport::default),
+        })
+    }
+}
+
+impl Side {
+    async fn read(
+        &self,
+        held: &MemoryReservation,
+        context: &Arc<TaskContext>,
+    ) -> Result<Option<Rows>> {
+        let mut stream = execute_stream(Arc::clone(&self.plan), Arc::clone(context))?;
+        let mut batches = Vec::new();
+        while let Some(batch) = stream.try_next().await? {
+            let bytes = 2 * batch.get_array_memory_size() + BYTES_PER_KEY * batch.num_rows();
+            if held.try_grow(bytes).is_err() {
+                return Ok(None);
+            }
+            batches.push(batch);
+        }
+        let rows = concat_batches(&self.plan.schema(), &batches)?;
+        let rows = with_view_texts(&rows)?;
+        let rows = match rows.column(0).null_count() {
+            0 => rows,
+            _ => filter_record_batch(&rows, &is_not_null(rows.column(0))?)?,
+        };
+        let Some((keys, unique)) = KeySet::of_values(rows.column(0)) else {
+            return Ok(None);
+        };
+        let column = self.column;
+        Ok((unique || self.semi).then_some(Rows { rows, keys, column }))
+    }
+}
+
+impl Sides {
+    /// What becomes of the sides in a fragment: `chosen` has the columns that are needed, side by side.
+    pub(super) fn into_parts(self, chosen: &[Vec<usize>]) -> Result<(Vec<Lookup>, Vec<Probe>)> {
+        let mut lookups = Vec::new();
+        let mut probes = Vec::new();
+        for (side, chosen) in self.rows.into_iter().zip(chosen) {
+            let Rows { rows, keys, column } = side;
+            if chosen.is_empty() {
+                probes.push(Probe { column, keys });
+                continue;
+            }
+            let columns: Vec<usize> = std::iter::once(0)
+                .chain(chosen.iter().map(|column| column + 1))
+                .collect();
+            let rows = rows.project(&columns)?;
+            lookups.push(Lookup { column, rows });
+        }
+        Ok((lookups, probes))
+    }
+
+    /// Keeps the memory of the rows accounted for as long as one of the streams is there.
+    pub(super) fn hold(&self) -> impl Fn(FragmentStream) -> FragmentStream + use<> {
+        let held = Arc::clone(&self.held);
+        move |stream| {
+            let held = Arc::clone(&held);
+            stream
+                .inspect(move |_| {
+                    let _ = &held;
+                })
+                .boxed()
+        }
+    }
+}
+
+impl FragmentExec {
+    /// The same with sides joined to its rows.
+    pub fn joined(&self, star: Star, output: Output, schema: SchemaRef) -> Self {
+        let mut joined = self.with_output(output, schema);
+        joined.star = Some(Arc::new(star));
+        joined
+    }
+}
+
+/// Fragments take texts as views.
+fn with_view_texts(rows: &RecordBatch) -> Result<RecordBatch> {
+    let schema = rows.schema();
+    let is_other = |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::LargeUtf8);
+    if !(schema.fields().iter()).any(|field| is_other(field.data_type())) {
+        return Ok(rows.clone());
+    }
+    let mut fields = Vec::new();
+    let mut columns = Vec::new();
+    for (field, column) in schema.fields().iter().zip(rows.columns()) {
+        let data_type = match is_other(field.data_type()) {
+            true => DataType::Utf8View,
+            false => field.data_type().clone(),
+        };
+        columns.push(cast(column, &data_type)?);
+        fields.push(Field::new(field.name(), data_type, field.is_nullable()));
+    }
+    Ok(RecordBatch::try_new(
+        Arc::new(Schema::new(fields)),
+        columns,
+    )?)
+}
+
+/// An error of the joins, as one of the fragment that they stand for.
+pub(super) fn into_fragment_error(error: DataFusionError) -> FragmentError {
+    match error {
+        DataFusionError::External(error) => match error.downcast::<FragmentError>() {
+            Ok(error) => *error,
+            Err(error) => FragmentError::Evaluation(Arc::from(error)),
+        },
+        error => FragmentError::Evaluation(Arc::new(error)),
+    }
+}
