@@ -4,6 +4,7 @@ use crate::dictionary::Dictionary;
 use crate::domain::Domain;
 use crate::floats::TotalOrder;
 use crate::framed::Framed;
+use crate::key_order::KeyOrder;
 use crate::packed::Packed;
 use crate::runs::Runs;
 use crate::short_runs::ShortRuns;
@@ -15,6 +16,7 @@ use arrow_buffer::{ArrowNativeType, ScalarBuffer};
 use eris_numa::{Buffer, NodeMemory, OutOfMemory};
 use eris_types::{Code, ObjectId};
 use std::fmt;
+use std::sync::Arc;
 
 /// Where a chunk's bytes are to lie, and to whom they are accounted.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +47,13 @@ pub struct ColumnChunk {
 #[derive(Debug)]
 pub(crate) enum Data {
     Integers(Integers),
+    /// Integers as their places in an order, which are within `low..=high`. The zone is that of the integers.
+    Ordinals {
+        ordinals: Integers,
+        order: Arc<KeyOrder>,
+        low: i64,
+        high: i64,
+    },
     /// Text as dictionary codes.
     Codes(Integers),
     Float32(Plain<f32>),
@@ -143,6 +152,7 @@ impl ColumnChunk {
     pub fn bytes(&self) -> usize {
         let values = match &self.data {
             Data::Integers(integers) | Data::Codes(integers) => integers.bytes(),
+            Data::Ordinals { ordinals, .. } => ordinals.bytes(),
             Data::Float32(plain) => plain.bytes(),
             Data::Float64(plain) => plain.bytes(),
             Data::Wide(plain) => plain.bytes(),
@@ -159,7 +169,7 @@ impl ColumnChunk {
     /// What the values are.
     pub fn domain(&self) -> Domain {
         match &self.data {
-            Data::Integers(_) => Domain::Integer,
+            Data::Integers(_) | Data::Ordinals { .. } => Domain::Integer,
             Data::Codes(_) | Data::Text(_) => Domain::Text,
             Data::Float32(_) => Domain::Float32,
             Data::Float64(_) => Domain::Float64,
@@ -176,6 +186,7 @@ impl ColumnChunk {
     pub fn encoding(&self) -> Encoding {
         match &self.data {
             Data::Integers(integers) | Data::Codes(integers) => integers.encoding(),
+            Data::Ordinals { ordinals, .. } => ordinals.encoding(),
             Data::Float32(Plain::Constant(_))
             | Data::Float64(Plain::Constant(_))
             | Data::Wide(Plain::Constant(_)) => Encoding::Constant,
@@ -200,6 +211,9 @@ impl ColumnChunk {
         }
         match &self.data {
             Data::Integers(integers) => ColumnValue::Integer(integers.get(row)),
+            Data::Ordinals {
+                ordinals, order, ..
+            } => ColumnValue::Integer(order.keys()[ordinals.get(row) as usize]),
             Data::Codes(integers) => {
                 let code = Code(integers.get(row) as u32);
                 let text = dictionary.expect("text is coded").get(code);

@@ -22,6 +22,7 @@ use crate::chunk::{ColumnChunk, Data, Home, float_range};
 use crate::dictionary::Dictionary;
 use crate::domain::Domain;
 use crate::error::EncodeError;
+use crate::key_order::KeyOrder;
 use crate::validity::Validity;
 use crate::zone::{Zone, ZoneRange};
 use arrow_array::cast::AsArray;
@@ -31,6 +32,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
 use integers::Profile;
 use source::{Booleans, Filled, Source};
+use std::sync::Arc;
 
 impl ColumnChunk {
     /// Encodes an array of any supported type, or a dictionary array of one. Text becomes codes of `dictionary` if there
@@ -109,6 +111,25 @@ impl ColumnChunk {
             validity,
         })
     }
+}
+
+/// Integers as their places in an order. The zone is left to whoever knows the integers.
+pub(crate) fn ordinals(
+    places: &[i64],
+    nulls: Option<&NullBuffer>,
+    order: &Arc<KeyOrder>,
+    home: Home<'_>,
+) -> Result<ColumnChunk, EncodeError> {
+    ColumnChunk::build(places.len(), nulls, home, |encoder| {
+        let (ordinals, profile) = integers::encode(encoder, places)?;
+        let (low, high) = profile.map_or((0, 0), |profile| (profile.min, profile.max));
+        Ok(Data::Ordinals {
+            ordinals,
+            order: order.clone(),
+            low,
+            high,
+        })
+    })
 }
 
 /// The array with the values of its dictionary in their places, and text as `Utf8View`; `None` if it is that already.

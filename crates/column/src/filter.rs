@@ -5,6 +5,7 @@
 //!       ── covers ───▶ drop the NULLs
 //!       └─ else reduce the predicate to the zone's range (IN → bitmap → range where possible), then
 //!            packed       compare distances: one kernel call for all vectors; overwrites a full selection, else ANDs
+//!            ordinals     the condition as one on the places of keys in their order, then as above
 //!            runs         the same on the runs' values, once per run, short ones spread over the rows by a kernel
 //!            framed       decode a vector and compare; if values never fall, find the range of rows by binary search
 //!            floats       compare, unless zeros of both signs could be told apart by it: then compare keys
@@ -18,6 +19,7 @@ use crate::selection::Selection;
 use crate::zone::ZoneRange;
 use arrow_buffer::ArrowNativeType;
 use eris_kernels::{Isa, MASK_WORDS, VECTOR};
+use std::sync::Arc;
 
 impl ColumnChunk {
     /// Keeps the selected rows that pass. Vectors of which nothing is selected are not read.
@@ -36,6 +38,9 @@ impl ColumnChunk {
             (_, ZoneRange::Empty) => return selection.clear(),
             (Data::Integers(integers), &ZoneRange::Integer(min, max)) => {
                 integers.filter(isa, predicate.reduce(min, max), selection);
+            }
+            (Data::Ordinals { .. }, ZoneRange::Integer(..)) => {
+                self.filter_ordinals(isa, predicate, selection);
             }
             (Data::Codes(codes), &ZoneRange::Codes(min, max)) => {
                 codes.filter(isa, predicate.reduce(min as i64, max as i64), selection);
@@ -60,10 +65,10 @@ impl ColumnChunk {
     /// How many of all rows pass: what [`ColumnChunk::filter`] would leave of a full selection. Without NULLs, a range
     /// of packed integers is counted without writing a selection.
     pub fn count(&self, isa: Isa, predicate: &ColumnPredicate) -> usize {
-        if predicate.excludes(&self.zone) {
+        if self.excludes(predicate) {
             return 0;
         }
-        if predicate.covers(&self.zone, self.rows) {
+        if self.covers(predicate) {
             return self.rows;
         }
         if let Some((packed, condition)) = self.reduce_packed(predicate)
@@ -82,6 +87,29 @@ impl ColumnChunk {
         selection.count()
     }
 
+    /// A condition on integers that are stored by an order.
+    fn filter_ordinals(&self, isa: Isa, predicate: &ColumnPredicate, selection: &mut Selection) {
+        let Data::Ordinals {
+            ordinals,
+            order,
+            low,
+            high,
+        } = &self.data
+        else {
+            unreachable!("not stored by an order");
+        };
+        match predicate {
+            ColumnPredicate::Ordinals { order: other, .. } => {
+                assert!(Arc::ptr_eq(order, other), "ordinals of another order");
+                ordinals.filter(isa, predicate.reduce(*low, *high), selection);
+            }
+            of_integers => {
+                let predicate = of_integers.by_order(order);
+                ordinals.filter(isa, predicate.reduce(*low, *high), selection);
+            }
+        }
+    }
+
     fn reduce_packed<'a>(
         &self,
         predicate: &'a ColumnPredicate,
@@ -92,6 +120,17 @@ impl ColumnChunk {
         match (&self.data, &self.zone.range) {
             (Data::Integers(Integers::Packed(packed)), &ZoneRange::Integer(min, max)) => {
                 Some((packed, predicate.reduce(min, max)))
+            }
+            (
+                Data::Ordinals {
+                    ordinals: Integers::Packed(packed),
+                    low,
+                    high,
+                    ..
+                },
+                _,
+            ) if matches!(predicate, ColumnPredicate::Ordinals { .. }) => {
+                Some((packed, predicate.reduce(*low, *high)))
             }
             (Data::Codes(Integers::Packed(packed)), &ZoneRange::Codes(min, max)) => {
                 Some((packed, predicate.reduce(min as i64, max as i64)))

@@ -44,6 +44,17 @@ impl ColumnChunk {
         let nulls = self.gather_validity(selection);
         match &self.data {
             Data::Integers(integers) => integers.gather(isa, selection, count, data_type, nulls),
+            Data::Ordinals {
+                ordinals, order, ..
+            } => integer_array(count, data_type, nulls, |f| {
+                let mut keys = [0; VECTOR];
+                ordinals.for_each(isa, selection, |places| {
+                    for (key, &place) in keys.iter_mut().zip(places) {
+                        *key = order.keys()[place as usize];
+                    }
+                    f(&keys[..places.len()]);
+                });
+            }),
             Data::Codes(codes) => {
                 assert_eq!(data_type, &DataType::Utf8View, "the type of text");
                 let dictionary = dictionary.expect("text is coded");
@@ -111,6 +122,11 @@ impl ColumnChunk {
             Data::Integers(integers) | Data::Codes(integers) => {
                 integers.for_each(isa, selection, |values| out.extend_from_slice(values));
             }
+            Data::Ordinals {
+                ordinals, order, ..
+            } => ordinals.for_each(isa, selection, |places| {
+                out.extend(places.iter().map(|&place| order.keys()[place as usize]));
+            }),
             _ => panic!("integers asked of {:?}", self.domain()),
         }
     }
@@ -136,7 +152,7 @@ impl ColumnChunk {
 
 impl Integers {
     /// Calls `f` with the selected values, in order, in slices of at most 1,024.
-    fn for_each(&self, isa: Isa, selection: &Selection, mut f: impl FnMut(&[i64])) {
+    pub(crate) fn for_each(&self, isa: Isa, selection: &Selection, mut f: impl FnMut(&[i64])) {
         let mut values = [0; VECTOR];
         match self {
             Integers::Constant(value) => {

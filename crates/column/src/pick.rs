@@ -32,6 +32,12 @@ impl ColumnChunk {
             Data::Integers(integers) => integer_array(rows.len(), data_type, nulls, |f| {
                 rows.iter().for_each(|&row| f(&[integers.get(row)]));
             }),
+            Data::Ordinals {
+                ordinals, order, ..
+            } => integer_array(rows.len(), data_type, nulls, |f| {
+                let key = |row| order.keys()[ordinals.get(row) as usize];
+                rows.iter().for_each(|&row| f(&[key(row)]));
+            }),
             Data::Codes(codes) => {
                 assert_eq!(data_type, &DataType::Utf8View, "the type of text");
                 let dictionary = dictionary.expect("text is coded");

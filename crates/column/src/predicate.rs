@@ -1,6 +1,7 @@
 //! Conditions on the values of one column, in the form in which chunks evaluate them.
 
 use crate::floats::{TotalOrder, key_range};
+use crate::key_order::{KeyOrder, OrdinalSet};
 use crate::zone::{Zone, ZoneRange};
 use arrow_array::{BooleanArray, StringViewArray};
 use std::fmt;
@@ -42,6 +43,13 @@ pub enum ColumnPredicate {
     },
     /// The value is one of these, which ascend strictly.
     IntegerSet(Arc<[i64]>),
+    /// The number of a set bit is the value's ordinal in this order: for chunks that are stored by it.
+    Ordinals {
+        /// The order.
+        order: Arc<KeyOrder>,
+        /// The ordinals that pass.
+        set: Arc<OrdinalSet>,
+    },
     /// The number of a set bit is the value's code; codes without a bit do not pass.
     Codes(Arc<[u64]>),
     /// The value lies within the bounds, in IEEE 754 total order: `Excluded(0.0)..Unbounded` takes in NaN, and
@@ -72,6 +80,7 @@ impl fmt::Debug for ColumnPredicate {
                 write!(f, "in bitmap of {} from {first}", words.len() * 64)
             }
             ColumnPredicate::IntegerSet(values) => write!(f, "in {} values", values.len()),
+            ColumnPredicate::Ordinals { set, .. } => write!(f, "in {} ordinals", set.count()),
             ColumnPredicate::Codes(words) => {
                 let codes: u32 = words.iter().map(|word| word.count_ones()).sum();
                 write!(f, "in {codes} codes")
@@ -133,6 +142,16 @@ impl ColumnPredicate {
         }
     }
 
+    /// Whether no integer of a range passes.
+    pub(crate) fn excludes_integers(&self, min: i64, max: i64) -> bool {
+        self.reduce(min, max) == Reduced::None
+    }
+
+    /// Whether every integer of a range passes.
+    pub(crate) fn covers_integers(&self, min: i64, max: i64) -> bool {
+        self.reduce(min, max) == Reduced::All
+    }
+
     fn reduce_zone(&self, range: &ZoneRange) -> Reduced<'_> {
         match *range {
             ZoneRange::Integer(min, max) => self.reduce(min, max),
@@ -149,6 +168,7 @@ impl ColumnPredicate {
             ColumnPredicate::NotIntegers { low, high } => not_between(*low, *high, min, max),
             ColumnPredicate::IntegerBitmap { first, words } => bitmap(*first, words, min, max),
             ColumnPredicate::Codes(words) => bitmap(0, words, min, max),
+            ColumnPredicate::Ordinals { set, .. } => set.reduce(min, max),
             ColumnPredicate::IntegerSet(values) => set(values, min, max),
             other => panic!("{other:?} asked of integers or codes"),
         }
@@ -166,7 +186,7 @@ impl ColumnPredicate {
     }
 }
 
-fn between(low: i64, high: i64, min: i64, max: i64) -> Reduced<'static> {
+pub(crate) fn between(low: i64, high: i64, min: i64, max: i64) -> Reduced<'static> {
     if low > high || high < min || low > max {
         Reduced::None
     } else if low <= min && max <= high {

@@ -32,6 +32,25 @@ impl ColumnChunk {
                 let condition = predicate.reduce(min, max);
                 rows.retain(|&row| condition.holds(|| integers.get(row as usize)));
             }
+            (
+                Data::Ordinals {
+                    ordinals,
+                    order,
+                    low,
+                    high,
+                },
+                &ZoneRange::Integer(min, max),
+            ) => match predicate {
+                ColumnPredicate::Ordinals { .. } => {
+                    let condition = predicate.reduce(*low, *high);
+                    rows.retain(|&row| condition.holds(|| ordinals.get(row as usize)));
+                }
+                _ => {
+                    let condition = predicate.reduce(min, max);
+                    let key = |row: u32| order.keys()[ordinals.get(row as usize) as usize];
+                    rows.retain(|&row| condition.holds(|| key(row)));
+                }
+            },
             (Data::Codes(codes), &ZoneRange::Codes(min, max)) => {
                 let condition = predicate.reduce(min as i64, max as i64);
                 rows.retain(|&row| condition.holds(|| codes.get(row as usize)));

@@ -21,6 +21,7 @@ use eris_index::IndexError;
 use eris_route::{Endpoint, Parcel};
 use eris_store::Chunk;
 use eris_types::{RowId, StatementId};
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 /// Rows that are entered in one slice.
@@ -289,12 +290,12 @@ fn values_of(
     index: &Index,
     object: &DataObject,
     known: &[Option<eris_column::Dictionary>],
-    chunk: &[ColumnChunk],
+    chunk: &[impl Borrow<ColumnChunk>],
     rows: &Selection,
 ) -> Values {
     let columns = index.columns.iter().map(|column| {
         let at = column.index();
-        chunk[at].select(
+        chunk[at].borrow().select(
             rows,
             object.schema.field(at).data_type(),
             known[at].as_ref(),

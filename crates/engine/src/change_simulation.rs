@@ -15,6 +15,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use eris_aeu::Random;
+use eris_column::KeyOrder;
 use eris_fragment::*;
 use eris_types::{ColumnId, ObjectId, RowId};
 use futures::StreamExt;
@@ -73,10 +74,11 @@ fn succeeded<T>(result: Result<T, EngineError>) -> Option<T> {
 impl Client {
     async fn statements(mut self) {
         for _ in 0..8 {
-            match self.random.below(10) {
+            match self.random.below(11) {
                 0..2 => self.add().await,
                 2..6 => self.increment().await,
                 6 => self.delete().await,
+                7 => self.recode().await,
                 _ => self.read().await,
             }
         }
@@ -140,6 +142,19 @@ impl Client {
         let deleted = changed.is_some_and(|rows| rows > 0);
         let mut history = self.history.borrow_mut();
         history.get_mut(&group).unwrap().deleted |= deleted;
+    }
+
+    /// Stores the groups' numbers by some order, which may not have all of them.
+    async fn recode(&mut self) {
+        let most = self.history.borrow().len() + 1;
+        let mut keys: Vec<i64> = (0..most as i64).collect();
+        for place in (1..most).rev() {
+            keys.swap(place, self.random.below(place + 1));
+        }
+        keys.truncate(1 + self.random.below(2 * most));
+        let order = Arc::new(KeyOrder::new(keys).expect("each number once"));
+        let recoded = self.engine.recode(self.object, ColumnId(0), order).await;
+        succeeded(recoded);
     }
 
     async fn try_change(

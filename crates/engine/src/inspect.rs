@@ -61,7 +61,8 @@ pub struct ChunkInspection {
 /// A column chunk.
 #[derive(Clone, Debug)]
 pub struct ColumnChunkInspection {
-    /// As in views: `packed`, `run-length`, …, with `codes` before it where the values are the column dictionary's codes.
+    /// As in views: `packed`, `run-length`, …, with `codes` before it where the values are the column dictionary's codes,
+    /// and `ordinals` where they are places in a key order.
     pub encoding: String,
     /// Bits of a value, where values are packed.
     pub width: Option<u8>,
@@ -207,9 +208,10 @@ fn column_chunk(column: &ColumnChunk, data_type: &arrow_schema::DataType) -> Col
         None => (shown.as_str(), None),
     };
     ColumnChunkInspection {
-        encoding: match column.is_coded() {
-            true => format!("codes {name}"),
-            false => name.to_owned(),
+        encoding: match (column.is_coded(), column.order()) {
+            (true, _) => format!("codes {name}"),
+            (_, Some(_)) => format!("ordinals {name}"),
+            _ => name.to_owned(),
         },
         width,
         nulls: column.nulls() as u64,

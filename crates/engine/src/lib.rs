@@ -50,6 +50,7 @@ mod partition;
 mod path;
 mod protocol;
 mod ranges;
+mod recode;
 mod reorganize;
 #[cfg(test)]
 mod row_simulation;
@@ -77,6 +78,7 @@ mod writer;
 
 pub use collect::HeldSnapshot;
 pub use engine::Engine;
+pub use eris_column::KeyOrder;
 pub use error::EngineError;
 pub use indexes::IndexStatistics;
 pub use inspect::{

@@ -10,6 +10,7 @@ use crate::key_index::{KeyBatch, OwnedKeys};
 use crate::object::DataObject;
 use crate::partition::Partition;
 use crate::protocol::*;
+use crate::recode::{Recode, RecodeTask};
 use crate::reorganize::{Reorganizable, ReorganizeTask};
 use crate::rows::RowBatch;
 use crate::run::Run;
@@ -72,6 +73,8 @@ pub(crate) enum Task {
     Check(CheckTask),
     /// A secondary index to be built.
     Build(BuildTask),
+    /// A column to be stored by an order of keys.
+    Recode(RecodeTask),
     /// An index to be reorganised.
     Reorganize(ReorganizeTask),
 }
@@ -182,6 +185,12 @@ impl Owner {
         let build: Arc<Build> = shared(command);
         let task = BuildTask::new(build.object.clone(), build.index.clone(), Some(asked));
         cx.spawn(Task::Build(task));
+    }
+
+    fn recode(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
+        let asked = (command.header.sender, command.header.callback);
+        let recode: Arc<Recode> = shared(command);
+        cx.spawn(Task::Recode(RecodeTask::new(recode, asked)));
     }
 
     fn collect(&mut self, object: ObjectId, cx: &mut Context<'_>) {
@@ -344,6 +353,7 @@ impl Handler for Owner {
                 COLLECT => self.collect(object, cx),
                 CHECK => self.check(command, cx),
                 BUILD => self.build(command, cx),
+                RECODE => self.recode(command, cx),
                 UNINDEX => {
                     if let Some(partition) = self.partitions.get_mut(&object) {
                         partition.drop_index(run as u32);
@@ -404,6 +414,7 @@ impl Handler for Owner {
             Task::Collect(collect) => collect.slice(self, cx),
             Task::Check(check) => check.slice(self, cx),
             Task::Build(build) => build.slice(self, cx),
+            Task::Recode(task) => task.slice(self, cx),
             Task::Reorganize(task) => task.slice(self),
         }
     }
@@ -428,6 +439,7 @@ impl Handler for Owner {
                 Task::Collect(collect) => collect.end(self),
                 Task::Check(mut check) => check.panicked(message, self, cx),
                 Task::Build(mut build) => build.panicked(message, self, cx),
+                Task::Recode(task) => task.panicked(message, self, cx),
                 Task::Reorganize(mut task) => task.panicked(message, self),
             },
             Panicked::Group { kind, headers, .. } => {
@@ -444,6 +456,7 @@ impl Handler for Owner {
                         | ROWS
                         | BUILD
                         | REORGANIZE
+                        | RECODE
                 );
                 for header in headers.filter(|_| awaited) {
                     let callback = header.callback;

@@ -17,10 +17,10 @@ use crate::statistics::Tally;
 use crate::unique::Pending;
 use arrow_array::ArrayRef;
 use arrow_select::concat::concat;
-use eris_column::{Dictionary, Home, Selection};
+use eris_column::{Dictionary, EncodeError, Home, KeyOrder, Selection};
 use eris_index::IndexError;
 use eris_store::{ChunkView, Encoder, Recoder, Rewrite, Segment, StoreError};
-use eris_types::{AeuId, RowId, SegmentId, StatementId, Timestamp};
+use eris_types::{AeuId, ColumnId, RowId, SegmentId, StatementId, Timestamp};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -326,6 +326,31 @@ impl Partition {
         self.tally.reset();
         self.tell_planners();
         Ok(None)
+    }
+
+    /// Stores a column of the sealed chunk at a place of a segment, both by their numbers, by an order of keys; says which one is next. `None`: that
+    /// was the last one.
+    pub fn recode(
+        &mut self,
+        (segment, chunk): (usize, usize),
+        column: ColumnId,
+        order: &Arc<KeyOrder>,
+        home: Home<'_>,
+    ) -> Result<Option<(usize, usize)>, EncodeError> {
+        match self.segments.get_mut(segment) {
+            Some(segment_there) => Ok(Some(
+                match segment_there.recode(chunk, column, order, home)? {
+                    true => (segment, chunk + 1),
+                    false => (segment + 1, 0),
+                },
+            )),
+            None => {
+                self.segments.iter_mut().for_each(Segment::recount);
+                self.tally.reset();
+                self.tell_planners();
+                Ok(None)
+            }
+        }
     }
 
     pub fn abort(&mut self, statement: StatementId) {

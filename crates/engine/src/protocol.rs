@@ -11,6 +11,7 @@
 //!         ── KEYS ──▶ owner         ◀── KEYED ──                  (callback: the part of a batch)
 //!         ── ROWS ──▶ owner         ◀── ROWED ──                  (callback: the part of an operation on rows)
 //!         ── COLLECT ──▶ owners                                   (garbage; nobody waits for it)
+//!         ── RECODE ───▶ owners    ◀── RECODED ──                 (a column is stored by an order of keys from now on)
 //!         ── REORGANIZE ▶ owners    ◀── REORGANIZED ──            (how the order of indexes is, perhaps to begin to change it)
 //!         ── BUILD ──▶ owners       ◀── INDEXED | REFUSED ──      (callback: the building; a secondary index)
 //!         ── UNINDEX ──▶ owners                                   (callback: the index)
@@ -19,7 +20,7 @@
 //! ```
 //!
 //! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE, CHECK, KEYS and ROWS are client work, SCAN, DROP, INSPECT,
-//! COLLECT, BUILD and INTERN are scan work, answers are replies, everything that must never wait is control.
+//! COLLECT, BUILD, RECODE and INTERN are scan work, answers are replies, everything that must never wait is control.
 
 use crate::error::EngineError;
 use crate::object::DataObject;
@@ -52,6 +53,7 @@ pub(crate) const ROWS: u16 = 17;
 pub(crate) const BUILD: u16 = 18;
 pub(crate) const UNINDEX: u16 = 19;
 pub(crate) const REORGANIZE: u16 = 24;
+pub(crate) const RECODE: u16 = 25;
 
 pub(crate) const STAGED: u16 = 32;
 pub(crate) const REFUSED: u16 = 33;
@@ -63,6 +65,7 @@ pub(crate) const KEYED: u16 = 48;
 pub(crate) const ROWED: u16 = 49;
 pub(crate) const INDEXED: u16 = 50;
 pub(crate) const REORGANIZED: u16 = 56;
+pub(crate) const RECODED: u16 = 57;
 pub(crate) const DELETED: u16 = 39;
 pub(crate) const CHECKED: u16 = 40;
 /// The owner panicked over a group of commands; those of them that await an answer get this.
@@ -72,9 +75,9 @@ pub(crate) const PANICKED: u16 = 37;
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
         STAGE | DELETE | CHECK | KEYS | ROWS => Rank::Client,
-        SCAN | DROP | INTERN | INSPECT | COLLECT | BUILD | REORGANIZE => Rank::Scan,
+        SCAN | DROP | INTERN | INSPECT | COLLECT | BUILD | REORGANIZE | RECODE => Rank::Scan,
         STAGED | DELETED | CHECKED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED
-        | KEYED | ROWED | INDEXED | REORGANIZED => Rank::Reply,
+        | KEYED | ROWED | INDEXED | REORGANIZED | RECODED => Rank::Reply,
         _ => Rank::Control,
     };
     Header {

@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod by_order;
 mod columns;
 mod expr;
 mod filter;

@@ -59,7 +59,7 @@ impl KeySet {
             let texts = texts.into_iter().map(ToOwned::to_owned).collect();
             return Some((KeySet::Texts(texts), unique));
         }
-        let mut keys = integers(values)?;
+        let mut keys = integer_keys(values)?;
         if !keys.is_sorted() {
             keys.sort_unstable();
         }
@@ -110,8 +110,8 @@ impl KeySet {
     }
 }
 
-/// The values of an array as keys.
-fn integers(values: &ArrayRef) -> Option<Vec<i64>> {
+/// The values of an array as keys of a [`KeySet`]; `None` if they are no integers, or do not fit. Those of NULLs may be anything.
+pub fn integer_keys(values: &ArrayRef) -> Option<Vec<i64>> {
     macro_rules! keys {
         ($kind:ty) => {{
             let values = values.as_primitive::<$kind>().values().iter();

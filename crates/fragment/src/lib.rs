@@ -31,7 +31,7 @@ pub use access::Access;
 pub use error::FragmentError;
 pub use executor::{Execution, Executor, FragmentReport, FragmentStream, WorkerReport};
 pub use expr::{BinaryOp, Expr};
-pub use keys::{KeySet, Probe};
+pub use keys::{KeySet, Probe, integer_keys};
 pub use lookup::Lookup;
 pub use order::{Order, OrderKey};
 pub use scalar::{Scalar, TimeUnit, Type, UnsupportedType, Value};

@@ -12,6 +12,7 @@ use crate::functions::FunctionRow;
 use crate::parse::parse;
 use crate::plan_cache::ReadyWrite;
 use crate::queries::{Queries, Query};
+use crate::recoding::Recodings;
 use crate::resolve::Names;
 use crate::session::SessionData;
 use crate::settings::Variables;
@@ -38,6 +39,7 @@ pub(crate) struct Core {
     pub catalog: Arc<Catalog>,
     pub spill: Spill,
     pub queries: Arc<Queries>,
+    pub recodings: Arc<Recodings>,
     pub huge_pages: HugePages,
     /// The memory limit at the start.
     pub first_memory_limit: u64,
@@ -67,6 +69,7 @@ impl Core {
         let variables = Arc::new(Variables::new(engine.topology().aeus().len()));
         Ok(Core {
             first_memory_limit: engine.memory().budget().limit(),
+            recodings: Arc::new(Recodings::new(engine.clone())),
             engine,
             catalog: Arc::default(),
             spill,

@@ -458,6 +458,9 @@ impl FragmentExec {
                     return execution.map_err(into_fragment_error);
                 }
             }
+            if let Some(star) = &plan.star {
+                star.tell(&plan.scan);
+            }
             let hold = sides.as_ref().map(Sides::hold);
             let fragment = plan.fragment(sides).await.map_err(into_fragment_error)?;
             let mut execution = plan.scan.executor.execute(Arc::new(fragment), lanes)?;

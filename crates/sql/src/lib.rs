@@ -62,6 +62,7 @@ mod prepare;
 mod progress;
 mod queries;
 mod query;
+mod recoding;
 mod references;
 mod refuse;
 mod relations;

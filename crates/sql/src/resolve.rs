@@ -176,11 +176,13 @@ impl Names {
         parameters: &[Type],
     ) -> std::result::Result<Scan, SqlError> {
         let Inner {
-            core: Core { engine, .. },
+            core,
             snapshot,
             progress,
             ..
         } = &*self.0;
+        let engine = &core.engine;
+        let recodings = Arc::clone(&core.recodings);
         let statistics = TableStatistics::new(engine.statistics(table.object)?, snapshot.at());
         let most = engine.topology().aeus().len().max(1);
         let lanes = statistics
@@ -199,6 +201,7 @@ impl Names {
             executor,
             lanes,
             progress: progress.clone(),
+            recodings: core.variables().key_recoding.then_some(recodings),
         })
     }
 

@@ -3,6 +3,7 @@
 use crate::catalog::Table;
 use crate::fragment_exec::FragmentExec;
 use crate::progress::Progress;
+use crate::recoding::Recodings;
 use crate::statistics::TableStatistics;
 use crate::translate::Scope;
 use async_trait::async_trait;
@@ -39,6 +40,8 @@ pub(crate) struct Scan {
     pub lanes: usize,
     /// Of the statement.
     pub progress: Progress,
+    /// Who hears of joins; `None` if nobody wants that.
+    pub recodings: Option<Arc<Recodings>>,
 }
 
 impl Scan {

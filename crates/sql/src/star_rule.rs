@@ -17,6 +17,7 @@
 //! Runs before joins choose their sides, since this says which one is read first. A join that is none of this stays above the fragment.
 
 use crate::fragment_exec::{FragmentExec, Side, Star};
+use crate::scan::Scan;
 use crate::translate::is_number;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::stats::Precision;
@@ -162,7 +163,44 @@ fn side(branch: &Branch, schema: &Schema, wanted: &[(usize, Type)]) -> Result<Si
             .map(|(_, data_type)| data_type.clone())
             .collect(),
         semi: branch.semi,
+        origin: branch
+            .key
+            .downcast_ref::<Column>()
+            .and_then(|key| origin(&branch.plan, key.index())),
     })
+}
+
+/// The scan that a column of a plan comes from as it is, and which of its columns it is.
+fn origin(plan: &Arc<dyn ExecutionPlan>, column: usize) -> Option<(Arc<Scan>, usize)> {
+    if let Some(fragment) = plan.downcast_ref::<FragmentExec>() {
+        return match fragment.open_rows()?.get(column)? {
+            Expr::Column(column) if *column < fragment.scan().table.types.len() => {
+                Some((Arc::clone(fragment.scan()), *column))
+            }
+            _ => None,
+        };
+    }
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let column = projection
+            .expr()
+            .get(column)?
+            .expr
+            .downcast_ref::<Column>()?;
+        return origin(projection.input(), column.index());
+    }
+    let join = plan.downcast_ref::<HashJoinExec>()?;
+    let column = match &join.projection {
+        Some(projection) => *projection.get(column)?,
+        None => column,
+    };
+    if !matches!(join.join_type(), JoinType::Inner | JoinType::LeftSemi) {
+        return None;
+    }
+    let left = join.left().schema().fields().len();
+    match column.checked_sub(left) {
+        None => origin(join.left(), column),
+        Some(column) => origin(join.right(), column),
+    }
 }
 
 /// Sides are read before the fact: only if that is the larger part of the work.

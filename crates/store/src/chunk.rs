@@ -31,11 +31,11 @@ pub struct Begin {
 /// Rows of all columns, encoded.
 #[derive(Debug)]
 pub struct Chunk {
-    columns: Box<[ColumnChunk]>,
+    columns: Box<[Arc<ColumnChunk>]>,
     rows: usize,
-    begins: Box<[Begin]>,
+    begins: Arc<[Begin]>,
     newest: Timestamp,
-    ids: RowIds,
+    ids: Arc<RowIds>,
     bytes: usize,
 }
 
@@ -51,11 +51,29 @@ impl Chunk {
         let bytes = columns.iter().map(ColumnChunk::bytes).sum::<usize>() + ids.bytes();
         Chunk {
             bytes,
-            columns: columns.into(),
+            columns: columns.into_iter().map(Arc::new).collect(),
             rows,
             newest: begins.iter().map(|run| run.at).max().unwrap_or_default(),
             begins: begins.into(),
-            ids,
+            ids: Arc::new(ids),
+        }
+    }
+
+    /// The same rows, with one column in another form.
+    ///
+    /// # Panics
+    /// If that has another number of rows.
+    pub(crate) fn with_column(&self, column: ColumnId, form: ColumnChunk) -> Self {
+        assert_eq!(form.rows(), self.rows);
+        let mut columns = self.columns.clone();
+        columns[column.index()] = Arc::new(form);
+        Chunk {
+            bytes: columns.iter().map(|column| column.bytes()).sum::<usize>() + self.ids.bytes(),
+            columns,
+            rows: self.rows,
+            begins: self.begins.clone(),
+            newest: self.newest,
+            ids: self.ids.clone(),
         }
     }
 
@@ -75,7 +93,7 @@ impl Chunk {
     }
 
     /// All columns, in the order of the schema.
-    pub fn columns(&self) -> &[ColumnChunk] {
+    pub fn columns(&self) -> &[Arc<ColumnChunk>] {
         &self.columns
     }
 
@@ -108,7 +126,7 @@ impl Chunk {
             return;
         }
         let mut first = 0;
-        for run in &self.begins {
+        for run in self.begins.iter() {
             if run.at > snapshot {
                 clear(selection.words_mut(), first, run.end);
             }

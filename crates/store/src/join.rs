@@ -14,7 +14,7 @@ use arrow_schema::SchemaRef;
 use arrow_select::concat::concat;
 use eris_column::{ColumnChunk, Dictionary, Home, Selection};
 use eris_numa::Budget;
-use eris_types::{RowId, Timestamp};
+use eris_types::{ColumnId, RowId, Timestamp};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -168,7 +168,7 @@ impl Recoder<'_> {
         let decoded: Vec<ArrayRef> = pieces
             .iter()
             .map(|(chunk, rows)| {
-                let values = &chunk.columns()[column];
+                let values = chunk.column(ColumnId(column as u32));
                 values.select(rows, field.data_type(), dictionary)
             })
             .collect();

@@ -5,8 +5,9 @@ use crate::join::Stored;
 use crate::staged::{Staged, StagedChunk};
 use crate::tail::{Sealed, Tail};
 use crate::{Begin, Chunk, ChunkView, Encoder, Recoder, Rewrite, RowIds, StoreError};
+use eris_column::{EncodeError, Home, KeyOrder};
 use eris_numa::Budget;
-use eris_types::{RowId, SegmentId, StatementId, Timestamp};
+use eris_types::{ColumnId, RowId, SegmentId, StatementId, Timestamp};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -264,6 +265,34 @@ impl Segment {
     pub fn finish_rewrite(&mut self, rewrite: Rewrite, budget: &Budget) {
         assert!(rewrite.is_done() && rewrite.segment() == self.id);
         rewrite.finish(&mut self.chunks, budget);
+        self.count();
+    }
+
+    /// Stores a column of the sealed chunk at a place by an order of keys, if it is not yet, and if that has all of its keys and does not take much more
+    /// room: readers who hold the chunk finish with its old form. Says whether there is such a chunk.
+    ///
+    /// # Errors
+    /// The memory of the home is exhausted.
+    pub fn recode(
+        &mut self,
+        place: usize,
+        column: ColumnId,
+        order: &Arc<KeyOrder>,
+        home: Home<'_>,
+    ) -> Result<bool, EncodeError> {
+        let Some(stored) = self.chunks.get_mut(place) else {
+            return Ok(false);
+        };
+        let old = stored.chunk.column(column);
+        let is_done = old.order().is_some_and(|other| Arc::ptr_eq(other, order));
+        if !is_done && let Some(form) = old.stored_by(order, home)? {
+            stored.chunk = Arc::new(stored.chunk.with_column(column, form));
+        }
+        Ok(true)
+    }
+
+    /// Takes stock of its chunks again, after some were [recoded](Self::recode).
+    pub fn recount(&mut self) {
         self.count();
     }
 

@@ -3,6 +3,7 @@
 use super::interval::IntervalSet;
 use super::predicate::{Tests, tests};
 use super::truth::{Truth, solve};
+use crate::by_order::ByOrder;
 use crate::columns::Columns;
 use crate::expr::{Expression, Frame, columns_of};
 use arrow_array::cast::AsArray;
@@ -28,9 +29,11 @@ pub(crate) struct Test {
     /// A position in the fragment's columns.
     pub(crate) column: usize,
     /// For the values of the column's domain; for text: for codes, if the column has a dictionary.
-    pub(crate) predicate: ColumnPredicate,
+    pub(crate) predicate: Arc<ColumnPredicate>,
     /// For chunks of plain text.
-    pub(crate) plain: Option<ColumnPredicate>,
+    pub(crate) plain: Option<Arc<ColumnPredicate>>,
+    /// For chunks that are stored by an order of keys.
+    pub(crate) by_order: ByOrder<ColumnPredicate>,
     /// NULL passes too.
     pub(crate) or_null: bool,
 }
@@ -157,8 +160,9 @@ impl Sorter<'_> {
     fn test(&mut self, column: usize, predicate: ColumnPredicate, or_null: bool) {
         self.filter.tests.push(Test {
             column,
-            predicate,
+            predicate: predicate.into(),
             plain: None,
+            by_order: ByOrder::default(),
             or_null,
         });
     }
@@ -268,8 +272,9 @@ impl Sorter<'_> {
         self.filter.never |= keys.is_empty();
         self.filter.tests.push(Test {
             column,
-            predicate,
-            plain: Some(plain),
+            predicate: predicate.into(),
+            plain: Some(plain.into()),
+            by_order: ByOrder::default(),
             or_null: false,
         });
     }
@@ -310,8 +315,9 @@ impl Sorter<'_> {
         let plain = equal.unwrap_or(ColumnPredicate::Text(test));
         self.filter.tests.push(Test {
             column,
-            predicate: predicate.unwrap_or_else(|| plain.clone()),
-            plain: Some(plain),
+            predicate: predicate.unwrap_or_else(|| plain.clone()).into(),
+            plain: Some(plain.into()),
+            by_order: ByOrder::default(),
             or_null,
         });
         Ok(())

@@ -11,6 +11,7 @@ use eris_fragment::FragmentError;
 use eris_kernels::{Isa, MASK_WORDS, VECTOR};
 use eris_store::ChunkView;
 use eris_types::Timestamp;
+use std::sync::Arc;
 
 /// Rows that residual conditions are evaluated on at a time.
 const RESIDUAL_ROWS: usize = 4_096;
@@ -55,22 +56,25 @@ pub(crate) enum Passed {
 
 impl Test {
     /// The predicate in the form that a chunk of the column needs.
-    fn predicate(&self, chunk: &ColumnChunk) -> &ColumnPredicate {
-        match &self.plain {
-            Some(plain) if !chunk.is_coded() => plain,
-            _ => &self.predicate,
+    fn predicate(&self, chunk: &ColumnChunk) -> Arc<ColumnPredicate> {
+        match (&self.plain, chunk.order()) {
+            (Some(plain), _) if !chunk.is_coded() => plain.clone(),
+            (_, Some(order)) => self
+                .by_order
+                .get(order, |order| self.predicate.by_order(order)),
+            _ => self.predicate.clone(),
         }
     }
 
     fn excludes(&self, chunk: &ColumnChunk) -> bool {
-        self.predicate(chunk).excludes(chunk.zone()) && !(self.or_null && chunk.nulls() > 0)
+        chunk.excludes(&self.predicate(chunk)) && !(self.or_null && chunk.nulls() > 0)
     }
 
     fn covers(&self, chunk: &ColumnChunk) -> bool {
         if self.or_null && chunk.nulls() > 0 {
             return chunk.nulls() == chunk.rows();
         }
-        self.predicate(chunk).covers(chunk.zone(), chunk.rows())
+        chunk.covers(&self.predicate(chunk))
     }
 
     fn filter(
@@ -81,10 +85,10 @@ impl Test {
         scratch: &mut Selection,
     ) {
         if !(self.or_null && chunk.nulls() > 0) {
-            return chunk.filter(isa, self.predicate(chunk), selection);
+            return chunk.filter(isa, &self.predicate(chunk), selection);
         }
         scratch.clone_from(selection);
-        chunk.filter(isa, self.predicate(chunk), selection);
+        chunk.filter(isa, &self.predicate(chunk), selection);
         chunk.filter(isa, &ColumnPredicate::Null, scratch);
         eris_kernels::or(selection.words_mut(), scratch.words());
     }
@@ -92,20 +96,22 @@ impl Test {
     /// The same of a few rows, which ascend.
     fn retain(&self, chunk: &ColumnChunk, rows: &mut Vec<u32>) {
         if !(self.or_null && chunk.nulls() > 0) {
-            return chunk.retain(self.predicate(chunk), rows);
+            return chunk.retain(&self.predicate(chunk), rows);
         }
         let mut nulls = rows.clone();
         chunk.retain(&ColumnPredicate::Null, &mut nulls);
-        chunk.retain(self.predicate(chunk), rows);
+        chunk.retain(&self.predicate(chunk), rows);
         rows.extend(nulls);
         rows.sort_unstable();
     }
 
     /// What a row costs, in units that only compare: packed bits for comparisons, loads for the rest.
-    fn cost(&self) -> f64 {
-        match &self.predicate {
+    fn cost(&self, chunk: &ColumnChunk) -> f64 {
+        match &*self.predicate(chunk) {
             ColumnPredicate::Never | ColumnPredicate::Null | ColumnPredicate::NotNull => 0.2,
             ColumnPredicate::Integers { .. } | ColumnPredicate::NotIntegers { .. } => 1.0,
+            // One or a few comparisons, if it was worth to store them so.
+            ColumnPredicate::Ordinals { .. } => 1.5,
             ColumnPredicate::Floats { .. } => 2.0,
             // One load, from the nearest cache that holds the bits.
             ColumnPredicate::Codes(words) | ColumnPredicate::IntegerBitmap { words, .. } => {
@@ -178,16 +184,20 @@ impl Filter {
                 [number] if !self.tests[number].or_null => {
                     let test = &self.tests[number];
                     let chunk = chunk_of(test.column);
-                    return Ok(Passed::Counted(chunk.count(isa, test.predicate(chunk))));
+                    return Ok(Passed::Counted(chunk.count(isa, &test.predicate(chunk))));
                 }
                 _ => {}
             }
         }
         // The classic order of independent filters: by cost per row that is got rid of.
-        let rates = &state.rates;
-        let rank =
-            |number: &usize| self.tests[*number].cost() / (1.0 - rates[*number].pass()).max(1e-3);
-        state.order.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
+        if state.order.len() > 1 {
+            let rank = |number: usize| {
+                let test = &self.tests[number];
+                test.cost(chunk_of(test.column)) / (1.0 - state.rates[number].pass()).max(1e-3)
+            };
+            let ranks: Vec<f64> = (0..self.tests.len()).map(rank).collect();
+            (state.order).sort_by(|&a, &b| ranks[a].total_cmp(&ranks[b]));
+        }
         let mut left = wanted.map_or(rows, <[u32]>::len);
         match wanted {
             None => selection.reset_all(rows),

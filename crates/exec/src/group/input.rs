@@ -111,6 +111,12 @@ impl<'a> Window<'a> {
         let mut numbers = Vec::with_capacity(self.rows);
         if self.columns.domains[column] == Domain::Text && !self.is_coded(column) {
             map.numbers_of_texts(self.array(column).as_string_view(), &mut numbers);
+        } else if let Some(order) = self.column(column).order() {
+            // Not kept: hardly anybody needs the ordinals twice.
+            let mut ordinals = Vec::with_capacity(self.rows);
+            let chunk = self.column(column);
+            chunk.gather_ordinals(self.isa, self.selection, &mut ordinals);
+            map.numbers_of_ordinals(order, &ordinals, &mut numbers);
         } else {
             self.load_integers(column);
             map.numbers(self.integers(column), &mut numbers);

@@ -3,16 +3,19 @@
 //! ```text
 //! dense   table[key - first], one entry for each key between the least and the greatest     if these lie close together
 //! hash    key ─hash─▶ number                                                                otherwise
+//! order   table[ordinal] for chunks that are stored by an order of keys
 //! texts   table[code] where the column has codes, a hash table where it has none
 //! ```
 //!
 //! A dense table has entries of one, two or four bytes, whatever its numbers need: what is looked at for every row should
 //! fit into the nearest cache.
 
+use crate::by_order::ByOrder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringViewArray};
-use eris_column::Dictionary;
+use eris_column::{Dictionary, KeyOrder};
 use hashbrown::HashMap;
+use std::sync::{Arc, OnceLock};
 
 /// A dense table has at most so many entries per key …
 const ENTRIES_PER_KEY: u64 = 16;
@@ -22,15 +25,26 @@ const FEW_ENTRIES: u64 = 1 << 16;
 /// A map from a column's keys, all of which it has.
 #[derive(Debug)]
 pub(crate) enum KeyMap {
-    Dense {
-        first: i64,
-        table: Table,
+    Integers {
+        keys: Arc<[i64]>,
+        /// One per key.
+        numbers: Vec<u32>,
+        /// For chunks of integers.
+        by_key: OnceLock<ByKey>,
+        /// For chunks that are stored by an order.
+        by_order: ByOrder<Table>,
     },
-    Hash(HashMap<i64, u32>),
     Texts {
         by_code: Table,
         by_text: HashMap<Box<str>, u32>,
     },
+}
+
+/// The numbers of integers.
+#[derive(Debug)]
+pub(crate) enum ByKey {
+    Dense { first: i64, table: Table },
+    Hash(HashMap<i64, u32>),
 }
 
 /// Numbers, as narrow as they allow.
@@ -68,20 +82,30 @@ impl Table {
     }
 }
 
-impl KeyMap {
-    /// The map of these keys to what `number` says of their places.
-    pub(super) fn integers(keys: &[i64], number: impl Fn(usize) -> u32) -> Self {
+impl ByKey {
+    fn new(keys: &[i64], numbers: &[u32]) -> Self {
         let first = keys.iter().copied().min().unwrap_or(0);
         let last = keys.iter().copied().max().unwrap_or(0);
         let span = last.abs_diff(first);
+        let pairs = keys.iter().zip(numbers);
         if span < FEW_ENTRIES.max(ENTRIES_PER_KEY * keys.len() as u64) {
-            let entries = keys.iter().enumerate();
-            let entries = entries.map(|(place, key)| (key.abs_diff(first) as usize, number(place)));
+            let entries = pairs.map(|(key, &number)| (key.abs_diff(first) as usize, number));
             let table = Table::new(span as usize + 1, entries);
-            return KeyMap::Dense { first, table };
+            return ByKey::Dense { first, table };
         }
-        let numbers = keys.iter().enumerate();
-        KeyMap::Hash(numbers.map(|(place, &key)| (key, number(place))).collect())
+        ByKey::Hash(pairs.map(|(&key, &number)| (key, number)).collect())
+    }
+}
+
+impl KeyMap {
+    /// The map of these keys to what `number` says of their places.
+    pub(super) fn integers(keys: &Arc<[i64]>, number: impl Fn(usize) -> u32) -> Self {
+        KeyMap::Integers {
+            keys: keys.clone(),
+            numbers: (0..keys.len()).map(number).collect(),
+            by_key: OnceLock::new(),
+            by_order: ByOrder::default(),
+        }
     }
 
     /// The same of texts in a column with, perhaps, a dictionary.
@@ -113,19 +137,51 @@ impl KeyMap {
     ///
     /// # Panics
     /// If there is a key that the map does not have; or the wrong number is appended.
-    pub(crate) fn numbers<T: From<u32>>(&self, keys: &[i64], out: &mut Vec<T>) {
+    pub(crate) fn numbers<T: From<u32>>(&self, found: &[i64], out: &mut Vec<T>) {
         match self {
-            KeyMap::Dense { first, table } => {
-                table.each(
-                    keys.iter().map(|key| key.wrapping_sub(*first) as usize),
-                    out,
-                );
-            }
-            KeyMap::Hash(map) => out.extend(keys.iter().map(|key| T::from(map[key]))),
+            KeyMap::Integers {
+                keys,
+                numbers,
+                by_key,
+                ..
+            } => match by_key.get_or_init(|| ByKey::new(keys, numbers)) {
+                ByKey::Dense { first, table } => {
+                    let places = found.iter().map(|key| key.wrapping_sub(*first) as usize);
+                    table.each(places, out);
+                }
+                ByKey::Hash(map) => out.extend(found.iter().map(|key| T::from(map[key]))),
+            },
             KeyMap::Texts { by_code, .. } => {
-                by_code.each(keys.iter().map(|&code| code as usize), out);
+                by_code.each(found.iter().map(|&code| code as usize), out);
             }
         }
+    }
+
+    /// The same of ordinals.
+    pub(crate) fn numbers_of_ordinals<T: From<u32>>(
+        &self,
+        order: &Arc<KeyOrder>,
+        ordinals: &[i64],
+        out: &mut Vec<T>,
+    ) {
+        let KeyMap::Integers {
+            keys,
+            numbers,
+            by_order,
+            ..
+        } = self
+        else {
+            unreachable!("texts are no integers");
+        };
+        let table = by_order.get(order, |order| {
+            let place =
+                |(key, &number): (&i64, &u32)| Some((order.ordinal(*key)? as usize, number));
+            Table::new(
+                order.keys().len(),
+                keys.iter().zip(numbers).filter_map(place),
+            )
+        });
+        table.each(ordinals.iter().map(|&ordinal| ordinal as usize), out);
     }
 
     /// The same of texts without codes.

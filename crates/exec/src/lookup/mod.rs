@@ -20,7 +20,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::NullBuffer;
 use eris_column::Domain;
 use eris_fragment::{FragmentError, Type};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// A lookup, compiled.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Lookup {
 /// The relation's keys, row by row.
 #[derive(Debug)]
 enum Keys {
-    Integers(Vec<i64>),
+    Integers(Arc<[i64]>),
     Texts(ArrayRef),
 }
 
@@ -63,7 +63,7 @@ impl Lookup {
             (Domain::Text, Some(Type::Text)) => Keys::Texts(lookup.keys().clone()),
             (Domain::Integer, Some(of_keys)) if comparable(&columns.types[column], &of_keys) => {
                 match values_of(lookup.keys()) {
-                    crate::group::Values::Integers(keys) => Keys::Integers(keys.into_owned()),
+                    crate::group::Values::Integers(keys) => Keys::Integers(keys.into()),
                     crate::group::Values::Wide(keys) => {
                         Keys::Integers(keys.iter().map(|&key| key as i64).collect())
                     }
@@ -174,8 +174,6 @@ pub(crate) struct Lookups {
 }
 
 /// The columns that lookups join, in the order of their positions.
-pub(crate) fn joined_fields(
-    rows: &RecordBatch,
-) -> impl Iterator<Item = &std::sync::Arc<arrow_schema::Field>> {
+pub(crate) fn joined_fields(rows: &RecordBatch) -> impl Iterator<Item = &Arc<arrow_schema::Field>> {
     rows.schema_ref().fields().iter().skip(1)
 }

@@ -3,8 +3,9 @@
 use super::Rng;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use eris_column::{ColumnChunk, Dictionary, Home};
+use eris_column::{ColumnChunk, Dictionary, Domain, Home, KeyOrder, Selection};
 use eris_fragment::{Type, Value};
+use eris_kernels::Isa;
 use eris_numa::{Budget, HugePages, Memory, Topology};
 use eris_store::{Begin, Chunk, ChunkView, DeleteVector, RowIds};
 use eris_types::{NodeId, ObjectId, RowId, Timestamp};
@@ -212,13 +213,14 @@ pub fn chunk(arrays: &[ArrayRef], dictionaries: &[Option<Dictionary>]) -> ChunkV
         at: Timestamp(1),
         end: arrays[0].len(),
     }];
-    chunk_begun(arrays, dictionaries, begins.to_vec())
+    chunk_begun(arrays, dictionaries, begins.to_vec(), None)
 }
 
 fn chunk_begun(
     arrays: &[ArrayRef],
     dictionaries: &[Option<Dictionary>],
     begins: Vec<Begin>,
+    mut reordered: Option<&mut Rng>,
 ) -> ChunkView {
     let memory = memory().node(NodeId(0));
     let home = Home {
@@ -226,7 +228,12 @@ fn chunk_begun(
         object: ObjectId(1),
     };
     let encode = |(array, dictionary): (&ArrayRef, &Option<Dictionary>)| {
-        ColumnChunk::encode(array, dictionary.as_ref(), home).expect("it can be encoded")
+        let chunk = ColumnChunk::encode(array, dictionary.as_ref(), home);
+        let chunk = chunk.expect("it can be encoded");
+        let stored = reordered
+            .as_mut()
+            .and_then(|rng| stored_by_some_order(&chunk, home, rng));
+        stored.unwrap_or(chunk)
     };
     let encoded = arrays.iter().zip(dictionaries).map(encode).collect();
     ChunkView {
@@ -238,6 +245,26 @@ fn chunk_begun(
         deleted: None,
         rows: None,
     }
+}
+
+/// Now and then, integers by an order that has some more.
+fn stored_by_some_order(chunk: &ColumnChunk, home: Home<'_>, rng: &mut Rng) -> Option<ColumnChunk> {
+    if chunk.domain() != Domain::Integer || !rng.one_in(3) {
+        return None;
+    }
+    let mut keys = Vec::new();
+    chunk.gather_integers(Isa::best(), &Selection::all(chunk.rows()), &mut keys);
+    keys.extend((0..rng.below(70)).map(|_| rng.range(-300, 300)));
+    keys.sort_unstable();
+    keys.dedup();
+    for place in (1..keys.len()).rev() {
+        if rng.one_in(2) {
+            keys.swap(place, rng.below(place + 1));
+        }
+    }
+    let order = Arc::new(KeyOrder::new(keys).expect("each key once"));
+    let stored = chunk.stored_by(&order, home);
+    stored.expect("memory for a test")
 }
 
 impl Table {
@@ -295,7 +322,7 @@ fn random_chunk(columns: &[(&str, DataType)], full: &Dictionary, rng: &mut Rng) 
     let mut visible: Vec<bool> = (0..rows)
         .map(|row| if row < cut { first <= 10 } else { second <= 10 })
         .collect();
-    let mut view = chunk_begun(&arrays, &dictionaries, begins);
+    let mut view = chunk_begun(&arrays, &dictionaries, begins, Some(rng));
     let mut deletes = DeleteVector::default();
     let budget = Budget::new(1 << 20);
     for at in [5, 10, 15] {

@@ -8,6 +8,7 @@
 
 use super::FragmentExec;
 use crate::planner::rules_without_stars;
+use crate::recoding::Join;
 use crate::scan::Scan;
 use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches, filter_record_batch, is_not_null};
@@ -53,6 +54,8 @@ pub(crate) struct Side {
     pub types: Vec<Type>,
     /// Only whether there is a row matters.
     pub semi: bool,
+    /// The scan that the key comes from as it is, and which of its columns it is.
+    pub origin: Option<(Arc<Scan>, usize)>,
 }
 
 /// The rows of all sides.
@@ -132,6 +135,28 @@ impl Star {
         let rows: Option<Vec<Rows>> = try_join_all(sides).await?.into_iter().collect();
         let held = Arc::new(held);
         Ok(rows.map(|rows| Sides { rows, held }))
+    }
+
+    /// Tells of its joins with tables.
+    pub(super) fn tell(&self, fact: &Scan) {
+        let Some(recodings) = &fact.recodings else {
+            return;
+        };
+        for side in &self.sides {
+            if let Some((scan, key)) = &side.origin
+                && let Some(snapshot) = &scan.snapshot
+            {
+                recodings.saw(Join {
+                    fact: Arc::clone(&fact.table),
+                    column: side.column,
+                    fact_rows: fact.statistics.rows(),
+                    dimension: Arc::clone(&scan.table),
+                    key: *key,
+                    dimension_rows: scan.statistics.rows(),
+                    snapshot: snapshot.clone(),
+                });
+            }
+        }
     }
 
     /// Executes the joins as they were planned.

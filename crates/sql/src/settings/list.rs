@@ -11,7 +11,7 @@ use std::time::Duration;
 const LEAST_MEMORY: u64 = 16_000_000;
 
 /// The settings, by name.
-pub(crate) static SETTINGS: [Setting; 15] = [
+pub(crate) static SETTINGS: [Setting; 16] = [
     Setting {
         name: "batch_rows",
         kind: Kind::Integer {
@@ -84,6 +84,15 @@ pub(crate) static SETTINGS: [Setting; 15] = [
             default: |_| Value::Number(u64::MAX),
         },
         description: "most bytes of all temporary files together",
+    },
+    Setting {
+        name: "key_recoding",
+        kind: Kind::Boolean,
+        access: Access::Session {
+            get: |variables| Value::Boolean(variables.key_recoding),
+            set: |variables, value| variables.key_recoding = value.boolean(),
+        },
+        description: "whether joins may lead to the columns of their largest table being stored by the order of the others' rows",
     },
     Setting {
         name: "memory_limit",

@@ -24,6 +24,7 @@ pub(crate) struct Variables {
     pub join_build_bytes: usize,
     pub prefer_hash_join: bool,
     pub join_filters: bool,
+    pub key_recoding: bool,
     pub parallel_streams: usize,
 }
 
@@ -38,6 +39,7 @@ impl Variables {
             join_build_bytes: BUILD_BYTES,
             prefer_hash_join: true,
             join_filters: true,
+            key_recoding: true,
             parallel_streams: aeus.max(1),
         }
     }

@@ -3,6 +3,7 @@
 use super::kill;
 use crate::core::{Begun, Core};
 use crate::error::SqlError;
+use crate::recoding::Join;
 use crate::statement::Statement;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectNamePart,
@@ -11,6 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
+use std::sync::Arc;
 
 /// CALL name(argument).
 pub(crate) async fn call(
@@ -20,10 +22,11 @@ pub(crate) async fn call(
 ) -> Result<Begun, SqlError> {
     match call.name.to_string().to_lowercase().as_str() {
         "eris.cancel" => cancel(core, call),
+        "eris.recode" => recode(core, call, statement).await,
         "eris.reorganize" => reorganize(core, call, statement).await,
         _ => Err(
             SqlError::invalid(format!("there is no procedure \"{}\"", call.name)).with_hint(Some(
-                "there are eris.cancel(statement) and eris.reorganize('table')",
+                "there are eris.cancel(statement), eris.recode('table') and eris.reorganize('table')",
             )),
         ),
     }
@@ -73,6 +76,43 @@ async fn reorganize(
         )));
     }
     core.engine.reorganize(table.object).await?;
+    Ok(Begun::Done { tag: "CALL" })
+}
+
+/// Stores the columns that a table has been joined by, or that refer to other tables, by the order of these tables' rows.
+async fn recode(core: &Core, call: &Function, statement: &Statement) -> Result<Begun, SqlError> {
+    let name = argument(call).and_then(table_name).ok_or_else(|| {
+        SqlError::invalid("eris.recode takes the name of a table, as text")
+            .with_hint(Some("CALL eris.recode('schema.table')"))
+    })?;
+    let fact = core.table(&name, statement)?;
+    let mut joins = core.recodings.joins_of(fact.object);
+    let contents = core.catalog.contents();
+    for foreign in &fact.foreign_keys {
+        let ([column], [referenced]) = (&foreign.columns[..], &foreign.referenced[..]) else {
+            continue;
+        };
+        if let Some(table) = contents.table(&foreign.table)
+            && let Ok(column) = fact.schema.index_of(column)
+            && let Ok(key) = table.schema.index_of(referenced)
+            && !joins.iter().any(|(other, ..)| *other == column)
+        {
+            joins.push((column, Arc::clone(table), key));
+        }
+    }
+    let snapshot = core.engine.hold();
+    for (column, dimension, key) in joins {
+        let join = Join {
+            fact_rows: core.engine.statistics(fact.object)?.rows,
+            dimension_rows: core.engine.statistics(dimension.object)?.rows,
+            fact: Arc::clone(&fact),
+            snapshot: snapshot.clone(),
+            column,
+            dimension,
+            key,
+        };
+        core.recodings.recode(&join).await?;
+    }
     Ok(Begun::Done { tag: "CALL" })
 }
 

@@ -1,0 +1,335 @@
+//! An order of keys in which those that are asked for together lie together, and columns stored by it.
+//!
+//! ```text
+//! dimension      key   region   nation          order: by region, nation, key
+//!                 1    ASIA     CHINA             ordinal   0   1   2   3
+//!                 2    EUROPE   FRANCE            key       3   1   4   2
+//!                 3    ASIA     INDIA  …
+//! fact           foreign key  2   1   1   4    ─▶  ordinals  3   1   1   2        region = 'ASIA'  ⇔  ordinal in 0..=1
+//! ```
+//!
+//! A column of foreign keys that is stored as *ordinals*, the places of its keys in such an order, answers a condition on an attribute of the
+//! dimension by comparing with a range: the between-predicate rewriting of the invisible join (Abadi, Madden, Hachem: *Column-stores vs.
+//! row-stores*, SIGMOD 2008), whatever the keys are. The keys themselves are a look into the order away.
+//!
+//! A column chunk names the order that it is stored by, so chunks of several orders, and of none, may lie side by side.
+
+use crate::chunk::{ColumnChunk, Data, Home};
+use crate::encode::ordinals;
+use crate::error::EncodeError;
+use crate::predicate::{ColumnPredicate, Reduced, between};
+use crate::selection::Selection;
+use crate::zone::ZoneRange;
+use eris_kernels::Isa;
+use eris_numa::{Budget, OutOfMemory, Reservation};
+use hashbrown::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// A table from keys to ordinals has at most so many entries per key.
+const ENTRIES_PER_KEY: u64 = 16;
+
+/// A stored column may become larger by this share, of a hundred, when it is stored by an order: comparing with ranges is worth that.
+const GROWTH: usize = 25;
+
+/// Distinct keys, each of which has its place, the *ordinal*.
+pub struct KeyOrder {
+    /// By ordinal, as stored: see [`to_integer`](crate::to_integer).
+    keys: Vec<i64>,
+    places: Places,
+    /// Of the budget.
+    _reserved: Option<Reservation>,
+}
+
+/// From keys to ordinals.
+enum Places {
+    /// By distance from the least key; [`NONE`] where there is no key.
+    Dense {
+        first: i64,
+        ordinals: Vec<u32>,
+    },
+    Hashed(HashMap<i64, u32>),
+}
+
+/// No ordinal.
+const NONE: u32 = u32::MAX;
+
+impl KeyOrder {
+    /// The order of these keys, as stored; `None` if one occurs twice, or if they are more than ordinals have bits.
+    pub fn new(keys: Vec<i64>) -> Option<Self> {
+        u32::try_from(keys.len()).ok().filter(|&len| len < NONE)?;
+        let first = keys.iter().copied().min().unwrap_or(0);
+        let last = keys.iter().copied().max().unwrap_or(0);
+        let span = last.abs_diff(first);
+        let ordered = || keys.iter().zip(0u32..);
+        let places = if span / ENTRIES_PER_KEY <= keys.len() as u64 {
+            let mut ordinals = vec![NONE; span as usize + 1];
+            for (key, ordinal) in ordered() {
+                let place = &mut ordinals[key.abs_diff(first) as usize];
+                if *place != NONE {
+                    return None;
+                }
+                *place = ordinal;
+            }
+            Places::Dense { first, ordinals }
+        } else {
+            let places: HashMap<i64, u32> = ordered().map(|(key, at)| (*key, at)).collect();
+            if places.len() < keys.len() {
+                return None;
+            }
+            Places::Hashed(places)
+        };
+        Some(KeyOrder {
+            keys,
+            places,
+            _reserved: None,
+        })
+    }
+
+    /// The same, whose memory is accounted for as long as it is there.
+    ///
+    /// # Errors
+    /// The budget has no room for it.
+    pub fn accounted(mut self, budget: &Budget) -> Result<Self, OutOfMemory> {
+        self._reserved = Some(budget.try_reserve(self.bytes() as u64)?);
+        Ok(self)
+    }
+
+    /// The keys by their ordinals.
+    pub fn keys(&self) -> &[i64] {
+        &self.keys
+    }
+
+    /// The ordinal of a key.
+    pub fn ordinal(&self, key: i64) -> Option<u32> {
+        match &self.places {
+            Places::Dense { first, ordinals } => {
+                let distance = key.checked_sub(*first)?;
+                let ordinal = ordinals.get(usize::try_from(distance).ok()?)?;
+                (*ordinal != NONE).then_some(*ordinal)
+            }
+            Places::Hashed(places) => places.get(&key).copied(),
+        }
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        let places = match &self.places {
+            Places::Dense { ordinals, .. } => ordinals.capacity() * size_of::<u32>(),
+            // Key, ordinal, a control byte, and what is free.
+            Places::Hashed(places) => places.capacity() * 20,
+        };
+        places + self.keys.capacity() * size_of::<i64>()
+    }
+}
+
+/// Ordinals of an order: those of set bits.
+#[derive(Debug)]
+pub struct OrdinalSet {
+    words: Box<[u64]>,
+    /// The same as ranges, ascending and apart from each other, if they are few.
+    ranges: Option<Box<[(i64, i64)]>>,
+}
+
+/// Ranges of a set, at most, for which each chunk asks whether they meet it; a bitmap is looked at in the end.
+const RANGES: usize = 64;
+
+impl OrdinalSet {
+    fn new(words: Vec<u64>) -> Self {
+        // A range begins where a bit is set and the one before is not.
+        let begins = |at: usize| words[at] & !(words[at] << 1 | last_of(&words, at));
+        let count: u32 = (0..words.len()).map(|at| begins(at).count_ones()).sum();
+        let ranges = (count as usize <= RANGES).then(|| {
+            let mut ranges: Vec<(i64, i64)> = Vec::new();
+            for (at, &word) in words.iter().enumerate() {
+                let mut left = word;
+                while left != 0 {
+                    let bit = at as i64 * 64 + left.trailing_zeros() as i64;
+                    let run = (left >> left.trailing_zeros()).trailing_ones() as i64;
+                    match ranges.last_mut() {
+                        Some((_, last)) if *last + 1 == bit => *last += run,
+                        _ => ranges.push((bit, bit + run - 1)),
+                    }
+                    let end = left.trailing_zeros() + run as u32;
+                    left = if end < 64 { left >> end << end } else { 0 };
+                }
+            }
+            ranges.into()
+        });
+        OrdinalSet {
+            words: words.into(),
+            ranges,
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.words.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// The set as a condition on ordinals that all lie within `min..=max`.
+    pub(crate) fn reduce(&self, min: i64, max: i64) -> Reduced<'_> {
+        let bitmap = Reduced::Bitmap {
+            first: 0,
+            words: &self.words,
+        };
+        let Some(ranges) = &self.ranges else {
+            return bitmap;
+        };
+        let from = ranges.partition_point(|&(_, high)| high < min);
+        let to = ranges.partition_point(|&(low, _)| low <= max);
+        match ranges.get(from..to) {
+            None | Some([]) => Reduced::None,
+            Some(&[(low, high)]) => between(low, high, min, max),
+            Some(&[(first, low), (high, last)]) if first <= min && max <= last => {
+                Reduced::NotBetween(low + 1, high - 1)
+            }
+            Some(_) => bitmap,
+        }
+    }
+}
+
+/// The last bit of the word before, as the first one.
+fn last_of(words: &[u64], at: usize) -> u64 {
+    at.checked_sub(1).map_or(0, |before| words[before] >> 63)
+}
+
+impl fmt::Debug for KeyOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyOrder({} keys)", self.keys.len())
+    }
+}
+
+impl ColumnPredicate {
+    /// The same condition on ordinals: for chunks that are stored by this order, and faster there.
+    ///
+    /// # Panics
+    /// If it is no condition on integers.
+    pub fn by_order(&self, order: &Arc<KeyOrder>) -> ColumnPredicate {
+        let mut words = vec![0u64; order.keys.len().div_ceil(64)];
+        let mut insert = |ordinal: u32| words[ordinal as usize / 64] |= 1 << (ordinal % 64);
+        let mut insert_key = |key: i64| {
+            if let Some(ordinal) = order.ordinal(key) {
+                insert(ordinal);
+            }
+        };
+        match self {
+            ColumnPredicate::Never | ColumnPredicate::Null | ColumnPredicate::NotNull => {
+                return self.clone();
+            }
+            ColumnPredicate::IntegerSet(keys) => keys.iter().copied().for_each(insert_key),
+            ColumnPredicate::IntegerBitmap { first, words } => {
+                for (word, bits) in words.iter().enumerate() {
+                    let mut left = *bits;
+                    while left != 0 {
+                        let bit = word as i64 * 64 + left.trailing_zeros() as i64;
+                        if let Some(key) = first.checked_add(bit) {
+                            insert_key(key);
+                        }
+                        left &= left - 1;
+                    }
+                }
+            }
+            ColumnPredicate::Integers { low, high }
+                if low <= high && high.abs_diff(*low) < order.keys.len() as u64 =>
+            {
+                (*low..=*high).for_each(insert_key);
+            }
+            ColumnPredicate::Integers { low, high } => {
+                for (&key, ordinal) in order.keys.iter().zip(0..) {
+                    if (*low..=*high).contains(&key) {
+                        insert(ordinal);
+                    }
+                }
+            }
+            ColumnPredicate::NotIntegers { low, high } => {
+                for (&key, ordinal) in order.keys.iter().zip(0..) {
+                    if !(*low..=*high).contains(&key) {
+                        insert(ordinal);
+                    }
+                }
+            }
+            other => panic!("{other:?} asked of integers"),
+        }
+        ColumnPredicate::Ordinals {
+            order: order.clone(),
+            set: Arc::new(OrdinalSet::new(words)),
+        }
+    }
+}
+
+impl ColumnChunk {
+    /// The order that the values are stored by, if they are.
+    pub fn order(&self) -> Option<&Arc<KeyOrder>> {
+        match &self.data {
+            Data::Ordinals { order, .. } => Some(order),
+            _ => None,
+        }
+    }
+
+    /// The same integers, stored by an order; `None` if one of them is not in it, there are none, or that takes too much room.
+    ///
+    /// # Errors
+    /// [`EncodeError`]: the memory of the home is exhausted.
+    ///
+    /// # Panics
+    /// If the chunk holds anything but integers.
+    pub fn stored_by(
+        &self,
+        order: &Arc<KeyOrder>,
+        home: Home<'_>,
+    ) -> Result<Option<ColumnChunk>, EncodeError> {
+        if matches!(self.zone.range, ZoneRange::Empty) {
+            return Ok(None);
+        }
+        let mut values = Vec::with_capacity(self.rows);
+        self.gather_integers(Isa::best(), &Selection::all(self.rows), &mut values);
+        let nulls = self.validity.null_buffer(self.rows);
+        for (row, value) in values.iter_mut().enumerate() {
+            match order.ordinal(*value) {
+                Some(ordinal) => *value = ordinal.into(),
+                // The slot of a NULL may hold anything.
+                None if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) => *value = 0,
+                None => return Ok(None),
+            }
+        }
+        let mut stored = ordinals(&values, nulls.as_ref(), order, home)?;
+        stored.zone = self.zone.clone();
+        let most = self.bytes() + self.bytes() * GROWTH / 100;
+        Ok((stored.bytes() <= most || stored.bytes() <= self.rows / 8).then_some(stored))
+    }
+
+    /// Whether no row can pass, as far as that is known without reading any.
+    pub fn excludes(&self, predicate: &ColumnPredicate) -> bool {
+        match (&self.data, predicate) {
+            (Data::Ordinals { low, high, .. }, ColumnPredicate::Ordinals { .. }) => {
+                predicate.excludes_integers(*low, *high)
+            }
+            _ => predicate.excludes(&self.zone),
+        }
+    }
+
+    /// Whether every row passes, as far as that is known without reading any.
+    pub fn covers(&self, predicate: &ColumnPredicate) -> bool {
+        match (&self.data, predicate) {
+            (Data::Ordinals { low, high, .. }, ColumnPredicate::Ordinals { .. }) => {
+                self.nulls() == 0 && predicate.covers_integers(*low, *high)
+            }
+            _ => predicate.covers(&self.zone, self.rows),
+        }
+    }
+
+    /// Appends the selected ordinals, in the order of their rows. That of a NULL is unspecified.
+    ///
+    /// # Panics
+    /// If the chunk is not stored by an order.
+    pub fn gather_ordinals(&self, isa: Isa, selection: &Selection, out: &mut Vec<i64>) {
+        assert_eq!(selection.rows(), self.rows, "a selection of another chunk");
+        match &self.data {
+            Data::Ordinals { ordinals, .. } => {
+                ordinals.for_each(isa, selection, |values| out.extend_from_slice(values));
+            }
+            _ => panic!("ordinals asked of a chunk without an order"),
+        }
+    }
+}

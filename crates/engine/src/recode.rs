@@ -1,0 +1,158 @@
+//! Storing a column of foreign keys by an order of keys, while it is used.
+//!
+//! ```text
+//! recode ── RECODE ──▶ every owner, a chunk per slice:  decode · find ordinals · encode · exchange the column ── RECODED ──▶ done
+//! ```
+//!
+//! A chunk is immutable: what is exchanged is the owner's reference, and readers who hold the chunk finish with its old form. A chunk says by
+//! which order it is stored, so that a reader may meet several orders, and none. A chunk with a key that the order does not have stays as it
+//! is, and so do rows that come later, until somebody asks again.
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::owner::{Context, Owner};
+use crate::protocol::{PANICKED, RECODE, RECODED, REFUSED, header};
+use eris_aeu::Slice;
+use eris_column::{Home, KeyOrder};
+use eris_route::{Endpoint, Parcel};
+use eris_types::{AeuId, ColumnId, ObjectId};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// RECODE: a column to be stored by an order.
+pub(crate) struct Recode {
+    object: ObjectId,
+    name: String,
+    column: ColumnId,
+    order: Arc<KeyOrder>,
+}
+
+impl Engine {
+    /// Stores a column of integers by an order of keys, chunk by chunk, and waits until that is done. Rows may be read and written meanwhile.
+    /// Dropping the future leaves it to the owners to finish.
+    ///
+    /// # Errors
+    /// There is no such object, memory is exhausted, or an owner panicked; what has been exchanged by then stays.
+    pub async fn recode(
+        &self,
+        id: ObjectId,
+        column: ColumnId,
+        order: Arc<KeyOrder>,
+    ) -> Result<(), EngineError> {
+        let object = self.object(id)?;
+        let mut client = self.client()?;
+        let shared = self.shared();
+        let aeus: Vec<AeuId> = shared.aeus().collect();
+        let callback = self.next_callback();
+        let name = object.name.clone();
+        let recode = Arc::new(Recode {
+            object: id,
+            name: name.clone(),
+            column,
+            order,
+        });
+        client.multicast(&aeus, RECODE, id, callback, recode);
+        client.flush();
+        let mut open = aeus.len();
+        let mut failure = None;
+        poll_fn(|cx| {
+            while open > 0 {
+                let received = client.poll(cx, |command| {
+                    if command.header.callback != callback {
+                        return;
+                    }
+                    open -= 1;
+                    let parcel = command.parcel;
+                    let error = match command.header.kind {
+                        REFUSED => parcel.and_then(|parcel| parcel.into_owned().ok()),
+                        PANICKED => {
+                            let message =
+                                parcel.and_then(|parcel| parcel.into_owned::<String>().ok());
+                            Some(Box::new(EngineError::Panicked {
+                                worker: format!("{:?}", command.header.sender),
+                                table: name.clone(),
+                                message: message.map(|message| *message).unwrap_or_default(),
+                            }))
+                        }
+                        _ => None,
+                    };
+                    failure = failure.take().or(error);
+                });
+                if !received {
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+        shared.give_back(&mut client);
+        failure.map_or(Ok(()), |error| Err(*error))
+    }
+}
+
+/// The work at one owner.
+pub(crate) struct RecodeTask {
+    recode: Arc<Recode>,
+    asked: (Endpoint, u64),
+    /// Segment and chunk.
+    next: (usize, usize),
+}
+
+impl RecodeTask {
+    pub fn new(recode: Arc<Recode>, asked: (Endpoint, u64)) -> Self {
+        RecodeTask {
+            recode,
+            asked,
+            next: (0, 0),
+        }
+    }
+
+    pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        let Recode {
+            object,
+            column,
+            order,
+            name,
+        } = &*self.recode;
+        let memory = owner.memory.clone();
+        let home = Home {
+            memory: &memory,
+            object: *object,
+        };
+        let Some(partition) = owner.existing(*object) else {
+            return self.answer(RECODED, None, cx);
+        };
+        match partition.recode(self.next, *column, order, home) {
+            Ok(Some(next)) => {
+                self.next = next;
+                Slice::Again
+            }
+            Ok(None) => self.answer(RECODED, None, cx),
+            Err(error) => {
+                let error = EngineError::OutOfMemory {
+                    table: name.clone(),
+                    reason: error.to_string(),
+                };
+                self.answer(REFUSED, Some(Parcel::owned(error)), cx)
+            }
+        }
+    }
+
+    /// A panic in a slice leaves the rest of the chunks as they are.
+    pub fn panicked(&self, message: &str, owner: &mut Owner, cx: &mut Context<'_>) {
+        let error = EngineError::Panicked {
+            worker: owner.aeu.to_string(),
+            table: self.recode.name.clone(),
+            message: message.to_owned(),
+        };
+        self.answer(REFUSED, Some(Parcel::owned(error)), cx);
+    }
+
+    fn answer(&self, kind: u16, parcel: Option<Parcel>, cx: &mut Context<'_>) -> Slice {
+        let (session, callback) = self.asked;
+        let reply = header(kind, self.recode.object, cx.endpoint(), callback);
+        cx.send(session, reply, &[], parcel);
+        Slice::Done
+    }
+}
