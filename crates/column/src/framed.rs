@@ -299,6 +299,10 @@ impl Framed {
                 let (start, end) = (self.rows_below(isa, low), self.rows_up_to(isa, high));
                 selection.remove_range(start, end.max(start));
             }
+            Reduced::Ranges(ranges) => {
+                keep(ranges[0].0, ranges[ranges.len() - 1].1);
+                self.filter_vectors(isa, condition, selection);
+            }
             Reduced::Bitmap { first, words } => {
                 let bits = i64::try_from(words.len() * 64 - 1).expect("a bitmap in memory");
                 keep(first, first.saturating_add(bits));
@@ -351,6 +355,13 @@ impl Framed {
                 Reduced::All => {}
                 Reduced::Between(low, high) => eris_kernels::and(mask, &between(low, high)),
                 Reduced::NotBetween(low, high) => eris_kernels::and_not(mask, &between(low, high)),
+                Reduced::Ranges(ranges) => {
+                    let mut inside = [0; MASK_WORDS];
+                    for &(low, high) in ranges {
+                        eris_kernels::or(&mut inside, &between(low, high));
+                    }
+                    eris_kernels::and(mask, &inside);
+                }
                 Reduced::Bitmap { first, words } => retain(mask, &values, |value| {
                     let bit = value.wrapping_sub(first) as u64;
                     value >= first

@@ -134,6 +134,9 @@ pub struct OrdinalSet {
 /// Ranges of a set, at most, for which each chunk asks whether they meet it; a bitmap is looked at in the end.
 const RANGES: usize = 64;
 
+/// Ranges that values are compared with one after the other, at most: a load from a bitmap takes as long as that.
+const COMPARED: usize = 6;
+
 impl OrdinalSet {
     fn new(words: Vec<u64>) -> Self {
         // A range begins where a bit is set and the one before is not.
@@ -184,6 +187,7 @@ impl OrdinalSet {
             Some(&[(first, low), (high, last)]) if first <= min && max <= last => {
                 Reduced::NotBetween(low + 1, high - 1)
             }
+            Some(ranges) if ranges.len() <= COMPARED => Reduced::Ranges(ranges),
             Some(_) => bitmap,
         }
     }

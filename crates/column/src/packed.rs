@@ -135,6 +135,22 @@ impl Packed {
                 }
                 eris_kernels::and_not(masks, &inside);
             }
+            Reduced::Ranges(ranges) => {
+                let mut passed = vec![0; masks.len()];
+                let mut inside = vec![0; masks.len()];
+                for &(low, high) in ranges {
+                    // The first and the last one may reach beyond the values.
+                    let (low, high) = (self.distance(low.max(self.base)), self.distance(high));
+                    if full {
+                        isa.between(width, words, low, high, &mut inside);
+                    } else {
+                        inside.copy_from_slice(masks);
+                        isa.between_and(width, words, low, high, &mut inside);
+                    }
+                    eris_kernels::or(&mut passed, &inside);
+                }
+                masks.copy_from_slice(&passed);
+            }
             Reduced::Bitmap { first, words: bits } => {
                 let (bits, first) = self.bitmap(first, bits);
                 isa.probe_and(width, words, &bits, first, masks);

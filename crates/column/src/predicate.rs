@@ -105,6 +105,8 @@ pub(crate) enum Reduced<'a> {
     Between(i64, i64),
     /// Those within do not pass, both ends being in the range.
     NotBetween(i64, i64),
+    /// Those within one of these pass, which ascend, are apart from each other, and all have values of the range.
+    Ranges(&'a [(i64, i64)]),
     /// Those whose bit is set pass.
     Bitmap { first: i64, words: &'a [u64] },
     /// These pass, all of which are in the range.

@@ -90,12 +90,18 @@ impl ColumnChunk {
 
 impl Reduced<'_> {
     /// Whether a value passes, which is only asked for if that is not decided yet.
-    fn holds(&self, value: impl FnOnce() -> i64) -> bool {
+    pub(crate) fn holds(&self, value: impl FnOnce() -> i64) -> bool {
         match *self {
             Reduced::None => false,
             Reduced::All => true,
             Reduced::Between(low, high) => (low..=high).contains(&value()),
             Reduced::NotBetween(low, high) => !(low..=high).contains(&value()),
+            Reduced::Ranges(ranges) => {
+                let value = value();
+                ranges
+                    .iter()
+                    .any(|&(low, high)| (low..=high).contains(&value))
+            }
             Reduced::Bitmap { first, words } => {
                 let value = value();
                 let bit = value.wrapping_sub(first) as u64;

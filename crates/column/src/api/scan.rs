@@ -2,7 +2,7 @@
 
 use super::{Column, ColumnError, ColumnPosition, Condition, Part, decode};
 use crate::CHUNK_ROWS;
-use crate::predicate::{ColumnPredicate, Reduced};
+use crate::predicate::ColumnPredicate;
 use crate::selection::Selection;
 use crate::value::ColumnValue;
 use eris_kernels::Isa;
@@ -137,29 +137,13 @@ fn filter_values(isa: Isa, values: &[i64], predicate: &ColumnPredicate, selectio
             let condition = other.reduce(i64::MIN, i64::MAX);
             for (word, values) in passed.iter_mut().zip(values.chunks(64)) {
                 for (bit, &value) in values.iter().enumerate() {
-                    *word |= (passes(condition, value) as u64) << bit;
+                    *word |= (condition.holds(|| value) as u64) << bit;
                 }
             }
         }
     }
     let words = &mut selection.words_mut()[..passed.len()];
     eris_kernels::and(words, &passed);
-}
-
-fn passes(condition: Reduced<'_>, value: i64) -> bool {
-    match condition {
-        Reduced::None => false,
-        Reduced::All => true,
-        Reduced::Between(low, high) => (low..=high).contains(&value),
-        Reduced::NotBetween(low, high) => !(low..=high).contains(&value),
-        Reduced::Bitmap { first, words } => {
-            let bit = value as i128 - first as i128;
-            let word = usize::try_from(bit / 64).ok().filter(|_| bit >= 0);
-            word.and_then(|word| words.get(word))
-                .is_some_and(|word| word >> (bit % 64) & 1 == 1)
-        }
-        Reduced::Set(values) => values.binary_search(&value).is_ok(),
-    }
 }
 
 /// Keys that ascend strictly, as the predicate that is probed fastest.
