@@ -92,7 +92,6 @@ impl Pending {
         &mut self,
         ids: impl Iterator<Item = RowId>,
         index: &PrimaryIndex,
-        budget: &Budget,
     ) {
         let without = self.added.iter_mut().filter(|part| part.first == NO_ID);
         without
@@ -101,7 +100,7 @@ impl Pending {
         self.ended_ids.sort_unstable();
         let rows: usize = self.parts().sum();
         if index.is_empty() && rows >= BULK_ROWS {
-            self.bulk = Bulk::new(rows, budget).map(Box::new);
+            self.bulk = Some(Box::new(Bulk::new()));
         }
     }
 
@@ -121,13 +120,17 @@ impl Pending {
                 .map_err(|error| refused(error, &object.name))?;
             match step {
                 Step::Again => return Ok(false),
-                Step::Duplicate(part, row) => return Err(self.duplicate(part, row, object)),
+                Step::Duplicate(place) => {
+                    return Err(self.duplicate(place.part(), place.row(), object));
+                }
                 Step::Done(built) => {
                     *index = *built;
                     self.bulk = None;
                     self.is_whole = true;
                     return Ok(true);
                 }
+                // One by one they need none but the index's.
+                Step::NoRoom => self.bulk = None,
             }
         }
         if self.is_whole {

@@ -92,10 +92,21 @@ impl Branch for Lines {
     }
 
     fn fill(&mut self, entries: impl Iterator<Item = (u8, u64)>) {
-        self.lines.iter_mut().for_each(|line| line.present = 0);
-        entries.for_each(|(byte, value)| {
-            self.add(byte, value);
-        });
+        // Each line is told once which values it has; the compiler keeps them in a register until then.
+        let (mut line, mut present) = (0, 0);
+        for (byte, value) in entries {
+            let (of, at) = split(byte);
+            while line < of {
+                self.lines[line].present = std::mem::take(&mut present);
+                line += 1;
+            }
+            self.lines[line].values[at] = value;
+            present |= 1 << at;
+        }
+        self.lines[line].present = present;
+        self.lines[line + 1..]
+            .iter_mut()
+            .for_each(|line| line.present = 0);
     }
 
     fn add(&mut self, byte: u8, value: u64) -> bool {
