@@ -32,7 +32,7 @@ struct State {
     bounds: Vec<(i64, AeuId)>,
     /// The greatest number that was dealt.
     highest: i64,
-    /// How many rows got into the last range, and to each AEU.
+    /// How many rows got into the last range, and to each AEU, by a sample.
     last: u64,
     rows: Vec<u64>,
 }
@@ -125,32 +125,32 @@ impl Ranges {
 struct Numbers<'a> {
     all: &'a [i64],
     ascend: bool,
+    greatest: i64,
 }
 
 impl<'a> Numbers<'a> {
     fn new(all: &'a [i64]) -> Self {
         let ascend = all.is_sorted();
-        Numbers { all, ascend }
-    }
-
-    fn greatest(&self) -> Option<i64> {
-        match self.ascend {
-            true => self.all.last().copied(),
-            false => self.all.iter().copied().max(),
-        }
-    }
-
-    /// How many are at least `least`.
-    fn from(&self, least: i64) -> usize {
-        match self.ascend {
-            true => self.all.len() - self.all.partition_point(|number| *number < least),
-            false => self.all.iter().filter(|number| **number >= least).count(),
+        let greatest = match ascend {
+            true => all.last().copied(),
+            false => all.iter().copied().max(),
+        };
+        Numbers {
+            all,
+            ascend,
+            greatest: greatest.unwrap_or(i64::MIN),
         }
     }
 
     /// How many are greater than another.
     fn above(&self, other: i64) -> usize {
-        other.checked_add(1).map_or(0, |least| self.from(least))
+        if self.greatest <= other {
+            return 0;
+        }
+        match self.ascend {
+            true => self.all.len() - self.all.partition_point(|number| *number <= other),
+            false => self.all.iter().filter(|number| **number > other).count(),
+        }
     }
 }
 
@@ -226,12 +226,12 @@ impl State {
     fn count(&mut self, dealing: &Dealing, numbers: &[Numbers]) {
         let last = self.bounds.last().expect("it has a first").0;
         for some in numbers {
-            self.highest = self.highest.max(some.greatest().unwrap_or(i64::MIN));
-            self.last += some.from(last) as u64;
-            // A sample tells which AEU has how many.
+            self.highest = self.highest.max(some.greatest);
+            // A sample tells how many get where.
             let step = (some.all.len() / 64).max(1);
             for number in some.all.iter().step_by(step) {
                 self.rows[dealing.get(*number).index()] += step as u64;
+                self.last += if *number >= last { step as u64 } else { 0 };
             }
         }
     }

@@ -221,6 +221,9 @@ impl Buckets {
                 }
                 *slot = *entry;
             }
+            if slots.len() == count {
+                return Ok(slots);
+            }
             let mut to = 0;
             for slot in &*slots {
                 if let Some(entry) = entries.get_mut(to) {

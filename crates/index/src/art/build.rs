@@ -34,8 +34,9 @@ pub struct Build<K: Key + ?Sized> {
     /// Children of the nodes that are open, with the bytes that lead to them.
     made: Vec<(u8, Ref)>,
     /// Keys of one length: the last bytes and values of those that have all others in common with the last key.
-    bytes: Vec<u8>,
-    values: Vec<u64>,
+    bytes: [u8; 256],
+    values: [u64; 256],
+    count: usize,
     /// Other keys: the record of the last one.
     record: Ref,
     last: Option<K::Owned>,
@@ -83,8 +84,9 @@ impl<K: Key + ?Sized> Build<K> {
             tree: Art::new(memory, object),
             open: Vec::new(),
             made: Vec::new(),
-            bytes: Vec::with_capacity(256),
-            values: Vec::with_capacity(256),
+            bytes: [0; 256],
+            values: [0; 256],
+            count: 0,
             record: Ref::NONE,
             last: None,
         }
@@ -111,8 +113,7 @@ impl<K: Key + ?Sized> Build<K> {
         }
         for (key, value) in entries {
             if K::adjoin(last, key) {
-                self.bytes.push(byte_at::<K>(key, K::length(key) - 1));
-                self.values.push(value);
+                self.push(key, value);
             } else {
                 self.complete(last, K::common(last, key))?;
                 self.begin(key, value)?;
@@ -151,8 +152,7 @@ impl<K: Key + ?Sized> Build<K> {
         value: u64,
     ) -> Result<(), IndexError> {
         if K::INLINE && K::common(before, key) + 1 == K::length(key) {
-            self.bytes.push(byte_at::<K>(key, K::length(key) - 1));
-            self.values.push(value);
+            self.push(key, value);
             return Ok(());
         }
         self.complete(before, K::common(before, key))?;
@@ -162,14 +162,21 @@ impl<K: Key + ?Sized> Build<K> {
     /// An entry that begins a record, or a node of values.
     fn begin(&mut self, key: K::View<'_>, value: u64) -> Result<(), IndexError> {
         if K::INLINE {
-            self.bytes.clear();
-            self.values.clear();
-            self.bytes.push(byte_at::<K>(key, K::length(key) - 1));
-            self.values.push(value);
+            self.count = 0;
+            self.push(key, value);
         } else {
             self.record = self.tree.space.take_record::<K>(key, value)?;
         }
         Ok(())
+    }
+
+    /// One more value. (There are too many only if keys do not ascend, which is noticed when their node is made.)
+    #[inline(always)]
+    fn push(&mut self, key: K::View<'_>, value: u64) {
+        let at = self.count % 256;
+        self.bytes[at] = byte_at::<K>(key, K::length(key) - 1);
+        self.values[at] = value;
+        self.count += 1;
     }
 
     /// The next key has `common` bytes in common with the last one, so that nodes that branch below are complete.
@@ -195,9 +202,10 @@ impl<K: Key + ?Sized> Build<K> {
             tree.len += 1;
             return Ok((self.record, None));
         }
-        tree.len += self.values.len();
-        let values = self.bytes.iter().copied().zip(self.values.iter().copied());
-        let node = match values.len() {
+        tree.len += self.count;
+        let values = self.bytes[..self.count].iter().copied();
+        let values = values.zip(self.values.iter().copied());
+        let node = match self.count {
             1 => {
                 let record = tree.space.take_record::<K>(last, self.values[0])?;
                 return Ok((record, None));
