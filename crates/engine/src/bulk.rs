@@ -13,6 +13,8 @@
 mod buckets;
 mod runs;
 mod sorting;
+#[cfg(test)]
+mod tests;
 
 use crate::keys::{Keys, PrimaryIndex};
 use crate::unique::Added;

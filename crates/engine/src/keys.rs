@@ -55,7 +55,12 @@ impl Keys {
             let mut words = Vec::with_capacity(rows);
             for columns in pieces {
                 let numbers = keys_of(&columns[0]);
-                words.extend(numbers.values().iter().map(|number| *number as u64 ^ 1 << 63));
+                words.extend(
+                    numbers
+                        .values()
+                        .iter()
+                        .map(|number| *number as u64 ^ 1 << 63),
+                );
             }
             return Keys::Words(words);
         }

@@ -113,12 +113,8 @@ pub(crate) fn keys_of(array: &ArrayRef) -> Int64Array {
             keys::<Decimal128Type>(array, |value| to_integer(data_type, value))
         }
         DataType::Timestamp(Second, _) => same::<TimestampSecondType>(array),
-        DataType::Timestamp(Millisecond, _) => {
-            same::<TimestampMillisecondType>(array)
-        }
-        DataType::Timestamp(Microsecond, _) => {
-            same::<TimestampMicrosecondType>(array)
-        }
+        DataType::Timestamp(Millisecond, _) => same::<TimestampMillisecondType>(array),
+        DataType::Timestamp(Microsecond, _) => same::<TimestampMicrosecondType>(array),
         DataType::Timestamp(Nanosecond, _) => same::<TimestampNanosecondType>(array),
         other => {
             unreachable!("{other} is no partitioning type; checked when the object was made")

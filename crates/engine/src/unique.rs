@@ -88,11 +88,7 @@ impl Pending {
     }
 
     /// All rows that will end are known, and the ids that the first rows of the parts without have got.
-    pub fn begin_check(
-        &mut self,
-        ids: impl Iterator<Item = RowId>,
-        index: &PrimaryIndex,
-    ) {
+    pub fn begin_check(&mut self, ids: impl Iterator<Item = RowId>, index: &PrimaryIndex) {
         let without = self.added.iter_mut().filter(|part| part.first == NO_ID);
         without
             .zip(ids)

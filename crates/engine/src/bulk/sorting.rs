@@ -71,15 +71,13 @@ impl Sorting {
     /// Does some more work.
     pub fn step(&mut self, added: &[Added], home: Home<'_>) -> Result<Step, IndexError> {
         self.phase = match std::mem::replace(&mut self.phase, Phase::Done) {
-            Phase::Comparing(part) => {
-                match (!self.is_words).then(|| added.get(part)).flatten() {
-                    Some(rows) => {
-                        self.common = self.common.min(rows.keys.common(&added[0].keys)?);
-                        Phase::Comparing(part + 1)
-                    }
-                    None => Phase::Gathering(0, 0),
+            Phase::Comparing(part) => match (!self.is_words).then(|| added.get(part)).flatten() {
+                Some(rows) => {
+                    self.common = self.common.min(rows.keys.common(&added[0].keys)?);
+                    Phase::Comparing(part + 1)
                 }
-            }
+                None => Phase::Gathering(0, 0),
+            },
             Phase::Gathering(part, row) => match added.get(part) {
                 Some(rows) if row == rows.keys.len() => Phase::Gathering(part + 1, 0),
                 Some(rows) => {

@@ -23,7 +23,8 @@ impl Values {
         {
             let words = crate::scatter::keys_of(one);
             let words = words.values().iter().enumerate();
-            let word = |(row, &word): (usize, &i64)| one.is_valid(row).then_some(word as u64 ^ 1 << 63);
+            let word =
+                |(row, &word): (usize, &i64)| one.is_valid(row).then_some(word as u64 ^ 1 << 63);
             return Values::Words(words.map(word).collect());
         }
         let cells: Vec<Cells<'_>> = columns.iter().map(Cells::of).collect();

@@ -145,12 +145,7 @@ impl<K: Key + ?Sized> Build<K> {
     }
 
     /// An entry behind the last one, by whose key `before` it is another part of the entries.
-    fn add(
-        &mut self,
-        before: K::View<'_>,
-        key: K::View<'_>,
-        value: u64,
-    ) -> Result<(), IndexError> {
+    fn add(&mut self, before: K::View<'_>, key: K::View<'_>, value: u64) -> Result<(), IndexError> {
         if K::INLINE && K::common(before, key) + 1 == K::length(key) {
             self.push(key, value);
             return Ok(());
