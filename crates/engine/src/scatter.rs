@@ -1,6 +1,7 @@
 //! Which AEU a row belongs to.
 
 use crate::object::DataObject;
+use crate::pick::pick;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, Int64Array, RecordBatch, UInt32Array};
@@ -132,6 +133,10 @@ fn scatter(
         return parts
             .map(|(aeu, rows)| (aeu.index(), batch.slice(rows.start, rows.len())))
             .collect();
+    }
+    if let Some(parts) = pick(&batch, keys, ranges) {
+        let parts = parts.into_iter();
+        return parts.map(|(aeu, part)| (aeu.index(), part)).collect();
     }
     let mut split = Split::default();
     ranges.split(keys, &mut split);
