@@ -11,6 +11,7 @@
 //! Nothing is in the index until the tree is complete: a statement that fails, or is given up, leaves nothing to undo.
 
 mod buckets;
+mod packing;
 mod runs;
 mod sorting;
 #[cfg(test)]
@@ -152,6 +153,14 @@ fn sorting(added: &[Added], home: Home<'_>) -> Option<Phase> {
 fn done(build: Build<u64>) -> Result<Step, IndexError> {
     let index = PrimaryIndex::Words(build.finish()?.into());
     Ok(Step::Done(Box::new(index)))
+}
+
+/// Keys that are numbers.
+fn words(keys: &Keys) -> &[u64] {
+    match keys {
+        Keys::Words(words) => words,
+        Keys::Bytes(..) => unreachable!("keys of other columns"),
+    }
 }
 
 /// The number whose order is that of the first eight bytes.

@@ -5,13 +5,14 @@
 //! ```
 //! A file in the order of its keys comes like this even if several threads read it.
 
-use super::{Place, SLICE};
-use crate::keys::Keys;
+use super::{Place, SLICE, words};
 use crate::unique::Added;
 use eris_index::{Build, IndexError};
 
 /// So many keys should be in a run on average, or they are rather sorted.
 const RUN: usize = 64;
+/// No more runs than are put in order within a slice's time.
+const MOST_RUNS: usize = 1 << 16;
 
 /// Keys of a part that ascend.
 #[derive(Clone, Copy)]
@@ -30,7 +31,7 @@ pub(super) struct Survey {
     is_mixed: bool,
     keys: usize,
     parts: usize,
-    /// Of no keys, the one is greater than the other.
+    /// The least and the greatest number so far.
     span: Option<(u64, u64)>,
 }
 
@@ -66,7 +67,7 @@ impl Survey {
     }
 
     fn find_runs(&mut self, part: usize, words: &[u64]) {
-        let most = self.keys / RUN + 16;
+        let most = (self.keys / RUN + 16).min(MOST_RUNS);
         let mut from = 0;
         while from < words.len() {
             if self.runs.len() == most {
@@ -108,13 +109,6 @@ impl Survey {
 
 fn around(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     (a.0.min(b.0), a.1.max(b.1))
-}
-
-fn words(keys: &Keys) -> &[u64] {
-    match keys {
-        Keys::Words(words) => words,
-        Keys::Bytes(..) => unreachable!("keys of other columns"),
-    }
 }
 
 impl Runs {
