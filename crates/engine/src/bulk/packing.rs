@@ -84,7 +84,7 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// Sorts the entries of a bucket, in place or elsewhere; or finds one that has the same key as another.
+    /// Sorts the entries of a bucket, in place or elsewhere; or finds the least that has the same key as another.
     pub fn sort<'a, const WIDTH: usize>(
         &'a mut self,
         packing: &Packing,
@@ -111,7 +111,8 @@ impl Sorter {
         for entry in &*entries {
             let slot = &mut slots[(packing.number(*entry) & mask) as usize];
             if slot[WIDTH - 1] != VACANT {
-                return Err(*entry);
+                entries.sort_unstable();
+                return first_twice(packing, entries).map_or(Ok(&*entries), Err);
             }
             *slot = *entry;
         }
@@ -161,12 +162,19 @@ impl Sorter {
             true => insertion_sort(sorted),
             false => sorted.sort_unstable(),
         }
-        let mut pairs = sorted.windows(2);
-        match pairs.find(|pair| packing.number(pair[0]) == packing.number(pair[1])) {
-            Some(pair) => Err(pair[1]),
-            None => Ok(sorted),
-        }
+        first_twice(packing, sorted).map_or(Ok(&*sorted), Err)
     }
+}
+
+/// The least entry that has the same key as the one before it.
+fn first_twice<const WIDTH: usize>(
+    packing: &Packing,
+    sorted: &[[u64; WIDTH]],
+) -> Option<[u64; WIDTH]> {
+    let number = |entry| packing.number(entry);
+    let mut pairs = sorted.windows(2);
+    let twice = pairs.find(|pair| number(pair[0]) == number(pair[1]));
+    twice.map(|pair| pair[1])
 }
 
 /// For entries that are nearly sorted.

@@ -85,6 +85,18 @@ fn check(all: Vec<u64>, part: usize, random: &mut Random, how: &str) {
         };
         let at = place.part() * part + place.row();
         assert!(at == one || at == other, "{at} instead of {one} or {other}");
+
+        // Of many the least is named.
+        let halves: Vec<u64> = all.iter().map(|key| key / 2).collect();
+        let mut sorted = halves.clone();
+        sorted.sort_unstable();
+        let mut pairs = sorted.windows(2);
+        if let Some(least) = pairs.find(|pair| pair[0] == pair[1]) {
+            let (Step::Duplicate(place), _) = run(&to_parts(&halves, part), 1 << 30) else {
+                panic!("{} keys, {how}: {} is there twice", all.len(), least[0]);
+            };
+            assert_eq!(halves[place.part() * part + place.row()], least[0]);
+        }
     }
 }
 
