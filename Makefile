@@ -112,7 +112,7 @@ nightly: cargo ## the long version: 10,000 seeds, Miri, scale 3 against the orac
 
 # ---- measurement -------------------------------------------------------------------------------------------------------
 
-.PHONY: bench-machine bench-route bench-index bench-statement bench-scan bench-chunk bench-ssb bench-peers bench-record
+.PHONY: bench-machine bench-route bench-index bench-misses bench-statement bench-scan bench-chunk bench-ssb bench-peers bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -121,6 +121,9 @@ bench-route: build ## the routing layer
 
 bench-index: build ## 64-bit keys: partitioned and routed, beside shared indexes
 	$(ERIS) bench index
+
+bench-misses: cargo ## misses of the last cache, an index shared or partitioned, by simulation (minutes; needs valgrind)
+	tools/cache-misses
 
 bench-statement: build ## what a short statement costs
 	$(ERIS) bench statement

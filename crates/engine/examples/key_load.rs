@@ -1,20 +1,27 @@
 //! What a key costs when a table is loaded: the same rows with and without one, in turns.
 //!
-//! `cargo run --release --workspace --example key_load -- [rows] [rounds]`. Rows are in memory before the clock starts, so nothing but
-//! dealing, encoding, checking and committing is measured; where they come from a file, the difference is smaller.
+//! `cargo run --release --workspace --example key_load -- [rows] [rounds] [kind of keys]`. Rows are in memory before the clock starts,
+//! so nothing but dealing, encoding, checking and committing is measured; where they come from a file, the ratio is smaller.
+//!
+//! Beside the time that passes stand what the processors do for it, which others that use the machine disturb less – of the
+//! process and of the system, which brings memory – and how many megabytes of memory were new: minor faults, each of a page of
+//! 4 KiB. (A huge page is one fault, too, so that megabytes of these are not seen there.) The program takes huge pages for all of its
+//! memory; this comes near to it:
+//!
+//! `GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=4294967296`
 
 use arrow_array::types::Date32Type;
 use arrow_array::{ArrayRef, Int32Array, Int64Array, PrimitiveArray, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use eris_engine::{Engine, EngineError, Partitioning, Settings};
+use eris_engine::{Engine, Partitioning, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_types::ColumnId;
 use futures::executor::block_on;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Rows of a batch, as a reader of Parquet files hands them over.
-const BATCH: usize = 65_536;
+const BATCH: usize = 16_384;
 
 /// How the keys come.
 #[derive(Clone, Copy, PartialEq)]
@@ -114,18 +121,50 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
+/// What a load took, or the process so far.
+#[derive(Clone, Copy, Default)]
+struct Taken {
+    /// Milliseconds: of time, and of processors in the process and in the system for it.
+    wall: f64,
+    user: f64,
+    system: f64,
+    faults: f64,
+}
+
+impl Taken {
+    /// Of the process so far, but for the time.
+    fn now() -> std::io::Result<Taken> {
+        let stat = std::fs::read_to_string("/proc/self/stat")?;
+        // Behind the command's name, which may have blanks: field 3 and those that follow.
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let fields: Vec<f64> = fields
+            .split_whitespace()
+            .map(|field| field.parse().unwrap_or(0.0))
+            .collect();
+        // The kernel tells processor time in hundredths of a second.
+        let of = |field: usize| fields.get(field - 3).copied().unwrap_or(0.0);
+        Ok(Taken {
+            wall: 0.0,
+            user: of(14) * 10.0,
+            system: of(15) * 10.0,
+            faults: of(10),
+        })
+    }
+}
+
 fn load(
     engine: &Engine,
     keys: Keys,
     keyed: bool,
     batches: &[RecordBatch],
-) -> Result<Duration, EngineError> {
+) -> Result<Taken, Box<dyn std::error::Error>> {
     let key: &[ColumnId] = match (keyed, keys) {
         (false, _) => &[],
         (true, Keys::Pair) => &[ColumnId(0), ColumnId(1)],
         (true, _) => &[ColumnId(0)],
     };
     let object = engine.create_with_key("t", schema(keys), Partitioning::Size, key)?;
+    let before = Taken::now()?;
     let begun = Instant::now();
     block_on(async {
         let mut writer = engine.writer(object)?;
@@ -134,14 +173,26 @@ fn load(
         }
         writer.commit().await
     })?;
-    let taken = begun.elapsed();
+    let wall = begun.elapsed().as_secs_f64() * 1e3;
+    let after = Taken::now()?;
     block_on(engine.drop(object))?;
-    Ok(taken)
+    Ok(Taken {
+        wall,
+        user: after.user - before.user,
+        system: after.system - before.system,
+        faults: after.faults - before.faults,
+    })
 }
 
-fn median(times: &mut [Duration]) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
+fn median(taken: &[Taken], figure: impl Fn(&Taken) -> f64) -> f64 {
+    let mut figures: Vec<f64> = taken.iter().map(figure).collect();
+    figures.sort_unstable_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+/// Of a figure that is counted in coarse steps.
+fn mean(taken: &[Taken], figure: impl Fn(&Taken) -> f64) -> f64 {
+    taken.iter().map(figure).sum::<f64>() / taken.len() as f64
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -161,8 +212,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         engine
     );
     println!(
-        "{:<24}{:>12}{:>12}{:>8}",
-        "keys", "without, ms", "with, ms", "ratio"
+        "{:<24}{:>10}{:>8}{:>8}{:>10}{:>8}",
+        "milliseconds", "time", "user", "system", "new MB", "ratio"
     );
     for (keys, name) in Keys::ALL {
         if only
@@ -180,13 +231,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             without.push(load(&engine, keys, false, &batches)?);
             with.push(load(&engine, keys, true, &batches)?);
         }
-        let (without, with) = (median(&mut without), median(&mut with));
-        let ratio = with.as_secs_f64() / without.as_secs_f64();
-        println!(
-            "{name:<24}{:>12}{:>12}{ratio:>8.2}",
-            without.as_millis(),
-            with.as_millis()
-        );
+        println!("{name}");
+        let least = median(&without, |taken| taken.wall);
+        for (name, taken) in [("  without a key", &without), ("  with a key", &with)] {
+            let wall = median(taken, |taken| taken.wall);
+            println!(
+                "{name:<24}{wall:>10.0}{:>8.0}{:>8.0}{:>10.0}{:>8.2}",
+                mean(taken, |taken| taken.user),
+                mean(taken, |taken| taken.system),
+                mean(taken, |taken| taken.faults) * 4096.0 / 1e6,
+                wall / least,
+            );
+        }
     }
     Ok(())
 }

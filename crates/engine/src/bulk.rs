@@ -1,81 +1,93 @@
-//! Keys of a whole statement for an index that is empty: sorted, looked through for equal neighbours, and made into a tree at
-//! once, some at a time.
+//! Keys of a whole statement for an index that is empty: brought into order, looked through for equal neighbours, and made into
+//! a tree, some at a time.
 //!
 //! ```text
-//! gathering ─▶ (key, row) … ─▶ sorting, a byte of the key per pass ─▶ ties ─▶ looking for equal neighbours ─▶ building ─▶ tree
-//!                │ a number: the key itself                             only of keys that are bytes,
-//!                └ bytes: the eight behind those all have in common      whose first eight are equal
+//!             ┌ come in runs, one above the other ─▶ as they are ───────────┐
+//! numbers ────┼ spread evenly ─▶ dealt to buckets, sorted within each ──────┼─▶ tree
+//!             └ others ─┐                                                   │
+//! bytes ────────────────┴▶ sorted byte by byte ─────────────────────────────┘
 //! ```
 //!
-//! Sorting goes from the least significant byte up, over those bytes only in which keys differ, so that numbers from one to a
-//! million take three passes; keys that come in order take none. Nothing is in the index until the tree is: a statement that
-//! fails, or is given up, leaves nothing to undo.
+//! Nothing is in the index until the tree is complete: a statement that fails, or is given up, leaves nothing to undo.
+
+mod buckets;
+mod packing;
+mod runs;
+mod sorting;
+#[cfg(test)]
+mod tests;
 
 use crate::keys::{Keys, PrimaryIndex};
 use crate::unique::Added;
+use buckets::{Buckets, Dealt};
 use eris_column::Home;
-use eris_index::{Build, Entries, IndexError, MAX_KEY};
-use eris_numa::{Budget, Reservation};
+use eris_index::{Build, IndexError, MAX_KEY};
+use eris_types::RowId;
+use runs::{Runs, Survey};
+use sorting::Sorting;
 
 /// Entries that are looked at in one slice.
 const SLICE: usize = 32_768;
-/// Nodes that are made in one slice.
-const SLICE_NODES: usize = 4_096;
-
-/// What is sorted: a number that orders, and a row's id or place.
-type Entry = (u64, u64);
 
 /// The work on the keys of one statement.
 #[derive(Debug)]
-pub(crate) struct Bulk {
-    entries: Vec<Entry>,
-    /// As many, while they are being sorted.
-    spare: Vec<Entry>,
-    /// What the first eight bytes of all keys have in common, if keys are bytes.
-    common: usize,
-    /// In which bits numbers differ.
-    differing: u64,
-    is_sorted: bool,
-    phase: Phase,
-    _reserved: Reservation,
-}
+pub(crate) struct Bulk(Phase);
 
 enum Phase {
-    /// Parts whose first and last keys are still to be compared with the first one of all.
-    Comparing(usize),
-    /// The part that is to be gathered next, and the row in it.
-    Gathering(usize, usize),
-    /// The byte by which is sorted; where its values go next, once these are counted; how many entries are there already.
-    Sorting(u32, Option<Box<[usize; 256]>>, usize),
-    /// The first entry that is not looked at.
-    Ties(usize),
-    /// The same.
-    Checking(usize),
-    Words(Build<u64>),
-    Bytes(Build<[u8]>),
+    Surveying(Survey),
+    /// Numbers that come in order.
+    Joining(Runs, Box<Build<u64>>),
+    /// Numbers in no order.
+    Dealing(Box<Buckets>),
+    /// Everything else.
+    Sorting(Box<Sorting>),
+    Over,
 }
 
 /// What a step has come to.
 pub(crate) enum Step {
     Again,
-    /// Two rows have the same key: a part, and a row in it.
-    Duplicate(usize, usize),
+    /// Two rows have the same key; one of them.
+    Duplicate(Place),
     Done(Box<PrimaryIndex>),
+    /// There is no memory to sort in.
+    NoRoom,
+}
+
+/// A row among those that a statement adds: the part, and its number in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Place(u64);
+
+impl Place {
+    fn new(part: usize, row: usize) -> Self {
+        Place((part as u64) << 32 | row as u64)
+    }
+
+    fn plus(self, rows: usize) -> Self {
+        Place(self.0 + rows as u64)
+    }
+
+    pub fn part(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    pub fn row(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    fn id(self, added: &[Added]) -> RowId {
+        added[self.part()].first.plus(self.row())
+    }
+
+    fn key(self, added: &[Added]) -> &[u8] {
+        added[self.part()].keys.bytes(self.row())
+    }
 }
 
 impl Bulk {
-    /// For so many keys, if there is memory to sort them.
-    pub fn new(keys: usize, budget: &Budget) -> Option<Bulk> {
-        let bytes = 2 * keys * size_of::<Entry>();
-        Some(Bulk {
-            _reserved: budget.try_reserve(bytes as u64).ok()?,
-            entries: Vec::with_capacity(keys),
-            spare: Vec::new(),
-            common: usize::MAX,
-            differing: 0,
-            is_sorted: true,
-            phase: Phase::Comparing(0),
-        })
+    /// Nothing done yet.
+    pub fn new() -> Self {
+        Bulk(Phase::Surveying(Survey::default()))
     }
 
     /// Does some more work.
@@ -83,223 +95,72 @@ impl Bulk {
     /// # Errors
     /// No memory, or a key that is too long.
     pub fn step(&mut self, added: &[Added], home: Home<'_>) -> Result<Step, IndexError> {
-        let is_words = added
-            .first()
-            .is_none_or(|part| matches!(part.keys, Keys::Words(_)));
-        match &mut self.phase {
-            Phase::Comparing(part) => {
-                let next = (!is_words).then(|| added.get(*part)).flatten();
-                match next {
-                    Some(rows) => {
-                        self.common = self.common.min(rows.keys.common(&added[0].keys)?);
-                        *part += 1;
-                    }
-                    None => self.phase = Phase::Gathering(0, 0),
+        self.0 = match std::mem::replace(&mut self.0, Phase::Over) {
+            Phase::Surveying(_) if matches!(added[0].keys, Keys::Bytes(..)) => {
+                match sorting(added, home) {
+                    Some(sorting) => sorting,
+                    None => return Ok(Step::NoRoom),
                 }
             }
-            Phase::Gathering(part, row) => {
-                let (part, row) = (*part, *row);
-                self.phase = match added.get(part) {
-                    Some(rows) if row == rows.keys.len() => Phase::Gathering(part + 1, 0),
-                    Some(rows) => {
-                        let end = rows.keys.len().min(row + SLICE);
-                        self.gather(rows, part, row, end);
-                        Phase::Gathering(part, end)
-                    }
-                    None if self.is_sorted && is_words => Phase::Checking(1),
-                    None if self.is_sorted => Phase::Ties(0),
-                    None => {
-                        self.spare = vec![(0, 0); self.entries.len()];
-                        Phase::Sorting(0, None, 0)
-                    }
-                };
-            }
-            Phase::Sorting(8, ..) => {
-                self.spare = Vec::new();
-                self.phase = match is_words {
-                    true => Phase::Checking(1),
-                    false => Phase::Ties(0),
-                };
-            }
-            Phase::Sorting(byte, ..) if self.differing >> (8 * *byte) & 0xff == 0 => {
-                self.phase = Phase::Sorting(*byte + 1, None, 0);
-            }
-            Phase::Sorting(..) => self.sort(),
-            Phase::Ties(first) => {
-                let first = *first;
-                self.phase = match break_ties(&mut self.entries, first, added) {
-                    Some(next) => Phase::Ties(next),
-                    None => Phase::Checking(1),
-                };
-            }
-            Phase::Checking(next) => {
-                let next = *next;
-                let end = self.entries.len().min(next + SLICE);
-                for number in next..end {
-                    let (before, entry) = (self.entries[number - 1], self.entries[number]);
-                    if before.0 == entry.0
-                        && (is_words || key(entry.1, added) == key(before.1, added))
-                    {
-                        let place = match is_words {
-                            true => place_of(entry.1, added),
-                            false => place(entry.1),
-                        };
-                        return Ok(Step::Duplicate(place.0, place.1));
-                    }
-                }
-                let (memory, object) = (home.memory.clone(), home.object);
-                self.phase = match (end < self.entries.len(), is_words) {
-                    (true, _) => Phase::Checking(end),
-                    (false, true) => Phase::Words(Build::new(memory, object)),
-                    (false, false) => Phase::Bytes(Build::new(memory, object)),
-                };
-            }
-            Phase::Words(build) => {
-                if build.step(&self.entries[..], SLICE_NODES)? {
-                    let Phase::Words(build) =
-                        std::mem::replace(&mut self.phase, Phase::Checking(0))
-                    else {
-                        unreachable!("looked above");
-                    };
-                    return Ok(Step::Done(Box::new(PrimaryIndex::Words(
-                        build.finish().into(),
-                    ))));
-                }
-            }
-            Phase::Bytes(build) => {
-                let sorted = Sorted {
-                    entries: &self.entries,
-                    added,
-                };
-                if build.step(&sorted, SLICE_NODES)? {
-                    let Phase::Bytes(build) =
-                        std::mem::replace(&mut self.phase, Phase::Checking(0))
-                    else {
-                        unreachable!("looked above");
-                    };
-                    return Ok(Step::Done(Box::new(PrimaryIndex::Bytes(
-                        build.finish().into(),
-                    ))));
-                }
-            }
-        }
+            Phase::Surveying(mut survey) => match survey.step(added) {
+                true => Phase::Surveying(survey),
+                false => surveyed(survey, added, home),
+            },
+            Phase::Joining(mut runs, mut build) => match runs.step(added, &mut build)? {
+                true => Phase::Joining(runs, build),
+                false => return done(*build),
+            },
+            Phase::Dealing(mut buckets) => match buckets.step(added, home)? {
+                Dealt::Again => Phase::Dealing(buckets),
+                Dealt::Uneven => match sorting(added, home) {
+                    Some(sorting) => sorting,
+                    None => return Ok(Step::NoRoom),
+                },
+                Dealt::NoRoom => return Ok(Step::NoRoom),
+                Dealt::Duplicate(place) => return Ok(Step::Duplicate(place)),
+                Dealt::Done(build) => return done(*build),
+            },
+            Phase::Sorting(mut sorting) => match sorting.step(added, home)? {
+                Step::Again => Phase::Sorting(sorting),
+                other => return Ok(other),
+            },
+            Phase::Over => unreachable!("a step after the last one"),
+        };
         Ok(Step::Again)
     }
+}
 
-    fn gather(&mut self, rows: &Added, part: usize, start: usize, end: usize) {
-        let from = self.entries.len();
-        match &rows.keys {
-            Keys::Words(words) => {
-                let words = words[start..end].iter().enumerate();
-                let id = |row: usize| rows.first.plus(start + row).0;
-                self.entries
-                    .extend(words.map(|(row, &word)| (word, id(row))));
-            }
-            Keys::Bytes(..) => {
-                let common = self.common;
-                let entry = |row: usize| {
-                    let word = word(&rows.keys.bytes(row)[common..]);
-                    (word, (part as u64) << 32 | row as u64)
-                };
-                self.entries.extend((start..end).map(entry));
-            }
+/// What is done with numbers that come so.
+fn surveyed(survey: Survey, added: &[Added], home: Home<'_>) -> Phase {
+    let (least, greatest) = survey.span();
+    match survey.into_runs() {
+        Some(runs) => {
+            let build = Build::new(home.memory.clone(), home.object);
+            Phase::Joining(runs, Box::new(build))
         }
-        let all = &self.entries;
-        let first = all[0].0;
-        let new = all[from..].iter();
-        self.differing |= new.fold(0, |differing, entry| differing | entry.0 ^ first);
-        self.is_sorted &= all[from.saturating_sub(1)..].is_sorted_by_key(|entry| entry.0);
-    }
-
-    /// Counts a byte's values, or moves some entries to where they belong by it.
-    fn sort(&mut self) {
-        let Phase::Sorting(byte, next, done) = &mut self.phase else {
-            unreachable!("called while sorting");
-        };
-        let shift = 8 * *byte;
-        let value = |entry: &Entry| (entry.0 >> shift & 0xff) as usize;
-        let end = self.entries.len().min(*done + SLICE);
-        let Some(next) = next else {
-            let mut places = Box::new([0; 256]);
-            self.entries
-                .iter()
-                .for_each(|entry| places[value(entry)] += 1);
-            let mut sum = 0;
-            for place in places.iter_mut() {
-                sum += std::mem::replace(place, sum);
-            }
-            *next = Some(places);
-            return;
-        };
-        for entry in &self.entries[*done..end] {
-            let place = &mut next[value(entry)];
-            self.spare[*place] = *entry;
-            *place += 1;
-        }
-        *done = end;
-        if end == self.entries.len() {
-            std::mem::swap(&mut self.entries, &mut self.spare);
-            self.phase = Phase::Sorting(*byte + 1, None, 0);
-        }
+        None => Phase::Dealing(Box::new(Buckets::new(added, least, greatest))),
     }
 }
 
-/// Sorts entries with the same number by their whole keys; the first that was not looked at, unless all were.
-fn break_ties(entries: &mut [Entry], first: usize, added: &[Added]) -> Option<usize> {
-    let mut start = first;
-    while start < entries.len() {
-        if start - first >= SLICE {
-            return Some(start);
-        }
-        let word = entries[start].0;
-        let same = entries[start..].iter().take_while(|entry| entry.0 == word);
-        let end = start + same.count();
-        if end - start > 1 {
-            entries[start..end].sort_by(|a, b| key(a.1, added).cmp(key(b.1, added)));
-        }
-        start = end;
+/// Sorting by bytes, if there is memory.
+fn sorting(added: &[Added], home: Home<'_>) -> Option<Phase> {
+    let keys = added.iter().map(|part| part.keys.len()).sum();
+    let is_words = matches!(added[0].keys, Keys::Words(_));
+    let sorting = Sorting::new(keys, is_words, home.memory.budget())?;
+    Some(Phase::Sorting(Box::new(sorting)))
+}
+
+fn done(build: Build<u64>) -> Result<Step, IndexError> {
+    let index = PrimaryIndex::Words(build.finish()?.into());
+    Ok(Step::Done(Box::new(index)))
+}
+
+/// Keys that are numbers.
+fn words(keys: &Keys) -> &[u64] {
+    match keys {
+        Keys::Words(words) => words,
+        Keys::Bytes(..) => unreachable!("keys of other columns"),
     }
-    None
-}
-
-/// Keys that are bytes, in order.
-struct Sorted<'a> {
-    entries: &'a [Entry],
-    added: &'a [Added],
-}
-
-impl<'a> Entries<'a, [u8]> for Sorted<'a> {
-    fn count(&self) -> usize {
-        self.entries.len()
-    }
-
-    fn key(&self, number: usize) -> &'a [u8] {
-        key(self.entries[number].1, self.added)
-    }
-
-    fn value(&self, number: usize) -> u64 {
-        let (part, row) = place(self.entries[number].1);
-        self.added[part].first.plus(row).0
-    }
-}
-
-/// The part and the row in it that an entry of bytes stands for.
-fn place(at: u64) -> (usize, usize) {
-    ((at >> 32) as usize, at as u32 as usize)
-}
-
-/// The part and the row in it that have an id.
-fn place_of(id: u64, added: &[Added]) -> (usize, usize) {
-    let part = added
-        .iter()
-        .position(|part| (part.first.0..part.first.plus(part.keys.len()).0).contains(&id));
-    let part = part.expect("the id is one of these rows'");
-    (part, (id - added[part].first.0) as usize)
-}
-
-fn key(at: u64, added: &[Added]) -> &[u8] {
-    let (part, row) = place(at);
-    added[part].keys.bytes(row)
 }
 
 /// The number whose order is that of the first eight bytes.
@@ -325,12 +186,11 @@ pub(crate) fn check_length(bytes: usize) -> Result<(), IndexError> {
 impl std::fmt::Debug for Phase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Phase::Comparing(_) => "comparing",
-            Phase::Gathering(..) => "gathering",
-            Phase::Sorting(..) => "sorting",
-            Phase::Ties(_) => "ties",
-            Phase::Checking(_) => "checking",
-            Phase::Words(_) | Phase::Bytes(_) => "building",
+            Phase::Surveying(_) => "surveying",
+            Phase::Joining(..) => "joining",
+            Phase::Dealing(_) => "dealing",
+            Phase::Sorting(_) => "sorting",
+            Phase::Over => "over",
         })
     }
 }

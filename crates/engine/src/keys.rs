@@ -33,7 +33,7 @@ pub(crate) enum Keys {
 }
 
 /// Whether keys of columns of these types are numbers.
-fn is_word<'a>(types: impl IntoIterator<Item = &'a DataType>) -> bool {
+pub(crate) fn is_word<'a>(types: impl IntoIterator<Item = &'a DataType>) -> bool {
     let mut types = types.into_iter();
     types.next().and_then(Domain::of) == Some(Domain::Integer) && types.next().is_none()
 }
@@ -54,8 +54,13 @@ impl Keys {
         if is_word(pieces[0].iter().map(|column| column.data_type())) {
             let mut words = Vec::with_capacity(rows);
             for columns in pieces {
-                let numbers = keys_of(&columns[0]).into_iter();
-                words.extend(numbers.map(|number| number as u64 ^ 1 << 63));
+                let numbers = keys_of(&columns[0]);
+                words.extend(
+                    numbers
+                        .values()
+                        .iter()
+                        .map(|number| *number as u64 ^ 1 << 63),
+                );
             }
             return Keys::Words(words);
         }

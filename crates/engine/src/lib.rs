@@ -48,6 +48,7 @@ mod object;
 mod owner;
 mod partition;
 mod path;
+mod pick;
 mod protocol;
 mod ranges;
 mod recode;

@@ -2,12 +2,12 @@
 
 use crate::error::EngineError;
 use crate::indexes::Index;
-use crate::keys::Keys;
+use crate::keys::{Keys, is_word};
 use crate::ranges::{Dealing, Ranges};
 use crate::scatter::keys_of;
 use crate::secondary::IndexKind;
 use crate::statistics::PartitionStatistics;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use eris_column::{DICTIONARY_LIMIT, Dictionary, Domain, ZoneRange};
 use eris_fragment::Type;
@@ -110,19 +110,22 @@ impl DataObject {
     }
 
     /// The ranges by which these rows are dealt, and the number of each row.
-    pub fn deal(&self, batches: &[RecordBatch], aeus: usize) -> (Arc<Dealing>, Vec<Vec<i64>>) {
-        match self.partitioning {
-            Partitioning::Range(column) if self.key.is_empty() => {
-                let numbers = batches.iter();
-                let numbers = numbers.map(|batch| keys_of(batch.column(column.index())));
-                let numbers: Vec<Vec<i64>> = numbers.collect();
-                (self.ranges.deal_numbers(&numbers, aeus), numbers)
-            }
+    pub fn deal(&self, batches: &[RecordBatch], aeus: usize) -> (Arc<Dealing>, Vec<Int64Array>) {
+        let of_column = |column: &ColumnId| {
+            let numbers = batches.iter();
+            let numbers = numbers.map(|batch| keys_of(batch.column(column.index())));
+            let numbers: Vec<Int64Array> = numbers.collect();
+            (self.ranges.deal_numbers(&numbers, aeus), numbers)
+        };
+        match (&*self.key, &self.partitioning) {
+            ([], Partitioning::Range(column)) => of_column(column),
+            ([column], _) if is_word(self.key_types()) => of_column(column),
             _ => {
                 let keys = batches.iter();
                 let keys = keys.map(|rows| Keys::of_pieces(&[self.key_columns(rows)]));
                 let keys: Vec<Keys> = keys.collect();
-                self.ranges.deal(&keys, aeus)
+                let (dealing, numbers) = self.ranges.deal(&keys, aeus);
+                (dealing, numbers.into_iter().map(Int64Array::from).collect())
             }
         }
     }

@@ -230,7 +230,7 @@ impl Partition {
         let segments = self.segments.iter_mut();
         let ids = segments.flat_map(|segment| segment.number(statement));
         let index = self.index.as_ref().expect("looked above");
-        pending.begin_check(ids, index, budget);
+        pending.begin_check(ids, index);
         Ok(())
     }
 

@@ -10,6 +10,7 @@
 //! lock; who looks for a key that a snapshot shows finds it in every later table.
 
 use crate::keys::{KeyRange, Keys, routing_of};
+use arrow_array::Int64Array;
 use eris_column::CHUNK_ROWS;
 use eris_route::RangeTable;
 use eris_types::AeuId;
@@ -31,7 +32,7 @@ struct State {
     bounds: Vec<(i64, AeuId)>,
     /// The greatest number that was dealt.
     highest: i64,
-    /// How many rows got into the last range, and to each AEU.
+    /// How many rows got into the last range, and to each AEU, by a sample.
     last: u64,
     rows: Vec<u64>,
 }
@@ -104,19 +105,15 @@ impl Ranges {
         };
         let numbers = keys.iter().map(|keys| keys.routing(&common));
         let numbers: Vec<Vec<i64>> = numbers.collect();
-        state.extend(&numbers, &common, aeus);
-        let dealing = state.current.clone().expect("made if it was not there");
-        state.count(&dealing, &numbers);
-        (dealing, numbers)
+        let all: Vec<Numbers> = numbers.iter().map(|some| Numbers::new(some)).collect();
+        (state.deal(&all, &common, aeus), numbers)
     }
 
-    /// The same for numbers that are no keys', but of a column.
-    pub fn deal_numbers(&self, numbers: &[Vec<i64>], aeus: usize) -> Arc<Dealing> {
-        let mut state = self.lock();
-        state.extend(numbers, &Arc::default(), aeus);
-        let dealing = state.current.clone().expect("made if it was not there");
-        state.count(&dealing, numbers);
-        dealing
+    /// The same for keys that are numbers, or numbers of another column.
+    pub fn deal_numbers(&self, numbers: &[Int64Array], aeus: usize) -> Arc<Dealing> {
+        let all = numbers.iter().map(|some| Numbers::new(some.values()));
+        let all: Vec<Numbers> = all.collect();
+        self.lock().deal(&all, &Arc::default(), aeus)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -124,11 +121,51 @@ impl Ranges {
     }
 }
 
+/// Numbers of some rows, one after the other.
+struct Numbers<'a> {
+    all: &'a [i64],
+    ascend: bool,
+    greatest: i64,
+}
+
+impl<'a> Numbers<'a> {
+    fn new(all: &'a [i64]) -> Self {
+        let ascend = all.is_sorted();
+        let greatest = match ascend {
+            true => all.last().copied(),
+            false => all.iter().copied().max(),
+        };
+        Numbers {
+            all,
+            ascend,
+            greatest: greatest.unwrap_or(i64::MIN),
+        }
+    }
+
+    /// How many are greater than another.
+    fn above(&self, other: i64) -> usize {
+        if self.greatest <= other {
+            return 0;
+        }
+        match self.ascend {
+            true => self.all.len() - self.all.partition_point(|number| *number <= other),
+            false => self.all.iter().filter(|number| **number > other).count(),
+        }
+    }
+}
+
 impl State {
+    fn deal(&mut self, numbers: &[Numbers], common: &Arc<[u8]>, aeus: usize) -> Arc<Dealing> {
+        self.extend(numbers, common, aeus);
+        let dealing = self.current.clone().expect("made if it was not there");
+        self.count(&dealing, numbers);
+        dealing
+    }
+
     /// Cuts ranges above the greatest number dealt, if that is where most of these belong.
-    fn extend(&mut self, numbers: &[Vec<i64>], common: &Arc<[u8]>, aeus: usize) {
+    fn extend(&mut self, numbers: &[Numbers], common: &Arc<[u8]>, aeus: usize) {
         let is_new = self.current.is_none();
-        let count: usize = numbers.iter().map(Vec::len).sum();
+        let count: usize = numbers.iter().map(|some| some.all.len()).sum();
         if is_new {
             self.rows = vec![0; aeus];
             self.bounds = vec![(i64::MIN, AeuId(0))];
@@ -138,9 +175,10 @@ impl State {
                 return;
             }
         }
-        let all = || numbers.iter().flatten().copied();
-        let above = |number: &i64| is_new || *number > self.highest;
-        let new = all().filter(above).count();
+        let new = match is_new {
+            true => count,
+            false => numbers.iter().map(|some| some.above(self.highest)).sum(),
+        };
         if new == 0 || new < count / 2 {
             return;
         }
@@ -153,7 +191,9 @@ impl State {
                 self.bounds.push((self.highest + 1, AeuId(least as u16)));
             }
         } else {
-            let mut sorted: Vec<i64> = all().filter(above).collect();
+            let all = numbers.iter().flat_map(|some| some.all).copied();
+            let above = all.filter(|number| is_new || *number > self.highest);
+            let mut sorted: Vec<i64> = above.collect();
             sorted.sort_unstable();
             if !is_new && aeus > 1 {
                 self.bounds.push((self.highest + 1, AeuId(0)));
@@ -183,17 +223,15 @@ impl State {
     }
 
     /// Notes where rows go.
-    fn count(&mut self, dealing: &Dealing, numbers: &[Vec<i64>]) {
+    fn count(&mut self, dealing: &Dealing, numbers: &[Numbers]) {
         let last = self.bounds.last().expect("it has a first").0;
-        for number in numbers.iter().flatten().copied() {
-            self.highest = self.highest.max(number);
-            self.last += u64::from(number >= last);
-        }
-        // A sample tells which AEU has how many.
-        for numbers in numbers {
-            let step = (numbers.len() / 64).max(1);
-            for number in numbers.iter().step_by(step) {
+        for some in numbers {
+            self.highest = self.highest.max(some.greatest);
+            // A sample tells how many get where.
+            let step = (some.all.len() / 64).max(1);
+            for number in some.all.iter().step_by(step) {
                 self.rows[dealing.get(*number).index()] += step as u64;
+                self.last += if *number >= last { step as u64 } else { 0 };
             }
         }
     }

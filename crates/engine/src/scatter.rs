@@ -1,9 +1,10 @@
 //! Which AEU a row belongs to.
 
 use crate::object::DataObject;
+use crate::pick::pick;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch, UInt32Array};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, Int64Array, RecordBatch, UInt32Array};
 use arrow_schema::DataType;
 use arrow_select::take::take_record_batch;
 use eris_column::to_integer;
@@ -60,25 +61,34 @@ impl Scatter {
         let (dealing, numbers) = self.object.deal(&held, self.aeus);
         let parts = held.into_iter().zip(&numbers);
         parts
-            .flat_map(|(batch, numbers)| scatter(batch, numbers, &dealing.table))
+            .flat_map(|(batch, numbers)| scatter(batch, numbers.values(), &dealing.table))
             .collect()
     }
 }
 
-/// The keys in their 64-bit order. NULL sorts first.
-pub(crate) fn keys_of(array: &ArrayRef) -> Vec<i64> {
+/// The keys in their 64-bit order, none of them NULL. NULL sorts first.
+pub(crate) fn keys_of(array: &ArrayRef) -> Int64Array {
     /// Loops over plain values, so that the compiler sees that there is nothing to decide.
     fn keys<T: ArrowPrimitiveType>(
         array: &ArrayRef,
         key: impl Fn(T::Native) -> i64 + Copy,
-    ) -> Vec<i64> {
+    ) -> Int64Array {
         let values = array.as_primitive::<T>();
-        match values.null_count() {
+        let keys: Vec<i64> = match values.null_count() {
             0 => values.values().iter().map(|value| key(*value)).collect(),
             _ => {
                 let values = values.iter();
                 values.map(|value| value.map_or(i64::MIN, key)).collect()
             }
+        };
+        keys.into()
+    }
+    /// They are their order already.
+    fn same<T: ArrowPrimitiveType<Native = i64>>(array: &ArrayRef) -> Int64Array {
+        let values = array.as_primitive::<T>();
+        match values.null_count() {
+            0 => Int64Array::new(values.values().clone(), None),
+            _ => keys::<T>(array, |value| value),
         }
     }
     use arrow_schema::TimeUnit::*;
@@ -86,14 +96,13 @@ pub(crate) fn keys_of(array: &ArrayRef) -> Vec<i64> {
     match data_type {
         DataType::Boolean => {
             let values = array.as_boolean().iter();
-            values
-                .map(|value| value.map_or(i64::MIN, i64::from))
-                .collect()
+            let keys = values.map(|value| value.map_or(i64::MIN, i64::from));
+            keys.collect::<Vec<_>>().into()
         }
         DataType::Int8 => keys::<Int8Type>(array, i64::from),
         DataType::Int16 => keys::<Int16Type>(array, i64::from),
         DataType::Int32 => keys::<Int32Type>(array, i64::from),
-        DataType::Int64 => keys::<Int64Type>(array, |value| value),
+        DataType::Int64 => same::<Int64Type>(array),
         DataType::UInt8 => keys::<UInt8Type>(array, i64::from),
         DataType::UInt16 => keys::<UInt16Type>(array, i64::from),
         DataType::UInt32 => keys::<UInt32Type>(array, i64::from),
@@ -104,14 +113,10 @@ pub(crate) fn keys_of(array: &ArrayRef) -> Vec<i64> {
         DataType::Decimal128(..) => {
             keys::<Decimal128Type>(array, |value| to_integer(data_type, value))
         }
-        DataType::Timestamp(Second, _) => keys::<TimestampSecondType>(array, |value| value),
-        DataType::Timestamp(Millisecond, _) => {
-            keys::<TimestampMillisecondType>(array, |value| value)
-        }
-        DataType::Timestamp(Microsecond, _) => {
-            keys::<TimestampMicrosecondType>(array, |value| value)
-        }
-        DataType::Timestamp(Nanosecond, _) => keys::<TimestampNanosecondType>(array, |value| value),
+        DataType::Timestamp(Second, _) => same::<TimestampSecondType>(array),
+        DataType::Timestamp(Millisecond, _) => same::<TimestampMillisecondType>(array),
+        DataType::Timestamp(Microsecond, _) => same::<TimestampMicrosecondType>(array),
+        DataType::Timestamp(Nanosecond, _) => same::<TimestampNanosecondType>(array),
         other => {
             unreachable!("{other} is no partitioning type; checked when the object was made")
         }
@@ -123,6 +128,16 @@ fn scatter(
     keys: &[i64],
     ranges: &RangeTable<i64, AeuId>,
 ) -> Vec<(usize, RecordBatch)> {
+    if keys.is_sorted() {
+        let parts = ranges.split_sorted(keys);
+        return parts
+            .map(|(aeu, rows)| (aeu.index(), batch.slice(rows.start, rows.len())))
+            .collect();
+    }
+    if let Some(parts) = pick(&batch, keys, ranges) {
+        let parts = parts.into_iter();
+        return parts.map(|(aeu, part)| (aeu.index(), part)).collect();
+    }
     let mut split = Split::default();
     ranges.split(keys, &mut split);
     let parts = ranges.parts(&split);

@@ -88,12 +88,7 @@ impl Pending {
     }
 
     /// All rows that will end are known, and the ids that the first rows of the parts without have got.
-    pub fn begin_check(
-        &mut self,
-        ids: impl Iterator<Item = RowId>,
-        index: &PrimaryIndex,
-        budget: &Budget,
-    ) {
+    pub fn begin_check(&mut self, ids: impl Iterator<Item = RowId>, index: &PrimaryIndex) {
         let without = self.added.iter_mut().filter(|part| part.first == NO_ID);
         without
             .zip(ids)
@@ -101,7 +96,7 @@ impl Pending {
         self.ended_ids.sort_unstable();
         let rows: usize = self.parts().sum();
         if index.is_empty() && rows >= BULK_ROWS {
-            self.bulk = Bulk::new(rows, budget).map(Box::new);
+            self.bulk = Some(Box::new(Bulk::new()));
         }
     }
 
@@ -121,13 +116,17 @@ impl Pending {
                 .map_err(|error| refused(error, &object.name))?;
             match step {
                 Step::Again => return Ok(false),
-                Step::Duplicate(part, row) => return Err(self.duplicate(part, row, object)),
+                Step::Duplicate(place) => {
+                    return Err(self.duplicate(place.part(), place.row(), object));
+                }
                 Step::Done(built) => {
                     *index = *built;
                     self.bulk = None;
                     self.is_whole = true;
                     return Ok(true);
                 }
+                // One by one they need none but the index's.
+                Step::NoRoom => self.bulk = None,
             }
         }
         if self.is_whole {

@@ -34,7 +34,7 @@ mod remove;
 mod reorganize;
 mod space;
 
-pub use build::{Build, Entries};
+pub use build::Build;
 pub use check::Class;
 pub use key::{Key, Layout, MAX_KEY};
 pub use range::Range;

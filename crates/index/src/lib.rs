@@ -28,7 +28,7 @@ pub mod model;
 mod prefetch;
 mod slabs;
 
-pub use art::{Art, Build, Class, Entries, Key, MAX_KEY, Range, Reorganization, Samples, Visit};
+pub use art::{Art, Build, Class, Key, MAX_KEY, Range, Reorganization, Samples, Visit};
 pub use hash::HashIndex;
 pub use slabs::Footprint;
 

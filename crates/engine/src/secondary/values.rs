@@ -21,8 +21,10 @@ impl Values {
         if let [one] = columns
             && Domain::of(one.data_type()) == Some(Domain::Integer)
         {
-            let words = crate::scatter::keys_of(one).into_iter().enumerate();
-            let word = |(row, word)| one.is_valid(row).then_some(word as u64 ^ 1 << 63);
+            let words = crate::scatter::keys_of(one);
+            let words = words.values().iter().enumerate();
+            let word =
+                |(row, &word): (usize, &i64)| one.is_valid(row).then_some(word as u64 ^ 1 << 63);
             return Values::Words(words.map(word).collect());
         }
         let cells: Vec<Cells<'_>> = columns.iter().map(Cells::of).collect();

@@ -6,7 +6,7 @@
 //! The first argument is `random` or `dense`, the second millions of keys, the rest which structures take part (all by
 //! default). They grow side by side, a million keys in turn, and are then asked side by side; each number is the median over
 //! these rounds, because the machine's speed varies and only what is measured in turn can be compared. Time is processor time
-//! of the thread. All have huge pages, but the indexes of this crate small ones with `ERIS_HUGE_PAGES=never`.
+//! of the thread. All have huge pages, but those whose names end in `-4k`.
 
 mod huge;
 
@@ -47,8 +47,8 @@ trait Structure {
     }
 }
 
-struct Batched(Art<u64>);
-struct Single(Art<u64>);
+struct Batched(Art<u64>, &'static str);
+struct Single(Art<u64>, &'static str);
 struct Hashed(HashIndex<u64>);
 struct HashedSingle(HashIndex<u64>);
 struct Congee(U64Congee<usize>);
@@ -57,7 +57,7 @@ struct Brown(hashbrown::HashMap<u64, u64>);
 
 impl Structure for Batched {
     fn name(&self) -> &'static str {
-        "art-batched"
+        self.1
     }
     fn insert(&mut self, keys: &[u64]) {
         let mut present = [None; BATCH];
@@ -101,7 +101,7 @@ impl Structure for Batched {
 
 impl Structure for Single {
     fn name(&self) -> &'static str {
-        "art"
+        self.1
     }
     fn insert(&mut self, keys: &[u64]) {
         for key in keys {
@@ -281,16 +281,15 @@ fn main() {
     let keys = millions.parse::<u64>().expect("millions of keys, a number") * ROUND;
     let dense = kind == "dense";
     let key = |i: u64| if dense { i } else { scatter(i) };
-    let pages = match std::env::var("ERIS_HUGE_PAGES").as_deref() {
-        Ok("never") => HugePages::Never,
-        _ => HugePages::Auto,
-    };
-    let memory = Memory::new(&Topology::fake(1, 1), pages, None).expect("memory");
-    let art = || Art::new(memory.node(NodeId(0)), ObjectId(1));
+    let memory = |pages| Memory::new(&Topology::fake(1, 1), pages, None).expect("memory");
+    let (memory, small) = (memory(HugePages::Auto), memory(HugePages::Never));
+    let art = |memory: &Memory| Art::new(memory.node(NodeId(0)), ObjectId(1));
     let hash = || HashIndex::new(memory.node(NodeId(0)), ObjectId(2));
     let mut structures: Vec<Box<dyn Structure>> = vec![
-        Box::new(Batched(art())),
-        Box::new(Single(art())),
+        Box::new(Batched(art(&memory), "art-batched")),
+        Box::new(Single(art(&memory), "art")),
+        Box::new(Batched(art(&small), "art-batched-4k")),
+        Box::new(Single(art(&small), "art-4k")),
         Box::new(Hashed(hash())),
         Box::new(HashedSingle(hash())),
         Box::new(Congee(U64Congee::new())),
@@ -348,7 +347,7 @@ fn main() {
     let peer = structures.iter().position(|one| one.name() == "congee");
     println!("{kind} keys, {millions} Mi; independent random loads in 1 GiB: {limit:.0} M/s");
     println!(
-        "{:12} {:>14} {:>10} {:>14} {:>8} {:>12} {:>20}",
+        "{:14} {:>14} {:>10} {:>14} {:>8} {:>12} {:>20}",
         "",
         "insert M/s",
         "longest ms",
@@ -370,7 +369,7 @@ fn main() {
             )
         });
         println!(
-            "{:12} {:>14} {:>10.1} {:>14} {:>7.0}% {:>12.0} {:>20}",
+            "{:14} {:>14} {:>10.1} {:>14} {:>7.0}% {:>12.0} {:>20}",
             one.name(),
             ratio(&inserts),
             longest[i],

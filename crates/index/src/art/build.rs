@@ -1,6 +1,12 @@
-//! A tree from sorted entries at once: every node is made in the class that it needs, after what is below it.
+//! A tree from sorted entries: every node is made once, in the class that it needs, after what is below it.
 //!
-//! So a tree takes less time than by inserting, and records lie in the order of keys, as a range reads them.
+//! ```text
+//! made      children of open nodes   61:●  63:●  64:●│02:● 05:●     an open node's children are the last ones behind where
+//! open      branches, from the root  byte 3 ─────────┘byte 5        its own begin
+//! values    of the last node         [10 11 17 …]                   keys that differ in their last byte only
+//! ```
+//! How many bytes a key has in common with the one before it tells which of the open nodes are complete. So a tree takes less
+//! time than by inserting, and records lie in the order of keys, as a range reads them.
 
 use super::node::{Branch, Inner6, Inner12, Inner25, Inner51, Inner256};
 use super::node::{Value7, Value14, Value28, Value56, Value256};
@@ -10,54 +16,30 @@ use crate::{BatchError, IndexError};
 use eris_numa::NodeMemory;
 use eris_types::ObjectId;
 
-/// A node that is to be made of entries with a common beginning.
+/// An inner node that is not complete.
 struct Open {
-    /// Entries from here on have no node yet.
-    next: usize,
-    end: usize,
-    /// Bytes of the key above the node's prefix, and above the node.
-    depth: usize,
+    /// Its children differ in this byte of their keys.
     branch: usize,
-    /// The byte that leads to it.
-    byte: u8,
-    /// Its children begin here among those that are made.
+    /// They begin here among those that are made.
     children: usize,
 }
 
-/// Entries in order, by number.
-pub trait Entries<'k, K: Key + ?Sized> {
-    /// How many there are.
-    fn count(&self) -> usize;
-    /// The key of an entry.
-    fn key(&self, number: usize) -> K::View<'k>;
-    /// Its value.
-    fn value(&self, number: usize) -> u64;
-}
+/// What is complete, and from which byte of the key on its node branches; a record does not.
+type Below = (Ref, Option<usize>);
 
-impl<'k, K: Key + ?Sized> Entries<'k, K> for [(K::View<'k>, u64)] {
-    fn count(&self) -> usize {
-        self.len()
-    }
-
-    fn key(&self, number: usize) -> K::View<'k> {
-        self[number].0
-    }
-
-    fn value(&self, number: usize) -> u64 {
-        self[number].1
-    }
-}
-
-/// A tree that is being built, some nodes at a time, so that its owner can do other work in between. The entries must be the
-/// same ones each time.
+/// A tree that is being built, some entries at a time, so that its owner can do other work in between.
 pub struct Build<K: Key + ?Sized> {
     tree: Art<K>,
     open: Vec<Open>,
-    /// Finished nodes of those that are open, with the bytes that lead to them.
+    /// Children of the nodes that are open, with the bytes that lead to them.
     made: Vec<(u8, Ref)>,
-    /// What is to be made next: entries, the depth, the byte.
-    part: Option<(usize, usize, usize, u8)>,
-    is_begun: bool,
+    /// Keys of one length: the last bytes and values of those that have all others in common with the last key.
+    bytes: [u8; 256],
+    values: [u64; 256],
+    count: usize,
+    /// Other keys: the record of the last one.
+    record: Ref,
+    last: Option<K::Owned>,
 }
 
 impl<K: Key + ?Sized> Art<K> {
@@ -85,12 +67,13 @@ impl<K: Key + ?Sized> Art<K> {
             return Err(BatchError { done, error });
         }
         let mut build = Build::new(memory, object);
-        let built = build.step(entries, usize::MAX);
-        built.map_err(|error| BatchError {
-            done: entries.len(),
-            error,
-        })?;
-        Ok(build.finish())
+        let built = build.extend(entries.iter().copied());
+        built
+            .and_then(|()| build.finish())
+            .map_err(|error| BatchError {
+                done: entries.len(),
+                error,
+            })
     }
 }
 
@@ -101,129 +84,165 @@ impl<K: Key + ?Sized> Build<K> {
             tree: Art::new(memory, object),
             open: Vec::new(),
             made: Vec::new(),
-            part: None,
-            is_begun: false,
+            bytes: [0; 256],
+            values: [0; 256],
+            count: 0,
+            record: Ref::NONE,
+            last: None,
         }
     }
 
-    /// Makes so many more nodes; says whether that was all. The entries ascend by key, without equal keys, and no key is longer
-    /// than [`MAX_KEY`].
+    /// Adds entries that ascend by key, from the last one of before on, without equal keys. No key is longer than [`MAX_KEY`].
     ///
     /// # Errors
     /// No memory. The tree cannot be finished then.
     ///
     /// # Panics
     /// If a key is the beginning of another, perhaps if the keys do not ascend.
-    pub fn step<'k, E: Entries<'k, K> + ?Sized>(
+    pub fn extend<'k>(
         &mut self,
-        entries: &E,
-        nodes: usize,
-    ) -> Result<bool, IndexError> {
-        let Build {
-            tree,
-            open,
-            made,
-            part,
-            is_begun,
-        } = self;
-        if !std::mem::replace(is_begun, true) {
-            tree.len = entries.count();
-            *part = (entries.count() > 0).then_some((0, entries.count(), 0, 0));
+        entries: impl IntoIterator<Item = (K::View<'k>, u64)>,
+    ) -> Result<(), IndexError> {
+        let mut entries = entries.into_iter();
+        let Some((mut last, value)) = entries.next() else {
+            return Ok(());
+        };
+        match self.last.take() {
+            Some(before) => self.add(K::view(&before), last, value)?,
+            None => self.begin(last, value)?,
         }
-        for _ in 0..nodes {
-            if let Some((start, end, depth, byte)) = part.take() {
-                let first = entries.key(start);
-                let branch = K::common(first, entries.key(end - 1));
-                if end - start == 1 {
-                    made.push((
-                        byte,
-                        tree.space.take_record::<K>(first, entries.value(start))?,
-                    ));
-                } else if K::INLINE && branch + 1 == K::length(first) {
-                    let values = (start..end).map(|entry| {
-                        (
-                            byte_at::<K>(entries.key(entry), branch),
-                            entries.value(entry),
-                        )
-                    });
-                    let node = match end - start {
-                        ..=7 => tree.make::<Value7>(values)?,
-                        8..=14 => tree.make::<Value14>(values)?,
-                        15..=28 => tree.make::<Value28>(values)?,
-                        29..=56 => tree.make::<Value56>(values)?,
-                        _ => tree.make::<Value256>(values)?,
-                    };
-                    made.push((byte, tree.chain(first, depth, branch, node)?));
-                } else {
-                    open.push(Open {
-                        next: start,
-                        end,
-                        depth,
-                        branch,
-                        byte,
-                        children: made.len(),
-                    });
-                }
+        for (key, value) in entries {
+            if K::adjoin(last, key) {
+                self.push(key, value);
+            } else {
+                self.complete(last, K::common(last, key))?;
+                self.begin(key, value)?;
             }
-            let Some(top) = open.last_mut() else {
-                tree.root = made.pop().map_or(Ref::NONE, |(_, root)| root);
-                return Ok(true);
-            };
-            if top.next < top.end {
-                let start = top.next;
-                let byte = byte_at::<K>(entries.key(start), top.branch);
-                top.next = end_of_byte::<K, E>(entries, start, top.end, top.branch, byte);
-                *part = Some((start, top.next, top.branch + 1, byte));
-                continue;
-            }
-            let Some(top) = open.pop() else { continue };
-            let children = made[top.children..].iter().copied();
-            let node = match children.len() {
-                ..=6 => tree.make::<Inner6>(children)?,
-                7..=12 => tree.make::<Inner12>(children)?,
-                13..=25 => tree.make::<Inner25>(children)?,
-                26..=51 => tree.make::<Inner51>(children)?,
-                _ => tree.make::<Inner256>(children)?,
-            };
-            made.truncate(top.children);
-            made.push((
-                top.byte,
-                tree.chain(entries.key(top.end - 1), top.depth, top.branch, node)?,
-            ));
+            last = key;
         }
-        Ok(false)
+        self.last = Some(K::own(last));
+        Ok(())
     }
 
     /// The tree.
     ///
-    /// # Panics
-    /// If the last step was not the last one.
-    pub fn finish(self) -> Art<K> {
-        assert!(
-            self.is_begun && self.open.is_empty() && self.part.is_none(),
-            "the tree is finished"
-        );
-        self.tree
-    }
-}
-
-/// The first of the entries `start..end` whose key has another byte at a depth.
-fn end_of_byte<'k, K: Key + ?Sized, E: Entries<'k, K> + ?Sized>(
-    entries: &E,
-    start: usize,
-    end: usize,
-    depth: usize,
-    byte: u8,
-) -> usize {
-    let (mut low, mut high) = (start, end);
-    while low < high {
-        let middle = low.midpoint(high);
-        match byte_at::<K>(entries.key(middle), depth) == byte {
-            true => low = middle + 1,
-            false => high = middle,
+    /// # Errors
+    /// No memory.
+    pub fn finish(mut self) -> Result<Art<K>, IndexError> {
+        if let Some(last) = self.last.take() {
+            let last = K::view(&last);
+            let mut below = self.last_node(last)?;
+            while let Some(top) = self.open.pop() {
+                self.add_child(last, top.branch, below)?;
+                below = self.close(top)?;
+            }
+            self.tree.root = match below {
+                (record, None) => record,
+                (node, Some(branch)) => self.tree.chain(last, 0, branch, node)?,
+            };
         }
+        Ok(self.tree)
     }
-    low
+
+    /// An entry behind the last one, by whose key `before` it is another part of the entries.
+    fn add(&mut self, before: K::View<'_>, key: K::View<'_>, value: u64) -> Result<(), IndexError> {
+        if K::INLINE && K::common(before, key) + 1 == K::length(key) {
+            self.push(key, value);
+            return Ok(());
+        }
+        self.complete(before, K::common(before, key))?;
+        self.begin(key, value)
+    }
+
+    /// An entry that begins a record, or a node of values.
+    fn begin(&mut self, key: K::View<'_>, value: u64) -> Result<(), IndexError> {
+        if K::INLINE {
+            self.count = 0;
+            self.push(key, value);
+        } else {
+            self.record = self.tree.space.take_record::<K>(key, value)?;
+        }
+        Ok(())
+    }
+
+    /// One more value. (There are too many only if keys do not ascend, which is noticed when their node is made.)
+    #[inline(always)]
+    fn push(&mut self, key: K::View<'_>, value: u64) {
+        let at = self.count % 256;
+        self.bytes[at] = byte_at::<K>(key, K::length(key) - 1);
+        self.values[at] = value;
+        self.count += 1;
+    }
+
+    /// The next key has `common` bytes in common with the last one, so that nodes that branch below are complete.
+    fn complete(&mut self, last: K::View<'_>, common: usize) -> Result<(), IndexError> {
+        let mut below = self.last_node(last)?;
+        while let Some(top) = self.open.pop_if(|top| top.branch > common) {
+            self.add_child(last, top.branch, below)?;
+            below = self.close(top)?;
+        }
+        if self.open.last().is_none_or(|top| top.branch < common) {
+            self.open.push(Open {
+                branch: common,
+                children: self.made.len(),
+            });
+        }
+        self.add_child(last, common, below)
+    }
+
+    /// The record or the node of values of the last key.
+    fn last_node(&mut self, last: K::View<'_>) -> Result<Below, IndexError> {
+        let tree = &mut self.tree;
+        if !K::INLINE {
+            tree.len += 1;
+            return Ok((self.record, None));
+        }
+        tree.len += self.count;
+        let values = self.bytes[..self.count].iter().copied();
+        let values = values.zip(self.values.iter().copied());
+        let node = match self.count {
+            1 => {
+                let record = tree.space.take_record::<K>(last, self.values[0])?;
+                return Ok((record, None));
+            }
+            ..=7 => tree.make::<Value7>(values)?,
+            8..=14 => tree.make::<Value14>(values)?,
+            15..=28 => tree.make::<Value28>(values)?,
+            29..=56 => tree.make::<Value56>(values)?,
+            _ => tree.make::<Value256>(values)?,
+        };
+        Ok((node, Some(K::length(last) - 1)))
+    }
+
+    /// Something complete becomes a child of the node that branches at a byte.
+    fn add_child(
+        &mut self,
+        last: K::View<'_>,
+        branch: usize,
+        (below, below_branch): Below,
+    ) -> Result<(), IndexError> {
+        let child = match below_branch {
+            None => below,
+            Some(to) => self.tree.chain(last, branch + 1, to, below)?,
+        };
+        self.made.push((byte_at::<K>(last, branch), child));
+        Ok(())
+    }
+
+    /// Makes a node of its children.
+    fn close(&mut self, top: Open) -> Result<Below, IndexError> {
+        let tree = &mut self.tree;
+        let children = self.made[top.children..].iter().copied();
+        let node = match children.len() {
+            ..=6 => tree.make::<Inner6>(children)?,
+            7..=12 => tree.make::<Inner12>(children)?,
+            13..=25 => tree.make::<Inner25>(children)?,
+            26..=51 => tree.make::<Inner51>(children)?,
+            _ => tree.make::<Inner256>(children)?,
+        };
+        self.made.truncate(top.children);
+        Ok((node, Some(top.branch)))
+    }
 }
 
 impl<K: Key + ?Sized> Art<K> {

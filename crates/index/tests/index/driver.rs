@@ -1,7 +1,7 @@
 //! Random operations on an [`Art`] and on a `BTreeMap`, which must agree: shared by the differential test, which draws the
 //! choices from a seed, and the fuzz target, which draws them from its input.
 
-use eris_index::{Art, Key, Reorganization};
+use eris_index::{Art, Build, Key, Reorganization};
 use eris_numa::{HugePages, Memory, NodeMemory, Topology};
 use eris_types::{NodeId, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -215,7 +215,18 @@ impl<K: TestKey + ?Sized> Pair<K> {
             .collect();
         let before = self.tree.footprint();
         let (memory, object) = (self.tree.memory().clone(), self.tree.object());
-        self.tree = Art::build(memory, object, &entries).expect("memory, and keys that ascend");
+        self.tree = match entries.len() % 8 {
+            0 => Art::build(memory, object, &entries).expect("memory, and keys that ascend"),
+            // Some entries at a time, as an owner does it.
+            some => {
+                let mut build: Build<K> = Build::new(memory, object);
+                for piece in entries.chunks(1 + entries.len() / 5 * (some - 1)) {
+                    build.extend(piece.iter().copied()).expect("memory");
+                }
+                build.finish().expect("memory")
+            }
+        };
+        assert_eq!(self.tree.len(), entries.len());
         assert!(self.tree.footprint().used <= before.used, "{before:?}");
         self.check();
     }

@@ -91,11 +91,33 @@ impl Branch for Lines {
         all.filter_map(|(byte, value)| Some((byte, value?)))
     }
 
-    fn fill(&mut self, entries: impl Iterator<Item = (u8, u64)>) {
-        self.lines.iter_mut().for_each(|line| line.present = 0);
-        entries.for_each(|(byte, value)| {
-            self.add(byte, value);
-        });
+    fn fill(&mut self, mut entries: impl Iterator<Item = (u8, u64)>) {
+        if entries.size_hint().0 == 256 {
+            for (line, first) in self.lines.iter_mut().zip((0..256).step_by(VALUES_PER_LINE)) {
+                let values = VALUES_PER_LINE.min(256 - first);
+                let places = line.values[..values].iter_mut();
+                places
+                    .zip(&mut entries)
+                    .for_each(|(place, (_, value))| *place = value);
+                line.present = (1 << values) - 1;
+            }
+            return;
+        }
+        // Each line is told once which values it has; the compiler keeps them in a register until then.
+        let (mut line, mut present) = (0, 0);
+        for (byte, value) in entries {
+            let (of, at) = split(byte);
+            while line < of {
+                self.lines[line].present = std::mem::take(&mut present);
+                line += 1;
+            }
+            self.lines[line].values[at] = value;
+            present |= 1 << at;
+        }
+        self.lines[line].present = present;
+        self.lines[line + 1..]
+            .iter_mut()
+            .for_each(|line| line.present = 0);
     }
 
     fn add(&mut self, byte: u8, value: u64) -> bool {
