@@ -75,7 +75,7 @@ def make_star(random, directory):
 
 
 def make_dimension(random, name, above, directory, statements):
-    rows = random.choice([0, 1, 4, 25, 25, 200, 200, 1_000, 2_500])
+    rows = random.choice([0, 1, 4, 25, 25, 25, 200, 200, 200, 1_000, 1_000, 2_500])
     sql, kind, keys = draw_keys(random, rows)
     unique = random.random() < 0.9 or rows < 2
     stored = list(keys)

@@ -137,7 +137,7 @@ class StarQueries:
             edges.append(self.fact_again(fact))
         conditions += semi[:2]
         columns = fact.columns + [column for edge in edges for column in edge.source.columns]
-        for _ in range(self.random.choice([0, 1, 1, 2, 3])):
+        for _ in range(self.random.choice([0, 1, 1, 1, 2])):
             conditions.append(self.predicate(columns))
         comma = self.random.random() < 0.4 and all(edge.kind == "JOIN" for edge in edges)
         if comma:
