@@ -313,7 +313,11 @@ impl FragmentExec {
         // What is joined is not there to be tested.
         let own = self.scan.types.len();
         for input in &mut inputs {
-            input.take_if(|expr| matches!(expr, Expr::Column(column) if *column >= own));
+            input.take_if(|expr| {
+                let mut joined = false;
+                expr.for_each_column(&mut |column| joined |= column >= own);
+                joined
+            });
         }
         let scope = Scope {
             schema: &self.schema,

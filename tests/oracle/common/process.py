@@ -83,6 +83,26 @@ def run_statements(binary, setup, statements, topology=None, timeout=600):
     return outcomes
 
 
+def run_script(binary, script, topology=None, timeout=600):
+    """Runs statements of which each may depend on those before it; one entry per statement, as of `run_statements`.
+
+    A failed one is left out, and a new process runs all others from the first on, a few times.
+    """
+    failed = {}
+    while True:
+        places = [place for place in range(len(script)) if place not in failed]
+        results, failure = _run_script(binary, [script[place] for place in places], topology, timeout)
+        if failure is not None and len(failed) < MOST_RESTARTS:
+            failed[places[len(results)]] = failure
+            continue
+        outcomes = dict(failed)
+        outcomes.update(zip(places, results))
+        if failure is not None:
+            outcomes[places[len(results)]] = failure
+        not_run = StatementFailed(f"not run, after {len(failed) + 1} failures")
+        return [outcomes.get(place, not_run) for place in range(len(script))]
+
+
 def _run_script(binary, script, topology, timeout):
     """Results of the statements that succeeded, and why the next one did not (None when all did)."""
     text = "".join(f"{sql};\n{marker_line(number)}" for number, sql in enumerate(script))

@@ -17,6 +17,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, Partitioning, execute_stream,
@@ -166,7 +167,8 @@ impl Star {
         context: &Arc<TaskContext>,
     ) -> Result<Execution> {
         let options = context.session_config().options();
-        let mut plan = Arc::clone(&self.general);
+        // Joins of the sides have been executed already, and the same ones are in here: they would go on with what they hold.
+        let mut plan = reset_plan_states(Arc::clone(&self.general))?;
         for rule in rules_without_stars() {
             plan = rule.optimize(plan, options)?;
         }

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Random stars and snowflakes in eris and in DuckDB: joins of a fact and its dimensions, before and after key columns are
+stored in another order, and while tables change; results compared, real numbers with a tolerance.
+
+    stars.py                          four rounds (or ERIS_STAR_ROUNDS) from seed 1 on, or from ERIS_ORACLE_SEED; `clock` is a new seed each time
+    stars.py --seed 42 --rounds 1     the round that seed 42 makes
+    stars.py --keep DIR               leaves the tables and the script of each round there
+
+A round asks, changes, asks, re-codes, asks, changes, asks, re-codes, asks. Round r of seed s is round 0 of seed s + r, so
+every failure names the seed that repeats it alone. What is generated: common/random_stars.py, common/star_changes.py,
+common/star_queries.py.
+
+Exit status: 0 all results agree, 1 some do not, 2 the command line is wrong.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+
+from common.compare import difference
+from common.process import StatementFailed, find_binary, run_script
+from common.random_stars import make_star
+from common.star_changes import change
+from common.star_queries import StarQueries
+
+RECODE = "CALL eris.recode('f')"
+# What is done between the questions.
+PHASES = [[], ["change"], ["recode"], ["change"], ["recode"]]
+
+
+def main():
+    options = parse_arguments()
+    binary = find_binary(options.eris)
+    topologies = options.topologies.split(",")
+    print(f"seed {options.seed}, {options.rounds} rounds, DuckDB {duckdb.__version__}")
+    failures = 0
+    for number in range(options.rounds):
+        failures += play_round(binary, options.seed + number, topologies, options)
+        if failures >= options.stop_after:
+            print(f"stopped after {failures} failures")
+            break
+    return 1 if failures else 0
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    seed = os.environ.get("ERIS_ORACLE_SEED", "1")
+    seed = int(time.time()) if seed == "clock" else int(seed)
+    parser.add_argument("--eris", help="the binary [ERIS, or the build's]")
+    parser.add_argument("--seed", type=int, default=seed, help="first round's seed [ERIS_ORACLE_SEED, or 1]")
+    rounds = int(os.environ.get("ERIS_STAR_ROUNDS", 4))
+    parser.add_argument("--rounds", type=int, default=rounds, help="rounds, each with its own star [ERIS_STAR_ROUNDS, or 4]")
+    parser.add_argument("--queries", type=int, default=14, help="queries of a phase [%(default)s]")
+    parser.add_argument("--changes", type=int, default=6, help="changes between phases [%(default)s]")
+    parser.add_argument("--topologies", default="1x1,1x2,4x2", help="each round takes one of these [%(default)s]")
+    parser.add_argument("--stop-after", type=int, default=10, help="end after so many failures [%(default)s]")
+    parser.add_argument("--timeout", type=int, default=300, help="seconds for a round's statements [%(default)s]")
+    parser.add_argument("--keep", metavar="DIR", help="keep tables and scripts here")
+    return parser.parse_args()
+
+
+def play_round(binary, seed, topologies, options):
+    """One round; the number of statements whose results differ or that fail."""
+    source = random.Random(seed)
+    # Drawn apart, so that the tables and queries of a seed are the same on every list of topologies.
+    topology = random.Random(f"topology {seed}").choice(topologies)
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="eris-stars-") as scratch:
+        tables, statements = make_star(source, scratch)
+        oracle = duckdb.connect()
+        for statement in statements:
+            oracle.execute(statement)
+        script, expected = list(statements), {}
+        generator = StarQueries(source, tables)
+        changing = random.Random(f"changes {seed}")
+        asked = [draw_query(generator, oracle)[0] for _ in range(options.queries // 2)]
+        for phase in PHASES:
+            if "change" in phase:
+                script += [change(changing, tables, oracle) for _ in range(options.changes)]
+            if "recode" in phase:
+                script.append(RECODE)
+            # The same ones each time, for what is kept of them, and new ones.
+            again = [(query, oracle.execute(query.sql).fetchall()) for query in asked]
+            for query, rows in again + [draw_query(generator, oracle) for _ in range(options.queries - len(asked))]:
+                expected[len(script)] = query, rows
+                script.append(query.sql)
+        if options.keep:
+            keep(options.keep, seed, scratch, script)
+        outcomes = run_script(binary, script, topology, options.timeout)
+
+    failures = 0
+    for place, outcome in enumerate(outcomes):
+        query, rows = expected.get(place, (None, None))
+        if isinstance(outcome, StatementFailed):
+            report = [str(outcome)]
+        else:
+            report = difference(rows, outcome, query.order) if query else []
+        if report:
+            failures += 1
+            print(f"\nseed {seed} on {topology}, statement {place}: {report[0]}", *report[1:], script[place], sep="\n")
+    sizes = ", ".join(f"{table.name} {table.rows:,}" for table in tables)
+    empty = sum(not any(value for row in rows for value in row) for _, rows in expected.values())
+    seconds = time.monotonic() - begin
+    print(f"seed {seed} on {topology}: {len(script) - failures} of {len(script)} agree ({empty} empty); rows {sizes} ({seconds:.1f} s)", flush=True)
+    return failures
+
+
+def draw_query(generator, oracle, attempts=4):
+    """A query and its expected rows; preferably some, for an empty result shows little."""
+    for _ in range(attempts):
+        query = generator.query()
+        rows = oracle.execute(query.sql).fetchall()
+        if any(value for row in rows for value in row):
+            break
+    return query, rows
+
+
+def keep(directory, seed, scratch, script):
+    """Leaves a round behind as files that `eris -f` and, but for the procedure, DuckDB read."""
+    target = Path(directory).resolve() / f"seed-{seed}"
+    shutil.copytree(scratch, target, dirs_exist_ok=True)
+    text = "".join(f"{sql};\n" for sql in script)
+    (target / "script.sql").write_text(text.replace(scratch, str(target)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
