@@ -81,6 +81,7 @@ mod settings;
 mod shorthand;
 mod show;
 mod spill;
+mod single_distinct;
 mod spilling_join;
 mod star_rule;
 mod statement;

@@ -53,6 +53,7 @@ pub(crate) fn state(engine: &Engine, spill: &Spill) -> Result<SessionState, crat
         .with_default_features()
         .with_type_planner(Arc::new(Types))
         .with_analyzer_rules(analyzer_rules())
+        .with_optimizer_rules(crate::single_distinct::optimizer_rules())
         .with_physical_optimizer_rules(physical_rules())
         .build();
     for function in [

@@ -1,0 +1,62 @@
+//! `count(DISTINCT x)` as a grouping by `x`, as DataFusion's optimizer has it, but not beside sums of decimals: these become sums of sums, which
+//! have more digits than whatever is above expects.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
+use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
+use datafusion::optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use std::sync::Arc;
+
+/// DataFusion's rule, where it may be applied.
+#[derive(Debug)]
+struct SingleDistinct(SingleDistinctToGroupBy);
+
+/// DataFusion's rules for logical plans, with this one in the place of the other.
+pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let mut rules = Optimizer::new().rules;
+    let own = SingleDistinct(SingleDistinctToGroupBy::new());
+    let place = rules.iter().position(|rule| rule.name() == own.name());
+    rules[place.expect("DataFusion has this rule")] = Arc::new(own);
+    rules
+}
+
+impl OptimizerRule for SingleDistinct {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        match &plan {
+            LogicalPlan::Aggregate(aggregate) if sums_decimals(aggregate)? => {
+                Ok(Transformed::no(plan))
+            }
+            _ => self.0.rewrite(plan, config),
+        }
+    }
+}
+
+fn sums_decimals(aggregate: &Aggregate) -> Result<bool> {
+    for expr in &aggregate.aggr_expr {
+        if let Expr::AggregateFunction(function) = expr.clone().unalias()
+            && function.func.name() == "sum"
+            && matches!(
+                expr.get_type(aggregate.input.schema())?,
+                DataType::Decimal128(..) | DataType::Decimal256(..)
+            )
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
