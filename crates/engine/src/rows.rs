@@ -30,6 +30,7 @@ use batch::{Operation, Read};
 use eris_column::Domain;
 use eris_route::Split;
 use eris_types::{AeuId, ColumnId, ObjectId, RowId, Timestamp};
+use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
 use std::ops::Bound;
@@ -77,6 +78,8 @@ pub struct RowClient {
     split: Split,
     /// Answers to an operation that was given up may still come; then the session is closed, not kept.
     is_waiting: bool,
+    /// See [`RowClient::keep`].
+    kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Rows that have been found by their keys.
@@ -120,11 +123,18 @@ impl Engine {
             client: self.client()?,
             split: Split::default(),
             is_waiting: false,
+            kept: None,
         })
     }
 }
 
 impl RowClient {
+    /// Keeps what changes depend on, such as locks, until their owners are done with them, even if whoever asked for a change gives
+    /// up in between.
+    pub fn keep(&mut self, kept: Arc<dyn Any + Send + Sync>) {
+        self.kept = Some(kept);
+    }
+
     /// The rows that have keys, given as one array per column of the key. A key of which a part is NULL has no row.
     ///
     /// # Errors
@@ -390,6 +400,7 @@ impl RowClient {
                 expected: expected.clone(),
                 rows: rows.clone(),
                 turn: None,
+                kept: self.kept.clone(),
             };
             match self.change(owner, change).await? {
                 Changed::Committed { at, ended } => {

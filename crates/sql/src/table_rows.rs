@@ -137,7 +137,7 @@ impl TableRows {
         let given = names.collect::<Result<Vec<_>, _>>()?;
         let targets: Vec<Target> = insert::targets(&core, &table, &given)?;
         let rows = coerce::rows(rows, &table, &targets, 1)?;
-        RowRules::new(&core, &table)?.check(&rows, 1)?;
+        RowRules::new(&core, &table)?.check(&table, &rows, 1)?;
         let put = self.rows.put(rows).await;
         put.map_err(|error| table.write_error(error))
     }

@@ -19,6 +19,7 @@ use arrow_array::RecordBatch;
 use eris_column::Home;
 use eris_store::Encoder;
 use eris_types::{RowId, StatementId, Timestamp};
+use std::any::Any;
 use std::sync::Arc;
 use tokio::sync::OwnedRwLockReadGuard;
 
@@ -33,6 +34,9 @@ pub(crate) struct Change {
     pub rows: Option<RecordBatch>,
     /// The share of the object's turn, until this is done.
     pub turn: Option<OwnedRwLockReadGuard<()>>,
+    /// What it depends on, until this is done.
+    #[expect(dead_code, reason = "held until it is dropped")]
+    pub kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Which rows have the keys before.
@@ -80,7 +84,7 @@ impl Partition {
             keys,
             expected,
             rows,
-            turn: _,
+            ..
         } = change;
         self.forget_others(*statement);
         let current = (self.index.as_ref()).map_or_else(Vec::new, |index| index.get_many(keys));
