@@ -10,6 +10,7 @@
 //! What is read belongs to one snapshot. The index knows the newest rows only, so that a batch of several owners which finds
 //! newer ones than its snapshot reads again. Changes of one owner need no turn of their own: the owner executes one after the
 //! other. They share the object's turn, so that they do not come between the reading and the writing of another statement.
+//! Rows of several objects change [together].
 
 mod batch;
 mod together;

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 const TOPOLOGIES: [(u16, u16); 3] = [(1, 1), (1, 2), (4, 2)];
 const SESSIONS: u64 = 4;
-const STATEMENTS_EACH: u64 = 200;
+const STATEMENTS_EACH: u64 = 100;
 const KEYS: u64 = 8;
 const MAILS: u64 = 6;
 
@@ -158,7 +158,7 @@ fn rules_hold_whoever_comes_in_between() {
                             }
                             Err(_) => {}
                         }
-                        if round % 10 == number_of {
+                        if round % 20 == number_of {
                             assert_eq!(number(&session, BROKEN).await, 0, "after {sql}");
                         }
                     }

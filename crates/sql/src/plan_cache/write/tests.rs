@@ -257,7 +257,7 @@ fn what_the_cache_writes_is_what_the_statement_writes() {
 
 #[test]
 fn the_cache_keeps_the_rules_of_tables() {
-    compare(24, prop::collection::vec(ruled(), 120));
+    compare(12, prop::collection::vec(ruled(), 120));
 }
 
 /// Executes statements with the cache and without.
