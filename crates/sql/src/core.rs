@@ -10,7 +10,6 @@ use crate::catalog::{Catalog, Contents, SCHEMA};
 use crate::error::SqlError;
 use crate::functions::FunctionRow;
 use crate::parse::parse;
-use crate::plan_cache::ReadyWrite;
 use crate::queries::{Queries, Query};
 use crate::recoding::Recodings;
 use crate::resolve::Names;
@@ -157,18 +156,11 @@ impl Core {
             return Ok(Begun::Rows(rows));
         }
         if let Some(write) = plan_cache::learn_write(self, &tree, statement).await
-            && let Some(begun) = self.write(&write).await?
+            && let Some(begun) = write.run(self, &cancel::current()).await?
         {
             return Ok(begun);
         }
         self.begin_tree(tree, statement).await
-    }
-
-    /// Executes a write of single rows. `None`: it has to go its own way.
-    pub async fn write(&self, write: &ReadyWrite) -> Result<Option<Begun>, SqlError> {
-        let rows = write.run(self, &cancel::current()).await?;
-        let tag = write.tag();
-        Ok(rows.map(|rows| Begun::Count { rows, tag }))
     }
 
     /// Begins a statement that has been parsed.

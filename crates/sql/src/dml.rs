@@ -21,7 +21,7 @@ mod returning;
 mod target;
 mod update;
 
-pub(crate) use returning::Kept;
+pub(crate) use returning::{Kept, query as returning};
 
 use crate::catalog::Table;
 use crate::coerce;
@@ -125,7 +125,7 @@ pub(crate) fn row_change(
     table: &Arc<Table>,
     tree: ast::Statement,
 ) -> Option<(ast::Query, Vec<coerce::Target>)> {
-    let change = Change::new(core, table, tree, None, &table.unique_columns()).ok()?;
+    let change = Change::new(core, table, tree, None, &[]).ok()?;
     match change.action {
         Action::Update(targets) => Some((change.query, targets)),
         Action::Delete { .. } => Some((change.query, Vec::new())),
@@ -358,7 +358,7 @@ impl Change {
                 }
                 Action::Update(targets) => {
                     let new = coerce::rows(&batch, &self.table, targets, rows + 1)?;
-                    rules.check(&new, rows + 1)?;
+                    rules.check(&self.table, &new, rows + 1)?;
                     rows += batch.num_rows() as u64;
                     writer.delete(&batch, self.old).await?;
                     if let Some(kept) = &mut kept {
@@ -373,7 +373,7 @@ impl Change {
                         }
                         if let Some(targets) = &branch.targets {
                             let new = coerce::rows(&batch, &self.table, targets, rows + 1)?;
-                            rules.check(&new, rows + 1)?;
+                            rules.check(&self.table, &new, rows + 1)?;
                             if let Some(kept) = &mut kept {
                                 kept.keep(new.clone())?;
                             }

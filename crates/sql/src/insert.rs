@@ -153,7 +153,7 @@ async fn append(
     while let Some(batch) = source.next().await {
         let batch = batch.map_err(SqlError::from_datafusion)?;
         let rows = coerce::rows(&batch, table, &targets, written + 1)?;
-        rules.check(&rows, written + 1)?;
+        rules.check(table, &rows, written + 1)?;
         written += batch.num_rows() as u64;
         if let Some(kept) = &mut kept {
             kept.keep(rows.clone())?;

@@ -93,6 +93,7 @@ mod table_writer;
 mod transaction;
 mod translate;
 mod types;
+mod unique_keys;
 mod using;
 mod windows;
 mod wording;

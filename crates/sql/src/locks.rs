@@ -25,6 +25,7 @@ use crate::error::SqlError;
 use crate::references::{Affected, Effect};
 use crate::statement::Statement;
 use datafusion::sql::sqlparser::ast::ObjectName;
+use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
@@ -90,6 +91,31 @@ fn locks(table: &Table, affected: &Affected) -> Vec<Lock> {
     locks.sort_by_key(|(lock, alone)| (Arc::as_ptr(lock).addr(), !alone));
     locks.dedup_by(|a, b| Arc::ptr_eq(&a.0, &b.0));
     locks
+}
+
+/// The locks that a statement shares which takes no keys away, in the order in which they are taken.
+#[derive(Debug)]
+pub(crate) struct SharedLocks(Vec<Arc<RwLock<()>>>);
+
+impl SharedLocks {
+    /// Of a statement that writes rows of a table. `None`: it needs a lock alone.
+    pub fn of(table: &Table, affected: &Affected) -> Option<Self> {
+        let locks = locks(table, affected).into_iter();
+        let shared = locks.map(|(lock, alone)| (!alone).then_some(lock));
+        shared.collect::<Option<_>>().map(SharedLocks)
+    }
+
+    /// Takes them, and holds them until all clones of what it returns are dropped.
+    pub async fn hold(&self) -> Arc<dyn Any + Send + Sync> {
+        let mut held = Vec::with_capacity(self.0.len());
+        for lock in &self.0 {
+            held.push(match Arc::clone(lock).try_read_owned() {
+                Ok(shared) => shared,
+                Err(_) => Arc::clone(lock).read_owned().await,
+            });
+        }
+        Arc::new(held)
+    }
 }
 
 impl Core {

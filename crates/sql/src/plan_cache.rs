@@ -38,7 +38,7 @@ pub(crate) use parameter::PlanParameter;
 pub(crate) use prepared::PreparedPlan;
 
 use crate::cancel::CancelToken;
-use crate::core::Core;
+use crate::core::{Begun, Core};
 use crate::error::SqlError;
 use crate::statement::Statement;
 use datafusion::common::ScalarValue;
@@ -144,14 +144,9 @@ pub(crate) struct ReadyWrite {
 }
 
 impl ReadyWrite {
-    /// Executes it; returns how many rows were written. `None`: nothing was, and the statement has to go its own way.
-    pub async fn run(&self, core: &Core, token: &CancelToken) -> Result<Option<u64>, SqlError> {
+    /// Executes it. `None`: nothing was written, and the statement has to go its own way.
+    pub async fn run(&self, core: &Core, token: &CancelToken) -> Result<Option<Begun>, SqlError> {
         self.write.run(core, &self.values, token).await
-    }
-
-    /// The statement's tag.
-    pub fn tag(&self) -> &'static str {
-        self.write.tag()
     }
 }
 

@@ -8,6 +8,7 @@
 //! What is kept is the syntax tree, and of queries over one table also the plan (see [`plan_cache`](crate::plan_cache)).
 //! Everything else is planned with its values, which planning decides by. Each execution has a snapshot of its own.
 
+use crate::cancel;
 use crate::core::{Begun, Core, normalize};
 use crate::dml;
 use crate::error::SqlError;
@@ -340,7 +341,7 @@ impl Core {
                 .learn_write(self, tree, &names, values, statement)
                 .await;
             if let Some(write) = write
-                && let Some(begun) = self.write(&write).await?
+                && let Some(begun) = write.run(self, &cancel::current()).await?
             {
                 return Ok(begun);
             }

@@ -16,11 +16,13 @@ mod effect;
 mod incoming;
 mod key_set;
 mod outgoing;
+mod parents;
 mod seen;
 
 pub(crate) use effect::Effect;
 pub(crate) use incoming::check_all;
 pub(crate) use outgoing::verify;
+pub(crate) use parents::Parents;
 
 use crate::catalog::{ForeignKey, Table, positions};
 use crate::core::Core;

@@ -5,7 +5,7 @@
 //! batch of a source ──▶ coerce: defaults, casts ──▶ NOT NULL ──▶ CHECK ──▶ engine's writer
 //! ```
 
-use crate::catalog::{Check, DefaultValue, Table};
+use crate::catalog::{DefaultValue, Table};
 use crate::coerce::shown;
 use crate::core::Core;
 use crate::error::SqlError;
@@ -18,7 +18,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::Exists;
 use datafusion::logical_expr::{
-    EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
+    EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Volatility,
 };
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 use datafusion::physical_expr::PhysicalExpr;
@@ -27,42 +27,53 @@ use std::cell::LazyCell;
 use std::sync::Arc;
 
 /// NOT NULL and CHECK of one table.
-pub(crate) struct RowRules<'a> {
-    table: &'a Table,
-    checks: Vec<(&'a Check, Arc<dyn PhysicalExpr>)>,
+#[derive(Clone, Debug)]
+pub(crate) struct RowRules {
+    /// For each CHECK of the table.
+    checks: Vec<Compiled>,
 }
 
-impl<'a> RowRules<'a> {
-    pub fn new(core: &Core, table: &'a Table) -> Result<Self, SqlError> {
+impl RowRules {
+    /// For one statement: its time is that of all of them.
+    pub fn new(core: &Core, table: &Table) -> Result<Self, SqlError> {
         // Most tables need none.
         let state = LazyCell::new(|| core.bare_state());
         let checks = table.checks.iter().map(|check| {
             let compiled = compile(&state, &check.expr, &table.names);
-            Ok((check, compiled.map_err(SqlError::from_datafusion)?))
+            compiled.map_err(SqlError::from_datafusion)
         });
-        Ok(RowRules {
-            table,
-            checks: checks.collect::<Result<_, SqlError>>()?,
-        })
+        let checks = checks.collect::<Result<_, SqlError>>()?;
+        Ok(RowRules { checks })
+    }
+
+    /// Whether they hold for later statements with the same settings, too: no CHECK asks what time it is.
+    pub fn is_lasting(&self) -> bool {
+        self.checks.iter().all(|check| check.lasting)
     }
 
     /// Refuses the batch if one of its rows breaks a rule. It has the table's columns; its first row counts as `first_row`.
-    pub fn check(&self, batch: &RecordBatch, first_row: u64) -> Result<(), SqlError> {
-        for (field, column) in self.table.schema.fields().iter().zip(batch.columns()) {
+    pub fn check(
+        &self,
+        table: &Table,
+        batch: &RecordBatch,
+        first_row: u64,
+    ) -> Result<(), SqlError> {
+        for (field, column) in table.schema.fields().iter().zip(batch.columns()) {
             if !field.is_nullable() && column.null_count() > 0 {
                 let row = (0..column.len()).find(|&row| column.is_null(row));
                 let row = row.expect("the column has a NULL");
                 return Err(SqlError::constraint(format!(
                     "table \"{}\", row {}: column \"{}\" is NOT NULL, the row is {}",
-                    self.table.name,
+                    table.name,
                     first_row + row as u64,
                     field.name(),
                     whole_row(batch, row)
                 )));
             }
         }
-        for (check, expr) in &self.checks {
-            let passed = expr
+        for (check, compiled) in table.checks.iter().zip(&self.checks) {
+            let passed = compiled
+                .expr
                 .evaluate(batch)
                 .and_then(|value| value.into_array(batch.num_rows()))
                 .map_err(|error| {
@@ -77,7 +88,7 @@ impl<'a> RowRules<'a> {
             if let Some(row) = broken {
                 return Err(SqlError::constraint(format!(
                     "table \"{}\", row {}: CHECK constraint \"{}\" does not hold: {}, the row is {}",
-                    self.table.name,
+                    table.name,
                     first_row + row as u64,
                     check.name,
                     check.expr,
@@ -112,7 +123,7 @@ fn whole_row(batch: &RecordBatch, row: usize) -> String {
 
 /// The values of a default for as many rows, of whatever type its expression has.
 #[derive(Clone, Debug)]
-pub(crate) struct ComputedDefault(Arc<dyn PhysicalExpr>);
+pub(crate) struct ComputedDefault(Compiled);
 
 impl ComputedDefault {
     /// `state` is the statement's: the same time for all columns.
@@ -120,21 +131,37 @@ impl ComputedDefault {
         compile(state, &default.expr, &DFSchema::empty()).map(ComputedDefault)
     }
 
+    /// Whether it serves later statements, too.
+    pub fn is_lasting(&self) -> bool {
+        self.0.lasting
+    }
+
     pub fn values(&self, rows: usize) -> Result<ArrayRef> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = Arc::new(Schema::empty());
         let batch = RecordBatch::try_new_with_options(schema, Vec::new(), &options)?;
-        self.0.evaluate(&batch)?.into_array(rows)
+        self.0.expr.evaluate(&batch)?.into_array(rows)
     }
 }
 
+/// An expression, for execution.
+#[derive(Clone, Debug)]
+struct Compiled {
+    expr: Arc<dyn PhysicalExpr>,
+    /// It holds for later statements, too: nothing in it has one value for all of a statement.
+    lasting: bool,
+}
+
 /// An expression over the columns of `schema`, for execution.
-fn compile(
-    state: &SessionState,
-    expr: &ast::Expr,
-    schema: &DFSchema,
-) -> Result<Arc<dyn PhysicalExpr>> {
+fn compile(state: &SessionState, expr: &ast::Expr, schema: &DFSchema) -> Result<Compiled> {
     let expr = logical(state, expr, schema)?;
+    let of_statement = |expr: &Expr| match expr {
+        Expr::ScalarFunction(function) => {
+            function.func.signature().volatility == Volatility::Stable
+        }
+        expr => matches!(expr, Expr::ScalarVariable(..)),
+    };
+    let lasting = !expr.exists(|expr| Ok(of_statement(expr)))?;
     // now() and its like have a value only behind the simplifier.
     let context = SimplifyContext::builder()
         .with_schema(Arc::new(schema.clone()))
@@ -142,7 +169,8 @@ fn compile(
         .with_query_execution_start_time(state.execution_props().query_execution_start_time)
         .build();
     let expr = ExprSimplifier::new(context).simplify(expr)?;
-    state.create_physical_expr(expr, schema)
+    let expr = state.create_physical_expr(expr, schema)?;
+    Ok(Compiled { expr, lasting })
 }
 
 /// An expression over the columns of `schema`. Types are found as in a query's select list.

@@ -165,11 +165,19 @@ impl Session {
                 .catch_unwind()
                 .await;
             match written.unwrap_or_else(|panic| Err(crate::query::internal(&*panic))) {
-                Ok(Some(rows)) => {
+                Ok(Some(Begun::Rows(rows))) => {
+                    let mut rows = Direct::new(rows, running, token);
+                    rows.start().await;
+                    return Ok(Outcome::Rows(QueryStream::direct(rows, progress)));
+                }
+                Ok(Some(Begun::Count { rows, tag })) => {
                     running.query.add_rows(rows);
                     running.end(None);
-                    let tag = write.tag();
                     return Ok(Outcome::Count { rows, tag });
+                }
+                Ok(Some(Begun::Done { tag })) => {
+                    running.end(None);
+                    return Ok(Outcome::Done { tag });
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -239,7 +247,14 @@ impl Session {
     /// # Errors
     /// There is no such table, or it has no key.
     pub fn rows(&self, table: &str) -> Result<TableRows, SqlError> {
-        TableRows::new(self.database.core().of_session(&self.data), table)
+        let core = self.database.core().of_session(&self.data);
+        TableRows::new(self.database.clone(), core, table)
+    }
+
+    /// What it remembers.
+    #[cfg(test)]
+    pub(crate) fn data(&self) -> Arc<SessionData> {
+        Arc::clone(&self.data)
     }
 
     /// The database.

@@ -19,6 +19,7 @@ use arrow_array::RecordBatch;
 use eris_column::Home;
 use eris_store::Encoder;
 use eris_types::{RowId, StatementId, Timestamp};
+use std::any::Any;
 use std::sync::Arc;
 use tokio::sync::OwnedRwLockReadGuard;
 
@@ -33,6 +34,9 @@ pub(crate) struct Change {
     pub rows: Option<RecordBatch>,
     /// The share of the object's turn, until this is done.
     pub turn: Option<OwnedRwLockReadGuard<()>>,
+    /// What it depends on, until this is done.
+    #[expect(dead_code, reason = "held until it is dropped")]
+    pub kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Which rows have the keys before.
@@ -53,6 +57,8 @@ pub(crate) enum Changed {
     Unexpected,
     /// Nothing: it takes other AEUs, too.
     Elsewhere,
+    /// Nothing: somebody else is about to commit.
+    Busy,
     /// Nothing, for this reason.
     Failed(EngineError),
 }
@@ -80,8 +86,11 @@ impl Partition {
             keys,
             expected,
             rows,
-            turn: _,
+            ..
         } = change;
+        if self.is_prepared_by_another(*statement) {
+            return Ok(Changed::Busy);
+        }
         self.forget_others(*statement);
         let current = (self.index.as_ref()).map_or_else(Vec::new, |index| index.get_many(keys));
         if let Expected::Exactly(expected) = expected
@@ -143,7 +152,11 @@ impl Partition {
     }
 
     /// The rows encoded; `None` if there is text among them that has no code yet.
-    fn encode(&self, rows: RecordBatch, home: Home<'_>) -> Result<Option<Encoder>, EngineError> {
+    pub(super) fn encode(
+        &self,
+        rows: RecordBatch,
+        home: Home<'_>,
+    ) -> Result<Option<Encoder>, EngineError> {
         let mut encoder = Encoder::new(self.object.schema.clone(), vec![rows]);
         if !encoder.look_up(&self.dictionaries).is_empty() {
             return Ok(None);

@@ -17,9 +17,23 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::datasource::MemTable;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::sql::sqlparser::ast::{Ident, SelectItem, TableWithJoins};
+use datafusion::sql::sqlparser::ast::{self, Ident, SelectItem, TableWithJoins};
 use futures::StreamExt;
 use std::sync::Arc;
+
+/// RETURNING as a query over [`TARGET`], the rows that were written.
+pub(crate) fn query(
+    core: &Core,
+    alias: &Ident,
+    items: Vec<SelectItem>,
+) -> Result<ast::Query, SqlError> {
+    per_row::check(core, items.iter(), "RETURNING")?;
+    let rows = TableWithJoins {
+        relation: target::called(alias.clone()),
+        joins: Vec::new(),
+    };
+    Ok(target::select(items, vec![rows], None))
+}
 
 /// Rows that wait for RETURNING.
 pub(crate) struct Kept {
@@ -51,7 +65,7 @@ impl Kept {
         alias: &Ident,
         items: Vec<SelectItem>,
     ) -> Result<SendableRecordBatchStream, SqlError> {
-        per_row::check(core, items.iter(), "RETURNING")?;
+        let query = query(core, alias, items)?;
         let fields = table.schema.fields().iter();
         let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
@@ -61,11 +75,6 @@ impl Kept {
         let batches = batches.collect::<Result<Vec<_>, _>>()?;
         let rows = MemTable::try_new(schema, vec![batches]).map_err(SqlError::from_datafusion)?;
         let files = Files::from([(TARGET.to_owned(), Arc::new(rows) as _)]);
-        let factor = TableWithJoins {
-            relation: target::called(alias.clone()),
-            joins: Vec::new(),
-        };
-        let query = target::select(items, vec![factor], None);
         let text = Statement::from("RETURNING");
         let plan = core
             .in_one_stream()

@@ -9,10 +9,13 @@
 //!                                └─ (7, 41) ─▶ steps ─▶ (7, 42) ─▶ coerce ─▶ put, if nobody has changed it meanwhile
 //! ```
 //!
-//! Whatever is more than that – several rows, RETURNING, CHECK, a foreign key, a value that is none of the column's type, an error – is left to the
-//! statement's own way, before anything was written.
+//! On its way in the row passes the table's rules and its foreign keys, as any row does; RETURNING is computed before it is put.
+//! Whatever is more than that – several rows, keys that are taken away while others refer to them, a value that is none of the
+//! column's type, an error – is left to the statement's own way, before anything was written.
 
+mod answer;
 mod compile;
+mod execution;
 mod operand;
 mod program;
 #[cfg(test)]
@@ -23,18 +26,20 @@ pub(super) use operand::{Given, Operand};
 
 use crate::cancel::CancelToken;
 use crate::catalog::{Contents, Table};
-use crate::coerce::{self, Target};
-use crate::core::Core;
+use crate::core::{Begun, Core};
 use crate::error::SqlError;
+use crate::locks::SharedLocks;
+use crate::references::Parents;
+use crate::row_rules::{ComputedDefault, RowRules};
 use crate::settings::Variables;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use crate::unique_keys::UniqueKeys;
+use answer::Answer;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::ScalarValue;
-use eris_engine::RowClient;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use execution::{Execution, Stop};
 use program::Program;
 use std::sync::{Arc, Weak};
-
-/// How often somebody else may come in between before the statement waits for its turn.
-const TRIES: usize = 16;
 
 /// A write that is ready for other values.
 #[derive(Debug)]
@@ -46,6 +51,15 @@ pub(super) struct Write {
     /// What changes from time to time.
     operands: Vec<Operand>,
     action: Action,
+    /// RETURNING.
+    answer: Option<Answer>,
+    /// NOT NULL and CHECK; `None`: they have to be compiled for every statement.
+    rules: Option<RowRules>,
+    /// What new rows refer to.
+    parents: Parents,
+    /// What is written with rows beside them.
+    uniques: UniqueKeys,
+    locks: SharedLocks,
     tag: &'static str,
 }
 
@@ -53,6 +67,8 @@ pub(super) struct Write {
 enum Action {
     Insert {
         rows: Vec<Cell>,
+        /// The columns that get a default which is no constant; `None`: it has to be compiled for every statement.
+        computed: Vec<(usize, Option<ComputedDefault>)>,
         conflict: Conflict,
     },
     /// The operands that are the key's values.
@@ -75,6 +91,13 @@ enum Conflict {
     Update(Program),
 }
 
+/// What a write has done.
+struct Written {
+    rows: u64,
+    /// What RETURNING says.
+    answer: Option<RecordBatch>,
+}
+
 impl Write {
     /// The contents of the catalogue that it was planned with, if they are still there.
     pub fn contents(&self) -> Option<Arc<Contents>> {
@@ -86,221 +109,50 @@ impl Write {
         &self.operands
     }
 
-    /// The tag of the statement.
-    pub fn tag(&self) -> &'static str {
-        self.tag
-    }
-
-    /// Executes it with these values of its operands; returns how many rows were written. `None`: nothing was written, and it
-    /// has to go its own way.
+    /// Executes it with these values of its operands. `None`: nothing was written, and it has to go its own way.
     pub async fn run(
         &self,
         core: &Core,
         values: &[ScalarValue],
         token: &CancelToken,
-    ) -> Result<Option<u64>, SqlError> {
+    ) -> Result<Option<Begun>, SqlError> {
         if *core.variables() != self.variables {
             return Ok(None);
         }
-        let _shared = match self.table.lock.try_read() {
-            Ok(shared) => shared,
-            Err(_) => self.table.lock.read().await,
-        };
-        // Now nobody changes the table.
+        let held = self.locks.hold().await;
+        // Now nobody changes the table, or those to which it refers.
         let contents = core.catalog.contents();
         if !std::ptr::eq(Arc::as_ptr(&contents), self.contents.as_ptr()) {
             return Ok(None);
         }
-        let written = match &self.action {
-            Action::Insert { rows, conflict } => {
-                let Some(new) = self.new_rows(rows, values) else {
-                    return Ok(None);
-                };
-                self.insert(core, new, conflict, values, token).await
-            }
-            Action::Update(key, program) => {
-                let Some(key) = self.key(key, values) else {
-                    return Ok(None);
-                };
-                let mut rows = core.engine.rows(self.table.object)?;
-                self.change(&mut rows, &key, program, None, values, token)
-                    .await
-            }
-            Action::Delete(key, program) => {
-                let Some(key) = self.key(key, values) else {
-                    return Ok(None);
-                };
-                self.delete(core, &key, program.as_ref(), values, token)
-                    .await
-            }
-        }?;
-        if written.is_none() {
-            token.end_commit();
+        if !self.parents.is_empty() {
+            // Whoever took keys away may not have waited for that.
+            core.engine.settle().await;
         }
-        Ok(written)
-    }
-
-    async fn insert(
-        &self,
-        core: &Core,
-        new: RecordBatch,
-        conflict: &Conflict,
-        values: &[ScalarValue],
-        token: &CancelToken,
-    ) -> Result<Option<u64>, SqlError> {
-        let count = new.num_rows() as u64;
-        if self.table.key.is_none() {
-            let mut writer = core.engine.writer(self.table.object)?;
-            writer.append(new).await?;
-            token.begin_commit()?;
-            let written = writer.commit().await;
-            return written
-                .map(Some)
-                .map_err(|error| self.table.write_error(error));
-        }
-        let mut rows = core.engine.rows(self.table.object)?;
-        let wrong = |error| self.table.write_error(error);
-        match conflict {
-            Conflict::Refuse => {
-                token.begin_commit()?;
-                let inserted = rows.insert(new).await.map_err(wrong)?;
-                // Why not is told by the statement's own way.
-                Ok(inserted.then_some(count))
-            }
-            Conflict::Nothing => {
-                token.begin_commit()?;
-                let inserted = rows.insert(new).await.map_err(wrong)?;
-                Ok(Some(if inserted { count } else { 0 }))
-            }
-            Conflict::Update(program) => {
-                let key: Vec<ArrayRef> = self
-                    .key_columns()
-                    .map(|column| Arc::clone(new.column(column)))
-                    .collect();
-                self.change(&mut rows, &key, program, Some(&new), values, token)
-                    .await
-            }
-        }
-    }
-
-    /// Has the program compute what becomes of the row with a key, or takes `new` if there is none.
-    async fn change(
-        &self,
-        rows: &mut RowClient,
-        key: &[ArrayRef],
-        program: &Program,
-        new: Option<&RecordBatch>,
-        values: &[ScalarValue],
-        token: &CancelToken,
-    ) -> Result<Option<u64>, SqlError> {
-        let wrong = |error| self.table.write_error(error);
-        for _ in 0..TRIES {
-            let found = rows.get(key, &program.reads).await?;
-            let changed = match (found.rows.num_rows(), new) {
-                (0, None) => return Ok(Some(0)),
-                (0, Some(new)) => new.clone(),
-                (1, _) => {
-                    // Errors are worded by the statement's own way.
-                    let Ok(computed) = program.run(&found.rows, new, values) else {
-                        return Ok(None);
-                    };
-                    if computed.num_rows() == 0 {
-                        return Ok(Some(0));
-                    }
-                    let changed = coerce::rows(&computed, &self.table, &program.targets, 1);
-                    let Some(changed) = changed.ok().filter(|rows| self.keeps_rules(rows)) else {
-                        return Ok(None);
-                    };
-                    changed
-                }
-                _ => return Ok(None),
-            };
-            token.begin_commit()?;
-            let put = rows.put_if_unchanged(&found, changed).await;
-            if put.map_err(wrong)? {
-                return Ok(Some(1));
-            }
-            token.end_commit();
-        }
-        Ok(None)
-    }
-
-    async fn delete(
-        &self,
-        core: &Core,
-        key: &[ArrayRef],
-        program: Option<&Program>,
-        values: &[ScalarValue],
-        token: &CancelToken,
-    ) -> Result<Option<u64>, SqlError> {
-        let mut rows = core.engine.rows(self.table.object)?;
-        let Some(program) = program else {
-            token.begin_commit()?;
-            return Ok(Some(rows.remove(key).await?));
+        let written = match Execution::new(self, core, values, token, held) {
+            Ok(execution) => execution.run().await,
+            Err(stop) => Err(stop),
         };
-        for _ in 0..TRIES {
-            let found = rows.get(key, &program.reads).await?;
-            if found.rows.num_rows() == 0 {
-                return Ok(Some(0));
+        match written {
+            Ok(written) => Ok(Some(self.begun(written))),
+            Err(Stop::OwnWay) => {
+                token.end_commit();
+                Ok(None)
             }
-            match program.run(&found.rows, None, values) {
-                Ok(left) if left.num_rows() == 0 => return Ok(Some(0)),
-                Ok(_) => {}
-                Err(_) => return Ok(None),
-            }
-            token.begin_commit()?;
-            if rows.remove_if_unchanged(&found).await? {
-                return Ok(Some(1));
-            }
-            token.end_commit();
+            Err(Stop::Error(error)) => Err(error),
         }
-        Ok(None)
     }
 
-    /// The rows to be inserted; `None` if they break a rule, which the statement's own way words.
-    fn new_rows<'a>(&self, cells: &'a [Cell], values: &'a [ScalarValue]) -> Option<RecordBatch> {
-        let width = self.table.types.len();
-        let columns = (0..width).map(|column| {
-            let value = |cell: &'a Cell| match cell {
-                Cell::Operand(operand) => &values[*operand],
-                Cell::Constant(value) => value,
-            };
-            if cells.len() == width {
-                return value(&cells[column]).to_array().ok();
+    fn begun(&self, written: Written) -> Begun {
+        let (rows, tag) = (written.rows, self.tag);
+        match (&self.answer, written.answer) {
+            (Some(answer), rows) => {
+                let rows = rows.filter(|rows| rows.num_rows() > 0);
+                let rows = futures::stream::iter(rows.map(Ok));
+                let schema = Arc::clone(&answer.schema);
+                Begun::Rows(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
             }
-            let of_column = cells.iter().skip(column).step_by(width);
-            ScalarValue::iter_to_array(of_column.map(|cell| value(cell).clone())).ok()
-        });
-        let columns = columns.collect::<Option<Vec<_>>>()?;
-        let schema = Arc::clone(&self.table.unruled);
-        let options = RecordBatchOptions::new().with_row_count(Some(cells.len() / width));
-        let rows = RecordBatch::try_new_with_options(schema, columns, &options).ok()?;
-        let targets: Vec<Target> = (0..width).map(Target::Source).collect();
-        let rows = coerce::rows(&rows, &self.table, &targets, 1).ok()?;
-        self.keeps_rules(&rows).then_some(rows)
-    }
-
-    /// Whether there is no NULL where none may be.
-    fn keeps_rules(&self, rows: &RecordBatch) -> bool {
-        let mut fields = self.table.schema.fields().iter().zip(rows.columns());
-        fields.all(|(field, column)| field.is_nullable() || column.null_count() == 0)
-    }
-
-    /// The arrays of a key; `None` if a part of it is NULL: no row has it, which is rare enough.
-    fn key(&self, operands: &[usize], values: &[ScalarValue]) -> Option<Vec<ArrayRef>> {
-        let parts = operands.iter().map(|&operand| &values[operand]);
-        parts
-            .map(|value| (!value.is_null()).then(|| value.to_array().ok())?)
-            .collect()
-    }
-
-    fn key_columns(&self) -> impl Iterator<Item = usize> + '_ {
-        let names = self.table.key.iter().flat_map(|key| &key.columns);
-        names.map(|name| {
-            self.table
-                .schema
-                .index_of(name)
-                .expect("a key is of the table")
-        })
+            (None, _) => Begun::Count { rows, tag },
+        }
     }
 }

@@ -116,7 +116,7 @@ async fn look_at(core: &Core, old: &Table, new: &Table, rows: &Plan) -> Result<(
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(SqlError::from_datafusion)?;
         let batch = coerce::rows(&batch, new, &targets, first_row)?;
-        rules.check(&batch, first_row)?;
+        rules.check(new, &batch, first_row)?;
         first_row += batch.num_rows() as u64;
         for writer in &mut writers {
             writer.append(&batch).await?;

@@ -3,6 +3,7 @@
 use super::super::conditions::{Source, Written};
 use super::super::constant::{self, is_comparable};
 use super::super::mask::Masked;
+use super::answer::Answer;
 use super::operand::Operand;
 use super::program::{Program, excluded, parameter};
 use super::{Action, Cell, Conflict, Write};
@@ -11,16 +12,19 @@ use crate::coerce::Target;
 use crate::core::{Core, normalize};
 use crate::dml;
 use crate::insert;
+use crate::locks::SharedLocks;
 use crate::parameter::Parameter;
 use crate::prepare::placeholder;
-use crate::references::Effect;
+use crate::references::{Effect, Parents};
+use crate::row_rules::RowRules;
 use crate::scalar;
 use crate::statement::Statement;
+use crate::unique_keys::UniqueKeys;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     self, Assignment, AssignmentTarget, BinaryOperator, Expr, Ident, ObjectName, OnConflictAction,
-    OnInsert, SetExpr, TableObject, UnaryOperator, Value, visit_expressions_mut,
+    OnInsert, SelectItem, SetExpr, TableObject, UnaryOperator, Value, visit_expressions_mut,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -49,12 +53,11 @@ pub(in super::super) async fn compile(
     };
     let contents = core.catalog.contents();
     let table = core.table(name, statement).ok()?;
-    if !table.checks.is_empty() || !table.uniques.is_empty() {
-        return None;
-    }
-    if !Effect::of(tree).affected(&table, &contents).is_empty() {
-        return None;
-    }
+    // Keys that others refer to may be taken away: that takes the table's lock alone, and a query.
+    let affected = Effect::of(tree).affected(&table, &contents);
+    let locks = SharedLocks::of(&table, &affected)?;
+    let parents = Parents::new(&table, &affected.outgoing).ok()?;
+    let rules = RowRules::new(core, &table).ok()?;
     let mut compiler = Compiler {
         core,
         statement,
@@ -68,15 +71,49 @@ pub(in super::super) async fn compile(
         ast::Statement::Delete(delete) => (compiler.delete(delete).await?, "DELETE"),
         _ => return None,
     };
+    let answer = match returned(&table, tree)? {
+        Some((alias, items)) => Some(Answer::plan(core, &table, &alias, items, statement).await?),
+        None => None,
+    };
     let is_same = Arc::ptr_eq(&contents, &core.catalog.contents());
     is_same.then(|| Write {
         contents: Arc::downgrade(&contents),
         variables: core.variables().clone(),
-        table,
         operands: compiler.operands,
         action,
+        answer,
+        rules: Some(rules).filter(RowRules::is_lasting),
+        parents,
+        uniques: UniqueKeys::of(&table),
+        table,
+        locks,
         tag,
     })
+}
+
+/// What RETURNING says, and what it calls the table; `Some(None)` without.
+fn returned<'a>(
+    table: &Table,
+    tree: &'a ast::Statement,
+) -> Option<Option<(Ident, &'a [SelectItem])>> {
+    let (items, alias) = match tree {
+        ast::Statement::Insert(insert) => (&insert.returning, Some(inserted(table, insert))),
+        ast::Statement::Update(update) => (&update.returning, dml::alias(tree)),
+        ast::Statement::Delete(delete) => (&delete.returning, dml::alias(tree)),
+        _ => return None,
+    };
+    match items {
+        Some(items) => Some(Some((alias?, items))),
+        None => Some(None),
+    }
+}
+
+/// What INSERT calls its table.
+fn inserted(table: &Table, insert: &ast::Insert) -> Ident {
+    match &insert.table_alias {
+        Some(alias) => alias.alias.clone(),
+        None => Ident::with_quote('"', table.name.name.as_str()),
+    }
 }
 
 struct Compiler<'a> {
@@ -94,8 +131,7 @@ impl Compiler<'_> {
         let SetExpr::Values(values) = source.body.as_ref() else {
             return None;
         };
-        let is_plain = insert.returning.is_none()
-            && source.with.is_none()
+        let is_plain = source.with.is_none()
             && source.order_by.is_none()
             && source.limit_clause.is_none()
             && source.fetch.is_none();
@@ -105,6 +141,12 @@ impl Compiler<'_> {
         let columns = insert::columns(&self.table, &insert.columns).ok()?;
         let defaults = insert::targets(self.core, &self.table, &columns).ok()?;
         let mut rows = Vec::new();
+        let mut computed = Vec::new();
+        for (column, default) in defaults.iter().enumerate() {
+            if let Target::Computed(default) = default {
+                computed.push((column, default.is_lasting().then(|| default.clone())));
+            }
+        }
         for row in &values.rows {
             if row.content.len() != columns.len() {
                 return None;
@@ -123,7 +165,11 @@ impl Compiler<'_> {
                 rows.push(match default {
                     Target::Source(position) => self.cell(&row.content[*position], column)?,
                     Target::Constant(value) => Cell::Constant(value.clone()),
-                    Target::Computed(_) => return None,
+                    // What is in its place is not looked at.
+                    Target::Computed(_) => {
+                        let data_type = self.table.schema.field(column).data_type();
+                        Cell::Constant(ScalarValue::try_from(data_type).ok()?)
+                    }
                 });
             }
         }
@@ -131,21 +177,24 @@ impl Compiler<'_> {
             None => Conflict::Refuse,
             Some(_) if values.rows.len() > 1 => return None,
             Some(OnInsert::OnConflict(conflict)) => {
-                dml::conflicting(&self.table, conflict).ok()?;
+                // Of a row that is in the way by a UNIQUE constraint the key is not known.
+                let key = dml::conflicting(&self.table, conflict).ok()?;
+                (key == self.table.key.as_ref()?.columns).then_some(())?;
                 match &conflict.action {
                     OnConflictAction::DoNothing => Conflict::Nothing,
                     OnConflictAction::DoUpdate(update) => {
-                        let alias = match &insert.table_alias {
-                            Some(alias) => alias.alias.clone(),
-                            None => Ident::with_quote('"', self.table.name.name.as_str()),
-                        };
+                        let alias = inserted(&self.table, insert);
                         Conflict::Update(self.on_conflict(alias, update.clone()).await?)
                     }
                 }
             }
             Some(_) => return None,
         };
-        Some(Action::Insert { rows, conflict })
+        Some(Action::Insert {
+            rows,
+            computed,
+            conflict,
+        })
     }
 
     /// DO UPDATE as a program over the row that is there and the excluded one.
@@ -192,11 +241,14 @@ impl Compiler<'_> {
     }
 
     async fn update(&mut self, update: &ast::Update) -> Option<Action> {
-        if update.from.is_some() || update.returning.is_some() {
+        if update.from.is_some() {
             return None;
         }
         self.refuse_keys(&update.assignments)?;
-        let mut update = update.clone();
+        let mut update = ast::Update {
+            returning: None,
+            ..update.clone()
+        };
         let alias = dml::alias(&ast::Statement::Update(update.clone()))?;
         let (key, rest) = self.key(&alias, update.selection.take()?)?;
         let mut parameters = self.assigned(&alias, &mut update.assignments)?;
@@ -211,10 +263,13 @@ impl Compiler<'_> {
     }
 
     async fn delete(&mut self, delete: &ast::Delete) -> Option<Action> {
-        if delete.using.is_some() || delete.returning.is_some() {
+        if delete.using.is_some() {
             return None;
         }
-        let mut delete = delete.clone();
+        let mut delete = ast::Delete {
+            returning: None,
+            ..delete.clone()
+        };
         let alias = dml::alias(&ast::Statement::Delete(delete.clone()))?;
         let (key, rest) = self.key(&alias, delete.selection.take()?)?;
         let Some(mut rest) = rest else {
@@ -238,8 +293,11 @@ impl Compiler<'_> {
         parameters: Vec<(usize, DataType)>,
         targets: Vec<Target>,
     ) -> Option<Program> {
-        let computed = |target: &Target| matches!(target, Target::Computed(_));
-        if targets.iter().any(computed) {
+        let is_lasting = |target: &Target| match target {
+            Target::Computed(default) => default.is_lasting(),
+            _ => true,
+        };
+        if !targets.iter().all(is_lasting) {
             return None;
         }
         let (core, table) = (self.core, &self.table);

@@ -58,6 +58,44 @@ pub(super) fn parameter(number: usize) -> Ident {
     Ident::with_quote('"', format!("value({number}"))
 }
 
+/// A query over rows that are given, as steps.
+pub(super) struct OverGiven {
+    /// What the steps read: positions in the schema that was given.
+    pub columns: Vec<usize>,
+    /// The same as they find it.
+    pub read: SchemaRef,
+    pub steps: Steps,
+    /// What comes out, named as the query says.
+    pub schema: SchemaRef,
+}
+
+/// Plans a query over rows of a schema, which it calls [`TARGET`]. `None`: it has an error, which the statement's own way tells
+/// better, or it is more than steps, or means something else at another time.
+pub(super) async fn over_given(
+    core: &Core,
+    schema: Schema,
+    query: ast::Query,
+    statement: &Statement,
+) -> Option<OverGiven> {
+    let given = Given(Arc::new(schema));
+    let files = Files::from([(TARGET.to_owned(), Arc::new(given) as _)]);
+    let core = core.in_one_stream();
+    let names = core.names().with_files(files);
+    let planned = core.logical_at(query, &names, statement).await;
+    let (state, logical, headers) = planned.ok()?;
+    if !is_immutable(&logical) {
+        return None;
+    }
+    let plan = core.plan_logical(logical, &state, statement).await.ok()?;
+    let (steps, leaf) = Steps::above_leaf(&plan.physical)?;
+    Some(OverGiven {
+        columns: leaf.downcast_ref::<GivenExec>()?.columns.clone(),
+        read: leaf.schema(),
+        steps,
+        schema: headers.name(&plan.physical.schema()),
+    })
+}
+
 impl Program {
     /// Plans a query over the row. `parameters` are the operands that it names, with their types. `None`: it has an error, which
     /// the statement's own way tells better, or it is more than steps.
@@ -87,22 +125,11 @@ impl Program {
         fields.extend(values.map(|(operand, data_type)| {
             Field::new(parameter(*operand).value, data_type.clone(), true)
         }));
-        let given = Given(Arc::new(Schema::new(fields)));
-        let files = Files::from([(TARGET.to_owned(), Arc::new(given) as _)]);
-        let core = core.in_one_stream();
-        let names = core.names().with_files(files);
-        let planned = core.logical_at(query, &names, statement).await;
-        let (state, logical, _) = planned.ok()?;
-        if !is_immutable(&logical) {
-            return None;
-        }
-        let plan = core.plan_logical(logical, &state, statement).await.ok()?;
-        let (steps, leaf) = Steps::above_leaf(&plan.physical)?;
+        let planned = over_given(core, Schema::new(fields), query, statement).await?;
         let width = table.types.len();
         let behind = width + 1 + if has_excluded { width } else { 0 };
         let mut reads = Vec::new();
-        let columns = leaf.downcast_ref::<GivenExec>()?.columns.iter();
-        let columns = columns.map(|&column| match column {
+        let columns = planned.columns.iter().map(|&column| match column {
             column if column < width => {
                 reads.push(ColumnId(column as u32));
                 Column::Row(reads.len() - 1)
@@ -112,10 +139,10 @@ impl Program {
             column => Column::Parameter(column - behind),
         });
         Some(Program {
-            read: leaf.schema(),
             columns: columns.collect(),
+            read: planned.read,
             reads,
-            steps,
+            steps: planned.steps,
             parameters: parameters.into_iter().map(|(operand, _)| operand).collect(),
             targets,
         })

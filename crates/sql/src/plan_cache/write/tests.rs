@@ -1,6 +1,9 @@
 //! A comment in a text keeps it out of the cache: so the statement's own way is the oracle.
 
+use crate::cancel::CancelToken;
+use crate::plan_cache::recall_write;
 use crate::{Database, Outcome, Parameter, Session};
+use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use eris_engine::Settings;
 use eris_numa::{HugePages, Topology};
@@ -25,10 +28,12 @@ fn runtime() -> Runtime {
 fn outcome(result: Result<Outcome, crate::SqlError>, runtime: &Runtime) -> Result<String, String> {
     match result.map_err(|error| error.to_string())? {
         Outcome::Rows(rows) => {
+            let schema = rows.schema().clone();
             let batches = runtime
                 .block_on(rows.collect())
                 .map_err(|error| error.to_string())?;
-            Ok(pretty_format_batches(&batches).unwrap().to_string())
+            let batch = concat_batches(&schema, &batches).unwrap();
+            Ok(pretty_format_batches(&[batch]).unwrap().to_string())
         }
         Outcome::Count { rows, tag } => Ok(format!("{tag} {rows}")),
         Outcome::Done { tag } => Ok(tag.to_owned()),
@@ -45,12 +50,29 @@ fn writes(session: &Session) -> usize {
     contents.plans.writes.planned()
 }
 
-const TABLES: [&str; 4] = [
+const TABLES: [&str; 7] = [
     "CREATE TABLE one (k INTEGER PRIMARY KEY, n BIGINT DEFAULT 7, small TINYINT, d DOUBLE, \
      price DECIMAL(9, 2), name VARCHAR(6), day DATE, flag BOOLEAN NOT NULL DEFAULT true)",
     "CREATE TABLE two (b INTEGER, a VARCHAR, n BIGINT, PRIMARY KEY (a, b))",
     "CREATE TABLE three (k INTEGER, n BIGINT NOT NULL)",
     "CREATE TABLE four (k REAL PRIMARY KEY, n BIGINT, at TIMESTAMP)",
+    "CREATE TABLE parent (k INTEGER PRIMARY KEY, a INTEGER, b VARCHAR, mail VARCHAR UNIQUE, n INTEGER, UNIQUE (a, b))",
+    "CREATE TABLE child (k INTEGER PRIMARY KEY, p INTEGER REFERENCES parent, a INTEGER, b VARCHAR, \
+     up INTEGER REFERENCES child, n INTEGER DEFAULT 5 CHECK (n > -2), day DATE DEFAULT current_date, \
+     noise DOUBLE DEFAULT random() * 0, FOREIGN KEY (b, a) REFERENCES parent (b, a), \
+     CONSTRAINT much CHECK (n < 100 OR p IS NOT NULL), CHECK (day <= current_date), CHECK (100 / n <> 7))",
+    "CREATE TABLE loose (p INTEGER REFERENCES parent (k), a INTEGER UNIQUE, n INTEGER CHECK (n + 1 > 0))",
+];
+
+/// Queries over all that is in the tables.
+const CONTENTS: [&str; 7] = [
+    "SELECT * FROM one ORDER BY k",
+    "SELECT * FROM two ORDER BY a, b",
+    "SELECT * FROM three ORDER BY k, n",
+    "SELECT * FROM four ORDER BY k",
+    "SELECT * FROM parent ORDER BY k",
+    "SELECT * FROM child ORDER BY k",
+    "SELECT * FROM loose ORDER BY p, a, n",
 ];
 
 /// A value for a column of any type; many fit only some.
@@ -153,11 +175,95 @@ fn statement() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Statements on tables whose rows have rules and refer to each other.
+fn ruled() -> impl Strategy<Value = String> {
+    let small =
+        || prop_oneof![5 => (0i64..6).prop_map(|n| n.to_string()), 1 => Just("NULL".to_owned())];
+    let word = || prop_oneof![4 => "'[ab]'", 1 => Just("NULL".to_owned())];
+    let number = || prop_oneof![6 => (0i64..20).prop_map(|n| n.to_string()), 2 => (-3i64..130).prop_map(|n| n.to_string()), 1 => value()];
+    let returning = || {
+        prop_oneof![
+            3 => Just(""),
+            1 => Just(" RETURNING *"),
+            1 => Just(" RETURNING k, n * 2 AS twice, b || 'x'"),
+            1 => Just(" RETURNING k AS \"K\", n, n, 'a' || 7"),
+            1 => Just(" RETURNING 10 / n"),
+            1 => Just(" RETURNING (SELECT count(*) FROM one), k"),
+            1 => Just(" RETURNING now() IS NULL, k"),
+            1 => Just(" RETURNING count(*)"),
+            1 => Just(" RETURNING missing"),
+        ]
+    };
+    let parent = || {
+        (small(), small(), word(), word(), number())
+            .prop_map(|(k, a, b, mail, n)| format!("({k}, {a}, {b}, {mail}, {n})"))
+    };
+    let child = || {
+        (small(), small(), small(), word(), small(), number())
+            .prop_map(|(k, p, a, b, up, n)| format!("({k}, {p}, {a}, {b}, {up}, {n})"))
+    };
+    let into_child = "INSERT INTO child (k, p, a, b, up, n) VALUES";
+    let of_child = || {
+        prop_oneof![
+            small().prop_map(|p| format!("p = {p}")),
+            (small(), word()).prop_map(|(a, b)| format!("a = {a}, b = {b}")),
+            small().prop_map(|up| format!("up = {up}")),
+            number().prop_map(|n| format!("n = {n}")),
+            Just("n = child.n * 10".to_owned()),
+            Just("n = DEFAULT, day = DEFAULT".to_owned()),
+            Just("day = '2999-01-01'".to_owned()),
+            Just("noise = DEFAULT".to_owned()),
+        ]
+    };
+    let of_parent = || {
+        prop_oneof![
+            3 => number().prop_map(|n| format!("n = {n}")),
+            1 => small().prop_map(|a| format!("a = {a}")),
+            2 => word().prop_map(|mail| format!("mail = {mail}")),
+            1 => Just("n = parent.n + 1".to_owned()),
+        ]
+    };
+    prop_oneof![
+        6 => (parent(), returning()).prop_map(|(row, returning)| format!("INSERT INTO parent VALUES {row}{returning}")),
+        1 => (parent(), parent()).prop_map(|(a, b)| format!("INSERT INTO parent VALUES {a}, {b}")),
+        2 => (parent(), prop_oneof![Just("(k)"), Just("(mail)"), Just("")], returning())
+            .prop_map(|(row, on, returning)| format!("INSERT INTO parent VALUES {row} ON CONFLICT {on} DO NOTHING{returning}")),
+        3 => (parent(), of_parent(), returning())
+            .prop_map(|(row, set, returning)| format!("INSERT INTO parent VALUES {row} ON CONFLICT (k) DO UPDATE SET {set}{returning}")),
+        4 => (of_parent(), small(), returning())
+            .prop_map(|(set, k, returning)| format!("UPDATE parent SET {set} WHERE k = {k}{returning}")),
+        2 => (small(), returning()).prop_map(|(k, returning)| format!("DELETE FROM parent WHERE k = {k}{returning}")),
+        8 => (child(), returning()).prop_map(move |(row, returning)| format!("{into_child} {row}{returning}")),
+        1 => (child(), child(), returning()).prop_map(move |(a, b, returning)| format!("{into_child} {a}, {b}{returning}")),
+        2 => (small(), returning()).prop_map(|(k, returning)| format!("INSERT INTO child (k) VALUES ({k}){returning}")),
+        2 => (child(), returning())
+            .prop_map(move |(row, returning)| format!("{into_child} {row} ON CONFLICT DO NOTHING{returning}")),
+        4 => (child(), of_child(), returning())
+            .prop_map(move |(row, set, returning)| format!("{into_child} {row} ON CONFLICT (k) DO UPDATE SET {set}{returning}")),
+        6 => (of_child(), small(), returning())
+            .prop_map(|(set, k, returning)| format!("UPDATE child SET {set} WHERE k = {k}{returning}")),
+        3 => (small(), returning()).prop_map(|(k, returning)| format!("DELETE FROM child WHERE k = {k}{returning}")),
+        1 => (small(), number(), returning())
+            .prop_map(|(k, n, returning)| format!("DELETE FROM child AS c WHERE c.k = {k} AND c.n > {n}{returning}")),
+        2 => (small(), small(), number()).prop_map(|(p, a, n)| format!("INSERT INTO loose VALUES ({p}, {a}, {n})")),
+        1 => (small(), small(), number()).prop_map(|(p, a, n)| format!("INSERT INTO loose VALUES ({p}, {a}, {n}) RETURNING p, n + 1")),
+    ]
+}
+
 #[test]
 fn what_the_cache_writes_is_what_the_statement_writes() {
+    compare(24, prop::collection::vec(statement(), 60));
+}
+
+#[test]
+fn the_cache_keeps_the_rules_of_tables() {
+    compare(12, prop::collection::vec(ruled(), 120));
+}
+
+/// Executes statements with the cache and without.
+fn compare(cases: u32, statements: impl Strategy<Value = Vec<String>>) {
     let runtime = runtime();
-    let mut runner = TestRunner::new(Config::with_cases(24));
-    let statements = prop::collection::vec(statement(), 60);
+    let mut runner = TestRunner::new(Config::with_cases(cases));
     let known = std::cell::Cell::new(0);
     let ran = runner.run(&statements, |statements| {
         let (cached, planned) = (database(2), database(2));
@@ -179,12 +285,7 @@ fn what_the_cache_writes_is_what_the_statement_writes() {
             let expected = run(&planned, &runtime, &commented).map_err(essence);
             prop_assert_eq!(&given, &expected, "{}", sql);
         }
-        for query in [
-            "SELECT * FROM one ORDER BY k",
-            "SELECT * FROM two ORDER BY a, b",
-            "SELECT * FROM three ORDER BY k, n",
-            "SELECT * FROM four ORDER BY k",
-        ] {
+        for query in CONTENTS {
             prop_assert_eq!(
                 run(&cached, &runtime, query),
                 run(&planned, &runtime, query)
@@ -300,5 +401,116 @@ fn a_write_ends_with_its_table() {
         assert!(gone.unwrap_err().contains("\"v\""));
         run(&session, &runtime, "UPDATE t SET w = 2 WHERE k = 1").unwrap();
         run(&session, &runtime, "DROP TABLE t").unwrap();
+    }
+}
+
+/// Executes a text that is known as a write, and says whether it was done without a plan.
+fn is_short(session: &Session, runtime: &Runtime, sql: &str) -> bool {
+    let core = session.database().core().of_session(&session.data());
+    let write = recall_write(&core, &sql.into());
+    let write = write.unwrap_or_else(|| panic!("{sql}: not known"));
+    let begun = runtime.block_on(write.run(&core, &CancelToken::new(None)));
+    begun.unwrap().is_some()
+}
+
+#[test]
+fn rows_with_rules_go_the_short_way() {
+    let (runtime, session) = (runtime(), database(2));
+    for table in TABLES {
+        run(&session, &runtime, table).unwrap();
+    }
+    run(
+        &session,
+        &runtime,
+        "INSERT INTO parent VALUES (0, 0, 'a', NULL, 1)",
+    )
+    .unwrap();
+    // The constants change, so that every statement is executed twice.
+    run(
+        &session,
+        &runtime,
+        "CREATE TABLE person (id INTEGER PRIMARY KEY, mail VARCHAR UNIQUE, tax INTEGER, n INTEGER, UNIQUE (n, tax))",
+    )
+    .unwrap();
+    run(
+        &session,
+        &runtime,
+        "INSERT INTO person VALUES (1, 'a', 1, 1), (2, 'b', NULL, 2), (9, NULL, NULL, NULL)",
+    )
+    .unwrap();
+    let statements: [fn(i64) -> String; 19] = [
+        |k| format!("INSERT INTO parent VALUES ({k}, {k}, 'a', NULL, 1) RETURNING k"),
+        |k| {
+            format!(
+                "INSERT INTO parent VALUES ({k}, 9, 'x', 'mail{k}', {k}) ON CONFLICT (k) DO UPDATE SET n = excluded.n RETURNING *"
+            )
+        },
+        |k| {
+            format!(
+                "INSERT INTO parent VALUES ({}, NULL, 'b', 'new{k}', 1) ON CONFLICT (k) DO NOTHING RETURNING mail",
+                k + 20
+            )
+        },
+        |k| format!("UPDATE person SET mail = 'mail{k}' WHERE id = {k} RETURNING *"),
+        |k| format!("UPDATE person SET tax = tax + 1, n = 5 WHERE id = {k}"),
+        |k| format!("UPDATE person SET tax = {k} WHERE id = 9"),
+        |k| {
+            format!(
+                "INSERT INTO person VALUES ({k}, 'x', 1, 1) ON CONFLICT (id) DO UPDATE SET mail = excluded.mail || person.id"
+            )
+        },
+        |k| format!("DELETE FROM person WHERE id = {k} RETURNING mail, tax * 2"),
+        |k| {
+            format!(
+                "INSERT INTO person VALUES ({}, 'y{k}', 1, {k}), ({}, 'z{k}', 2, {k})",
+                k + 30,
+                k + 40
+            )
+        },
+        |k| {
+            format!(
+                "INSERT INTO child (k, p, a, b, up, n) VALUES ({k}, 0, 0, 'a', {k}, 9) RETURNING *"
+            )
+        },
+        |k| format!("INSERT INTO child (k, p) VALUES ({}, 0)", k + 10),
+        |k| {
+            format!(
+                "INSERT INTO child (k, up) VALUES ({}, 1) ON CONFLICT DO NOTHING RETURNING k",
+                k + 20
+            )
+        },
+        |k| {
+            format!(
+                "INSERT INTO child (k, p) VALUES ({k}, 0) ON CONFLICT (k) DO UPDATE SET p = excluded.p, n = child.n + 1 RETURNING n"
+            )
+        },
+        |k| format!("UPDATE child SET up = {k} WHERE k = {k}"),
+        |k| {
+            format!(
+                "UPDATE child SET n = n + 1, a = NULL WHERE k = {k} RETURNING n - 1 AS before, b || 'x'"
+            )
+        },
+        |k| format!("UPDATE child SET b = 'nobody', noise = DEFAULT WHERE k = {k}"),
+        |k| format!("UPDATE parent SET n = {k} WHERE k = 0 RETURNING *"),
+        |k| format!("INSERT INTO loose (p, n) VALUES (0, {k}) RETURNING p"),
+        |k| format!("UPDATE child SET day = '2024-01-0{k}' WHERE k = {k} AND n > 0 RETURNING day"),
+    ];
+    for statement in statements {
+        run(&session, &runtime, &statement(1)).unwrap();
+        assert!(
+            is_short(&session, &runtime, &statement(2)),
+            "{}",
+            statement(2)
+        );
+    }
+    for broken in [
+        "INSERT INTO child (k, p) VALUES (30, 9)",
+        "UPDATE child SET up = 9 WHERE k = 1",
+        "INSERT INTO child (k, p) VALUES (1, 0)",
+        "INSERT INTO person VALUES (50, 'y1', NULL, NULL)",
+        "UPDATE person SET mail = 'y1' WHERE id = 41",
+    ] {
+        run(&session, &runtime, broken).unwrap_err();
+        assert!(!is_short(&session, &runtime, broken), "{broken}");
     }
 }

@@ -1,0 +1,81 @@
+//! RETURNING of a write that is kept: what it says of the rows that were written, or have ended.
+//!
+//! ```text
+//! RETURNING k, n * 2        row as it is stored ─▶ columns k, n ─▶ steps ─▶ answer
+//! ```
+//!
+//! As in [the statement's own way](crate::dml), it is computed before the rows take effect, for it may fail, and handed out after.
+
+use super::super::steps::Steps;
+use super::program::over_given;
+use crate::catalog::Table;
+use crate::core::Core;
+use crate::dml;
+use crate::prepare::placeholder;
+use crate::statement::Statement;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::error::Result;
+use datafusion::sql::sqlparser::ast::{Ident, SelectItem, visit_expressions};
+use eris_types::ColumnId;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// What RETURNING computes.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The columns of the table that it reads.
+    pub reads: Vec<ColumnId>,
+    read: SchemaRef,
+    steps: Steps,
+    /// Its columns as the user is to see them.
+    pub schema: SchemaRef,
+}
+
+impl Answer {
+    /// `None`: it has an error, which the statement's own way tells better, or it is more than steps over a row.
+    pub async fn plan(
+        core: &Core,
+        table: &Table,
+        alias: &Ident,
+        items: &[SelectItem],
+        statement: &Statement,
+    ) -> Option<Answer> {
+        let parameter = visit_expressions(&items.to_vec(), |expr| match placeholder(expr) {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        });
+        if parameter.is_break() {
+            return None;
+        }
+        let query = dml::returning(core, alias, items.to_vec()).ok()?;
+        let fields = table.schema.fields().iter();
+        let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
+        let schema = Schema::new(fields.collect::<Vec<Field>>());
+        let planned = over_given(core, schema, query, statement).await?;
+        let reads = planned.columns.iter();
+        Some(Answer {
+            reads: reads.map(|&column| ColumnId(column as u32)).collect(),
+            read: planned.read,
+            steps: planned.steps,
+            schema: planned.schema,
+        })
+    }
+
+    /// What it says of rows with all columns of the table.
+    pub fn of(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        let columns: Vec<usize> = self.reads.iter().map(|column| column.index()).collect();
+        self.of_read(rows.project(&columns)?)
+    }
+
+    /// What it says of rows with the columns that it reads.
+    pub fn of_read(&self, rows: RecordBatch) -> Result<RecordBatch> {
+        let called = |schema: &SchemaRef, rows: RecordBatch| {
+            let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+            let (_, columns, _) = rows.into_parts();
+            RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+        };
+        let computed = self.steps.apply(called(&self.read, rows)?)?;
+        Ok(called(&self.schema, computed)?)
+    }
+}

@@ -1,0 +1,374 @@
+//! One execution of a write.
+
+use super::{Action, Cell, Conflict, Program, Write, Written};
+use crate::cancel::CancelToken;
+use crate::coerce::{self, Target};
+use crate::core::Core;
+use crate::error::SqlError;
+use crate::insert;
+use crate::row_rules::{ComputedDefault, RowRules};
+use crate::table_writer::without_nulls;
+use crate::unique_keys::KeyChange;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::ScalarValue;
+use eris_engine::{EngineError, Keeping, RowChanges, RowClient, Writer};
+use eris_types::ColumnId;
+use std::any::Any;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// How often somebody else may come in between before the statement waits for its turn.
+const TRIES: usize = 16;
+
+/// The same for a row that cannot be told from one whose values another row has by a UNIQUE constraint.
+const REFUSED: usize = 3;
+
+/// Why nothing was written.
+pub(super) enum Stop {
+    /// The statement has to go its own way, which also words what is wrong with it.
+    OwnWay,
+    Error(SqlError),
+}
+
+type Tried<T> = Result<T, Stop>;
+
+impl From<SqlError> for Stop {
+    fn from(error: SqlError) -> Self {
+        Stop::Error(error)
+    }
+}
+
+impl From<ArrowError> for Stop {
+    fn from(error: ArrowError) -> Self {
+        Stop::Error(error.into())
+    }
+}
+
+impl From<EngineError> for Stop {
+    fn from(error: EngineError) -> Self {
+        Stop::Error(error.into())
+    }
+}
+
+/// What a write works with.
+pub(super) struct Execution<'a> {
+    write: &'a Write,
+    core: &'a Core,
+    values: &'a [ScalarValue],
+    token: &'a CancelToken,
+    rules: Cow<'a, RowRules>,
+    /// The locks of tables.
+    held: Arc<dyn Any + Send + Sync>,
+}
+
+impl<'a> Execution<'a> {
+    pub fn new(
+        write: &'a Write,
+        core: &'a Core,
+        values: &'a [ScalarValue],
+        token: &'a CancelToken,
+        held: Arc<dyn Any + Send + Sync>,
+    ) -> Tried<Self> {
+        let rules = match &write.rules {
+            Some(rules) => Cow::Borrowed(rules),
+            None => Cow::Owned(own_way(RowRules::new(core, &write.table))?),
+        };
+        Ok(Execution {
+            write,
+            core,
+            values,
+            token,
+            rules,
+            held,
+        })
+    }
+
+    pub async fn run(&self) -> Tried<Written> {
+        match &self.write.action {
+            Action::Insert {
+                rows,
+                computed,
+                conflict,
+            } => {
+                let new = self.new_rows(rows, computed)?;
+                self.insert(new, conflict).await
+            }
+            Action::Update(key, program) => {
+                let key = self.key(key)?;
+                let mut rows = self.rows()?;
+                self.change(&mut rows, &key, program, None).await
+            }
+            Action::Delete(key, program) => {
+                let key = self.key(key)?;
+                self.delete(&key, program.as_ref()).await
+            }
+        }
+    }
+
+    async fn insert(&self, new: RecordBatch, conflict: &Conflict) -> Tried<Written> {
+        if let Conflict::Update(program) = conflict {
+            let mut rows = self.rows()?;
+            let key = self.key_of(&new);
+            return self.change(&mut rows, &key, program, Some(&new)).await;
+        }
+        let written = self.about_to_add(&new).await?;
+        if self.write.table.key.is_none() {
+            self.append(new).await?;
+            return Ok(written);
+        }
+        let mut rows = self.rows()?;
+        let keys = self.write.uniques.changes(None, Some(&new))?;
+        self.token.begin_commit()?;
+        if keys.is_empty() {
+            return match (
+                self.committed(self.keeping(&mut rows).insert(new).await)?,
+                conflict,
+            ) {
+                (true, _) => Ok(written),
+                (false, Conflict::Nothing) => Ok(self.nothing()),
+                (false, _) => Err(Stop::OwnWay),
+            };
+        }
+        let mut changes = self.core.engine.row_changes()?;
+        changes.insert(self.write.table.object, new.clone())?;
+        if self.commit_with(changes, keys).await? {
+            return Ok(written);
+        }
+        // Which of the keys another row has decides.
+        let found = rows.get(&self.key_of(&new), &[]).await?;
+        match (found.of.is_empty(), conflict) {
+            (false, Conflict::Nothing) => Ok(self.nothing()),
+            _ => Err(Stop::OwnWay),
+        }
+    }
+
+    /// Adds rows to a table without a key.
+    async fn append(&self, new: RecordBatch) -> Tried<()> {
+        let engine = &self.core.engine;
+        let mut writers = Vec::new();
+        for (object, columns) in self.write.uniques.objects() {
+            let mut keys = engine.writer(object)?;
+            keys.append(without_nulls(new.project(columns)?)?).await?;
+            writers.push(keys);
+        }
+        let mut rows = engine.writer(self.write.table.object)?;
+        rows.append(new).await?;
+        writers.push(rows);
+        self.token.begin_commit()?;
+        self.committed(Writer::commit_all(writers).await)
+    }
+
+    /// Commits the changes of a table, and of its constraints' keys with them.
+    async fn commit_with(&self, mut changes: RowChanges, keys: Vec<KeyChange>) -> Tried<bool> {
+        for key in keys {
+            key.add_to(&mut changes)?;
+        }
+        self.committed(changes.commit().await)
+    }
+
+    /// Has the program compute what becomes of the row with a key, or takes `new` if there is none.
+    async fn change(
+        &self,
+        rows: &mut RowClient,
+        key: &[ArrayRef],
+        program: &Program,
+        new: Option<&RecordBatch>,
+    ) -> Tried<Written> {
+        let reads: Vec<ColumnId> = (program.reads.iter().copied())
+            .chain(self.write.uniques.reads())
+            .collect();
+        let mut refused = 0;
+        for _ in 0..TRIES {
+            let found = rows.get(key, &reads).await?;
+            let old = (found.rows.num_rows() > 0).then(|| behind(&found.rows, program.reads.len()));
+            let changed = match (found.rows.num_rows(), new) {
+                (0, None) => return Ok(self.nothing()),
+                (0, Some(new)) => new.clone(),
+                (1, _) => {
+                    let computed = own_way(program.run(&found.rows, new, self.values))?;
+                    if computed.num_rows() == 0 {
+                        return Ok(self.nothing());
+                    }
+                    let table = &self.write.table;
+                    let changed = coerce::rows(&computed, table, &program.targets, 1);
+                    self.ruled(own_way(changed)?)?
+                }
+                _ => return Err(Stop::OwnWay),
+            };
+            let written = self.about_to_add(&changed).await?;
+            let old = old.transpose()?;
+            let keys = self.write.uniques.changes(old.as_ref(), Some(&changed))?;
+            self.token.begin_commit()?;
+            let done = if keys.is_empty() {
+                let mut rows = self.keeping(rows);
+                self.committed(rows.put_if_unchanged(&found, changed).await)?
+            } else {
+                let mut changes = self.core.engine.row_changes()?;
+                changes.replace(self.write.table.object, &found, Some(changed))?;
+                refused += 1;
+                self.commit_with(changes, keys).await?
+            };
+            if done {
+                return Ok(written);
+            }
+            self.token.end_commit();
+            if refused == REFUSED {
+                break;
+            }
+        }
+        Err(Stop::OwnWay)
+    }
+
+    async fn delete(&self, key: &[ArrayRef], program: Option<&Program>) -> Tried<Written> {
+        let mut rows = self.rows()?;
+        let answer = self.write.answer.as_ref();
+        let uniques = &self.write.uniques;
+        if program.is_none() && answer.is_none() && uniques.is_empty() {
+            self.token.begin_commit()?;
+            let rows = self.keeping(&mut rows).remove(key).await?;
+            return Ok(Written { rows, answer: None });
+        }
+        let of_program = program.map_or(&[][..], |program| &program.reads);
+        let of_answer = answer.map_or(&[][..], |answer| &answer.reads);
+        let mut reads: Vec<ColumnId> = [of_program, of_answer].concat();
+        let answered = of_program.len()..reads.len();
+        reads.extend(uniques.reads());
+        for _ in 0..TRIES {
+            let found = rows.get(key, &reads).await?;
+            if found.rows.num_rows() == 0 {
+                return Ok(self.nothing());
+            }
+            if let Some(program) = program {
+                let left = own_way(program.run(&found.rows, None, self.values))?;
+                if left.num_rows() == 0 {
+                    return Ok(self.nothing());
+                }
+            }
+            let said = answer.map(|answer| {
+                let read: Vec<usize> = answered.clone().collect();
+                answer.of_read(found.rows.project(&read)?)
+            });
+            let answer = own_way(said.transpose())?;
+            let old = behind(&found.rows, answered.end)?;
+            let keys = uniques.changes(Some(&old), None)?;
+            self.token.begin_commit()?;
+            let done = if keys.is_empty() {
+                self.keeping(&mut rows).remove_if_unchanged(&found).await?
+            } else {
+                let mut changes = self.core.engine.row_changes()?;
+                changes.replace(self.write.table.object, &found, None)?;
+                self.commit_with(changes, keys).await?
+            };
+            if done {
+                return Ok(Written { rows: 1, answer });
+            }
+            self.token.end_commit();
+        }
+        Err(Stop::OwnWay)
+    }
+
+    /// Rows are to be added that keep the table's rules: what will have been written then. What they refer to is there.
+    async fn about_to_add(&self, rows: &RecordBatch) -> Tried<Written> {
+        let parents = &self.write.parents;
+        if !parents.is_empty() && !parents.are_there(self.core, rows).await? {
+            return Err(Stop::OwnWay);
+        }
+        let answer = self.write.answer.as_ref().map(|answer| answer.of(rows));
+        Ok(Written {
+            rows: rows.num_rows() as u64,
+            answer: own_way(answer.transpose())?,
+        })
+    }
+
+    /// What is written if no row is.
+    fn nothing(&self) -> Written {
+        Written {
+            rows: 0,
+            answer: None,
+        }
+    }
+
+    /// The rows to be inserted.
+    fn new_rows(
+        &self,
+        cells: &'a [Cell],
+        computed: &[(usize, Option<ComputedDefault>)],
+    ) -> Tried<RecordBatch> {
+        let table = &self.write.table;
+        let width = table.types.len();
+        let value = |cell: &'a Cell| match cell {
+            Cell::Operand(operand) => &self.values[*operand],
+            Cell::Constant(value) => value,
+        };
+        let columns = (0..width).map(|column| {
+            if cells.len() == width {
+                return value(&cells[column]).to_array();
+            }
+            let of_column = cells.iter().skip(column).step_by(width);
+            ScalarValue::iter_to_array(of_column.map(|cell| value(cell).clone()))
+        });
+        let columns = own_way(columns.collect::<Result<Vec<_>, _>>())?;
+        let schema = Arc::clone(&table.unruled);
+        let options = RecordBatchOptions::new().with_row_count(Some(cells.len() / width));
+        let rows = own_way(RecordBatch::try_new_with_options(schema, columns, &options))?;
+        let mut targets: Vec<Target> = (0..width).map(Target::Source).collect();
+        let needs_state = computed.iter().any(|(_, default)| default.is_none());
+        let state = needs_state.then(|| self.core.bare_state());
+        for (column, default) in computed {
+            targets[*column] = match (default, &state) {
+                (None, Some(state)) => own_way(insert::default_target(state, table, *column))?,
+                (default, _) => Target::Computed(default.clone().expect("it needs no state")),
+            };
+        }
+        self.ruled(own_way(coerce::rows(&rows, table, &targets, 1))?)
+    }
+
+    /// Rows that keep the table's rules.
+    fn ruled(&self, rows: RecordBatch) -> Tried<RecordBatch> {
+        own_way(self.rules.check(&self.write.table, &rows, 1))?;
+        Ok(rows)
+    }
+
+    /// The arrays of a key. That a part of it is NULL, so that no row has it, is rare enough.
+    fn key(&self, operands: &[usize]) -> Tried<Vec<ArrayRef>> {
+        let parts = operands.iter().map(|&operand| &self.values[operand]);
+        let parts = parts.map(|value| match value.is_null() {
+            true => Err(Stop::OwnWay),
+            false => own_way(value.to_array()),
+        });
+        parts.collect()
+    }
+
+    /// The keys of rows.
+    fn key_of(&self, rows: &RecordBatch) -> Vec<ArrayRef> {
+        let table = &self.write.table;
+        let names = table.key.iter().flat_map(|key| &key.columns);
+        let columns = names.map(|name| rows.column_by_name(name).expect("a key is of the table"));
+        columns.cloned().collect()
+    }
+
+    fn rows(&self) -> Tried<RowClient> {
+        Ok(self.core.engine.rows(self.write.table.object)?)
+    }
+
+    /// The rows' client, for a change that depends on the locks.
+    fn keeping<'b>(&self, rows: &'b mut RowClient) -> Keeping<'b> {
+        rows.keeping(Arc::clone(&self.held))
+    }
+
+    fn committed<T>(&self, done: Result<T, EngineError>) -> Tried<T> {
+        done.map_err(|error| Stop::Error(self.write.table.write_error(error)))
+    }
+}
+
+/// The columns from one on.
+fn behind(rows: &RecordBatch, first: usize) -> Result<RecordBatch, SqlError> {
+    let columns: Vec<usize> = (first..rows.num_columns()).collect();
+    Ok(rows.project(&columns)?)
+}
+
+/// Whatever is wrong before anything was written is told by the statement's own way.
+fn own_way<T, E>(result: Result<T, E>) -> Tried<T> {
+    result.map_err(|_| Stop::OwnWay)
+}
