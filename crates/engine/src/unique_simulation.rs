@@ -181,6 +181,7 @@ impl Client {
             columns: vec![ColumnId(column), ColumnId::ROW_ID],
             filter: Vec::new(),
             probes: Vec::new(),
+            lookups: Vec::new(),
             output: Output::Rows {
                 columns: vec![Expr::Column(0), Expr::Column(1)],
                 limit: None,
