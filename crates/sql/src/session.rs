@@ -247,8 +247,7 @@ impl Session {
     /// # Errors
     /// There is no such table, or it has no key.
     pub fn rows(&self, table: &str) -> Result<TableRows, SqlError> {
-        let core = self.database.core().of_session(&self.data);
-        TableRows::new(self.database.clone(), core, table)
+        TableRows::new(self.database.core().of_session(&self.data), table)
     }
 
     /// What it remembers.
