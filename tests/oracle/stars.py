@@ -31,6 +31,8 @@ from common.star_changes import change
 from common.star_queries import StarQueries
 
 RECODE = "CALL eris.recode('f')"
+# Columns with a part in such an order, for whoever wants to know whether a round had any.
+RECODED = "SELECT count(*) FROM eris.columns WHERE \"table\" = 'f' AND encodings LIKE '%ordinals%'"
 # What is done between the questions.
 PHASES = [[], ["change"], ["recode"], ["change"], ["recode"]]
 
@@ -91,6 +93,7 @@ def play_round(binary, seed, topologies, options):
             for query, rows in again + [draw_query(generator, oracle) for _ in range(options.queries - len(asked))]:
                 expected[len(script)] = query, rows
                 script.append(query.sql)
+        script.append(RECODED)
         if options.keep:
             keep(options.keep, seed, scratch, script)
         outcomes = run_script(binary, script, topology, options.timeout)
@@ -105,10 +108,11 @@ def play_round(binary, seed, topologies, options):
         if report:
             failures += 1
             print(f"\nseed {seed} on {topology}, statement {place}: {report[0]}", *report[1:], script[place], sep="\n")
+    recoded = "?" if isinstance(outcomes[-1], StatementFailed) else outcomes[-1][0][0]
     sizes = ", ".join(f"{table.name} {table.rows:,}" for table in tables)
     empty = sum(not any(value for row in rows for value in row) for _, rows in expected.values())
     seconds = time.monotonic() - begin
-    print(f"seed {seed} on {topology}: {len(script) - failures} of {len(script)} agree ({empty} empty); rows {sizes} ({seconds:.1f} s)", flush=True)
+    print(f"seed {seed} on {topology}: {len(script) - failures} of {len(script)} agree ({empty} empty, {recoded} columns re-coded); rows {sizes} ({seconds:.1f} s)", flush=True)
     return failures
 
 
@@ -123,7 +127,7 @@ def draw_query(generator, oracle, attempts=4):
 
 
 def keep(directory, seed, scratch, script):
-    """Leaves a round behind as files that `eris -f` and, but for the procedure, DuckDB read."""
+    """Leaves a round behind as files that `eris -f` and, but for the procedure and the system table, DuckDB read."""
     target = Path(directory).resolve() / f"seed-{seed}"
     shutil.copytree(scratch, target, dirs_exist_ok=True)
     text = "".join(f"{sql};\n" for sql in script)

@@ -42,6 +42,7 @@ mod extreme_row;
 mod files;
 mod fragment_exec;
 mod functions;
+mod group_keys;
 mod insert;
 mod lexeme;
 mod locks;

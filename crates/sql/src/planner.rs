@@ -5,6 +5,7 @@ use crate::catalog::{CATALOG, SCHEMA};
 use crate::comparison_rule::CompareAsDouble;
 use crate::exact::ExactArithmetic;
 use crate::extreme_row::ExtremeRow;
+use crate::group_keys::SeparateGroups;
 use crate::membership::ExactMembership;
 use crate::memory_pool::BudgetPool;
 use crate::order_rule::TellOrder;
@@ -104,6 +105,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(OmitRepeatedKeys));
     rules.push(Arc::new(ExactArithmetic));
     rules.push(Arc::new(ExactMembership));
+    rules.push(Arc::new(SeparateGroups));
     rules
 }
 

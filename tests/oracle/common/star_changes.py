@@ -61,7 +61,7 @@ def update_key(random, table):
     """Another key for some rows: of the fact one that is there, elsewhere a new one."""
     if table.references and random.random() < 0.7:
         column, other = random.choice(table.references)
-        value = fresh(random, column) if random.random() < 0.2 else constant(random, column)
+        value = fresh(random, column) if random.random() < 0.05 else constant(random, column)
         return f"UPDATE {table.name} SET {column.name} = {value} WHERE {condition(random, table)}"
     if table.name == "f":
         return update(random, table)

@@ -1,0 +1,102 @@
+//! Groups by a key that was unique before a join, kept apart: DataFusion takes such a key for one that tells whole rows of the groups,
+//! and then leaves out other columns that are grouped or sorted by, and DISTINCT.
+//!
+//! ```text
+//! GROUP BY o.k, x  over  (… GROUP BY k) AS o JOIN p        k tells m of o, but not x of p
+//!
+//! Aggregate: [o.k, x]          Projection: [group_0 AS o.k, group_1 AS x]
+//!                       ──►      Aggregate: [o.k AS group_0, x AS group_1]       found under no name of the input, only both tell rows
+//! ```
+
+use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::{DFSchema, Result};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, Projection};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+use std::sync::Arc;
+
+/// The rule.
+#[derive(Debug)]
+pub(crate) struct SeparateGroups;
+
+impl AnalyzerRule for SeparateGroups {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut changed = false;
+        plan.transform_up_with_subqueries(|plan| {
+            // What a node says of its rows may have come from one below that has been replaced.
+            let plan = match changed {
+                true => plan.recompute_schema()?,
+                false => plan,
+            };
+            let separated = match &plan {
+                LogicalPlan::Aggregate(aggregate) => separated(aggregate)?,
+                LogicalPlan::Distinct(Distinct::All(input)) => {
+                    let columns = input.schema().columns().into_iter();
+                    let columns: Vec<Expr> = columns.map(Expr::Column).collect();
+                    match is_mistaken(input.schema(), &columns) {
+                        true => {
+                            let groups = Aggregate::try_new(Arc::clone(input), columns, vec![])?;
+                            separated(&groups)?
+                        }
+                        false => None,
+                    }
+                }
+                _ => None,
+            };
+            changed |= separated.is_some();
+            Ok(match separated {
+                Some(separated) => Transformed::yes(separated),
+                None if changed => Transformed::yes(plan),
+                None => Transformed::no(plan),
+            })
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "separate_groups"
+    }
+}
+
+/// Whether a part of the keys would be taken for all of them, though it does not tell the others.
+fn is_mistaken(schema: &DFSchema, keys: &[Expr]) -> bool {
+    let place = |key: &Expr| match key {
+        Expr::Column(column) => schema.maybe_index_of_column(column),
+        _ => None,
+    };
+    let places: Vec<Option<usize>> = keys.iter().map(place).collect();
+    schema.functional_dependencies().iter().any(|dependency| {
+        let sources = &dependency.source_indices;
+        let tells = |place: &Option<usize>| {
+            place.is_some_and(|place| dependency.target_indices.contains(&place))
+        };
+        sources.iter().all(|source| places.contains(&Some(*source))) && !places.iter().all(tells)
+    })
+}
+
+/// The same groups by keys under names of their own; `None` if nothing is mistaken.
+fn separated(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
+    if !is_mistaken(aggregate.input.schema(), &aggregate.group_expr) {
+        return Ok(None);
+    }
+    let keys = aggregate.group_expr.iter().cloned().enumerate();
+    let keys: Vec<Expr> = keys
+        .map(|(number, key)| key.alias(format!("group_{number}")))
+        .collect();
+    let groups = Aggregate::try_new(
+        Arc::clone(&aggregate.input),
+        keys,
+        aggregate.aggr_expr.clone(),
+    )?;
+    let columns = groups.schema.columns().into_iter();
+    let columns: Vec<Expr> = columns
+        .zip(aggregate.schema.iter())
+        .map(|(column, (qualifier, field))| {
+            Expr::Column(column).alias_qualified(qualifier.cloned(), field.name())
+        })
+        .collect();
+    let groups = Arc::new(LogicalPlan::Aggregate(groups));
+    Ok(Some(LogicalPlan::Projection(Projection::try_new(
+        columns, groups,
+    )?)))
+}
