@@ -147,8 +147,8 @@ impl Rows {
             out.extend_from_slice(&picked[..count]);
         };
         let (vectors, rest) = values.as_chunks();
-        let (masks, mask_rest) = self.mask.as_chunks();
-        for (values, mask) in vectors.iter().zip(masks) {
+        let (masks, mask_rest) = self.mask.split_at(vectors.len() * MASK_WORDS);
+        for (values, mask) in vectors.iter().zip(masks.as_chunks().0) {
             select(values, mask);
         }
         if !rest.is_empty() {
@@ -173,7 +173,15 @@ mod tests {
     #[test]
     fn picks_the_same_rows_as_taking_them() {
         let random = &mut Random::new(3);
-        for rows in [VECTOR, VECTOR + 1, 3000, 4 * VECTOR, 16_384] {
+        // The last two have as many words of their masks as whole vectors, and one row less.
+        for rows in [
+            VECTOR,
+            VECTOR + 1,
+            3000,
+            16_384,
+            2 * VECTOR - 1,
+            4 * VECTOR - 60,
+        ] {
             for owners in 1..5u16 {
                 let numbers: Vec<i64> =
                     (0..rows).map(|_| random.below(1000) as i64 - 500).collect();

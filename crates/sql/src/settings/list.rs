@@ -69,6 +69,15 @@ pub(crate) static SETTINGS: [Setting; 16] = [
         description: "whether joins send the keys of their build side to the scan of the other",
     },
     Setting {
+        name: "key_recoding",
+        kind: Kind::Boolean,
+        access: Access::Session {
+            get: |variables| Value::Boolean(variables.key_recoding),
+            set: |variables, value| variables.key_recoding = value.boolean(),
+        },
+        description: "whether joins may lead to the columns of their largest table being stored by the order of the others' rows",
+    },
+    Setting {
         name: "max_temp_directory_size",
         kind: Kind::Bytes {
             least: 0,
@@ -84,15 +93,6 @@ pub(crate) static SETTINGS: [Setting; 16] = [
             default: |_| Value::Number(u64::MAX),
         },
         description: "most bytes of all temporary files together",
-    },
-    Setting {
-        name: "key_recoding",
-        kind: Kind::Boolean,
-        access: Access::Session {
-            get: |variables| Value::Boolean(variables.key_recoding),
-            set: |variables, value| variables.key_recoding = value.boolean(),
-        },
-        description: "whether joins may lead to the columns of their largest table being stored by the order of the others' rows",
     },
     Setting {
         name: "memory_limit",
