@@ -1,11 +1,13 @@
 //! A session's port as the engine uses it: typed parcels out, commands in.
 
-use crate::protocol::header;
+use crate::error::EngineError;
+use crate::protocol::{PANICKED, REFUSED, header};
 use eris_aeu::Session;
 use eris_route::{Command, Endpoint, FlushState, Parcel};
 use eris_types::{AeuId, ObjectId};
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Context;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// How often a thread that is to block looks for commands before it sleeps: for some microseconds, after which an AEU that
@@ -73,6 +75,51 @@ impl Client {
     pub fn tell(&mut self, aeu: AeuId, kind: u16, object: ObjectId, callback: u64, words: &[u64]) {
         let header = header(kind, object, self.endpoint(), callback);
         (self.session()).send(Endpoint::aeu(aeu), header, words, None);
+    }
+
+    /// Waits for an answer of each owner that was asked with this callback: none of them has more to say than that it is done.
+    ///
+    /// # Errors
+    /// The first of those that refused, or panicked.
+    pub async fn answered(
+        &mut self,
+        callback: u64,
+        owners: usize,
+        table: &str,
+    ) -> Result<(), EngineError> {
+        let mut open = owners;
+        let mut failure = None;
+        poll_fn(|cx| {
+            while open > 0 {
+                let received = self.poll(cx, |command: Command<'_>| {
+                    if command.header.callback != callback {
+                        return;
+                    }
+                    open -= 1;
+                    let parcel = command.parcel;
+                    let error = match command.header.kind {
+                        REFUSED => parcel.and_then(|parcel| parcel.into_owned().ok()),
+                        PANICKED => {
+                            let message =
+                                parcel.and_then(|parcel| parcel.into_owned::<String>().ok());
+                            Some(Box::new(EngineError::Panicked {
+                                worker: format!("{:?}", command.header.sender),
+                                table: table.to_owned(),
+                                message: message.map(|message| *message).unwrap_or_default(),
+                            }))
+                        }
+                        _ => None,
+                    };
+                    failure = failure.take().or(error);
+                });
+                if !received {
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+        failure.map_or(Ok(()), |error: Box<EngineError>| Err(*error))
     }
 
     /// Sends one shared value to several AEUs.

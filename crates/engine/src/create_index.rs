@@ -13,10 +13,8 @@ use crate::object::DataObject;
 use crate::protocol::*;
 use crate::secondary::IndexKind;
 use eris_types::{AeuId, ColumnId, ObjectId};
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::task::Poll;
 
 /// BUILD: an index of an object of which every owner makes its part.
 pub(crate) struct Build {
@@ -90,44 +88,9 @@ impl Engine {
         });
         client.multicast(&aeus, BUILD, id, callback, build);
         client.flush();
-        let mut open = aeus.len();
-        let mut failure = None;
-        poll_fn(|cx| {
-            while open > 0 {
-                let received = client.poll(cx, |command| {
-                    if command.header.callback != callback {
-                        return;
-                    }
-                    open -= 1;
-                    let parcel = command.parcel;
-                    let error = match command.header.kind {
-                        REFUSED => {
-                            parcel.and_then(|parcel| parcel.into_owned::<EngineError>().ok())
-                        }
-                        PANICKED => {
-                            let message =
-                                parcel.and_then(|parcel| parcel.into_owned::<String>().ok());
-                            Some(Box::new(EngineError::Panicked {
-                                worker: format!("{:?}", command.header.sender),
-                                table: object.name.clone(),
-                                message: message.map(|message| *message).unwrap_or_default(),
-                            }))
-                        }
-                        _ => None,
-                    };
-                    failure = failure.take().or(error);
-                });
-                if !received {
-                    return Poll::Pending;
-                }
-            }
-            Poll::Ready(())
-        })
-        .await;
+        let done = client.answered(callback, aeus.len(), &object.name).await;
         shared.give_back(&mut client);
-        if let Some(error) = failure {
-            return Err(*error);
-        }
+        done?;
         undo.armed = false;
         index.set_ready();
         Ok(index.id)

@@ -11,14 +11,12 @@
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::owner::{Context, Owner};
-use crate::protocol::{PANICKED, RECODE, RECODED, REFUSED, header};
+use crate::protocol::{RECODE, RECODED, REFUSED, header};
 use eris_aeu::Slice;
 use eris_column::{Home, KeyOrder};
 use eris_route::{Endpoint, Parcel};
 use eris_types::{AeuId, ColumnId, ObjectId};
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// RECODE: a column to be stored by an order.
 pub(crate) struct Recode {
@@ -45,49 +43,17 @@ impl Engine {
         let shared = self.shared();
         let aeus: Vec<AeuId> = shared.aeus().collect();
         let callback = self.next_callback();
-        let name = object.name.clone();
         let recode = Arc::new(Recode {
             object: id,
-            name: name.clone(),
+            name: object.name.clone(),
             column,
             order,
         });
         client.multicast(&aeus, RECODE, id, callback, recode);
         client.flush();
-        let mut open = aeus.len();
-        let mut failure = None;
-        poll_fn(|cx| {
-            while open > 0 {
-                let received = client.poll(cx, |command| {
-                    if command.header.callback != callback {
-                        return;
-                    }
-                    open -= 1;
-                    let parcel = command.parcel;
-                    let error = match command.header.kind {
-                        REFUSED => parcel.and_then(|parcel| parcel.into_owned().ok()),
-                        PANICKED => {
-                            let message =
-                                parcel.and_then(|parcel| parcel.into_owned::<String>().ok());
-                            Some(Box::new(EngineError::Panicked {
-                                worker: format!("{:?}", command.header.sender),
-                                table: name.clone(),
-                                message: message.map(|message| *message).unwrap_or_default(),
-                            }))
-                        }
-                        _ => None,
-                    };
-                    failure = failure.take().or(error);
-                });
-                if !received {
-                    return Poll::Pending;
-                }
-            }
-            Poll::Ready(())
-        })
-        .await;
+        let done = client.answered(callback, aeus.len(), &object.name).await;
         shared.give_back(&mut client);
-        failure.map_or(Ok(()), |error| Err(*error))
+        done
     }
 }
 

@@ -20,6 +20,7 @@ use eris_types::{ColumnId, ObjectId};
 use futures::TryStreamExt;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::runtime::Handle;
 
 /// Rows of a fact that make it worth the while.
 const WORTH_ROWS: u64 = 1 << 20;
@@ -56,6 +57,8 @@ struct Known {
     key: usize,
     dimension_rows: u64,
     fact_rows: u64,
+    /// Not only remembered.
+    begun: bool,
     under_way: bool,
 }
 
@@ -75,11 +78,13 @@ impl Recodings {
     /// A join has been executed: begins with the work if it is worth it, in the background.
     pub fn saw(self: &Arc<Self>, join: Join) {
         let worth = join.fact_rows >= WORTH_ROWS && join.dimension_rows * LARGER <= join.fact_rows;
-        if !self.is_due(&join, worth) || !worth {
+        let runtime = Handle::try_current().ok().filter(|_| worth);
+        let is_due = self.is_due(&join, runtime.is_some());
+        let Some(runtime) = runtime.filter(|_| is_due) else {
             return;
-        }
+        };
         let recodings = Arc::clone(self);
-        tokio::spawn(async move {
+        runtime.spawn(async move {
             // Nobody waits for it: what cannot be done, for want of memory or of the table, is left.
             let _ = recodings.recode(&join).await;
         });
@@ -90,13 +95,16 @@ impl Recodings {
         let mut known = self.known();
         let changed = |now: u64, then: u64| now.abs_diff(then) > then / CHANGED;
         let place = (join.fact.object, join.column);
-        if let Some(known) = known.get(&place)
-            && (known.under_way
-                || known.dimension == join.dimension.object
-                    && !changed(join.fact_rows, known.fact_rows)
-                    && !changed(join.dimension_rows, known.dimension_rows))
-        {
-            return false;
+        if let Some(known) = known.get(&place) {
+            let same = known.dimension == join.dimension.object
+                && !changed(join.fact_rows, known.fact_rows)
+                && !changed(join.dimension_rows, known.dimension_rows);
+            // A column that several tables are joined to is not stored by the one and the other in turns.
+            let other = known.dimension != join.dimension.object && known.table.strong_count() > 0;
+            let is_done = (same || other) && (known.begun || !at_once);
+            if known.under_way || is_done {
+                return false;
+            }
         }
         let now = Known {
             dimension: join.dimension.object,
@@ -104,6 +112,7 @@ impl Recodings {
             key: join.key,
             dimension_rows: join.dimension_rows,
             fact_rows: join.fact_rows,
+            begun: at_once,
             under_way: at_once,
         };
         known.insert(place, now);
