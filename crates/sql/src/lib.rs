@@ -51,6 +51,7 @@ mod memory_pool;
 mod moments;
 mod named_windows;
 mod names;
+mod namesake_rule;
 mod order_rule;
 mod parameter;
 mod parse;

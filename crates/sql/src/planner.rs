@@ -8,6 +8,7 @@ use crate::extreme_row::ExtremeRow;
 use crate::group_keys::SeparateGroups;
 use crate::membership::ExactMembership;
 use crate::memory_pool::BudgetPool;
+use crate::namesake_rule::UnlessNamesakes;
 use crate::order_rule::TellOrder;
 use crate::repeated_keys::OmitRepeatedKeys;
 use crate::settings::Variables;
@@ -126,6 +127,11 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
 /// The same, but for joins that become part of fragments.
 pub(crate) fn rules_without_stars() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
+    for rule in &mut rules {
+        if rule.name().starts_with("FilterPushdown") {
+            *rule = Arc::new(UnlessNamesakes(Arc::clone(rule)));
+        }
+    }
     let mut insert_before = |name: &str, rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| {
         let place = rules.iter().position(|other| other.name() == name);
         rules.insert(place.expect("DataFusion has this rule"), rule);
