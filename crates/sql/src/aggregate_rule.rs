@@ -62,11 +62,7 @@ fn push(aggregate: &AggregateExec) -> Option<FragmentExec> {
     }
     let (fragment, inputs) = rows(aggregate.input())?;
     let input_schema = aggregate.input().schema();
-    let scope = Scope {
-        schema: &input_schema,
-        inputs: &inputs,
-        types: fragment.types(),
-    };
+    let scope = fragment.scope(&input_schema, &inputs);
     let keys = aggregate
         .group_expr()
         .expr()
@@ -107,11 +103,7 @@ fn rows(plan: &Arc<dyn ExecutionPlan>) -> Option<(&FragmentExec, Vec<Option<Expr
     let projection = plan.downcast_ref::<ProjectionExec>()?;
     let (fragment, inputs) = rows(projection.input())?;
     let schema = projection.input().schema();
-    let scope = Scope {
-        schema: &schema,
-        inputs: &inputs,
-        types: fragment.types(),
-    };
+    let scope = fragment.scope(&schema, &inputs);
     let columns = projection
         .expr()
         .iter()

@@ -285,6 +285,7 @@ mod tests {
             schema: &schema,
             inputs: &inputs,
             types: &types,
+            parameters: types.len(),
         };
         let object = ObjectStatistics {
             rows: 1 << 20,

@@ -8,7 +8,7 @@ use crate::dynamic_filter;
 use crate::run::Run;
 use crate::scan::Scan;
 use crate::translate::Scope;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::config::ConfigOptions;
@@ -19,7 +19,8 @@ use datafusion::physical_expr::{
     Distribution, EquivalenceProperties, Partitioning, PhysicalExpr, split_conjunction,
 };
 use datafusion::physical_plan::execution_plan::{
-    Boundedness, EmissionType, ReplaceChildrenOptions, apply_expression_roots,
+    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
+    apply_expression_roots,
 };
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
@@ -141,6 +142,16 @@ impl FragmentExec {
         }
     }
 
+    /// What columns of a schema with these inputs stand for in its expressions.
+    pub fn scope<'a>(&'a self, schema: &'a Schema, inputs: &'a [Option<Expr>]) -> Scope<'a> {
+        Scope {
+            schema,
+            inputs,
+            types: self.types(),
+            parameters: self.scan.parameters(),
+        }
+    }
+
     /// The same with these plans of the sides.
     fn with_sides(self: Arc<Self>, plans: Vec<Arc<dyn ExecutionPlan>>) -> Arc<Self> {
         let Some(star) = &self.star else {
@@ -200,14 +211,19 @@ impl FragmentExec {
         self.scan.executor.access(&fragment)
     }
 
-    /// The same over another scan of its table, as if nothing had been executed.
-    pub fn over(&self, scan: &Arc<Scan>) -> Self {
-        FragmentExec {
-            scan: Arc::clone(scan),
+    /// The same over other scans of its table and its sides' tables, as if nothing had been executed. `None` if one is not among them.
+    pub fn over(&self, scans: &[Arc<Scan>]) -> Option<Self> {
+        let star = self.star.as_ref().map(|star| star.on(scans));
+        Some(FragmentExec {
+            scan: Arc::clone(self.scan.among(scans)?),
+            star: match star {
+                Some(star) => Some(Arc::new(star?)),
+                None => None,
+            },
             metrics: ExecutionPlanMetricsSet::new(),
             runs: Arc::default(),
             ..self.clone()
-        }
+        })
     }
 
     /// Whether all its filters are known before it runs.
@@ -319,11 +335,7 @@ impl FragmentExec {
                 joined
             });
         }
-        let scope = Scope {
-            schema: &self.schema,
-            inputs: &inputs,
-            types: self.types(),
-        };
+        let scope = self.scope(&self.schema, &inputs);
         let known = dynamic_filter::harvest(&self.dynamic, &scope, &self.scan.statistics).await?;
         let filter = self.filter.iter().cloned().chain(known.filter).collect();
         self.compact(filter, known.probes, sides)
@@ -339,7 +351,7 @@ impl FragmentExec {
         let mut output = self.output.clone();
         let mut order = self.order.clone();
         let mut used = Vec::new();
-        let columns = self.scan.schema.fields().len();
+        let columns = self.scan.parameters();
         let chosen = self.chosen();
         let mut lookups = Vec::new();
         if let Some(sides) = sides {
@@ -508,6 +520,21 @@ fn expressions(output: &mut Output) -> Vec<&mut Expr> {
     }
 }
 
+/// The same plan over other scans of its tables, as if nothing had been executed. `None` if one is not among them.
+pub(crate) fn over_scans(
+    plan: &Arc<dyn ExecutionPlan>,
+    scans: &[Arc<Scan>],
+) -> Option<Arc<dyn ExecutionPlan>> {
+    if let Some(fragment) = plan.downcast_ref::<FragmentExec>() {
+        return Some(Arc::new(fragment.over(scans)?));
+    }
+    let inputs = plan.children().into_iter();
+    let inputs = inputs.map(|input| over_scans(input, scans));
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    let inputs = inputs.collect::<Option<_>>()?;
+    Arc::clone(plan).replace_children(inputs, options).ok()
+}
+
 /// Replaces every column.
 fn replace_columns(expr: &mut Expr, replacement: &impl Fn(usize) -> Expr) {
     match expr {
@@ -664,11 +691,7 @@ impl ExecutionPlan for FragmentExec {
             return Ok(None);
         }
         let inputs = self.inputs();
-        let scope = Scope {
-            schema: &self.schema,
-            inputs: &inputs,
-            types: self.types(),
-        };
+        let scope = self.scope(&self.schema, &inputs);
         let columns = projection
             .expr()
             .iter()
@@ -695,11 +718,7 @@ impl ExecutionPlan for FragmentExec {
             return Ok(FilterPushdownPropagation::all_unsupported(pushed));
         }
         let inputs = self.inputs();
-        let scope = Scope {
-            schema: &self.schema,
-            inputs: &inputs,
-            types: self.types(),
-        };
+        let scope = self.scope(&self.schema, &inputs);
         let mut node = self.with_output(self.output.clone(), Arc::clone(&self.schema));
         node.dynamic = self.dynamic.clone();
         let mut answers = Vec::with_capacity(pushed.parent_filters.len());

@@ -14,9 +14,9 @@
 //! ```
 //!
 //! Planning takes longer than reading a million rows. What is kept is a physical plan, never an answer. A template is
-//! made of queries over one table whose conditions end up in the fragment, as all comparisons of a column with a constant
-//! do; it is part of the catalogue's contents and ends with them, and holds as long as the session's variables are what they were, and the
-//! table is as large that it is read over as many streams. A constant that is no exact value of its column's type is left to the planner.
+//! made of queries over one table, or inner joins of several that become lookups of one fragment. Their conditions end up in fragments, as all
+//! comparisons of a column with a constant do. It is part of the catalogue's contents and ends with them, and holds as long as the session's variables are what they were, and the
+//! tables are as large that they are read over as many streams. A constant that is no exact value of its column's type is left to the planner.
 //!
 //! A template for the row of one key is a lookup ([`point`]), and a write of single rows by key is kept as what it computes ([`write`]).
 
@@ -210,9 +210,9 @@ async fn text_template(
     statement: &Statement,
 ) -> Option<TextPlan<TextTemplate>> {
     let mut query = query.clone();
-    let (table, sources) = conditions::parameterize(core, &mut query, masked)?;
+    let (tables, sources) = conditions::parameterize(core, &mut query, masked)?;
     let types = sources.iter().map(|source| source.data_type.clone());
-    let template = Template::plan(core, query, &table, types.collect(), statement).await?;
+    let template = Template::plan(core, query, &tables, types.collect(), statement).await?;
     let is_parameter: Vec<usize> = sources.iter().map(|source| source.literal).collect();
     let plan = TextTemplate { template, sources };
     Some(TextPlan::new(plan, masked, |literal| {

@@ -55,6 +55,12 @@ impl Scan {
         self
     }
 
+    /// The scan of the same table among others.
+    pub fn among<'a>(&self, scans: &'a [Arc<Scan>]) -> Option<&'a Arc<Scan>> {
+        let mut scans = scans.iter();
+        scans.find(|scan| Arc::ptr_eq(&scan.table, &self.table))
+    }
+
     /// What the column at a position is to the engine.
     pub fn column_id(&self, column: usize) -> ColumnId {
         match column < self.table.types.len() {
@@ -63,12 +69,17 @@ impl Scan {
         }
     }
 
+    /// Where the plan's parameters begin among the types.
+    pub fn parameters(&self) -> usize {
+        self.schema.fields().len()
+    }
+
     /// Whether a filter lets at most one row pass, for it names a value of the key.
     pub fn is_of_one_key(&self, filter: &[Expr]) -> bool {
         let Some(key) = &self.table.key else {
             return false;
         };
-        let columns = self.schema.fields().len();
+        let columns = self.parameters();
         // A parameter is a column behind those of the table.
         let is_constant = |expr: &Expr| match expr {
             Expr::Literal(_) => true,
@@ -102,6 +113,7 @@ impl Scan {
             schema: &self.table.schema,
             inputs: &inputs,
             types: &self.types,
+            parameters: self.parameters(),
         };
         let properties = ExecutionProps::new();
         let context = PhysicalPlanningContext::default();

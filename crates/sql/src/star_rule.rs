@@ -240,11 +240,8 @@ fn largest(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
 
 /// The columns of a fragment that others can be joined to.
 fn as_fact(fragment: &FragmentExec) -> Option<&[Expr]> {
-    // Parameters of a plan that is kept would be where joined columns have their places.
-    let scan = fragment.scan();
-    let is_bound = scan.types.len() == scan.schema.fields().len();
     let columns = fragment.open_rows()?;
-    (is_bound && !fragment.is_joined()).then_some(columns)
+    (!fragment.is_joined()).then_some(columns)
 }
 
 fn spine(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Spine>> {

@@ -24,6 +24,8 @@ pub(crate) struct Scope<'a> {
     pub inputs: &'a [Option<Expr>],
     /// The types of the table's columns, and behind them of the plan's parameters.
     pub types: &'a [Type],
+    /// Where the parameters begin among these.
+    pub parameters: usize,
 }
 
 impl Scope<'_> {
@@ -40,7 +42,7 @@ impl Scope<'_> {
         } else if let Some(function) = any.downcast_ref::<ScalarFunctionExpr>() {
             let function_itself = function.fun().inner();
             if let Some(parameter) = function_itself.downcast_ref::<PlanParameter>() {
-                return Some(Expr::Column(parameter.column));
+                return Some(Expr::Column(self.parameters + parameter.number));
             }
             let checked = function_itself.downcast_ref::<CheckedArithmetic>()?;
             let [left, right] = function.args() else {

@@ -328,7 +328,13 @@ fn random_chunk(columns: &[(&str, DataType)], full: &Dictionary, rng: &mut Rng) 
     for at in [5, 10, 15] {
         if rng.one_in(3) {
             let deleted: Vec<usize> = (0..rows).filter(|_| rng.one_in(7)).collect();
-            deletes.delete(rows, deleted.iter().copied(), Timestamp(at), &budget);
+            deletes.delete(
+                rows,
+                deleted.clone(),
+                Timestamp(at),
+                Timestamp::ZERO,
+                &budget,
+            );
             if at <= 10 {
                 deleted.iter().for_each(|&row| visible[row] = false);
             }

@@ -6,7 +6,7 @@
 //!                              └── else, or no room for them ──▶ the joins as they were planned, optimised only now
 //! ```
 
-use super::FragmentExec;
+use super::{FragmentExec, over_scans};
 use crate::planner::rules_without_stars;
 use crate::recoding::Join;
 use crate::scan::Scan;
@@ -81,7 +81,12 @@ impl Star {
             let fields = side.plan.schema().fields().clone();
             fields.iter().skip(1).cloned().collect::<Vec<_>>()
         });
-        let fields = scan.schema.fields().iter().cloned().chain(joined);
+        let parameters = scan.types[scan.parameters()..].iter().zip(1..);
+        let parameters = parameters.map(|(data_type, number)| {
+            Arc::new(Field::new(format!("${number}"), data_type.into(), true))
+        });
+        let own = scan.schema.fields().iter().cloned().chain(parameters);
+        let fields = own.chain(joined);
         Star {
             types: types.cloned().collect(),
             schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
@@ -122,6 +127,19 @@ impl Star {
             general: put(Arc::clone(&self.general))?,
             ..self.clone()
         })
+    }
+
+    /// The same over other scans of all tables; `None` if one is not among them.
+    pub(super) fn on(&self, scans: &[Arc<Scan>]) -> Option<Self> {
+        let mut star = self.clone();
+        for side in &mut star.sides {
+            side.plan = over_scans(&side.plan, scans)?;
+            if let Some((scan, _)) = &mut side.origin {
+                *scan = Arc::clone(scan.among(scans)?);
+            }
+        }
+        star.general = over_scans(&star.general, scans)?;
+        Some(star)
     }
 
     /// The table's columns that sides are joined by.

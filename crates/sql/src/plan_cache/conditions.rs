@@ -38,10 +38,10 @@ pub(super) fn parameterize(
     core: &Core,
     query: &mut ast::Query,
     masked: &Masked<'_>,
-) -> Option<(Arc<Table>, Vec<Source>)> {
-    let (table, condition) = one_table(core, query)?;
+) -> Option<(Vec<Arc<Table>>, Vec<Source>)> {
+    let (tables, condition) = tables(core, query)?;
     let mut sources = Vec::new();
-    for_each_operand(condition, &table, &mut |operand, data_type| {
+    for_each_operand(condition, &tables, &mut |operand, data_type| {
         let (value, written) = match &*operand {
             Expr::Value(value) => (value, written(value, false)?),
             Expr::UnaryOp {
@@ -65,7 +65,7 @@ pub(super) fn parameterize(
         *operand = Expr::value(Value::Placeholder(format!("${}", sources.len())));
         Some(())
     })?;
-    (!sources.is_empty()).then_some((table, sources))
+    (!sources.is_empty()).then(|| (tables.into_all(), sources))
 }
 
 /// The types of the parameters `$1`, `$2` … that a query has in the places of such constants. `None`: it can have no
@@ -74,12 +74,12 @@ pub(super) fn parameter_types(
     core: &Core,
     query: &mut ast::Query,
     parameters: usize,
-) -> Option<(Arc<Table>, Vec<Type>)> {
+) -> Option<(Vec<Arc<Table>>, Vec<Type>)> {
     let all = count_parameters(query);
-    let (table, condition) = one_table(core, query)?;
+    let (tables, condition) = tables(core, query)?;
     let mut types = vec![None; parameters];
     let mut found = 0;
-    for_each_operand(condition, &table, &mut |operand, data_type| {
+    for_each_operand(condition, &tables, &mut |operand, data_type| {
         if let Expr::Value(value) = &*operand
             && let Value::Placeholder(name) = &value.value
         {
@@ -96,34 +96,77 @@ pub(super) fn parameter_types(
         Some(())
     })?;
     let types: Option<Vec<Type>> = types.into_iter().collect();
-    (found == all).then_some((table, types?))
+    (found == all).then_some((tables.into_all(), types?))
 }
 
-/// The table and the condition of a query over one table.
-fn one_table<'a>(core: &Core, query: &'a mut ast::Query) -> Option<(Arc<Table>, &'a mut Expr)> {
+/// The tables that a query joins, and what columns are called by.
+struct Tables(Vec<(String, Arc<Table>)>);
+
+impl Tables {
+    /// All of them, each once.
+    fn into_all(self) -> Vec<Arc<Table>> {
+        let mut all: Vec<Arc<Table>> = Vec::with_capacity(self.0.len());
+        for (_, table) in self.0 {
+            if !all.iter().any(|other| Arc::ptr_eq(other, &table)) {
+                all.push(table);
+            }
+        }
+        all
+    }
+
+    /// The type of a column, if it is one and constants can be compared with it.
+    fn type_of(&self, expr: &Expr) -> Option<&Type> {
+        let (qualifier, name) = match expr {
+            Expr::Identifier(name) => (None, name),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [qualifier, name] => (Some(normalize(qualifier)), name),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let name = normalize(name);
+        let is_meant = |called: &str| qualifier.as_deref().is_none_or(|meant| meant == called);
+        let mut found = (self.0.iter())
+            .filter(|(called, _)| is_meant(called))
+            .filter_map(|(_, table)| Some(&table.types[table.schema.index_of(&name).ok()?]));
+        let data_type = found.next()?;
+        (found.next().is_none() && is_comparable(data_type)).then_some(data_type)
+    }
+}
+
+/// The tables and the condition of a query over tables that are joined, each row with all that it matches.
+fn tables<'a>(core: &Core, query: &'a mut ast::Query) -> Option<(Tables, &'a mut Expr)> {
     if query.with.is_some() || !query.locks.is_empty() || has_query_within(query) {
         return None;
     }
     let SetExpr::Select(select) = query.body.as_mut() else {
         return None;
     };
-    let [from] = select.from.as_slice() else {
-        return None;
-    };
+    let mut tables = Vec::new();
+    for from in &select.from {
+        tables.push(table(core, &from.relation)?);
+        for join in &from.joins {
+            use ast::JoinOperator::{CrossJoin, Inner, Join};
+            if !matches!(join.join_operator, Join(_) | Inner(_) | CrossJoin(_)) {
+                return None;
+            }
+            tables.push(table(core, &join.relation)?);
+        }
+    }
+    Some((Tables(tables), select.selection.as_mut()?))
+}
+
+/// A table and what its columns are called by.
+fn table(core: &Core, factor: &TableFactor) -> Option<(String, Arc<Table>)> {
     let TableFactor::Table {
         name,
         alias,
         args: None,
         ..
-    } = &from.relation
+    } = factor
     else {
         return None;
     };
-    // Columns may be called otherwise, too.
-    let has_other_names = (alias.as_ref()).is_some_and(|alias| !alias.columns.is_empty());
-    if has_other_names || !from.joins.is_empty() {
-        return None;
-    }
     let parts = name.0.iter().map(|part| part.as_ident().map(normalize));
     let parts: Vec<String> = parts.collect::<Option<_>>()?;
     let name = match parts.as_slice() {
@@ -131,35 +174,40 @@ fn one_table<'a>(core: &Core, query: &'a mut ast::Query) -> Option<(Arc<Table>, 
         [schema, name] => RelationName::new(schema.as_str(), name.as_str()),
         _ => return None,
     };
-    let table = match core.catalog.contents().get(&name)? {
-        Relation::Table(table) => Arc::clone(table),
-        Relation::View(_) => return None,
+    let called = match alias {
+        // Columns are called otherwise, too.
+        Some(alias) if !alias.columns.is_empty() => return None,
+        Some(alias) => normalize(&alias.name),
+        None => name.name.clone(),
     };
-    Some((table, select.selection.as_mut()?))
+    match core.catalog.contents().get(&name)? {
+        Relation::Table(table) => Some((called, Arc::clone(table))),
+        Relation::View(_) => None,
+    }
 }
 
 /// Calls `visit` with what a condition compares columns with, and the column's type, until it returns `None`.
 fn for_each_operand(
     condition: &mut Expr,
-    table: &Table,
+    tables: &Tables,
     visit: &mut impl FnMut(&mut Expr, &Type) -> Option<()>,
 ) -> Option<()> {
     match condition {
-        Expr::Nested(inner) => for_each_operand(inner, table, visit),
+        Expr::Nested(inner) => for_each_operand(inner, tables, visit),
         Expr::UnaryOp {
             op: UnaryOperator::Not,
             expr,
-        } => for_each_operand(expr, table, visit),
+        } => for_each_operand(expr, tables, visit),
         Expr::BinaryOp {
             left,
             op: BinaryOperator::And | BinaryOperator::Or,
             right,
         } => {
-            for_each_operand(left, table, visit)?;
-            for_each_operand(right, table, visit)
+            for_each_operand(left, tables, visit)?;
+            for_each_operand(right, tables, visit)
         }
         Expr::BinaryOp { left, op, right } if is_comparison(op) => {
-            match (column_type(left, table), column_type(right, table)) {
+            match (tables.type_of(left), tables.type_of(right)) {
                 (Some(data_type), None) => visit(right, data_type),
                 (None, Some(data_type)) => visit(left, data_type),
                 _ => Some(()),
@@ -167,7 +215,7 @@ fn for_each_operand(
         }
         Expr::Between {
             expr, low, high, ..
-        } => match column_type(expr, table) {
+        } => match tables.type_of(expr) {
             Some(data_type) => {
                 visit(low, data_type)?;
                 visit(high, data_type)
@@ -181,17 +229,6 @@ fn for_each_operand(
 fn is_comparison(op: &BinaryOperator) -> bool {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
-}
-
-/// The type of a column, if constants can be compared with it.
-fn column_type<'a>(expr: &Expr, table: &'a Table) -> Option<&'a Type> {
-    let name = match expr {
-        Expr::Identifier(name) => name,
-        Expr::CompoundIdentifier(parts) => parts.last()?,
-        _ => return None,
-    };
-    let position = table.schema.index_of(&normalize(name)).ok()?;
-    Some(&table.types[position]).filter(|data_type| is_comparable(data_type))
 }
 
 fn written(value: &ValueWithSpan, negative: bool) -> Option<Written> {

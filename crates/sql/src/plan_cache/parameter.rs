@@ -2,7 +2,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{Column, Result, internal_err};
 use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -11,12 +11,11 @@ use datafusion::logical_expr::{
 use eris_fragment::Type;
 use std::sync::Arc;
 
-/// The n-th parameter, as a function of a column of whatever is filtered: so it is constant for no rule of DataFusion, but
+/// The n-th parameter, from 0 on, as a function of the column that it is compared with: so it is constant for no rule of DataFusion, but
 /// can go wherever that column goes. A fragment has it as a column behind those of its table, until the value is known.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PlanParameter {
-    /// The column in the fragment.
-    pub column: usize,
+    pub number: usize,
     data_type: DataType,
     signature: Signature,
 }
@@ -39,34 +38,41 @@ impl ScalarUDFImpl for PlanParameter {
     }
 }
 
-/// The plan with such functions for `$1`, `$2` …, which are columns from `first` on in the fragment.
-pub(super) fn put_in(plan: LogicalPlan, types: &[Type], first: usize) -> Result<LogicalPlan> {
+/// The plan with such functions for `$1`, `$2` …
+pub(super) fn put_in(plan: LogicalPlan, types: &[Type]) -> Result<LogicalPlan> {
     let replaced = plan.transform_up(|node| {
-        let inputs = node.inputs();
-        let column = inputs
-            .first()
-            .and_then(|input| input.schema().columns().into_iter().next());
         node.map_expressions(|expr| {
-            expr.transform_up(|expr| match (&expr, &column) {
-                (Expr::Placeholder(Placeholder { id, .. }), Some(column)) => {
-                    let number: Option<usize> = id.strip_prefix('$').and_then(|id| id.parse().ok());
-                    let Some(number) = number.filter(|number| (1..=types.len()).contains(number))
-                    else {
-                        return internal_err!("parameter {id} of a plan is not known");
-                    };
-                    let function = ScalarUDF::from(PlanParameter {
-                        column: first + number - 1,
-                        data_type: DataType::from(&types[number - 1]),
-                        signature: Signature::any(1, Volatility::Immutable),
-                    });
-                    let arguments = vec![Expr::Column(column.clone())];
-                    Ok(Transformed::yes(Expr::ScalarFunction(
-                        ScalarFunction::new_udf(Arc::new(function), arguments),
-                    )))
+            expr.transform_up(|expr| {
+                if !matches!(expr, Expr::BinaryExpr(_) | Expr::Between(_)) {
+                    return Ok(Transformed::no(expr));
                 }
-                _ => Ok(Transformed::no(expr)),
+                let column = expr.column_refs().into_iter().next().cloned();
+                let Some(column) = column else {
+                    return Ok(Transformed::no(expr));
+                };
+                expr.map_children(|operand| replaced(operand, &column, types))
             })
         })
     });
     replaced.data()
+}
+
+/// A placeholder that is compared with a column, as such a function of it.
+fn replaced(operand: Expr, column: &Column, types: &[Type]) -> Result<Transformed<Expr>> {
+    let Expr::Placeholder(Placeholder { id, .. }) = &operand else {
+        return Ok(Transformed::no(operand));
+    };
+    let number: Option<usize> = id.strip_prefix('$').and_then(|id| id.parse().ok());
+    let Some(number) = number.filter(|number| (1..=types.len()).contains(number)) else {
+        return internal_err!("parameter {id} of a plan is not known");
+    };
+    let function = ScalarUDF::from(PlanParameter {
+        number: number - 1,
+        data_type: DataType::from(&types[number - 1]),
+        signature: Signature::any(1, Volatility::Immutable),
+    });
+    let arguments = vec![Expr::Column(column.clone())];
+    Ok(Transformed::yes(Expr::ScalarFunction(
+        ScalarFunction::new_udf(Arc::new(function), arguments),
+    )))
 }

@@ -144,10 +144,10 @@ async fn plan(
     statement: &Statement,
 ) -> Option<Arc<Template>> {
     let mut query = query.clone();
-    let (table, types) = parameter_types(core, &mut query, parameters)?;
+    let (tables, types) = parameter_types(core, &mut query, parameters)?;
     if types.is_empty() {
         return None;
     }
-    let template = Template::plan(core, query, &table, types, statement).await;
+    let template = Template::plan(core, query, &tables, types, statement).await;
     template.map(Arc::new)
 }

@@ -1,10 +1,10 @@
-//! A physical plan over one table whose fragment has parameters.
+//! A physical plan over one table, or the joins of several, whose fragments have parameters.
 
 use super::parameter;
 use super::point::Point;
 use crate::catalog::{Contents, Table};
 use crate::core::Core;
-use crate::fragment_exec::FragmentExec;
+use crate::fragment_exec::{FragmentExec, over_scans};
 use crate::names::Headers;
 use crate::parameter::Parameter;
 use crate::scan::Scan;
@@ -13,7 +13,6 @@ use crate::statement::Statement;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::physical_plan::aggregates::AggregateExec;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream, execute_stream,
@@ -50,8 +49,8 @@ pub(super) struct Template {
     /// The contents of the catalogue that own it.
     contents: Weak<Contents>,
     variables: Variables,
-    table: Arc<Table>,
-    lanes: usize,
+    /// Each with the number of streams over which it is read.
+    tables: Vec<(Arc<Table>, usize)>,
     parameters: Vec<Type>,
     plan: Arc<dyn ExecutionPlan>,
     config: SessionConfig,
@@ -68,38 +67,41 @@ impl Template {
     pub async fn plan(
         core: &Core,
         query: ast::Query,
-        table: &Arc<Table>,
+        tables: &[Arc<Table>],
         parameters: Vec<Type>,
         statement: &Statement,
     ) -> Option<Template> {
         let names = core.names();
         let contents = Arc::downgrade(names.contents());
-        let scan = names.scan(Arc::clone(table), &parameters).ok()?;
-        let lanes = scan.lanes;
+        let scans = tables.iter().map(|table| {
+            let scan = names.scan(Arc::clone(table), &parameters).ok()?;
+            let lanes = scan.lanes;
+            let scan = Scan {
+                snapshot: None,
+                ..scan
+            };
+            Some((Arc::new(scan), (Arc::clone(table), lanes)))
+        });
+        let (scans, tables): (Vec<_>, Vec<_>) =
+            scans.collect::<Option<Vec<_>>>()?.into_iter().unzip();
         let names = names.with_parameters(&parameters);
         let planned = core.logical_at(query, &names, statement).await;
         let (state, logical, headers) = planned.ok()?;
         if !is_immutable(&logical) {
             return None;
         }
-        let logical = parameter::put_in(logical, &parameters, table.types.len()).ok()?;
+        let logical = parameter::put_in(logical, &parameters).ok()?;
         let plan = core.plan_logical(logical, &state, statement).await.ok()?;
         let plan = plan.physical;
-        let fragment = only_fragment(&plan)?;
-        if !Arc::ptr_eq(&fragment.scan().table, table) || !fragment.has_constant_filters() {
+        if !only_fragments(&plan) {
             return None;
         }
-        let scan = Scan {
-            snapshot: None,
-            ..scan
-        };
         let point = Point::of(&plan);
-        let plan = over(&plan, &Arc::new(scan))?;
+        let plan = over_scans(&plan, &scans)?;
         Some(Template {
             contents,
             variables: core.variables().clone(),
-            table: Arc::clone(table),
-            lanes,
+            tables,
             parameters,
             is_light: is_light(&plan) || point.is_some(),
             point,
@@ -146,12 +148,16 @@ impl Template {
         if !is_current(names.contents()) {
             return None;
         }
-        let scan = names.scan(Arc::clone(&self.table), &self.parameters).ok()?;
-        if scan.lanes != self.lanes {
-            return None;
+        let mut scans = Vec::with_capacity(self.tables.len());
+        for (table, lanes) in &self.tables {
+            let scan = names.scan(Arc::clone(table), &self.parameters).ok()?;
+            if scan.lanes != *lanes {
+                return None;
+            }
+            let values = values.clone();
+            scans.push(Arc::new(Scan { values, ..scan }));
         }
-        let scan = Arc::new(Scan { values, ..scan });
-        let plan = over(&self.plan, &scan)?;
+        let plan = over_scans(&self.plan, &scans)?;
         let context = core.context_with(&self.config);
         Some(self.headers.head(execute_stream(plan, context).ok()?))
     }
@@ -177,18 +183,17 @@ pub(super) fn is_immutable(plan: &LogicalPlan) -> bool {
     immutable && visited.is_ok()
 }
 
-/// The fragment of a plan that consists of it and known operators.
-fn only_fragment(plan: &Arc<dyn ExecutionPlan>) -> Option<&FragmentExec> {
+/// Whether a plan consists of fragments whose filters are known before they run, and operators that may be executed again.
+fn only_fragments(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let children = plan.children();
     if let Some(fragment) = plan.downcast_ref::<FragmentExec>() {
-        return Some(fragment);
+        return fragment.has_constant_filters() && children.into_iter().all(only_fragments);
     }
     // A sort with a limit remembers what it need not look at.
     let begins_anew =
         OPERATORS.contains(&plan.name()) && !(plan.is::<SortExec>() && plan.fetch().is_some());
-    match plan.children().as_slice() {
-        [input] if begins_anew => only_fragment(input),
-        _ => None,
-    }
+    // Other leaves would not be at the newest snapshot.
+    begins_anew && !children.is_empty() && children.into_iter().all(only_fragments)
 }
 
 /// Whether a plan is a fragment of one stream, and operators that neither begin threads nor hold rows.
@@ -202,14 +207,4 @@ fn is_light(plan: &Arc<dyn ExecutionPlan>) -> bool {
         [input] => passes_on && is_light(input),
         _ => false,
     }
-}
-
-/// The same plan over another scan.
-fn over(plan: &Arc<dyn ExecutionPlan>, scan: &Arc<Scan>) -> Option<Arc<dyn ExecutionPlan>> {
-    if let Some(fragment) = plan.downcast_ref::<FragmentExec>() {
-        return Some(Arc::new(fragment.over(scan)));
-    }
-    let input = over(plan.children().first()?, scan)?;
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
-    Arc::clone(plan).replace_children(vec![input], options).ok()
 }

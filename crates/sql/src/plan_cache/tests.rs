@@ -1,5 +1,7 @@
 //! A comment in a text keeps it out of the cache: so the planner itself is the oracle.
 
+mod joined;
+
 use crate::core::{Begun, Core};
 use crate::{Database, Outcome, Parameter};
 use datafusion::arrow::compute::concat_batches;
