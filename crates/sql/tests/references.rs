@@ -354,8 +354,8 @@ fn nobody_comes_between_a_row_and_the_row_it_refers_to() {
                         }
                         let orphans = rows(
                             &session,
-                            "SELECT b.k FROM b WHERE b.a NOT IN (SELECT k FROM a)
-                             UNION ALL SELECT b.k FROM b WHERE b.b NOT IN (SELECT k FROM b)
+                            "SELECT b.k FROM b WHERE b.a IS NOT NULL AND b.a NOT IN (SELECT k FROM a)
+                             UNION ALL SELECT b.k FROM b WHERE b.b IS NOT NULL AND b.b NOT IN (SELECT k FROM b)
                              UNION ALL SELECT a.k FROM a WHERE a.b IS NOT NULL AND a.b NOT IN (SELECT k FROM b)",
                         );
                         assert_eq!(orphans.await, Vec::<Vec<Option<i64>>>::new(), "after {sql}");
