@@ -438,7 +438,7 @@ fn rows_with_rules_go_the_short_way() {
         "INSERT INTO person VALUES (1, 'a', 1, 1), (2, 'b', NULL, 2), (9, NULL, NULL, NULL)",
     )
     .unwrap();
-    let statements: [fn(i64) -> String; 19] = [
+    let statements: [fn(i64) -> String; 17] = [
         |k| format!("INSERT INTO parent VALUES ({k}, {k}, 'a', NULL, 1) RETURNING k"),
         |k| {
             format!(
