@@ -74,12 +74,18 @@ impl Stored {
     }
 
     /// Deletes the rows that `ids` has of this chunk; returns their number.
-    pub fn delete(&mut self, ids: &[RowId], at: Timestamp, budget: &Budget) -> usize {
+    pub fn delete(
+        &mut self,
+        ids: &[RowId],
+        at: Timestamp,
+        horizon: Timestamp,
+        budget: &Budget,
+    ) -> usize {
         let positions: Vec<usize> = self.positions(ids).collect();
         if !positions.is_empty() {
             let before = self.deletes.count();
             self.deletes
-                .delete(self.chunk.rows(), positions, at, budget);
+                .delete(self.chunk.rows(), positions, at, horizon, budget);
             return self.deletes.count() - before;
         }
         0

@@ -183,7 +183,7 @@ impl Segment {
         for place in self.places(&staged.deleted) {
             let stored = self.at_mut(place);
             let before = stored.deletes.bytes() as u64;
-            let deleted = stored.delete(&staged.deleted, at, budget) as u64;
+            let deleted = stored.delete(&staged.deleted, at, horizon, budget) as u64;
             stored.deletes.forget(horizon);
             let after = stored.deletes.bytes() as u64;
             committed.deleted += deleted;
