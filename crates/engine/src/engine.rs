@@ -239,6 +239,11 @@ impl Engine {
         self.shared.give_back(client);
     }
 
+    /// The order of commits.
+    pub(crate) fn sequencer(&self) -> &Arc<Sequencer> {
+        &self.shared.sequencer
+    }
+
     /// A number for a new object.
     pub(crate) fn next_object(&self) -> ObjectId {
         ObjectId(self.shared.next_object.fetch_add(1, Ordering::Relaxed))

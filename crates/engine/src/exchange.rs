@@ -34,6 +34,7 @@ pub(crate) struct Exchange<T> {
 
 struct Part<T> {
     aeu: AeuId,
+    object: ObjectId,
     batch: Option<Box<T>>,
     /// Whether it is still to be executed.
     is_waiting: bool,
@@ -53,8 +54,14 @@ impl<T: Send + 'static> Exchange<T> {
 
     /// Adds a part for an owner.
     pub fn push(&mut self, aeu: AeuId, batch: Box<T>) {
+        self.push_of(self.object, aeu, batch);
+    }
+
+    /// The same for an owner of another data object.
+    pub fn push_of(&mut self, object: ObjectId, aeu: AeuId, batch: Box<T>) {
         self.parts.push(Part {
             aeu,
+            object,
             batch: Some(batch),
             is_waiting: true,
         });
@@ -65,12 +72,18 @@ impl<T: Send + 'static> Exchange<T> {
         self.callback = engine.callbacks(self.parts.len() as u64);
         self.open = self.parts.len();
         self.execute_in_place(engine, client);
-        let (kind, object) = (self.kind, self.object);
+        let kind = self.kind;
         for (callback, part) in (self.callback..).zip(&mut self.parts) {
             if part.is_waiting
                 && let Some(batch) = part.batch.take()
             {
-                client.send_parcel(part.aeu, kind, object, callback, Parcel::from_box(batch));
+                client.send_parcel(
+                    part.aeu,
+                    kind,
+                    part.object,
+                    callback,
+                    Parcel::from_box(batch),
+                );
             }
         }
         client.flush();
@@ -87,7 +100,7 @@ impl<T: Send + 'static> Exchange<T> {
                 if !part.is_waiting {
                     continue;
                 }
-                let header = header(self.kind, self.object, sender, callback);
+                let header = header(self.kind, part.object, sender, callback);
                 let batch = &mut part.batch;
                 let taken = runtime.try_run_in_place(part.aeu, |aeu| {
                     let parcel = batch.take().map(Parcel::from_box);

@@ -74,6 +74,8 @@ mod stream;
 #[cfg(test)]
 mod together_simulation;
 mod unique;
+#[cfg(test)]
+mod unique_simulation;
 mod walk;
 mod writer;
 
@@ -90,7 +92,7 @@ pub use object::Partitioning;
 pub use reorganize::{
     IndexReorganization, ReorganizationCause, ReorganizationEffect, ReorganizationState,
 };
-pub use rows::{Found, RowClient};
+pub use rows::{Found, Keeping, RowChanges, RowClient};
 pub use secondary::IndexKind;
 pub use settings::Settings;
 pub use statistics::{ColumnStatistics, ObjectStatistics};

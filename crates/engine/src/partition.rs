@@ -2,9 +2,11 @@
 
 mod change;
 mod fetch;
+mod prepare;
 
 pub(crate) use change::{Change, Changed, Expected};
 pub(crate) use fetch::Fetched;
+pub(crate) use prepare::{Prepare, Prepared};
 
 use crate::build::IndexPart;
 use crate::ended::Ended;
@@ -12,6 +14,7 @@ use crate::error::EngineError;
 use crate::inspect::SegmentView;
 use crate::keys::{Keys, PrimaryIndex};
 use crate::object::DataObject;
+use crate::protocol::Statement;
 use crate::reorganize::Reorganizable;
 use crate::statistics::Tally;
 use crate::unique::Pending;
@@ -52,6 +55,8 @@ pub(crate) struct Partition {
     arriving: HashMap<StatementId, Pending>,
     /// What a statement that is about to commit does to the keys; and statements that were given up so late.
     pub(crate) pending: HashMap<StatementId, Pending>,
+    /// Who is [about to commit](prepare) while it shares the object's turn; nobody else may change keys meanwhile.
+    prepared: Option<Arc<Statement>>,
     /// The secondary indexes.
     pub(crate) secondary: Vec<IndexPart>,
     /// The chunk that the shared pass has come to, and how many fragments take part in it.
@@ -75,6 +80,7 @@ impl Partition {
             ended: Ended::default(),
             arriving: HashMap::new(),
             pending: HashMap::new(),
+            prepared: None,
             dictionaries: object.dictionaries(),
             known: object.dictionaries(),
             object,
@@ -267,6 +273,7 @@ impl Partition {
         home: Home<'_>,
         horizon: Timestamp,
     ) {
+        self.end_prepared(statement);
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
             if !pending.ended_ids().is_empty() {
                 self.keys_removed = at;
@@ -354,6 +361,7 @@ impl Partition {
     }
 
     pub fn abort(&mut self, statement: StatementId) {
+        self.end_prepared(statement);
         self.arriving.remove(&statement);
         if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
             pending.undo(index);

@@ -10,10 +10,13 @@
 //! What is read belongs to one snapshot. The index knows the newest rows only, so that a batch of several owners which finds
 //! newer ones than its snapshot reads again. Changes of one owner need no turn of their own: the owner executes one after the
 //! other. They share the object's turn, so that they do not come between the reading and the writing of another statement.
+//! Rows of several objects change [together].
 
 mod batch;
+mod together;
 
 pub(crate) use batch::RowBatch;
+pub use together::RowChanges;
 
 use crate::client::Client;
 use crate::engine::Engine;
@@ -33,12 +36,14 @@ use eris_types::{AeuId, ColumnId, ObjectId, RowId, Timestamp};
 use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
-use std::ops::Bound;
+use std::ops::{Bound, Deref, DerefMut};
 use std::sync::Arc;
 use std::task::Poll;
 
 /// A statement of more rows takes several steps, so that its owner can do other work in between.
 const AT_ONCE: usize = 1_024;
+/// How often a change is offered to owners while others are about to commit there, before it waits for its turn.
+const OFFERS: usize = 16;
 /// How often a batch reads at a newer snapshot before it waits for its turn.
 const READS: usize = 8;
 
@@ -78,7 +83,7 @@ pub struct RowClient {
     split: Split,
     /// Answers to an operation that was given up may still come; then the session is closed, not kept.
     is_waiting: bool,
-    /// See [`RowClient::keep`].
+    /// See [`RowClient::keeping`].
     kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -97,6 +102,30 @@ impl Found {
     /// The ids of the rows, for a statement that is to delete them.
     pub fn row_ids(&self) -> impl Iterator<Item = RowId> + '_ {
         self.ids.iter().copied().flatten()
+    }
+}
+
+/// See [`RowClient::keeping`].
+#[derive(Debug)]
+pub struct Keeping<'a>(&'a mut RowClient);
+
+impl Deref for Keeping<'_> {
+    type Target = RowClient;
+
+    fn deref(&self) -> &RowClient {
+        self.0
+    }
+}
+
+impl DerefMut for Keeping<'_> {
+    fn deref_mut(&mut self) -> &mut RowClient {
+        self.0
+    }
+}
+
+impl Drop for Keeping<'_> {
+    fn drop(&mut self) {
+        self.0.kept = None;
     }
 }
 
@@ -129,10 +158,11 @@ impl Engine {
 }
 
 impl RowClient {
-    /// Keeps what changes depend on, such as locks, until their owners are done with them, even if whoever asked for a change gives
-    /// up in between.
-    pub fn keep(&mut self, kept: Arc<dyn Any + Send + Sync>) {
+    /// The same for changes that depend on something, such as locks: it is kept until their owners are done with them, even if whoever
+    /// asked for a change gives up in between.
+    pub fn keeping(&mut self, kept: Arc<dyn Any + Send + Sync>) -> Keeping<'_> {
         self.kept = Some(kept);
+        Keeping(self)
     }
 
     /// The rows that have keys, given as one array per column of the key. A key of which a part is NULL has no row.
@@ -387,13 +417,14 @@ impl RowClient {
         rows: Option<RecordBatch>,
     ) -> Result<Outcome, EngineError> {
         let is_dealt = self.object.ranges.get().is_some();
-        if keys.len() <= AT_ONCE
-            && is_dealt
-            && let Some(owner) = match rows {
-                Some(_) => self.only_owner_dealt(keys),
-                None => self.only_owner(keys),
-            }
-        {
+        for _ in 0..OFFERS {
+            let owner = match rows {
+                Some(_) if is_dealt => self.only_owner_dealt(keys),
+                _ => self.only_owner(keys),
+            };
+            let Some(owner) = owner.filter(|_| keys.len() <= AT_ONCE) else {
+                break;
+            };
             let change = Change {
                 statement: self.engine.next_statement(),
                 keys: Arc::clone(keys),
@@ -410,7 +441,8 @@ impl RowClient {
                 }
                 Changed::Unexpected => return Ok(Outcome::Unexpected),
                 Changed::Failed(error) => return Err(error),
-                Changed::Elsewhere => {}
+                Changed::Elsewhere => break,
+                Changed::Busy => let_others_go_on().await,
             }
         }
         let mut writer = self.engine.changer(self.object.id).await?;
@@ -435,16 +467,8 @@ impl RowClient {
     /// Has one owner execute a change.
     async fn change(&mut self, owner: AeuId, mut change: Change) -> Result<Changed, EngineError> {
         let object = self.object.clone();
-        let turn = object.turn.clone();
         // It goes to the owner with the change: whoever gives the statement up may not give the turn away.
-        change.turn = Some(match turn.clone().try_read_owned() {
-            Ok(shared) => shared,
-            Err(_) => turn.read_owned().await,
-        });
-        if object.changed_alone() > self.engine.snapshot() {
-            // The statement that had it last did not wait for its commit.
-            self.engine.settle().await;
-        }
+        change.turn = Some(together::shared_turn(&self.engine, &object).await);
         let statement = change.statement;
         let mut exchange = Exchange::new(ROWS, object.id);
         exchange.push(owner, self.part(Operation::Change(Box::new(change))));
@@ -537,6 +561,19 @@ impl RowClient {
         RecordBatch::try_new_with_options(schema, arrays, &options)
             .expect("columns are what the object says")
     }
+}
+
+/// Comes back when the thread's other tasks have been polled.
+async fn let_others_go_on() {
+    let mut has_waited = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// The keys of which no part is NULL, and their positions.

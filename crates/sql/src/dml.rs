@@ -125,7 +125,7 @@ pub(crate) fn row_change(
     table: &Arc<Table>,
     tree: ast::Statement,
 ) -> Option<(ast::Query, Vec<coerce::Target>)> {
-    let change = Change::new(core, table, tree, None, &table.unique_columns()).ok()?;
+    let change = Change::new(core, table, tree, None, &[]).ok()?;
     match change.action {
         Action::Update(targets) => Some((change.query, targets)),
         Action::Delete { .. } => Some((change.query, Vec::new())),

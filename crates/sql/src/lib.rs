@@ -95,6 +95,7 @@ mod table_writer;
 mod transaction;
 mod translate;
 mod types;
+mod unique_keys;
 mod using;
 mod windows;
 mod wording;

@@ -247,7 +247,8 @@ impl Session {
     /// # Errors
     /// There is no such table, or it has no key.
     pub fn rows(&self, table: &str) -> Result<TableRows, SqlError> {
-        TableRows::new(self.database.core().of_session(&self.data), table)
+        let core = self.database.core().of_session(&self.data);
+        TableRows::new(self.database.clone(), core, table)
     }
 
     /// What it remembers.

@@ -1,22 +1,30 @@
 //! Rows of a table by its key, for programs: batches in, batches out, and no SQL in between.
 
+mod alone;
+
+use crate::cancel::{CancelToken, STATEMENT};
 use crate::catalog::{Relation, RelationName, Table};
 use crate::coerce::{self, Target};
 use crate::core::Core;
+use crate::database::Database;
 use crate::error::SqlError;
 use crate::insert;
-use crate::references::Effect;
+use crate::locks::SharedLocks;
+use crate::query::Task;
+use crate::references::{Affected, Effect, Parents};
 use crate::row_rules::RowRules;
+use crate::unique_keys::UniqueKeys;
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use eris_engine::{Found, RowClient};
 use eris_types::ColumnId;
+use std::any::Any;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
-use tokio::sync::RwLockReadGuard;
+use tokio::sync::oneshot;
 
 /// A way to the rows of one table with a PRIMARY KEY. Made by [`Session::rows`](crate::Session::rows).
 ///
@@ -49,13 +57,24 @@ use tokio::sync::RwLockReadGuard;
 /// # Ok::<(), eris_sql::SqlError>(())
 /// ```
 pub struct TableRows {
+    database: Database,
     core: Core,
     table: Arc<Table>,
+    uniques: UniqueKeys,
     rows: RowClient,
 }
 
+/// The right to write to a table beside others.
+struct Shared {
+    held: Arc<dyn Any + Send + Sync>,
+    affected: Affected,
+}
+
+/// How often somebody else may come in between before a change of several data objects waits for its turn.
+const TRIES: usize = 3;
+
 impl TableRows {
-    pub(crate) fn new(core: Core, table: &str) -> Result<Self, SqlError> {
+    pub(crate) fn new(database: Database, core: Core, table: &str) -> Result<Self, SqlError> {
         let name = match table.split_once('.') {
             Some((schema, name)) => RelationName::new(schema, name),
             None => RelationName::new(&*core.current_schema, table),
@@ -76,7 +95,13 @@ impl TableRows {
             );
         }
         let rows = core.engine.rows(table.object)?;
-        Ok(TableRows { core, table, rows })
+        Ok(TableRows {
+            database,
+            core,
+            uniques: UniqueKeys::of(&table),
+            table,
+            rows,
+        })
     }
 
     /// The table's columns.
@@ -126,7 +151,6 @@ impl TableRows {
     /// the table was changed or dropped.
     pub async fn put(&mut self, rows: &RecordBatch) -> Result<u64, SqlError> {
         let (core, table) = (self.core.clone(), Arc::clone(&self.table));
-        let _shared = self.shared(&core, &table, &Effect::adding()).await?;
         let names = rows.schema();
         let names = names.fields().iter().map(|field| {
             table
@@ -135,59 +159,135 @@ impl TableRows {
                 .map_err(|_| no_column(&table, field.name()))
         });
         let given = names.collect::<Result<Vec<_>, _>>()?;
+        let effect = Effect {
+            adds: true,
+            sets: self.others(),
+            ..Effect::default()
+        };
+        let shared = self.shared(&effect).await?;
         let targets: Vec<Target> = insert::targets(&core, &table, &given)?;
         let rows = coerce::rows(rows, &table, &targets, 1)?;
         RowRules::new(&core, &table)?.check(&table, &rows, 1)?;
-        let put = self.rows.put(rows).await;
-        put.map_err(|error| table.write_error(error))
+        let wrong = |error| table.write_error(error);
+        let keys: Vec<ArrayRef> = (self.key().iter())
+            .map(|name| rows.column_by_name(name).expect("a key is of the table"))
+            .cloned()
+            .collect();
+        if let Some(Shared { held, affected }) = shared
+            && Parents::new(&table, &affected.outgoing)?
+                .are_there(&core, &rows)
+                .await?
+        {
+            if self.uniques.is_empty() {
+                return self.rows.keeping(held).put(rows).await.map_err(wrong);
+            }
+            if let Some(replaced) = self.change_together(&keys, Some(&rows)).await? {
+                return Ok(replaced);
+            }
+        }
+        self.change_alone(effect, keys, Some(rows)).await
     }
 
     /// Removes the rows that have keys; returns how many there were.
     ///
     /// # Errors
-    /// As [`TableRows::get`].
+    /// As [`TableRows::get`]; or a row of another table refers to one of them.
     pub async fn remove(&mut self, keys: &[ArrayRef]) -> Result<u64, SqlError> {
-        let (core, table) = (self.core.clone(), Arc::clone(&self.table));
-        let _shared = self.shared(&core, &table, &Effect::ending()).await?;
+        let effect = Effect::ending();
+        let shared = self.shared(&effect).await?;
         let keys = self.keys(keys)?;
-        Ok(self.rows.remove(&keys).await?)
+        if let Some(Shared { held, .. }) = shared {
+            if self.uniques.is_empty() {
+                return Ok(self.rows.keeping(held).remove(&keys).await?);
+            }
+            if let Some(removed) = self.change_together(&keys, None).await? {
+                return Ok(removed);
+            }
+        }
+        self.change_alone(effect, keys, None).await
     }
 
-    /// The right to write to the table, as long as it is what its name leads to.
-    async fn shared<'a>(
-        &self,
-        core: &Core,
-        table: &'a Arc<Table>,
-        effect: &Effect,
-    ) -> Result<RwLockReadGuard<'a, ()>, SqlError> {
-        let refused = |reason: &str| {
-            let name = &table.name;
-            let message = format!("writing to table \"{name}\" by its key, for {reason}");
-            Err(SqlError::not_supported(message)
-                .with_hint(Some("INSERT … ON CONFLICT, UPDATE and DELETE keep it")))
-        };
-        if !table.uniques.is_empty() {
-            return refused("it has a UNIQUE constraint");
-        }
-        let shared = table.lock.read().await;
-        let contents = core.catalog.contents();
-        match contents.get(&table.name) {
-            Some(Relation::Table(now)) if Arc::ptr_eq(now, table) => {
-                let affected = effect.affected(table, &contents);
-                match (affected.outgoing.first(), affected.incoming.first()) {
-                    (Some(_), _) => refused("it has a FOREIGN KEY"),
-                    (_, Some((_, by))) => refused(&format!(
-                        "table \"{}\" refers to it by a FOREIGN KEY",
-                        by.name
-                    )),
-                    (None, None) => Ok(shared),
-                }
+    /// Replaces or removes the rows that have keys, and the keys of UNIQUE constraints with them; how many there were. `None`: nothing
+    /// was written, for a new row has the key of another one, or others come in between.
+    async fn change_together(
+        &mut self,
+        keys: &[ArrayRef],
+        new: Option<&RecordBatch>,
+    ) -> Result<Option<u64>, SqlError> {
+        let reads: Vec<ColumnId> = self.uniques.reads().collect();
+        for _ in 0..TRIES {
+            let found = self.rows.get(keys, &reads).await?;
+            let mut changes = self.core.engine.row_changes()?;
+            changes.replace(self.table.object, &found, new.cloned())?;
+            for key in self.uniques.changes(Some(&found.rows), new)? {
+                key.add_to(&mut changes)?;
             }
-            _ => Err(
-                SqlError::invalid(format!("table \"{}\" was changed or dropped", table.name))
-                    .with_hint(Some("ask the session for its rows again")),
-            ),
+            if changes.commit().await? {
+                return Ok(Some(found.of.len() as u64));
+            }
         }
+        Ok(None)
+    }
+
+    /// The same as a statement that has its turn, on the database's threads.
+    async fn change_alone(
+        &mut self,
+        effect: Effect,
+        keys: Vec<ArrayRef>,
+        new: Option<RecordBatch>,
+    ) -> Result<u64, SqlError> {
+        let change = alone::change(
+            self.core.clone(),
+            Arc::clone(&self.table),
+            effect,
+            keys,
+            new,
+        );
+        let (reply, done) = oneshot::channel();
+        let token = CancelToken::new(None);
+        let work = STATEMENT.scope(token.clone(), async move {
+            // Nobody is waiting if this fails.
+            let _ = reply.send(change.await);
+        });
+        let mut task = Task::new(self.database.runtime().spawn(work), token);
+        match done.await {
+            Ok(done) => done,
+            Err(_) => Err(task.failure().await.unwrap_or_else(|| self.changed())),
+        }
+    }
+
+    /// The right to write to the table beside others, as long as it is what its name leads to. `None`: what a write with this effect may
+    /// break needs the table alone.
+    async fn shared(&self, effect: &Effect) -> Result<Option<Shared>, SqlError> {
+        loop {
+            let contents = self.core.catalog.contents();
+            match contents.get(&self.table.name) {
+                Some(Relation::Table(now)) if Arc::ptr_eq(now, &self.table) => {}
+                _ => return Err(self.changed()),
+            }
+            let affected = effect.affected(&self.table, &contents);
+            let Some(locks) = SharedLocks::of(&self.table, &affected) else {
+                return Ok(None);
+            };
+            let held = locks.hold().await;
+            // They may have changed while this waited.
+            if Arc::ptr_eq(&contents, &self.core.catalog.contents()) {
+                if !affected.is_empty() {
+                    self.core.engine.settle().await;
+                }
+                return Ok(Some(Shared { held, affected }));
+            }
+        }
+    }
+
+    fn changed(&self) -> SqlError {
+        changed(&self.table)
+    }
+
+    /// The columns that are not of the key.
+    fn others(&self) -> Vec<String> {
+        let names = self.table.column_names().map(str::to_owned);
+        names.filter(|name| !self.key().contains(name)).collect()
     }
 
     fn keys(&self, keys: &[ArrayRef]) -> Result<Vec<ArrayRef>, SqlError> {
@@ -246,6 +346,11 @@ impl TableRows {
             });
         columns.collect()
     }
+}
+
+fn changed(table: &Table) -> SqlError {
+    SqlError::invalid(format!("table \"{}\" was changed or dropped", table.name))
+        .with_hint(Some("ask the session for its rows again"))
 }
 
 fn no_column(table: &Table, name: &str) -> SqlError {

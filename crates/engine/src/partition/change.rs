@@ -57,6 +57,8 @@ pub(crate) enum Changed {
     Unexpected,
     /// Nothing: it takes other AEUs, too.
     Elsewhere,
+    /// Nothing: somebody else is about to commit.
+    Busy,
     /// Nothing, for this reason.
     Failed(EngineError),
 }
@@ -86,6 +88,9 @@ impl Partition {
             rows,
             ..
         } = change;
+        if self.is_prepared_by_another(*statement) {
+            return Ok(Changed::Busy);
+        }
         self.forget_others(*statement);
         let current = (self.index.as_ref()).map_or_else(Vec::new, |index| index.get_many(keys));
         if let Expected::Exactly(expected) = expected
@@ -147,7 +152,11 @@ impl Partition {
     }
 
     /// The rows encoded; `None` if there is text among them that has no code yet.
-    fn encode(&self, rows: RecordBatch, home: Home<'_>) -> Result<Option<Encoder>, EngineError> {
+    pub(super) fn encode(
+        &self,
+        rows: RecordBatch,
+        home: Home<'_>,
+    ) -> Result<Option<Encoder>, EngineError> {
         let mut encoder = Encoder::new(self.object.schema.clone(), vec![rows]);
         if !encoder.look_up(&self.dictionaries).is_empty() {
             return Ok(None);

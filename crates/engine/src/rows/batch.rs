@@ -3,7 +3,7 @@
 use crate::keys::{KeyRange, Keys};
 use crate::object::DataObject;
 use crate::owner::Owner;
-use crate::partition::{Change, Changed, Fetched};
+use crate::partition::{Change, Changed, Fetched, Prepare, Prepared};
 use eris_types::{ColumnId, Timestamp};
 use std::sync::Arc;
 
@@ -26,6 +26,10 @@ pub(crate) enum Operation {
     Change(Box<Change>),
     /// What became of it.
     Changed(Changed),
+    /// Do a statement's part, but for its commit.
+    Prepare(Prepare),
+    /// What came of it.
+    Prepared(Prepared),
     /// The object was dropped.
     Gone,
 }
@@ -60,6 +64,7 @@ impl RowBatch {
             Operation::Change(change) => {
                 Operation::Changed(partition.change(change, home, &sequencer))
             }
+            Operation::Prepare(prepare) => Operation::Prepared(partition.prepare(prepare, home)),
             _ => unreachable!("a batch is executed once"),
         };
     }

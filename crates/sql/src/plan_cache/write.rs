@@ -32,6 +32,7 @@ use crate::locks::SharedLocks;
 use crate::references::Parents;
 use crate::row_rules::{ComputedDefault, RowRules};
 use crate::settings::Variables;
+use crate::unique_keys::UniqueKeys;
 use answer::Answer;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::ScalarValue;
@@ -56,6 +57,8 @@ pub(super) struct Write {
     rules: Option<RowRules>,
     /// What new rows refer to.
     parents: Parents,
+    /// What is written with rows beside them.
+    uniques: UniqueKeys,
     locks: SharedLocks,
     tag: &'static str,
 }

@@ -19,6 +19,7 @@ use crate::references::{Effect, Parents};
 use crate::row_rules::RowRules;
 use crate::scalar;
 use crate::statement::Statement;
+use crate::unique_keys::UniqueKeys;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
@@ -52,9 +53,6 @@ pub(in super::super) async fn compile(
     };
     let contents = core.catalog.contents();
     let table = core.table(name, statement).ok()?;
-    if !table.uniques.is_empty() {
-        return None;
-    }
     // Keys that others refer to may be taken away: that takes the table's lock alone, and a query.
     let affected = Effect::of(tree).affected(&table, &contents);
     let locks = SharedLocks::of(&table, &affected)?;
@@ -81,12 +79,13 @@ pub(in super::super) async fn compile(
     is_same.then(|| Write {
         contents: Arc::downgrade(&contents),
         variables: core.variables().clone(),
-        table,
         operands: compiler.operands,
         action,
         answer,
         rules: Some(rules).filter(RowRules::is_lasting),
         parents,
+        uniques: UniqueKeys::of(&table),
+        table,
         locks,
         tag,
     })
@@ -178,7 +177,9 @@ impl Compiler<'_> {
             None => Conflict::Refuse,
             Some(_) if values.rows.len() > 1 => return None,
             Some(OnInsert::OnConflict(conflict)) => {
-                dml::conflicting(&self.table, conflict).ok()?;
+                // Of a row that is in the way by a UNIQUE constraint the key is not known.
+                let key = dml::conflicting(&self.table, conflict).ok()?;
+                (key == self.table.key.as_ref()?.columns).then_some(())?;
                 match &conflict.action {
                     OnConflictAction::DoNothing => Conflict::Nothing,
                     OnConflictAction::DoUpdate(update) => {

@@ -7,9 +7,12 @@ use crate::core::Core;
 use crate::error::SqlError;
 use crate::insert;
 use crate::row_rules::{ComputedDefault, RowRules};
+use crate::table_writer::without_nulls;
+use crate::unique_keys::KeyChange;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::error::ArrowError;
 use datafusion::common::ScalarValue;
-use eris_engine::{EngineError, RowClient};
+use eris_engine::{EngineError, Keeping, RowChanges, RowClient, Writer};
 use eris_types::ColumnId;
 use std::any::Any;
 use std::borrow::Cow;
@@ -17,6 +20,9 @@ use std::sync::Arc;
 
 /// How often somebody else may come in between before the statement waits for its turn.
 const TRIES: usize = 16;
+
+/// The same for a row that cannot be told from one whose values another row has by a UNIQUE constraint.
+const REFUSED: usize = 3;
 
 /// Why nothing was written.
 pub(super) enum Stop {
@@ -30,6 +36,12 @@ type Tried<T> = Result<T, Stop>;
 impl From<SqlError> for Stop {
     fn from(error: SqlError) -> Self {
         Stop::Error(error)
+    }
+}
+
+impl From<ArrowError> for Stop {
+    fn from(error: ArrowError) -> Self {
+        Stop::Error(error.into())
     }
 }
 
@@ -96,28 +108,63 @@ impl<'a> Execution<'a> {
 
     async fn insert(&self, new: RecordBatch, conflict: &Conflict) -> Tried<Written> {
         if let Conflict::Update(program) = conflict {
-            let key: Vec<ArrayRef> = self
-                .key_columns()
-                .map(|column| Arc::clone(new.column(column)))
-                .collect();
             let mut rows = self.rows()?;
+            let key = self.key_of(&new);
             return self.change(&mut rows, &key, program, Some(&new)).await;
         }
         let written = self.about_to_add(&new).await?;
         if self.write.table.key.is_none() {
-            let mut writer = self.core.engine.writer(self.write.table.object)?;
-            writer.append(new).await?;
-            self.token.begin_commit()?;
-            self.committed(writer.commit().await)?;
+            self.append(new).await?;
             return Ok(written);
         }
         let mut rows = self.rows()?;
+        let keys = self.write.uniques.changes(None, Some(&new))?;
         self.token.begin_commit()?;
-        match (self.committed(rows.insert(new).await)?, conflict) {
-            (true, _) => Ok(written),
-            (false, Conflict::Nothing) => Ok(self.nothing()),
-            (false, _) => Err(Stop::OwnWay),
+        if keys.is_empty() {
+            return match (
+                self.committed(self.keeping(&mut rows).insert(new).await)?,
+                conflict,
+            ) {
+                (true, _) => Ok(written),
+                (false, Conflict::Nothing) => Ok(self.nothing()),
+                (false, _) => Err(Stop::OwnWay),
+            };
         }
+        let mut changes = self.core.engine.row_changes()?;
+        changes.insert(self.write.table.object, new.clone())?;
+        if self.commit_with(changes, keys).await? {
+            return Ok(written);
+        }
+        // Which of the keys another row has decides.
+        let found = rows.get(&self.key_of(&new), &[]).await?;
+        match (found.of.is_empty(), conflict) {
+            (false, Conflict::Nothing) => Ok(self.nothing()),
+            _ => Err(Stop::OwnWay),
+        }
+    }
+
+    /// Adds rows to a table without a key.
+    async fn append(&self, new: RecordBatch) -> Tried<()> {
+        let engine = &self.core.engine;
+        let mut writers = Vec::new();
+        for (object, columns) in self.write.uniques.objects() {
+            let mut keys = engine.writer(object)?;
+            keys.append(without_nulls(new.project(columns)?)?).await?;
+            writers.push(keys);
+        }
+        let mut rows = engine.writer(self.write.table.object)?;
+        rows.append(new).await?;
+        writers.push(rows);
+        self.token.begin_commit()?;
+        self.committed(Writer::commit_all(writers).await)
+    }
+
+    /// Commits the changes of a table, and of its constraints' keys with them.
+    async fn commit_with(&self, mut changes: RowChanges, keys: Vec<KeyChange>) -> Tried<bool> {
+        for key in keys {
+            key.add_to(&mut changes)?;
+        }
+        self.committed(changes.commit().await)
     }
 
     /// Has the program compute what becomes of the row with a key, or takes `new` if there is none.
@@ -128,8 +175,13 @@ impl<'a> Execution<'a> {
         program: &Program,
         new: Option<&RecordBatch>,
     ) -> Tried<Written> {
+        let reads: Vec<ColumnId> = (program.reads.iter().copied())
+            .chain(self.write.uniques.reads())
+            .collect();
+        let mut refused = 0;
         for _ in 0..TRIES {
-            let found = rows.get(key, &program.reads).await?;
+            let found = rows.get(key, &reads).await?;
+            let old = (found.rows.num_rows() > 0).then(|| behind(&found.rows, program.reads.len()));
             let changed = match (found.rows.num_rows(), new) {
                 (0, None) => return Ok(self.nothing()),
                 (0, Some(new)) => new.clone(),
@@ -145,11 +197,25 @@ impl<'a> Execution<'a> {
                 _ => return Err(Stop::OwnWay),
             };
             let written = self.about_to_add(&changed).await?;
+            let old = old.transpose()?;
+            let keys = self.write.uniques.changes(old.as_ref(), Some(&changed))?;
             self.token.begin_commit()?;
-            if self.committed(rows.put_if_unchanged(&found, changed).await)? {
+            let done = if keys.is_empty() {
+                let mut rows = self.keeping(rows);
+                self.committed(rows.put_if_unchanged(&found, changed).await)?
+            } else {
+                let mut changes = self.core.engine.row_changes()?;
+                changes.replace(self.write.table.object, &found, Some(changed))?;
+                refused += 1;
+                self.commit_with(changes, keys).await?
+            };
+            if done {
                 return Ok(written);
             }
             self.token.end_commit();
+            if refused == REFUSED {
+                break;
+            }
         }
         Err(Stop::OwnWay)
     }
@@ -157,14 +223,17 @@ impl<'a> Execution<'a> {
     async fn delete(&self, key: &[ArrayRef], program: Option<&Program>) -> Tried<Written> {
         let mut rows = self.rows()?;
         let answer = self.write.answer.as_ref();
-        if let (None, None) = (program, answer) {
+        let uniques = &self.write.uniques;
+        if program.is_none() && answer.is_none() && uniques.is_empty() {
             self.token.begin_commit()?;
-            let rows = rows.remove(key).await?;
+            let rows = self.keeping(&mut rows).remove(key).await?;
             return Ok(Written { rows, answer: None });
         }
         let of_program = program.map_or(&[][..], |program| &program.reads);
         let of_answer = answer.map_or(&[][..], |answer| &answer.reads);
-        let reads: Vec<ColumnId> = [of_program, of_answer].concat();
+        let mut reads: Vec<ColumnId> = [of_program, of_answer].concat();
+        let answered = of_program.len()..reads.len();
+        reads.extend(uniques.reads());
         for _ in 0..TRIES {
             let found = rows.get(key, &reads).await?;
             if found.rows.num_rows() == 0 {
@@ -177,12 +246,21 @@ impl<'a> Execution<'a> {
                 }
             }
             let said = answer.map(|answer| {
-                let read: Vec<usize> = (of_program.len()..reads.len()).collect();
+                let read: Vec<usize> = answered.clone().collect();
                 answer.of_read(found.rows.project(&read)?)
             });
             let answer = own_way(said.transpose())?;
+            let old = behind(&found.rows, answered.end)?;
+            let keys = uniques.changes(Some(&old), None)?;
             self.token.begin_commit()?;
-            if rows.remove_if_unchanged(&found).await? {
+            let done = if keys.is_empty() {
+                self.keeping(&mut rows).remove_if_unchanged(&found).await?
+            } else {
+                let mut changes = self.core.engine.row_changes()?;
+                changes.replace(self.write.table.object, &found, None)?;
+                self.commit_with(changes, keys).await?
+            };
+            if done {
                 return Ok(Written { rows: 1, answer });
             }
             self.token.end_commit();
@@ -262,21 +340,32 @@ impl<'a> Execution<'a> {
         parts.collect()
     }
 
-    fn key_columns(&self) -> impl Iterator<Item = usize> + '_ {
+    /// The keys of rows.
+    fn key_of(&self, rows: &RecordBatch) -> Vec<ArrayRef> {
         let table = &self.write.table;
         let names = table.key.iter().flat_map(|key| &key.columns);
-        names.map(|name| table.schema.index_of(name).expect("a key is of the table"))
+        let columns = names.map(|name| rows.column_by_name(name).expect("a key is of the table"));
+        columns.cloned().collect()
     }
 
     fn rows(&self) -> Tried<RowClient> {
-        let mut rows = self.core.engine.rows(self.write.table.object)?;
-        rows.keep(Arc::clone(&self.held));
-        Ok(rows)
+        Ok(self.core.engine.rows(self.write.table.object)?)
+    }
+
+    /// The rows' client, for a change that depends on the locks.
+    fn keeping<'b>(&self, rows: &'b mut RowClient) -> Keeping<'b> {
+        rows.keeping(Arc::clone(&self.held))
     }
 
     fn committed<T>(&self, done: Result<T, EngineError>) -> Tried<T> {
         done.map_err(|error| Stop::Error(self.write.table.write_error(error)))
     }
+}
+
+/// The columns from one on.
+fn behind(rows: &RecordBatch, first: usize) -> Result<RecordBatch, SqlError> {
+    let columns: Vec<usize> = (first..rows.num_columns()).collect();
+    Ok(rows.project(&columns)?)
 }
 
 /// Whatever is wrong before anything was written is told by the statement's own way.
