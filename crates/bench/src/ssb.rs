@@ -1,13 +1,14 @@
 //! `eris ssb run`: the Star Schema Benchmark, loaded and run warm through SQL, as a user would.
 //!
 //! ```text
-//! generator or files ─▶ five tables ─▶ each query: one run that is not timed, then N that are
+//! generator or files ─▶ five tables ─▶ each query: one run that is not timed, then N that are ─▶ all of them in several sessions
 //! ```
 //!
 //! A query's time reaches from handing over its text to the last batch of its result: parsing, planning, fragments and what
 //! DataFusion does above them. Results are read, not printed, within it.
 
 mod load;
+mod sessions;
 mod summary;
 
 use arrow_array::{Array, RecordBatch, StringViewArray};
@@ -18,6 +19,7 @@ use eris_telemetry::AeuSnapshot;
 use indicatif::{ProgressBar, ProgressStyle};
 use parquet::errors::ParquetError;
 use serde::Serialize;
+pub use sessions::SessionsRun;
 use std::io;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -35,6 +37,8 @@ pub struct SsbOptions {
     pub queries: Vec<Query>,
     /// Timed runs of each.
     pub runs: usize,
+    /// So many sessions ask all queries at a time, too, if there are more than one.
+    pub sessions: usize,
     /// Explain each query once more: where its time, rows and bytes went.
     pub breakdown: bool,
 }
@@ -49,6 +53,16 @@ pub enum SsbError {
         what: String,
         /// Why.
         source: SqlError,
+    },
+    /// A query had another number of rows than before.
+    #[error("query {query} has {got} rows among other sessions, and {expected} alone")]
+    OtherAnswer {
+        /// Which query.
+        query: &'static str,
+        /// Its rows.
+        got: u64,
+        /// Those that it had.
+        expected: u64,
     },
     /// The data could not be generated.
     #[error(transparent)]
@@ -87,7 +101,7 @@ pub enum SsbError {
     },
 }
 
-/// The result. Its JSON form has `scale`, `load_s`, `bytes` and `queries`, and nothing else.
+/// The result. Its JSON form has `scale`, `load_s`, `bytes` and `queries`, and `sessions` if that was asked for, and nothing else.
 #[derive(Debug, Serialize)]
 pub struct SsbRun {
     /// The scale factor.
@@ -98,6 +112,9 @@ pub struct SsbRun {
     pub bytes: u64,
     /// Per query, in the order of running.
     pub queries: Vec<QueryRun>,
+    /// Several sessions at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<SessionsRun>,
     /// Rows of the five tables.
     #[serde(skip)]
     pub rows: u64,
@@ -146,6 +163,13 @@ pub struct Sample {
     pub batches: Vec<RecordBatch>,
 }
 
+impl Sample {
+    fn rows(&self) -> u64 {
+        let batches = self.batches.iter();
+        batches.map(|batch| batch.num_rows() as u64).sum()
+    }
+}
+
 /// Answers with more rows than this are no sample.
 const SAMPLE_ROWS: u64 = 40;
 
@@ -166,6 +190,7 @@ pub async fn run(database: &Database, options: &SsbOptions) -> Result<SsbRun, Ss
         load_s: loaded.time.as_secs_f64(),
         bytes: bytes_by_node.iter().sum(),
         queries: Vec::new(),
+        sessions: None,
         rows: loaded.rows,
         bytes_by_node,
         sample: None,
@@ -183,6 +208,15 @@ pub async fn run(database: &Database, options: &SsbOptions) -> Result<SsbRun, Ss
     for query in &options.queries {
         bar.set_message(format!("query {}", query.id));
         query_runs(database, &session, query, options, &bar, &mut result).await?;
+    }
+    if options.sessions > 1 {
+        bar.set_length((options.queries.len() * 2 * options.runs * options.sessions) as u64);
+        bar.reset();
+        bar.set_message(format!("{} sessions", options.sessions));
+        let rows: Vec<u64> = result.queries.iter().map(|query| query.rows).collect();
+        let of = (options.sessions, options.runs);
+        let run = sessions::run(database, &options.queries, &rows, of, &bar).await?;
+        result.sessions = Some(run);
     }
     bar.finish_and_clear();
     Ok(result)
@@ -216,19 +250,8 @@ async fn query_runs(
         ms.push(begun.elapsed().as_secs_f64() * 1e3);
         bar.inc(1);
     }
-    let rows = answer
-        .batches
-        .iter()
-        .map(|batch| batch.num_rows() as u64)
-        .sum();
-    let better = |sample: &Sample| {
-        sample
-            .batches
-            .iter()
-            .map(RecordBatch::num_rows)
-            .sum::<usize>()
-            < rows as usize
-    };
+    let rows = answer.rows();
+    let better = |sample: &Sample| sample.rows() < rows;
     if rows <= SAMPLE_ROWS && result.sample.as_ref().is_none_or(better) {
         result.sample = Some(Sample {
             id: query.id,

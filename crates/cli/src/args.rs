@@ -132,6 +132,7 @@ pub enum SsbCommand {
     #[command(after_help = "Examples:\n  eris ssb run --scale 1\n  \
                             eris ssb run --scale 10 --data data/ssb10 --runs 10\n  \
                             eris ssb run --query 1.1 --query 4.1 --breakdown\n  \
+                            eris ssb run --scale 1 --sessions 8\n  \
                             eris ssb run --scale 1 --json > result.json")]
     Run(SsbRun),
 }
@@ -177,6 +178,10 @@ pub struct SsbRun {
     /// Timed runs of each query, after one that is not timed
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
+
+    /// Compare also the queries per second of so many sessions at a time with those of one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub sessions: u32,
 
     /// Show where each query's time, rows and bytes went
     #[arg(long)]

@@ -111,6 +111,7 @@ pub fn run(settings: Settings, arguments: &SsbRun, runtime: &Runtime) -> Result<
             chosen
         },
         runs: arguments.runs as usize,
+        sessions: arguments.sessions as usize,
         breakdown: arguments.breakdown,
     };
     let database = Database::open(settings).map_err(SsbError::Open)?;

@@ -321,6 +321,8 @@ fn the_benchmark_s_summary_shows_result_times_and_places() {
         "1",
         "--query",
         "1.1",
+        "--sessions",
+        "3",
         "--breakdown",
     ]);
     let output = command
@@ -328,6 +330,7 @@ fn the_benchmark_s_summary_shows_result_times_and_places() {
         .output()
         .expect("eris starts");
     let text = stdout(&output);
+    assert!(text.contains("in 3 at a time"), "{text}");
     for part in [
         "Result of query 1.1:",
         "revenue",

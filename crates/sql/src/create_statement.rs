@@ -70,13 +70,22 @@ pub(crate) fn create_statement_with(table: &Table, has: impl Fn(&ForeignKey) -> 
             format!(" WITH (partition_by = '{}')", column.replace('\'', "''"))
         }
     };
+    let order: Vec<_> = table
+        .row_order
+        .iter()
+        .map(|column| quoted(column))
+        .collect();
+    let order = match order.is_empty() {
+        true => String::new(),
+        false => format!(" ORDER BY ({})", order.join(", ")),
+    };
     let indexes = table
         .indexes
         .iter()
         .map(|index| create_index_statement(table, index));
     let indexes: String = indexes.map(|index| format!(";\n{index}")).collect();
     format!(
-        "CREATE TABLE {} (\n    {}\n){options}{indexes}",
+        "CREATE TABLE {} (\n    {}\n){options}{order}{indexes}",
         table.name.sql(),
         lines.join(",\n    ")
     )

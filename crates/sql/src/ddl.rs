@@ -14,6 +14,7 @@ mod drop;
 mod index;
 mod qualify;
 mod references;
+mod row_order;
 mod schema;
 mod truncate;
 mod view;

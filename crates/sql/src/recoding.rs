@@ -145,7 +145,10 @@ impl Recodings {
     async fn try_recode(&self, join: &Join) -> Result<(), SqlError> {
         let rows = self.read(join).await?;
         let key = join.key;
-        let order = tokio::task::spawn_blocking(move || order::of(&rows, key)).await;
+        let names = join.dimension.row_order.iter();
+        let declared = names.filter_map(|name| join.dimension.schema.index_of(name).ok());
+        let declared: Vec<usize> = declared.collect();
+        let order = tokio::task::spawn_blocking(move || order::of(&rows, key, &declared)).await;
         let order = order.map_err(|error| DataFusionError::External(Box::new(error)));
         let Some(keys) = order.map_err(SqlError::from_datafusion)? else {
             return Ok(());

@@ -31,6 +31,9 @@ impl SsbRun {
             self.load_s
         )?;
         out.write_all(times(&self.queries).as_bytes())?;
+        if let Some(sessions) = &self.sessions {
+            sessions.write_summary(out)?;
+        }
         writeln!(out, "\nAll queries once, by AEU:")?;
         out.write_all(work(&self.work).as_bytes())?;
         writeln!(out, "\nMemory of the tables, by node:")?;
@@ -116,7 +119,7 @@ fn grouped(number: u64) -> String {
 }
 
 /// `1.44 GB`, in powers of 1,000 as bandwidths are.
-fn bytes(bytes: u64) -> String {
+pub(super) fn bytes(bytes: u64) -> String {
     match bytes as f64 {
         b if b >= 1e9 => format!("{:.2} GB", b / 1e9),
         b if b >= 1e6 => format!("{:.1} MB", b / 1e6),
@@ -127,6 +130,7 @@ fn bytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ssb::SessionsRun;
     use eris_telemetry::AeuSnapshot;
 
     fn run(breakdown: &[&str]) -> SsbRun {
@@ -152,6 +156,7 @@ mod tests {
                 query("1.1", [8.0, 2.0, 4.0], breakdown),
                 query("1.2", [9.0, 9.0, 9.0], &[]),
             ],
+            sessions: None,
             rows: 600_000,
             bytes_by_node: vec![1_000_000_000, 2_000_000_000],
             sample: None,
@@ -171,6 +176,24 @@ mod tests {
             json.contains(r#""ms":[8.0,2.0,4.0],"breakdown":["planned"]}"#),
             "{json}"
         );
+    }
+
+    #[test]
+    fn sessions_are_told_of_if_there_were_several() {
+        let mut run = run(&[]);
+        run.sessions = Some(SessionsRun {
+            sessions: 8,
+            alone: vec![40.0, 50.0, 60.0],
+            together: vec![44.0, 55.0, 66.0],
+            peak_bytes: [1_000_000, 3_000_000],
+        });
+        let mut out = Vec::new();
+        run.write_summary(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let expected = "50.0 in one session, 55.0 in 8 at a time (1.10 times); at most 1.0 MB and 3.0 MB of memory";
+        assert!(text.contains(expected), "{text}");
+        let json = serde_json::to_string(&run).unwrap();
+        assert!(json.contains(r#""peak_bytes":[1000000,3000000]"#), "{json}");
     }
 
     #[test]

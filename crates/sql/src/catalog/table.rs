@@ -32,6 +32,8 @@ pub(crate) struct Table {
     pub uniques: Vec<Unique>,
     pub foreign_keys: Vec<ForeignKey>,
     pub partitioning: Partitioning,
+    /// ORDER BY: columns by which rows that others refer to are numbered.
+    pub row_order: Vec<String>,
     /// Beside that of the key.
     pub indexes: Vec<TableIndex>,
     /// Keeps the data object.
@@ -140,6 +142,7 @@ pub(crate) struct Definition {
     pub uniques: Vec<Unique>,
     pub foreign_keys: Vec<ForeignKey>,
     pub partitioning: Partitioning,
+    pub row_order: Vec<String>,
 }
 
 impl Definition {
@@ -212,6 +215,7 @@ impl Table {
             uniques,
             foreign_keys,
             partitioning,
+            row_order,
         } = definition;
         let types = schema
             .fields()
@@ -234,6 +238,7 @@ impl Table {
             uniques,
             foreign_keys,
             partitioning,
+            row_order,
             indexes: Vec::new(),
             data,
             lock,
@@ -251,6 +256,7 @@ impl Table {
             uniques: self.uniques.clone(),
             foreign_keys: self.foreign_keys.clone(),
             partitioning: self.partitioning,
+            row_order: self.row_order.clone(),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::ddl::columns::{
     NamedColumns, add_checks, add_unique, column, table_check, table_key, table_unique,
 };
 use crate::ddl::references::{self, WrittenKey};
+use crate::ddl::row_order::row_order;
 use crate::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
 use crate::error::SqlError;
 use crate::insert::write;
@@ -70,6 +71,7 @@ pub(super) async fn create(
         uniques: Vec::new(),
         foreign_keys: Vec::new(),
         partitioning: partitioning(&create.table_options, &schema)?,
+        row_order: row_order(create.order_by.as_ref(), &schema, statement)?,
         schema,
         name: full,
     };
@@ -245,6 +247,7 @@ async fn definition(
         return Err(SqlError::invalid(message));
     }
     let mut definition = Definition {
+        row_order: row_order(create.order_by.as_ref(), &schema, statement)?,
         partitioning,
         name,
         schema,
@@ -332,11 +335,12 @@ fn refuse_the_rest(create: &CreateTable) -> Result<(), SqlError> {
         .constraints(create.constraints.clone())
         .table_options(create.table_options.clone())
         .like(create.like.clone())
+        .order_by(create.order_by.clone())
         .query(create.query.clone())
         .build();
     if known != *create {
         return Err(SqlError::not_supported(
-            "CREATE TABLE with other clauses than columns, LIKE, WITH (partition_by = …) and AS",
+            "CREATE TABLE with other clauses than columns, LIKE, WITH (partition_by = …), ORDER BY and AS",
         ));
     }
     Ok(())

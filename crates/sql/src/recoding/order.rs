@@ -5,10 +5,12 @@
 //!    5        25       250        the longest one wins; rows are ordered by it from the coarsest attribute on, then by key
 //! ```
 //!
-//! If the order of the keys keeps the values of an attribute together, as that of days keeps years, it is such an order already, and is left alone.
+//! An order that the table's definition gives wins over all. If the order of the keys keeps the values of an attribute together, as that of days keeps years, it is such an order already, and is left alone.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::arrow::compute::{cast, concat, filter_record_batch, is_not_null};
+use datafusion::arrow::compute::{
+    SortColumn, cast, concat, filter_record_batch, is_not_null, lexsort_to_indices,
+};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::arrow::record_batch::RecordBatch;
 use std::collections::HashMap;
@@ -25,8 +27,9 @@ struct Attribute {
     values: usize,
 }
 
-/// The keys in such an order; `None` if their own order is one and they have no gaps, or if they are no keys.
-pub(super) fn of(rows: &[RecordBatch], key: usize) -> Option<Vec<i64>> {
+/// The keys in such an order, that of the columns in `declared` if there are some; `None` if their own order is one and they have no gaps, or
+/// if they are no keys.
+pub(super) fn of(rows: &[RecordBatch], key: usize, declared: &[usize]) -> Option<Vec<i64>> {
     let with_key = |batch: &RecordBatch| {
         let valid = is_not_null(batch.column(key)).ok()?;
         filter_record_batch(batch, &valid).ok()
@@ -41,6 +44,19 @@ pub(super) fn of(rows: &[RecordBatch], key: usize) -> Option<Vec<i64>> {
         concat(&pieces).ok()
     };
     let keys = eris_fragment::integer_keys(&whole(key)?)?;
+    if !declared.is_empty() {
+        let by = declared.iter().copied().chain([key]);
+        let by = by.map(|column| {
+            let values = whole(column)?;
+            Some(SortColumn {
+                values,
+                options: None,
+            })
+        });
+        let ordered = lexsort_to_indices(&by.collect::<Option<Vec<_>>>()?, None).ok()?;
+        let ordered = ordered.values().iter().map(|&row| keys[row as usize]);
+        return Some(ordered.collect());
+    }
     let mut by_key: Vec<u32> = (0..keys.len() as u32).collect();
     by_key.sort_unstable_by_key(|&row| keys[row as usize]);
     let mut attributes = Vec::new();
@@ -204,10 +220,17 @@ mod tests {
             ),
             ("name", texts(keys.clone().map(|key| format!("name {key}")))),
         ]);
-        let ordered = of(&rows, 1).expect("a hierarchy");
+        let ordered = of(&rows, 1, &[]).expect("a hierarchy");
         let mut expected: Vec<i64> = keys.collect();
         expected.sort_by_key(|&key| (city(key) % 4, city(key), key));
         assert_eq!(ordered, expected);
+        // Shade 0 to 6 before city; names are unique.
+        let declared = of(&rows, 1, &[0, 2]).expect("an order");
+        expected.sort_by_key(|&key| (key * 31 % 7, city(key), key));
+        assert_eq!(declared, expected);
+        let by_name = of(&rows, 1, &[4]).expect("an order");
+        expected.sort_by_key(|key| format!("name {key}"));
+        assert_eq!(by_name, expected);
     }
 
     #[test]
@@ -224,13 +247,13 @@ mod tests {
                 ("parity", Arc::new(parity.clone()) as _),
             ])
         };
-        let ordered = of(&rows(days.clone()), 0).expect("keys with gaps");
+        let ordered = of(&rows(days.clone()), 0, &[]).expect("keys with gaps");
         assert_eq!(
             ordered,
             days.iter().map(|&day| day as i64).collect::<Vec<_>>()
         );
         assert_eq!(
-            of(&rows((0..700).collect()), 0),
+            of(&rows((0..700).collect()), 0, &[]),
             None,
             "nothing to be gained"
         );
@@ -242,6 +265,6 @@ mod tests {
             "k",
             Arc::new(Int64Array::from(vec![900, -5, 7, 100])) as _,
         )]);
-        assert_eq!(of(&rows, 0), Some(vec![-5, 7, 100, 900]));
+        assert_eq!(of(&rows, 0, &[]), Some(vec![-5, 7, 100, 900]));
     }
 }

@@ -402,6 +402,7 @@ impl Altered {
             }
         }
         self.definition.checks = kept;
+        self.definition.row_order.retain(|column| *column != plain);
         self.definition.partitioning = partitioning;
         let mut fields = self.fields();
         fields.remove(position);
@@ -436,6 +437,7 @@ impl Altered {
             let renamed = columns.iter_mut().filter(|column| **column == old);
             renamed.for_each(|column| column.clone_from(&new));
         };
+        rename(&mut self.definition.row_order);
         for key in &mut self.definition.foreign_keys {
             rename(&mut key.columns);
             if key.table == *table {
