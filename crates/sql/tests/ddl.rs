@@ -413,7 +413,7 @@ fn what_show_create_says_makes_the_same_again() {
             "CREATE TABLE \"My Schema\".\"select\" (\"from\" INT2 NOT NULL DEFAULT -1 + 2 CHECK (\"from\" > 0), \
              name STRING DEFAULT 'it''s', price NUMERIC(8, 2) DEFAULT 9.99, at TIMESTAMP DEFAULT now(), \
              day DATE DEFAULT DATE '2020-01-31', \"Wei\"\"rd\" FLOAT DEFAULT 1e3, n UINTEGER, v VARCHAR(7), \
-             CONSTRAINT \"a b\" CHECK (price >= 0 AND \"select\".name IS NOT NULL)) WITH (partition_by = 'from')",
+             CONSTRAINT \"a b\" CHECK (price >= 0 AND \"select\".name IS NOT NULL)) WITH (partition_by = 'from') ORDER BY (\"Wei\"\"rd\", Day, price)",
             "CREATE VIEW \"My Schema\".v (x, \"Y\") AS -- as it is\n SELECT s.\"from\", s.name FROM \"My Schema\".\"select\" AS s",
         ] {
             ok(&session, sql).await;
@@ -449,7 +449,22 @@ fn what_show_create_says_makes_the_same_again() {
     v VARCHAR(7),
     CONSTRAINT select_from_check CHECK (\"from\" > 0),
     CONSTRAINT \"a b\" CHECK (price >= 0 AND name IS NOT NULL)
-) WITH (partition_by = 'from')"
+) WITH (partition_by = 'from') ORDER BY (\"Wei\"\"rd\", day, price)"
+        );
+        // The order goes along with its columns.
+        for sql in [
+            "ALTER TABLE \"My Schema\".\"select\" RENAME day TO date",
+            "ALTER TABLE \"My Schema\".\"select\" DROP COLUMN \"Wei\"\"rd\"",
+        ] {
+            ok(&session, sql).await;
+        }
+        let shown = values(&session, "SHOW CREATE TABLE \"My Schema\".\"select\"")
+            .await
+            .unwrap();
+        assert!(
+            shown[0][1].ends_with("ORDER BY (date, price)"),
+            "{}",
+            shown[0][1]
         );
     });
 }
