@@ -164,3 +164,31 @@ fn a_key_of_one_table_is_not_looked_for_in_another() {
         assert_eq!(templates(core), 1);
     });
 }
+
+#[test]
+fn a_plan_of_joins_keeps_no_deleted_rows() {
+    let (database, runtime) = (database(), runtime());
+    let core = database.core();
+    runtime.block_on(async {
+        for sql in [
+            "CREATE TABLE side AS SELECT i AS k, i % 9 AS v FROM range(30000) AS s(i)",
+            "CREATE TABLE fact AS SELECT i AS k, i % 30000 AS side FROM range(300000) AS s(i)",
+        ] {
+            run(core, sql).await.unwrap();
+        }
+        let query = "SELECT count(*) FROM fact, side WHERE side = side.k AND v < 9";
+        assert!(run(core, query).await.unwrap().concat().contains("300000"));
+        assert_eq!(templates(core), 1);
+        run(core, "DELETE FROM fact WHERE k >= 10").await.unwrap();
+        run(core, "DELETE FROM side WHERE k >= 20").await.unwrap();
+        assert!(run(core, query).await.unwrap().concat().contains("| 10 "));
+        for _ in 0..2000 {
+            let sql = "SELECT sum(rows) FROM eris.segments WHERE \"table\" IN ('fact', 'side')";
+            if run(core, sql).await.unwrap().concat().contains("| 30 ") {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("the rows are still there");
+    });
+}
