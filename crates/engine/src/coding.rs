@@ -39,6 +39,12 @@ impl Span {
         }
     }
 
+    /// Puts zeros ahead of all keys.
+    pub fn put_ahead(&mut self, zeros: usize) {
+        let ends = std::iter::once(&mut self.low).chain(&mut self.high);
+        ends.for_each(|end| drop(end.splice(..0, std::iter::repeat_n(0, zeros))));
+    }
+
     fn is_empty(&self) -> bool {
         self.high.as_ref().is_some_and(|high| *high <= self.low)
     }

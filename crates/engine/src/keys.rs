@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! one integer-like column     its 64-bit order             → the index's number, and the number that ranges are of
+//! several, eight bytes at most one above the other          → the same
 //! anything else               the bytes of all columns     → the index's bytes; the number are the eight behind what most keys
 //!                                                            begin with
 //! ```
@@ -19,7 +20,7 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{DataType, TimeUnit};
 use eris_column::{Domain, Home, from_integer};
 use eris_index::IndexError;
-use eris_index::key::{Decoder, Encoder};
+use eris_index::key::{Decoder, Encoder, Word};
 use eris_types::RowId;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -34,8 +35,27 @@ pub(crate) enum Keys {
 
 /// Whether keys of columns of these types are numbers.
 pub(crate) fn is_word<'a>(types: impl IntoIterator<Item = &'a DataType>) -> bool {
+    word_bytes(types).is_some()
+}
+
+/// How many bytes the numbers have that keys of columns of these types are, if they are: those of several columns are the same bytes as others
+/// would have, behind zeros.
+pub(crate) fn word_bytes<'a>(types: impl IntoIterator<Item = &'a DataType>) -> Option<usize> {
     let mut types = types.into_iter();
-    types.next().and_then(Domain::of) == Some(Domain::Integer) && types.next().is_none()
+    let first = types.next()?;
+    let Some(second) = types.next() else {
+        return (Domain::of(first) == Some(Domain::Integer)).then_some(8);
+    };
+    let widths = [first, second].into_iter().chain(types).map(|data_type| {
+        let whole = data_type.is_integer() || data_type.is_temporal();
+        match data_type {
+            DataType::Boolean => Some(1),
+            whole_type if whole => whole_type.primitive_width(),
+            _ => None,
+        }
+    });
+    let bytes = widths.sum::<Option<usize>>()?;
+    (bytes <= 8).then_some(bytes)
 }
 
 impl Keys {
@@ -54,6 +74,13 @@ impl Keys {
         if is_word(pieces[0].iter().map(|column| column.data_type())) {
             let mut words = Vec::with_capacity(rows);
             for columns in pieces {
+                if columns.len() > 1 {
+                    let first = words.len();
+                    words.resize(first + columns[0].len(), 0);
+                    let cells = columns.iter().map(Cells::of);
+                    cells.for_each(|cells| cells.push_below(&mut words[first..]));
+                    continue;
+                }
                 let numbers = keys_of(&columns[0]);
                 words.extend(
                     numbers
@@ -151,20 +178,15 @@ impl Keys {
     /// A key of columns of these types, for messages.
     pub fn shown(&self, row: usize, types: &[&DataType]) -> String {
         match self {
-            Keys::Words(words) => {
+            Keys::Words(words) if types.len() == 1 => {
                 let number = from_integer(types[0], (words[row] ^ 1 << 63) as i64);
                 display(&shown::number(types[0], number))
             }
-            Keys::Bytes(..) => {
-                let mut decoder = Decoder::new(self.bytes(row));
-                let values = types
-                    .iter()
-                    .map(|data_type| shown::value(data_type, &mut decoder));
-                values
-                    .map(|value| display(&value))
-                    .collect::<Vec<_>>()
-                    .join(", ")
+            Keys::Words(words) => {
+                let bytes = word_bytes(types.iter().copied()).expect("the keys are numbers");
+                shown::all(types, &words[row].to_be_bytes()[8 - bytes..])
             }
+            Keys::Bytes(..) => shown::all(types, self.bytes(row)),
         }
     }
 }
@@ -469,6 +491,31 @@ impl<'a> Cells<'a> {
         }
     }
 
+    /// Puts the values beneath what keys that are numbers have so far, in the order of values.
+    fn push_below(&self, keys: &mut [u64]) {
+        fn put<T: Word>(keys: &mut [u64], values: impl Iterator<Item = T>) {
+            let bits = 8 * size_of::<T>() as u32;
+            for (key, value) in keys.iter_mut().zip(values) {
+                // The first column may take all 64 bits.
+                *key = key.unbounded_shl(bits) | eris_index::key::word(value);
+            }
+        }
+        match self {
+            Cells::Boolean(values) => put(keys, values.values().iter()),
+            Cells::Int8(values) => put(keys, values.iter().copied()),
+            Cells::Int16(values) => put(keys, values.iter().copied()),
+            Cells::Int32(values) => put(keys, values.iter().copied()),
+            Cells::Int64(values) => put(keys, values.iter().copied()),
+            Cells::UInt8(values) => put(keys, values.iter().copied()),
+            Cells::UInt16(values) => put(keys, values.iter().copied()),
+            Cells::UInt32(values) => put(keys, values.iter().copied()),
+            Cells::UInt64(values) => put(keys, values.iter().copied()),
+            Cells::Float32(_) | Cells::Float64(_) | Cells::Decimal(..) | Cells::Text(_) => {
+                unreachable!("keys with such columns are bytes")
+            }
+        }
+    }
+
     /// Appends the value of a row to a key.
     pub fn push(&self, row: usize, encoder: &mut Encoder) {
         match self {
@@ -499,6 +546,15 @@ impl<'a> Cells<'a> {
 /// Values back from keys, as arrays of one row.
 mod shown {
     use super::*;
+
+    /// All values of a key, for messages.
+    pub fn all(types: &[&DataType], key: &[u8]) -> String {
+        let mut decoder = Decoder::new(key);
+        let values = types
+            .iter()
+            .map(|data_type| display(&value(data_type, &mut decoder)));
+        values.collect::<Vec<_>>().join(", ")
+    }
 
     /// The value of a type that a number stands for.
     pub fn number(data_type: &DataType, number: i128) -> ArrayRef {
@@ -556,7 +612,7 @@ mod shown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::Int32Array;
+    use arrow_array::{Date32Array, Int8Array, Int16Array, Int32Array, UInt16Array};
 
     #[test]
     fn routing_follows_the_order_of_keys() {
@@ -571,5 +627,47 @@ mod tests {
             assert!(routing.is_sorted(), "{routing:?}");
             assert_eq!(Keys::of(&columns, 2, 2).routing(&[]), routing[2..]);
         }
+    }
+
+    #[test]
+    fn numbers_of_several_columns_have_the_bytes_that_others_would_have() {
+        let columns: [ArrayRef; 5] = [
+            Arc::new(Int16Array::from(vec![-300, -1, 0, 7, i16::MAX])),
+            Arc::new(BooleanArray::from(vec![true, false, true, false, true])),
+            Arc::new(Int8Array::from(vec![i8::MIN, -1, 0, 1, 5])),
+            Arc::new(UInt16Array::from(vec![0, 1, 2, 40_000, u16::MAX])),
+            Arc::new(Date32Array::from(vec![-9, 0, 1, 20_000, i32::MAX])),
+        ];
+        for chosen in [
+            &[0, 1][..],
+            &[2, 3, 0],
+            &[4, 3, 1],
+            &[1, 1],
+            &[4, 4],
+            &[3, 4, 0],
+        ] {
+            let columns: Vec<ArrayRef> = chosen.iter().map(|&at| columns[at].clone()).collect();
+            let types: Vec<_> = columns.iter().map(|column| column.data_type()).collect();
+            let Keys::Words(words) = Keys::of(&columns, 0, 5) else {
+                panic!("{types:?}");
+            };
+            let bytes = word_bytes(types.iter().copied()).unwrap();
+            for (row, key) in words.iter().enumerate() {
+                let mut encoder = Encoder::new();
+                for column in &columns {
+                    Cells::of(column).push(row, &mut encoder);
+                }
+                let key = key.to_be_bytes();
+                assert_eq!(key[..8 - bytes], [0; 8][bytes..], "{types:?}");
+                assert_eq!(&key[8 - bytes..], encoder.bytes(), "{types:?}");
+            }
+            let values = columns.iter().map(|column| display(&column.slice(3, 1)));
+            let values: Vec<_> = values.collect();
+            let keys = Keys::of(&columns, 3, 1);
+            assert_eq!(keys.shown(0, &types), values.join(", "));
+        }
+        let wide = [&DataType::Int64, &DataType::Boolean];
+        let float = [&DataType::Float32, &DataType::Int8];
+        assert_eq!((word_bytes(wide), word_bytes(float)), (None, None));
     }
 }

@@ -14,6 +14,7 @@
 mod candidate;
 
 use crate::coding::{Coding, Spans};
+use crate::keys::word_bytes;
 use crate::object::DataObject;
 use crate::secondary::IndexKind;
 use candidate::Candidate;
@@ -98,6 +99,11 @@ impl Path {
                 rows_per_value: Some(1.0),
             };
             best = candidate.path(fragment, object);
+            if let (Some(path), Some(bytes)) = (&mut best, word_bytes(types)) {
+                // Numbers of several columns have these bytes at their end.
+                let ahead = 8 - bytes;
+                path.spans.iter_mut().for_each(|span| span.put_ahead(ahead));
+            }
             // At most one row: there is no better one.
             if best
                 .as_ref()

@@ -22,7 +22,7 @@ use crate::client::Client;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::exchange::Exchange;
-use crate::keys::{KeyRange, Keys};
+use crate::keys::{KeyRange, Keys, is_word};
 use crate::object::DataObject;
 use crate::partition::{Change, Changed, Expected, Fetched};
 use crate::protocol::{ABORT, ROWS};
@@ -30,7 +30,6 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::interleave::interleave;
 use batch::{Operation, Read};
-use eris_column::Domain;
 use eris_route::Split;
 use eris_types::{AeuId, ColumnId, ObjectId, RowId, Timestamp};
 use std::any::Any;
@@ -208,7 +207,7 @@ impl RowClient {
             Keys::of(columns, 0, 1)
         };
         let types = self.key_types();
-        let is_word = matches!(&types[..], [one] if Domain::of(one) == Some(Domain::Integer));
+        let is_word = is_word(types);
         let keys = KeyRange::new((bounds.0.map(key), bounds.1.map(key)), is_word);
         for _ in 0..READS {
             if let Some(fetched) = self.try_range(&keys, limit, columns).await? {
