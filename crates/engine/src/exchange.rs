@@ -38,6 +38,7 @@ struct Part<T> {
     batch: Option<Box<T>>,
     /// Whether it is still to be executed.
     is_waiting: bool,
+    is_answered: bool,
 }
 
 impl<T: Send + 'static> Exchange<T> {
@@ -64,6 +65,7 @@ impl<T: Send + 'static> Exchange<T> {
             object,
             batch: Some(batch),
             is_waiting: true,
+            is_answered: false,
         });
     }
 
@@ -155,6 +157,10 @@ impl<T: Send + 'static> Exchange<T> {
         let Some(part) = number.and_then(|number| self.parts.get_mut(number as usize)) else {
             return;
         };
+        // Whoever panics answers for a whole group, also for parts that were done before.
+        if std::mem::replace(&mut part.is_answered, true) {
+            return;
+        }
         self.open -= 1;
         let parcel = command.parcel.expect("every answer has one");
         if command.header.kind == PANICKED {

@@ -199,6 +199,18 @@ impl Pending {
         index.trim();
     }
 
+    /// If a row was added by the statement: the row that has its key as long as the statement has not committed, or none.
+    pub fn before(&self, row: RowId) -> Option<Option<RowId>> {
+        let mut parts = self.added.iter().enumerate();
+        let (part, at) = parts.find_map(|(part, added)| {
+            let at = row.0.checked_sub(added.first.0)? as usize;
+            (added.first != NO_ID && at < added.keys.len()).then_some((part, at))
+        })?;
+        let replaced = &self.replaced;
+        let found = replaced.binary_search_by_key(&(part, at), |(part, at, _)| (*part, *at));
+        Some(found.ok().map(|found| replaced[found].2))
+    }
+
     /// The rows that end, whose keys may then be nobody's.
     pub fn ended_ids(&self) -> &[RowId] {
         &self.ended_ids

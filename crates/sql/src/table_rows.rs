@@ -19,8 +19,9 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use eris_engine::{Found, RowClient};
-use eris_types::ColumnId;
+use eris_types::{ColumnId, RowId};
 use std::any::Any;
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -223,7 +224,9 @@ impl TableRows {
                 key.add_to(&mut changes)?;
             }
             if changes.commit().await? {
-                return Ok(Some(found.of.len() as u64));
+                // A key that is named twice has one row.
+                let ended: HashSet<RowId> = found.row_ids().collect();
+                return Ok(Some(ended.len() as u64));
             }
         }
         Ok(None)

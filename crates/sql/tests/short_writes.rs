@@ -229,6 +229,13 @@ fn rows_by_their_keys_keep_all_rules() {
             assert!(twice.unwrap_err().to_string().contains("UNIQUE"));
             let twice = p.put(&of_p(&[1, 1], &[None, Some("x")])).await;
             assert!(twice.unwrap_err().to_string().contains("PRIMARY KEY"));
+            // Nothing, no key, and one twice.
+            assert_eq!(p.put(&of_p(&[], &[])).await.unwrap(), 0);
+            assert_eq!(p.remove(&[keys(&[])]).await.unwrap(), 0);
+            let null = Arc::new(Int64Array::from(vec![None::<i64>])) as ArrayRef;
+            assert_eq!(p.remove(&[null]).await.unwrap(), 0);
+            assert_eq!(p.put(&of_p(&[70], &[Some("seventy")])).await.unwrap(), 0);
+            assert_eq!(p.remove(&[keys(&[70, 70, 71])]).await.unwrap(), 1);
             let negative = p.put(&of_p(&[-1], &[None])).await;
             assert!(negative.unwrap_err().to_string().contains("CHECK"));
             assert_eq!(number(&session, "SELECT count(*) FROM p").await, 3);

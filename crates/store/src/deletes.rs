@@ -18,7 +18,7 @@ use eris_numa::{Budget, Reservation};
 use eris_types::Timestamp;
 use std::sync::Arc;
 
-/// A bitmap of rows of one chunk; immutable.
+/// A bitmap of rows of one chunk; immutable while anybody else holds it.
 #[derive(Debug)]
 pub struct DeletedRows {
     words: Box<[u64]>,

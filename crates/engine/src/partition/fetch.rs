@@ -20,8 +20,8 @@ pub(crate) struct Fetched {
 impl Partition {
     /// The rows that have keys at a snapshot. `None`: the index knows newer ones.
     pub fn fetch(&self, keys: &Keys, columns: &[ColumnId], snapshot: Timestamp) -> Option<Fetched> {
-        let index = self.index.as_ref()?;
-        let ids = index.get_many(keys);
+        let ids = self.index.as_ref()?.get_many(keys);
+        let ids = ids.into_iter().map(|id| self.committed(id?)).collect();
         self.fetch_rows(ids, columns, snapshot)
     }
 
@@ -38,7 +38,20 @@ impl Partition {
         if self.keys_removed > snapshot {
             return None;
         }
-        self.fetch_rows(ids.into_iter().map(Some).collect(), columns, snapshot)
+        let ids: Vec<_> = ids.into_iter().map(|id| self.committed(id)).collect();
+        // So is the row behind the last, if one of them is nobody's yet.
+        if ids.contains(&None) {
+            return None;
+        }
+        self.fetch_rows(ids, columns, snapshot)
+    }
+
+    /// The row that has the key of a row which the index knows: of one that has not committed, the row before.
+    fn committed(&self, row: RowId) -> Option<RowId> {
+        let mut pending = self.pending.values();
+        pending
+            .find_map(|pending| pending.before(row))
+            .unwrap_or(Some(row))
     }
 
     fn fetch_rows(

@@ -154,6 +154,9 @@ impl RowChanges {
     pub async fn commit(mut self) -> Result<bool, EngineError> {
         let is_something = |change: &ObjectChange| change.keys.len() > 0 || change.rows.is_some();
         self.changes.retain(is_something);
+        if self.changes.is_empty() {
+            return Ok(true);
+        }
         self.changes.sort_by_key(|change| change.object.id);
         for _ in 0..OFFERS {
             // In the order in which everybody takes them.
@@ -338,6 +341,10 @@ struct Open<'a> {
 impl Open<'_> {
     /// Tells all owners. From here on nobody can stop it.
     fn commit(&mut self, engine: &Engine, commit: Commit) {
+        assert!(
+            !self.owners.is_empty(),
+            "the last owner finishes the timestamp"
+        );
         self.has_ended = true;
         let commit = Arc::new(commit);
         let callback = self.statement.id.0;

@@ -139,6 +139,8 @@ fn tables<'a>(core: &Core, query: &'a mut ast::Query) -> Option<(Tables, &'a mut
     if query.with.is_some() || !query.locks.is_empty() || has_query_within(query) {
         return None;
     }
+    let is_first_rows =
+        query.order_by.is_some() && (query.limit_clause.is_some() || query.fetch.is_some());
     let SetExpr::Select(select) = query.body.as_mut() else {
         return None;
     };
@@ -152,6 +154,10 @@ fn tables<'a>(core: &Core, query: &'a mut ast::Query) -> Option<(Tables, &'a mut
             }
             tables.push(table(core, &join.relation)?);
         }
+    }
+    // The first of joined rows are found by a sort that remembers what it has seen.
+    if is_first_rows && tables.len() > 1 {
+        return None;
     }
     Some((Tables(tables), select.selection.as_mut()?))
 }

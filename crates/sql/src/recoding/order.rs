@@ -55,7 +55,11 @@ pub(super) fn of(rows: &[RecordBatch], key: usize, declared: &[usize]) -> Option
         });
         let ordered = lexsort_to_indices(&by.collect::<Option<Vec<_>>>()?, None).ok()?;
         let ordered = ordered.values().iter().map(|&row| keys[row as usize]);
-        return Some(ordered.collect());
+        let ordered: Vec<i64> = ordered.collect();
+        let is_natural = ordered
+            .windows(2)
+            .all(|pair| pair[1] == pair[0].wrapping_add(1));
+        return (!is_natural).then_some(ordered);
     }
     let mut by_key: Vec<u32> = (0..keys.len() as u32).collect();
     by_key.sort_unstable_by_key(|&row| keys[row as usize]);
@@ -228,6 +232,7 @@ mod tests {
         let declared = of(&rows, 1, &[0, 2]).expect("an order");
         expected.sort_by_key(|&key| (key * 31 % 7, city(key), key));
         assert_eq!(declared, expected);
+        assert_eq!(of(&rows, 1, &[1]), None, "that of the keys");
         let by_name = of(&rows, 1, &[4]).expect("an order");
         expected.sort_by_key(|key| format!("name {key}"));
         assert_eq!(by_name, expected);
