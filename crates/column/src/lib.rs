@@ -57,6 +57,7 @@ mod retain;
 mod runs;
 mod selection;
 mod short_runs;
+mod take;
 mod text;
 mod validity;
 mod value;
@@ -71,6 +72,7 @@ pub use key_order::{KeyOrder, OrdinalSet};
 pub use predicate::{ColumnPredicate, TextTest};
 pub use ranks::RankArray;
 pub use selection::Selection;
+pub use take::FEW_ROWS;
 pub use value::ColumnValue;
 pub use zone::{Zone, ZoneRange};
 

@@ -19,6 +19,9 @@ const RESIDUAL_ROWS: usize = 4_096;
 /// Of one row in so many, or fewer, each is read alone: on average that is less than eight of a vector.
 const FEW: usize = VECTOR / 8;
 
+/// Of one row in so many, or fewer, further tests look at each alone: that is less than reading vectors as a whole.
+const FEW_TESTED: usize = VECTOR / 16;
+
 /// By how much the memory of earlier chunks fades with each chunk.
 const FADE: f64 = 0.75;
 
@@ -29,6 +32,15 @@ pub(crate) struct FilterState {
     /// Numbers of the tests that the chunk at hand needs.
     order: Vec<usize>,
     scratch: Selection,
+    /// The rows that are left of the chunk at hand, once they are few.
+    few: Vec<u32>,
+}
+
+impl FilterState {
+    /// The rows after [`Passed::Few`].
+    pub(crate) fn few(&self) -> &[u32] {
+        &self.few
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +64,8 @@ pub(crate) enum Passed {
     Counted(usize),
     /// The rows of the selection.
     Selected,
+    /// The same, and they are listed beside it.
+    Few,
 }
 
 impl Test {
@@ -94,25 +108,26 @@ impl Test {
     }
 
     /// The same of a few rows, which ascend.
-    fn retain(&self, chunk: &ColumnChunk, rows: &mut Vec<u32>) {
+    fn retain(&self, chunk: &ColumnChunk, isa: Isa, rows: &mut Vec<u32>) {
         if !(self.or_null && chunk.nulls() > 0) {
-            return chunk.retain(&self.predicate(chunk), rows);
+            return chunk.retain(isa, &self.predicate(chunk), rows);
         }
         let mut nulls = rows.clone();
-        chunk.retain(&ColumnPredicate::Null, &mut nulls);
-        chunk.retain(&self.predicate(chunk), rows);
+        chunk.retain(isa, &ColumnPredicate::Null, &mut nulls);
+        chunk.retain(isa, &self.predicate(chunk), rows);
         rows.extend(nulls);
         rows.sort_unstable();
     }
 
-    /// What a row costs, in units that only compare: packed bits for comparisons, loads for the rest.
+    /// What a row costs, in units that only compare: the bytes that are read, and loads.
     fn cost(&self, chunk: &ColumnChunk) -> f64 {
-        match &*self.predicate(chunk) {
+        let bytes = chunk.bytes() as f64 / chunk.rows() as f64;
+        bytes + match &*self.predicate(chunk) {
             ColumnPredicate::Never | ColumnPredicate::Null | ColumnPredicate::NotNull => 0.2,
-            ColumnPredicate::Integers { .. } | ColumnPredicate::NotIntegers { .. } => 1.0,
+            ColumnPredicate::Integers { .. } | ColumnPredicate::NotIntegers { .. } => 0.3,
             // One or a few comparisons, if it was worth to store them so.
-            ColumnPredicate::Ordinals { .. } => 1.5,
-            ColumnPredicate::Floats { .. } => 2.0,
+            ColumnPredicate::Ordinals { .. } => 0.4,
+            ColumnPredicate::Floats { .. } => 1.0,
             // One load, from the nearest cache that holds the bits.
             ColumnPredicate::Codes(words) | ColumnPredicate::IntegerBitmap { words, .. } => {
                 match words.len() {
@@ -141,6 +156,7 @@ impl Filter {
             ],
             order: Vec::with_capacity(self.tests.len()),
             scratch: Selection::default(),
+            few: Vec::new(),
         }
     }
 
@@ -208,7 +224,7 @@ impl Filter {
                     few = wanted.to_vec();
                     for number in state.order.drain(..) {
                         let test = &self.tests[number];
-                        test.retain(chunk_of(test.column), &mut few);
+                        test.retain(chunk_of(test.column), isa, &mut few);
                     }
                     if few.is_empty() {
                         return Ok(Passed::Nothing);
@@ -226,17 +242,32 @@ impl Filter {
             view.visible(snapshot, selection);
             left = selection.count();
         }
+        let mut listed = false;
         for &number in &state.order {
             if left == 0 {
                 return Ok(Passed::Nothing);
             }
             let test = &self.tests[number];
-            test.filter(chunk_of(test.column), isa, selection, &mut state.scratch);
             let met = left;
-            left = selection.count();
+            if !listed && left <= rows / FEW_TESTED {
+                selection.places(isa, &mut state.few);
+                listed = true;
+            }
+            if listed {
+                test.retain(chunk_of(test.column), isa, &mut state.few);
+                left = state.few.len();
+            } else {
+                test.filter(chunk_of(test.column), isa, selection, &mut state.scratch);
+                left = selection.count();
+            }
             let rate = &mut state.rates[number];
             rate.met = rate.met * FADE + met as f64;
             rate.passed = rate.passed * FADE + left as f64;
+        }
+        if listed {
+            selection.reset_none(rows);
+            let few = state.few.iter();
+            few.for_each(|&row| selection.insert(row as usize));
         }
         for condition in &self.residual {
             if left == 0 {
@@ -270,6 +301,7 @@ impl Filter {
         }
         Ok(match left {
             0 => Passed::Nothing,
+            _ if listed && self.residual.is_empty() => Passed::Few,
             _ => Passed::Selected,
         })
     }
