@@ -22,6 +22,9 @@ const FEW: usize = VECTOR / 8;
 /// Of one row in so many, or fewer, further tests look at each alone: that is less than reading vectors as a whole.
 const FEW_TESTED: usize = VECTOR / 16;
 
+/// A row that is left has so many others read with it: those of its vector, unless they are left, too.
+const READ_WITH: f64 = 8.0;
+
 /// By how much the memory of earlier chunks fades with each chunk.
 const FADE: f64 = 0.75;
 
@@ -205,14 +208,16 @@ impl Filter {
                 _ => {}
             }
         }
-        // The classic order of independent filters: by cost per row that is got rid of.
         if state.order.len() > 1 {
-            let rank = |number: usize| {
+            let cost = |&number: &usize| {
                 let test = &self.tests[number];
-                test.cost(chunk_of(test.column)) / (1.0 - state.rates[number].pass()).max(1e-3)
+                let cost = test.cost(chunk_of(test.column));
+                (number, cost, state.rates[number].pass())
             };
-            let ranks: Vec<f64> = (0..self.tests.len()).map(rank).collect();
-            (state.order).sort_by(|&a, &b| ranks[a].total_cmp(&ranks[b]));
+            let mut tests: Vec<_> = state.order.iter().map(cost).collect();
+            arrange(&mut tests);
+            state.order.clear();
+            state.order.extend(tests.iter().map(|&(number, ..)| number));
         }
         let mut left = wanted.map_or(rows, <[u32]>::len);
         match wanted {
@@ -307,6 +312,24 @@ impl Filter {
     }
 }
 
+/// Orders tests, each with what it costs and the share of the rows that pass it: again and again the one that, with all others
+/// behind it, costs least.
+fn arrange(tests: &mut [(usize, f64, f64)]) {
+    let read = |share: f64| (share * READ_WITH).min(1.0);
+    let mut share = 1.0;
+    for at in 0..tests.len() {
+        let rest = &mut tests[at..];
+        let all: f64 = rest.iter().map(|(_, cost, _)| cost).sum();
+        let total = |&(_, cost, pass): &(usize, f64, f64)| {
+            cost * read(share) + (all - cost) * read(share * pass)
+        };
+        let totals = rest.iter().map(total).enumerate();
+        let first = totals.min_by(|(_, a), (_, b)| a.total_cmp(b));
+        rest.swap(0, first.map_or(0, |(first, _)| first));
+        share *= rest[0].2;
+    }
+}
+
 /// Keeps the `n`-th set bit of `words` only if the `n`-th bit of `keep` is set.
 fn retain(words: &mut [u64], keep: &BooleanBuffer) {
     let mut next = 0;
@@ -328,7 +351,19 @@ const _: () = assert!(RESIDUAL_ROWS.is_multiple_of(VECTOR) && VECTOR == MASK_WOR
 
 #[cfg(test)]
 mod tests {
-    use super::retain;
+    use super::{arrange, retain};
+
+    #[test]
+    fn what_leaves_few_rows_goes_before_what_is_cheap() {
+        let order = |mut tests: Vec<(usize, f64, f64)>| {
+            arrange(&mut tests);
+            tests.iter().map(|test| test.0).collect::<Vec<_>>()
+        };
+        assert_eq!(order(vec![(0, 2.3, 0.2), (1, 2.9, 0.001)]), [1, 0]);
+        assert_eq!(order(vec![(0, 2.9, 0.5), (1, 2.3, 0.5)]), [1, 0]);
+        assert_eq!(order(vec![(0, 1.0, 1.0), (1, 2.0, 0.01), (2, 1.0, 0.05)]), [2, 1, 0]);
+        assert_eq!(order(vec![]), []);
+    }
 
     #[test]
     fn bits_are_kept_by_their_number() {
