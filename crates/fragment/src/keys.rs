@@ -76,7 +76,8 @@ impl KeySet {
     /// The set of keys in any order, if they are many and close enough together for bits: these sort them by themselves.
     fn of_close(keys: &[i64]) -> Option<Self> {
         let ends = (i64::MAX, i64::MIN);
-        let (low, high) = (keys.iter()).fold(ends, |(low, high), &key| (low.min(key), high.max(key)));
+        let (low, high) =
+            (keys.iter()).fold(ends, |(low, high), &key| (low.min(key), high.max(key)));
         let span = high.abs_diff(low);
         if keys.len() <= LISTED || span >= BITS_PER_KEY * keys.len() as u64 {
             return None;

@@ -10,10 +10,10 @@
 //! most lines of a vector hold one, the lines of later vectors are asked for one after the other, before their turn:
 //! that is as fast as memory, where waiting for each took three times as long.
 
+use crate::MASK_WORDS;
 use crate::isa::{Isa, dispatch};
 use crate::layout::vector_words;
 use crate::packed::check;
-use crate::{MASK_WORDS, VECTOR};
 
 /// Rows of which [`Isa::runs_of`] finds the runs, at most.
 pub(crate) const RUNS_WORDS: usize = 64 * MASK_WORDS;
@@ -39,26 +39,13 @@ impl Isa {
     /// # Panics
     /// If the width is above 64, `words` has not as many vectors as it is told, one of the places is not in them, or the
     /// slices are of different lengths.
-    pub fn take_packed(
-        self,
-        width: u8,
-        words: &[u64],
-        base: i64,
-        places: &[u32],
-        out: &mut [i64],
-    ) {
+    pub fn take_packed(self, width: u8, words: &[u64], base: i64, places: &[u32], out: &mut [i64]) {
         assert_eq!(places.len(), out.len(), "a value for each place");
         if width == 0 {
             return out.fill(base);
         }
-        let vectors = words.len() / vector_words(width).max(1);
-        check(width, words, vectors);
-        let last = places.iter().fold(0, |last, &place| last.max(place));
-        if !places.is_empty() {
-            let vector = last as usize / VECTOR;
-            assert!(vector < vectors, "place {last} of {vectors} vectors");
-            dispatch!(self, take_packed(width, words, base, places, out));
-        }
+        check(width, words, words.len() / vector_words(width));
+        dispatch!(self, take_packed(width, words, base, places, out));
     }
 
     /// For each row the number of its run. A set bit in `starts` is a row with which a run starts; they are numbered from 0,

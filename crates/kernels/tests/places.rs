@@ -40,7 +40,11 @@ fn places_agree(masks: &[u64]) {
 
 fn take_agrees(width: u8, vectors: usize, places: &[u32], base: i64, seed: u64) {
     let mut next = numbers(seed);
-    let max = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
+    let max = if width == 0 {
+        0
+    } else {
+        u64::MAX >> (64 - width)
+    };
     let values: Vec<u64> = (0..vectors * VECTOR).map(|_| next() & max).collect();
     let per_vector = MASK_WORDS * width as usize;
     let mut words = vec![0; vectors * per_vector];

@@ -125,24 +125,25 @@ impl Test {
     /// What a row costs, in units that only compare: the bytes that are read, and loads.
     fn cost(&self, chunk: &ColumnChunk) -> f64 {
         let bytes = chunk.bytes() as f64 / chunk.rows() as f64;
-        bytes + match &*self.predicate(chunk) {
-            ColumnPredicate::Never | ColumnPredicate::Null | ColumnPredicate::NotNull => 0.2,
-            ColumnPredicate::Integers { .. } | ColumnPredicate::NotIntegers { .. } => 0.3,
-            // One or a few comparisons, if it was worth to store them so.
-            ColumnPredicate::Ordinals { .. } => 0.4,
-            ColumnPredicate::Floats { .. } => 1.0,
-            // One load, from the nearest cache that holds the bits.
-            ColumnPredicate::Codes(words) | ColumnPredicate::IntegerBitmap { words, .. } => {
-                match words.len() {
-                    0..4_096 => 2.0,
-                    4_096..65_536 => 4.0,
-                    _ => 10.0,
+        bytes
+            + match &*self.predicate(chunk) {
+                ColumnPredicate::Never | ColumnPredicate::Null | ColumnPredicate::NotNull => 0.2,
+                ColumnPredicate::Integers { .. } | ColumnPredicate::NotIntegers { .. } => 0.3,
+                // One or a few comparisons, if it was worth to store them so.
+                ColumnPredicate::Ordinals { .. } => 0.4,
+                ColumnPredicate::Floats { .. } => 1.0,
+                // One load, from the nearest cache that holds the bits.
+                ColumnPredicate::Codes(words) | ColumnPredicate::IntegerBitmap { words, .. } => {
+                    match words.len() {
+                        0..4_096 => 2.0,
+                        4_096..65_536 => 4.0,
+                        _ => 10.0,
+                    }
                 }
+                ColumnPredicate::IntegerSet(values) => 4.0 + values.len().ilog2() as f64 * 2.0,
+                ColumnPredicate::TextSet(_) => 30.0,
+                ColumnPredicate::Text(_) => 100.0,
             }
-            ColumnPredicate::IntegerSet(values) => 4.0 + values.len().ilog2() as f64 * 2.0,
-            ColumnPredicate::TextSet(_) => 30.0,
-            ColumnPredicate::Text(_) => 100.0,
-        }
     }
 }
 
@@ -361,7 +362,10 @@ mod tests {
         };
         assert_eq!(order(vec![(0, 2.3, 0.2), (1, 2.9, 0.001)]), [1, 0]);
         assert_eq!(order(vec![(0, 2.9, 0.5), (1, 2.3, 0.5)]), [1, 0]);
-        assert_eq!(order(vec![(0, 1.0, 1.0), (1, 2.0, 0.01), (2, 1.0, 0.05)]), [2, 1, 0]);
+        assert_eq!(
+            order(vec![(0, 1.0, 1.0), (1, 2.0, 0.01), (2, 1.0, 0.05)]),
+            [2, 1, 0]
+        );
         assert_eq!(order(vec![]), []);
     }
 

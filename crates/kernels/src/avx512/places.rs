@@ -26,9 +26,18 @@ pub(crate) fn places(masks: &[u64], out: &mut [u32]) {
         store(&mut out[n..], wide(_mm512_castsi512_si128(places)));
         if count > 16 {
             // There is room for 64 more than there are places.
-            store(&mut out[n + 16..], wide(_mm512_extracti32x4_epi32::<1>(places)));
-            store(&mut out[n + 32..], wide(_mm512_extracti32x4_epi32::<2>(places)));
-            store(&mut out[n + 48..], wide(_mm512_extracti32x4_epi32::<3>(places)));
+            store(
+                &mut out[n + 16..],
+                wide(_mm512_extracti32x4_epi32::<1>(places)),
+            );
+            store(
+                &mut out[n + 32..],
+                wide(_mm512_extracti32x4_epi32::<2>(places)),
+            );
+            store(
+                &mut out[n + 48..],
+                wide(_mm512_extracti32x4_epi32::<3>(places)),
+            );
         }
         n += count;
     }

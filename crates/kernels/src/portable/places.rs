@@ -1,8 +1,8 @@
 //! Rows by their numbers, in plain code.
 
+use crate::VECTOR;
 use crate::layout::{Lane, by_lane, max_value, vector_words};
 use crate::places::RUNS_WORDS;
-use crate::VECTOR;
 
 #[inline(always)]
 pub(crate) fn places(masks: &[u64], out: &mut [u32]) {
@@ -57,7 +57,9 @@ impl<'a, F: Fn(&u64)> Ahead<'a, F> {
     /// Before the place at `at` is looked at.
     #[inline(always)]
     fn ask(&mut self, places: &[u32], at: usize) {
-        let Some(distance) = self.distance else { return };
+        let Some(distance) = self.distance else {
+            return;
+        };
         let Some(&place) = places.get(at + distance) else {
             return;
         };
@@ -81,6 +83,11 @@ fn take_lane<T: Lane>(
     out: &mut [i64],
     ask: impl Fn(&u64),
 ) {
+    let vectors = words.len() / vector_words(width);
+    if let Some(&last) = places.iter().max() {
+        let vector = last as usize / VECTOR;
+        assert!(vector < vectors, "place {last} of {vectors} vectors");
+    }
     let mut ahead = Ahead::new(width, words, places, ask);
     let words = T::view(words);
     let mask = T::from_u64(max_value(width));
@@ -93,8 +100,8 @@ fn take_lane<T: Lane>(
         let high = (low + 1).min(width - 1);
         let start = vector as usize * (width * lanes) as usize + (at % lanes) as usize;
         let (low, high) = ((low * lanes) as usize, (high * lanes) as usize);
-        // SAFETY: the caller has seen that the vector is one of those in `words`; `at / lanes` is below `bits`, so that both
-        // words are among the `width * lanes` of the vector.
+        // SAFETY: the vector is one of those in `words`, as seen above; `at / lanes` is below `bits`, so that both words are
+        // among the `width * lanes` of the vector.
         let (low, high) = unsafe {
             (
                 *words.get_unchecked(start + low),
