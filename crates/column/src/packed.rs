@@ -110,9 +110,9 @@ impl Packed {
         isa.gather_packed(self.width, self.vector(vector), self.base, mask, out)
     }
 
-    /// The values at these places.
-    pub(crate) fn take(&self, isa: Isa, places: &[u32], out: &mut [i64]) {
-        isa.take_packed(self.width, self.words(), self.base, places, out);
+    /// The values at these positions.
+    pub(crate) fn take(&self, isa: Isa, positions: &[u32], out: &mut [i64]) {
+        isa.take_packed(self.width, self.words(), self.base, positions, out);
     }
 
     /// Keeps the bits of the values that pass; with `full` all bits are known to be set. Bits beyond the last value

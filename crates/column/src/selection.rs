@@ -1,6 +1,6 @@
 //! Which rows of a chunk are still wanted.
 
-use eris_kernels::{Isa, MASK_WORDS, SPARE_PLACES, VECTOR};
+use eris_kernels::{Isa, MASK_WORDS, SPARE_POSITIONS, VECTOR};
 
 /// A set of rows of one chunk: bit `row % 64` of word `row / 64`, [`MASK_WORDS`] words for each vector. Bits beyond the
 /// rows are 0. Meant to be kept and reused from chunk to chunk.
@@ -218,12 +218,12 @@ impl Selection {
         eris_kernels::and_not(self.words_mut(), &other.words);
     }
 
-    /// Replaces `places` by the selected rows, ascending.
-    pub fn places(&self, isa: Isa, places: &mut Vec<u32>) {
+    /// Replaces `positions` by the selected rows, ascending.
+    pub fn positions(&self, isa: Isa, positions: &mut Vec<u32>) {
         let count = self.count();
-        places.resize(count + SPARE_PLACES, 0);
-        let found = isa.places(&self.words, places);
-        places.truncate(found);
+        positions.resize(count + SPARE_POSITIONS, 0);
+        let found = isa.positions(&self.words, positions);
+        positions.truncate(found);
     }
 
     /// The selected rows, ascending.

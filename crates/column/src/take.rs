@@ -1,7 +1,7 @@
 //! Integers of a few rows, which ascend.
 //!
 //! A [gather](ColumnChunk::gather_integers) goes over the bits of a selection, for each column again. Where few rows are left
-//! these are counted out once ([`Selection::places`](crate::Selection::places)), and every column is asked for their values.
+//! these are counted out once ([`Selection::positions`](crate::Selection::positions)), and every column is asked for their values.
 
 use crate::chunk::{ColumnChunk, Data, Integers};
 use eris_kernels::{Isa, VECTOR};

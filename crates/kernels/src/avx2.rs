@@ -209,13 +209,13 @@ pub(crate) fn gather_packed(
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn places(masks: &[u64], out: &mut [u32]) {
-    portable::places(masks, out)
+pub(crate) fn positions(masks: &[u64], out: &mut [u32]) {
+    portable::positions(masks, out)
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn take_packed(width: u8, words: &[u64], base: i64, places: &[u32], out: &mut [i64]) {
-    portable::take_packed_with(width, words, base, places, out, |word| {
+pub(crate) fn take_packed(width: u8, words: &[u64], base: i64, positions: &[u32], out: &mut [i64]) {
+    portable::take_packed_with(width, words, base, positions, out, |word| {
         _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast());
     });
 }

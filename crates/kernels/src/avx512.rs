@@ -7,14 +7,14 @@
 //!
 //! Compression goes to a register and is stored from there, whole: to memory it is microcode on Zen 4.
 
-mod places;
+mod positions;
 mod probe;
 mod runs;
 
 use crate::layout::{Lane, Line, Plain, Row, by_lane, lane_bits, max_value, rows, vector_words};
 use crate::packed::Range;
 use crate::{MASK_WORDS, VECTOR, portable};
-pub(crate) use places::{places, runs_of, take_packed};
+pub(crate) use positions::{positions, runs_of, take_packed};
 pub(crate) use probe::probe_and;
 pub(crate) use runs::{repeat_i64, running_sums, runs_and};
 use std::arch::x86_64::*;

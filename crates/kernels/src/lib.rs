@@ -3,7 +3,7 @@
 //! ```text
 //! doors ─ sql ─ engine ─ route·aeu ─ exec ─ store ─ column ─ [kernels]
 //!
-//!   packed · places · plain · runs · mask   what a caller sees: methods of the token `Isa`, checked slices
+//!   packed · positions · plain · runs · mask   what a caller sees: methods of the token `Isa`, checked slices
 //!        │ one `match` per call, over as many vectors as the caller has
 //!   portable │ avx2 │ avx512   what runs
 //!        └───────┴──────┘
@@ -43,15 +43,15 @@ mod isa;
 mod layout;
 mod mask;
 mod packed;
-mod places;
 mod plain;
 mod portable;
+mod positions;
 mod runs;
 
 pub use isa::Isa;
 pub use layout::pack;
 pub use mask::{and, and_not, not, or, popcount};
-pub use places::SPARE_PLACES;
+pub use positions::SPARE_POSITIONS;
 
 /// Values in a vector.
 pub const VECTOR: usize = 1024;

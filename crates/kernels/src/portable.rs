@@ -5,9 +5,9 @@ use crate::layout::{Lane, by_lane, max_value, one_of, rows, vector_words};
 use crate::packed::{Bitmap, Range};
 use crate::{MASK_WORDS, VECTOR};
 
-mod places;
+mod positions;
 
-pub(crate) use places::{places, runs_of, take_packed, take_packed_with};
+pub(crate) use positions::{positions, runs_of, take_packed, take_packed_with};
 
 /// Unpacks a vector into any type, row after row.
 #[inline(always)]

@@ -256,7 +256,7 @@ impl Filter {
             let test = &self.tests[number];
             let met = left;
             if !listed && left <= rows / FEW_TESTED {
-                selection.places(isa, &mut state.few);
+                selection.positions(isa, &mut state.few);
                 listed = true;
             }
             if listed {
@@ -316,7 +316,8 @@ impl Filter {
 /// Orders tests, each with what it costs and the share of the rows that pass it: again and again the one that, with all others
 /// behind it, costs least.
 fn arrange(tests: &mut [(usize, f64, f64)]) {
-    let read = |share: f64| (share * READ_WITH).min(1.0);
+    // Almost all is read of many rows, and little more than themselves of few.
+    let read = |share: f64| share * READ_WITH / (1.0 + share * (READ_WITH - 1.0));
     let mut share = 1.0;
     for at in 0..tests.len() {
         let rest = &mut tests[at..];

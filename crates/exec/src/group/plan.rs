@@ -167,7 +167,7 @@ impl GroupPlan {
         }
         if selection.count() <= selection.rows() / FEW_ROWS {
             let mut rows = std::mem::take(&mut state.rows);
-            selection.places(isa, &mut rows);
+            selection.positions(isa, &mut rows);
             let window = Window::new(chunk, columns, isa, selection, Some(&rows));
             self.add_window(window, state)?;
             state.rows = rows;

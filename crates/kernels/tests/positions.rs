@@ -1,6 +1,6 @@
 //! Every instruction set against the obvious loop: rows by their numbers.
 
-use eris_kernels::{Isa, MASK_WORDS, SPARE_PLACES, VECTOR, pack};
+use eris_kernels::{Isa, MASK_WORDS, SPARE_POSITIONS, VECTOR, pack};
 use proptest::prelude::*;
 
 /// splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
@@ -22,23 +22,23 @@ fn masks(words: usize, sparse: u64, seed: u64) -> Vec<u64> {
         .collect()
 }
 
-fn places_of(masks: &[u64]) -> Vec<u32> {
+fn positions_of(masks: &[u64]) -> Vec<u32> {
     let bits = 0..masks.len() * 64;
     bits.filter(|bit| masks[bit / 64] >> (bit % 64) & 1 == 1)
         .map(|bit| bit as u32)
         .collect()
 }
 
-fn places_agree(masks: &[u64]) {
-    let expected = places_of(masks);
+fn positions_agree(masks: &[u64]) {
+    let expected = positions_of(masks);
     for isa in Isa::supported() {
-        let mut found = vec![7; expected.len() + SPARE_PLACES];
-        let count = isa.places(masks, &mut found);
+        let mut found = vec![7; expected.len() + SPARE_POSITIONS];
+        let count = isa.positions(masks, &mut found);
         assert_eq!(&found[..count], expected, "{isa:?}");
     }
 }
 
-fn take_agrees(width: u8, vectors: usize, places: &[u32], base: i64, seed: u64) {
+fn take_agrees(width: u8, vectors: usize, positions: &[u32], base: i64, seed: u64) {
     let mut next = numbers(seed);
     let max = if width == 0 {
         0
@@ -52,11 +52,11 @@ fn take_agrees(width: u8, vectors: usize, places: &[u32], base: i64, seed: u64) 
         let out = &mut words[vector * per_vector..][..per_vector];
         pack(values.try_into().unwrap(), width, out);
     }
-    let value = |&place: &u32| base.wrapping_add(values[place as usize] as i64);
-    let expected: Vec<i64> = places.iter().map(value).collect();
+    let value = |&position: &u32| base.wrapping_add(values[position as usize] as i64);
+    let expected: Vec<i64> = positions.iter().map(value).collect();
     for isa in Isa::supported() {
-        let mut found = vec![-1; places.len()];
-        isa.take_packed(width, &words, base, places, &mut found);
+        let mut found = vec![-1; positions.len()];
+        isa.take_packed(width, &words, base, positions, &mut found);
         assert_eq!(found, expected, "{isa:?}, width {width}");
     }
 }
@@ -81,21 +81,21 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn places_are_the_set_bits(words in 0..80usize, sparse in sparse(), seed: u64) {
-        places_agree(&masks(words, sparse, seed));
+    fn positions_are_the_set_bits(words in 0..80usize, sparse in sparse(), seed: u64) {
+        positions_agree(&masks(words, sparse, seed));
     }
 
     #[test]
-    fn values_are_those_at_the_places(
+    fn values_are_those_at_the_positions(
         width in 0..=64u8, vectors in 1..9usize, sparse in sparse(), base: i64, seed: u64,
         shuffled: bool,
     ) {
-        let mut places = places_of(&masks(vectors * MASK_WORDS, sparse, !seed));
+        let mut positions = positions_of(&masks(vectors * MASK_WORDS, sparse, !seed));
         if shuffled {
             let mut next = numbers(seed ^ 5);
-            places.sort_by_cached_key(|_| next());
+            positions.sort_by_cached_key(|_| next());
         }
-        take_agrees(width, vectors, &places, base, seed);
+        take_agrees(width, vectors, &positions, base, seed);
     }
 
     #[test]
@@ -104,8 +104,8 @@ proptest! {
     ) {
         let mut starts = masks(words, of_starts, seed);
         starts[0] |= 1;
-        let rows = places_of(&masks(words, of_rows, !seed));
-        let started = places_of(&starts);
+        let rows = positions_of(&masks(words, of_rows, !seed));
+        let started = positions_of(&starts);
         let run = |row: &u32| started.partition_point(|start| start <= row) as u32 - 1;
         let expected: Vec<u32> = rows.iter().map(run).collect();
         for isa in Isa::supported() {
@@ -123,28 +123,28 @@ fn every_width() {
     for width in (0..=64).filter(|&width| miri(width)) {
         let vectors = if cfg!(miri) { 1 } else { 7 };
         for sparse in [1, 30] {
-            let places = places_of(&masks(vectors * MASK_WORDS, sparse, width.into()));
-            take_agrees(width, vectors, &places, i64::MAX, width.into());
+            let positions = positions_of(&masks(vectors * MASK_WORDS, sparse, width.into()));
+            take_agrees(width, vectors, &positions, i64::MAX, width.into());
         }
     }
 }
 
 #[test]
 fn full_masks_need_no_more_room_than_said() {
-    places_agree(&[u64::MAX; 2 * MASK_WORDS]);
-    places_agree(&[]);
+    positions_agree(&[u64::MAX; 2 * MASK_WORDS]);
+    positions_agree(&[]);
 }
 
 #[test]
-#[should_panic(expected = "place 1024 of 1 vectors")]
-fn places_beyond_the_words_are_refused() {
+#[should_panic(expected = "position 1024 of 1 vectors")]
+fn positions_beyond_the_words_are_refused() {
     Isa::best().take_packed(3, &[0; 48], 0, &[1023, 1024, 5], &mut [0; 3]);
 }
 
 #[test]
-#[should_panic(expected = "room for 1 places")]
+#[should_panic(expected = "room for 1 positions")]
 fn too_little_room_is_refused() {
-    Isa::best().places(&[8], &mut [0; SPARE_PLACES]);
+    Isa::best().positions(&[8], &mut [0; SPARE_POSITIONS]);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Kernels over a few rows, by their numbers: what is left when filters have passed one row in twenty or fewer.
 //!
 //! ```text
-//! masks    0 0 1 0 … 1 …      places   2 70 …      the same rows, counted out once for all columns
-//! packed   word `low` and word `low + 1` of the lane, two loads for each place, whatever the width
-//! runs     places 2 70 …  ─▶  0 17 …               the run that each row lies in: bits of `starts` up to it
+//! masks    0 0 1 0 … 1 …      positions   2 70 …      the same rows, counted out once for all columns
+//! packed   word `low` and word `low + 1` of the lane, two loads for each position, whatever the width
+//! runs     positions 2 70 …  ─▶  0 17 …               the run that each row lies in: bits of `starts` up to it
 //! ```
 //!
-//! Reading some lines here and there, a processor finds no stream to run ahead of. So where places are close enough that
+//! Reading some lines here and there, a processor finds no stream to run ahead of. So where positions are close enough that
 //! most lines of a vector hold one, the lines of later vectors are asked for one after the other, before their turn:
 //! that is as fast as memory, where waiting for each took three times as long.
 
@@ -18,34 +18,44 @@ use crate::packed::check;
 /// Rows of which [`Isa::runs_of`] finds the runs, at most.
 pub(crate) const RUNS_WORDS: usize = 64 * MASK_WORDS;
 
-/// Entries of the output of [`Isa::places`] behind the last place that may be written.
-pub const SPARE_PLACES: usize = 64;
+/// Entries of the output of [`Isa::positions`] behind the last position that may be written.
+pub const SPARE_POSITIONS: usize = 64;
 
 impl Isa {
     /// Writes the numbers of the set bits, ascending. Returns how many they are; what follows them is undefined.
     ///
     /// # Panics
-    /// If `out` has no room for [`SPARE_PLACES`] more than there are set bits, or there are more than 2^32 bits.
-    pub fn places(self, masks: &[u64], out: &mut [u32]) -> usize {
-        assert!(masks.len() <= 1 << 26, "places have 32 bits");
+    /// If `out` has no room for [`SPARE_POSITIONS`] more than there are set bits, or there are more than 2^32 bits.
+    pub fn positions(self, masks: &[u64], out: &mut [u32]) -> usize {
+        assert!(masks.len() <= 1 << 26, "positions have 32 bits");
         let count = self.popcount(masks) as usize;
-        assert!(count + SPARE_PLACES <= out.len(), "room for {count} places");
-        dispatch!(self, places(masks, out));
+        assert!(
+            count + SPARE_POSITIONS <= out.len(),
+            "room for {count} positions"
+        );
+        dispatch!(self, positions(masks, out));
         count
     }
 
-    /// The values at some places of the vectors in `words`: `base + value`, wrapping. It is fastest for places that ascend.
+    /// The values at some positions of the vectors in `words`: `base + value`, wrapping. It is fastest for positions that ascend.
     ///
     /// # Panics
-    /// If the width is above 64, `words` has not as many vectors as it is told, one of the places is not in them, or the
+    /// If the width is above 64, `words` has not as many vectors as it is told, one of the positions is not in them, or the
     /// slices are of different lengths.
-    pub fn take_packed(self, width: u8, words: &[u64], base: i64, places: &[u32], out: &mut [i64]) {
-        assert_eq!(places.len(), out.len(), "a value for each place");
+    pub fn take_packed(
+        self,
+        width: u8,
+        words: &[u64],
+        base: i64,
+        positions: &[u32],
+        out: &mut [i64],
+    ) {
+        assert_eq!(positions.len(), out.len(), "a value for each position");
         if width == 0 {
             return out.fill(base);
         }
         check(width, words, words.len() / vector_words(width));
-        dispatch!(self, take_packed(width, words, base, places, out));
+        dispatch!(self, take_packed(width, words, base, positions, out));
     }
 
     /// For each row the number of its run. A set bit in `starts` is a row with which a run starts; they are numbered from 0,

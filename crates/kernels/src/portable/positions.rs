@@ -2,10 +2,10 @@
 
 use crate::VECTOR;
 use crate::layout::{Lane, by_lane, max_value, vector_words};
-use crate::places::RUNS_WORDS;
+use crate::positions::RUNS_WORDS;
 
 #[inline(always)]
-pub(crate) fn places(masks: &[u64], out: &mut [u32]) {
+pub(crate) fn positions(masks: &[u64], out: &mut [u32]) {
     let mut n = 0;
     for (word, &bits) in masks.iter().enumerate() {
         let mut rest = bits;
@@ -17,8 +17,8 @@ pub(crate) fn places(masks: &[u64], out: &mut [u32]) {
     }
 }
 
-/// Lines of memory for each place, at most, where it pays to ask for all of them.
-const LINES_PER_PLACE: usize = 8;
+/// Lines of memory for each position, at most, where it pays to ask for all of them.
+const LINES_PER_POSITION: usize = 8;
 
 /// Vectors that are asked for before their turn.
 const AHEAD: usize = 4;
@@ -32,38 +32,39 @@ struct Ahead<'a, F> {
     width: u8,
     /// The next word to be asked for.
     next: usize,
-    /// Places that lie on so many vectors as are asked for before their turn; none are where it does not pay.
+    /// Positions that lie on so many vectors as are asked for before their turn; none are where it does not pay.
     distance: Option<usize>,
     ask: F,
 }
 
 impl<'a, F: Fn(&u64)> Ahead<'a, F> {
     #[inline(always)]
-    fn new(width: u8, words: &'a [u64], places: &[u32], ask: F) -> Self {
-        let vector = |place: Option<&u32>| place.map_or(0, |&place| place as usize / VECTOR);
-        let first = vector(places.first());
-        let vectors = vector(places.last()).saturating_sub(first) + 1;
+    fn new(width: u8, words: &'a [u64], positions: &[u32], ask: F) -> Self {
+        let vector =
+            |position: Option<&u32>| position.map_or(0, |&position| position as usize / VECTOR);
+        let first = vector(positions.first());
+        let vectors = vector(positions.last()).saturating_sub(first) + 1;
         let lines = vectors * vector_words(width) / LINE;
-        let pays = vectors > AHEAD && lines <= LINES_PER_PLACE * places.len();
+        let pays = vectors > AHEAD && lines <= LINES_PER_POSITION * positions.len();
         Ahead {
             words,
             width,
             next: first * vector_words(width),
-            distance: pays.then_some(AHEAD * places.len() / vectors),
+            distance: pays.then_some(AHEAD * positions.len() / vectors),
             ask,
         }
     }
 
-    /// Before the place at `at` is looked at.
+    /// Before the position at `at` is looked at.
     #[inline(always)]
-    fn ask(&mut self, places: &[u32], at: usize) {
+    fn ask(&mut self, positions: &[u32], at: usize) {
         let Some(distance) = self.distance else {
             return;
         };
-        let Some(&place) = places.get(at + distance) else {
+        let Some(&position) = positions.get(at + distance) else {
             return;
         };
-        let end = (place as usize / VECTOR + 1) * vector_words(self.width);
+        let end = (position as usize / VECTOR + 1) * vector_words(self.width);
         while self.next < end {
             (self.ask)(&self.words[self.next]);
             self.next += LINE;
@@ -71,7 +72,7 @@ impl<'a, F: Fn(&u64)> Ahead<'a, F> {
     }
 }
 
-/// Places that are looked at between two looks ahead.
+/// Positions that are looked at between two looks ahead.
 const STEP: usize = 8;
 
 #[inline(always)]
@@ -79,21 +80,21 @@ fn take_lane<T: Lane>(
     width: u8,
     words: &[u64],
     base: i64,
-    places: &[u32],
+    positions: &[u32],
     out: &mut [i64],
     ask: impl Fn(&u64),
 ) {
     let vectors = words.len() / vector_words(width);
-    if let Some(&last) = places.iter().max() {
+    if let Some(&last) = positions.iter().max() {
         let vector = last as usize / VECTOR;
-        assert!(vector < vectors, "place {last} of {vectors} vectors");
+        assert!(vector < vectors, "position {last} of {vectors} vectors");
     }
-    let mut ahead = Ahead::new(width, words, places, ask);
+    let mut ahead = Ahead::new(width, words, positions, ask);
     let words = T::view(words);
     let mask = T::from_u64(max_value(width));
     let (lanes, bits, width) = (T::LANES as u32, T::BITS as u32, width as u32);
-    let value = |place: u32| {
-        let (vector, at) = (place / VECTOR as u32, place % VECTOR as u32);
+    let value = |position: u32| {
+        let (vector, at) = (position / VECTOR as u32, position % VECTOR as u32);
         let bit = at / lanes * width;
         let low = bit / bits;
         // Of a value within one word nothing comes from the next, which has to be there all the same.
@@ -111,9 +112,9 @@ fn take_lane<T: Lane>(
         base.wrapping_add(T::field(low, high, bit % bits, mask).to_u64() as i64)
     };
     for (step, out) in out.chunks_mut(STEP).enumerate() {
-        ahead.ask(places, step * STEP);
-        for (out, &place) in out.iter_mut().zip(&places[step * STEP..]) {
-            *out = value(place);
+        ahead.ask(positions, step * STEP);
+        for (out, &position) in out.iter_mut().zip(&positions[step * STEP..]) {
+            *out = value(position);
         }
     }
 }
@@ -124,15 +125,15 @@ pub(crate) fn take_packed_with(
     width: u8,
     words: &[u64],
     base: i64,
-    places: &[u32],
+    positions: &[u32],
     out: &mut [i64],
     ask: impl Fn(&u64),
 ) {
-    by_lane!(width, take_lane(words, base, places, out, ask));
+    by_lane!(width, take_lane(words, base, positions, out, ask));
 }
 
-pub(crate) fn take_packed(width: u8, words: &[u64], base: i64, places: &[u32], out: &mut [i64]) {
-    take_packed_with(width, words, base, places, out, |_| {});
+pub(crate) fn take_packed(width: u8, words: &[u64], base: i64, positions: &[u32], out: &mut [i64]) {
+    take_packed_with(width, words, base, positions, out, |_| {});
 }
 
 #[inline(always)]
