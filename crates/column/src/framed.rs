@@ -276,6 +276,26 @@ impl Framed {
         }
     }
 
+    /// The values of rows of one vector.
+    pub(crate) fn take(&self, isa: Isa, rows: &[u32], out: &mut [i64]) {
+        let vector = rows[0] as usize / VECTOR;
+        let frame = self.frame(vector);
+        let places = rows.iter().map(|row| row % VECTOR as u32);
+        if frame.differences {
+            let mut values = [0; VECTOR];
+            self.unpack(isa, vector, &mut values);
+            for (out, place) in out.iter_mut().zip(places) {
+                *out = values[place as usize];
+            }
+        } else {
+            let words = self.words(frame);
+            for (out, place) in out.iter_mut().zip(places) {
+                let distance = Isa::unpack_one(frame.width, words, place as usize);
+                *out = frame.base.wrapping_add(distance as i64);
+            }
+        }
+    }
+
     /// Keeps the rows that pass.
     pub(crate) fn filter(&self, isa: Isa, condition: Reduced<'_>, selection: &mut Selection) {
         if self.sorted {

@@ -30,7 +30,8 @@
 //! differences the frames. One that takes longer to read has to be a quarter smaller (`docs/decisions/0008`).
 //! NULLs are a validity bitmap beside the values; the slot of a NULL repeats the value before it, so that it costs
 //! neither width nor runs. Filters of packed values and runs never decode: they compare with shifted bounds, many vectors a
-//! call; those of frames and FSST decode vector by vector into the first-level cache.
+//! call; those of frames and FSST decode vector by vector into the first-level cache. Of rows that are few, whose positions are
+//! listed, values are taken one by one (`docs/decisions/0018`).
 //!
 //! What this crate must not know: rows of several columns, versions, segments, plans, expressions.
 
@@ -57,6 +58,7 @@ mod retain;
 mod runs;
 mod selection;
 mod short_runs;
+mod take;
 mod text;
 mod validity;
 mod value;
@@ -71,6 +73,7 @@ pub use key_order::{KeyOrder, OrdinalSet};
 pub use predicate::{ColumnPredicate, TextTest};
 pub use ranks::RankArray;
 pub use selection::Selection;
+pub use take::FEW_ROWS;
 pub use value::ColumnValue;
 pub use zone::{Zone, ZoneRange};
 

@@ -110,6 +110,11 @@ impl Packed {
         isa.gather_packed(self.width, self.vector(vector), self.base, mask, out)
     }
 
+    /// The values at these positions.
+    pub(crate) fn take(&self, isa: Isa, positions: &[u32], out: &mut [i64]) {
+        isa.take_packed(self.width, self.words(), self.base, positions, out);
+    }
+
     /// Keeps the bits of the values that pass; with `full` all bits are known to be set. Bits beyond the last value
     /// become undefined. The condition has been reduced to the range of the values.
     pub(crate) fn filter(&self, isa: Isa, condition: Reduced<'_>, full: bool, masks: &mut [u64]) {

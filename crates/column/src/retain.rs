@@ -1,20 +1,22 @@
-//! Predicates on a few rows, wherever they are: for whoever has found them by an index.
+//! Predicates on a few rows, wherever they are: found by an index, or left by other predicates.
 //!
 //! A [filter](ColumnChunk::filter) reads every vector of which a row is selected; here it is the rows alone that are read.
 
-use crate::chunk::{ColumnChunk, Data};
+use crate::chunk::{ColumnChunk, Data, Integers};
 use crate::floats::{TotalOrder, narrow};
 use crate::predicate::{ColumnPredicate, Reduced};
 use crate::zone::ZoneRange;
 use arrow_array::{Array, StringViewArray};
+use eris_kernels::Isa;
 
 impl ColumnChunk {
-    /// Keeps those of the rows at these positions that pass: what [`ColumnChunk::filter`] would keep of a selection of them.
+    /// Keeps those of the rows at these positions, which ascend, that pass: what [`ColumnChunk::filter`] would keep of a
+    /// selection of them.
     ///
     /// # Panics
     /// As there, or if there is no such row.
-    pub fn retain(&self, predicate: &ColumnPredicate, rows: &mut Vec<u32>) {
-        let last = rows.iter().max();
+    pub fn retain(&self, isa: Isa, predicate: &ColumnPredicate, rows: &mut Vec<u32>) {
+        let last = rows.last();
         assert!(
             last.is_none_or(|&row| (row as usize) < self.rows),
             "rows of another chunk"
@@ -24,13 +26,13 @@ impl ColumnChunk {
             ColumnPredicate::Null => return rows.retain(|row| !is_valid(row)),
             ColumnPredicate::NotNull => return rows.retain(is_valid),
             ColumnPredicate::Never => return rows.clear(),
-            _ => rows.retain(is_valid),
+            _ if self.nulls() > 0 => rows.retain(is_valid),
+            _ => {}
         }
         match (&self.data, &self.zone.range) {
             (_, ZoneRange::Empty) => rows.clear(),
             (Data::Integers(integers), &ZoneRange::Integer(min, max)) => {
-                let condition = predicate.reduce(min, max);
-                rows.retain(|&row| condition.holds(|| integers.get(row as usize)));
+                integers.retain(isa, predicate.reduce(min, max), rows);
             }
             (
                 Data::Ordinals {
@@ -42,8 +44,7 @@ impl ColumnChunk {
                 &ZoneRange::Integer(min, max),
             ) => match predicate {
                 ColumnPredicate::Ordinals { .. } => {
-                    let condition = predicate.reduce(*low, *high);
-                    rows.retain(|&row| condition.holds(|| ordinals.get(row as usize)));
+                    ordinals.retain(isa, predicate.reduce(*low, *high), rows);
                 }
                 _ => {
                     let condition = predicate.reduce(min, max);
@@ -52,8 +53,7 @@ impl ColumnChunk {
                 }
             },
             (Data::Codes(codes), &ZoneRange::Codes(min, max)) => {
-                let condition = predicate.reduce(min as i64, max as i64);
-                rows.retain(|&row| condition.holds(|| codes.get(row as usize)));
+                codes.retain(isa, predicate.reduce(min as i64, max as i64), rows);
             }
             (Data::Float32(plain), &ZoneRange::Float(min, max)) => {
                 let condition = match predicate.reduce_floats(min, max) {
@@ -85,6 +85,33 @@ impl ColumnChunk {
             },
             (_, range) => panic!("{predicate:?} asked of values in {range:?}"),
         }
+    }
+}
+
+impl Integers {
+    fn retain(&self, isa: Isa, condition: Reduced<'_>, rows: &mut Vec<u32>) {
+        match condition {
+            Reduced::None => rows.clear(),
+            Reduced::All => {}
+            // The usual one, in a loop of its own.
+            Reduced::Between(low, high) => {
+                let span = high.abs_diff(low);
+                self.retain_values(isa, rows, |value| value.wrapping_sub(low) as u64 <= span);
+            }
+            other => self.retain_values(isa, rows, |value| other.holds(|| value)),
+        }
+    }
+
+    fn retain_values(&self, isa: Isa, rows: &mut Vec<u32>, passes: impl Fn(i64) -> bool) {
+        let mut values = Vec::with_capacity(rows.len());
+        self.take(isa, rows, &mut values);
+        let mut kept = 0;
+        for (at, &value) in values.iter().enumerate() {
+            // No branch that could be mistaken for the other.
+            rows[kept] = rows[at];
+            kept += usize::from(passes(value));
+        }
+        rows.truncate(kept);
     }
 }
 

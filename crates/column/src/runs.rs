@@ -79,6 +79,20 @@ impl Runs {
         self.values.get(run)
     }
 
+    /// The values of these rows, which ascend.
+    pub(crate) fn take(&self, isa: Isa, rows: &[u32], out: &mut [i64]) {
+        let mut ends = self.last.as_slice::<u16>().iter().zip(0..);
+        let mut run = ends.next();
+        let of_row = |&row: &u32| {
+            while run.is_some_and(|(&last, _)| u32::from(last) < row) {
+                run = ends.next();
+            }
+            run.expect("a row of the chunk").1
+        };
+        let runs: Vec<u32> = rows.iter().map(of_row).collect();
+        self.values.take(isa, &runs, out);
+    }
+
     /// Calls `f` with each run, in order: its value, its first row, and the row after its last.
     pub(crate) fn for_each(&self, isa: Isa, mut f: impl FnMut(i64, usize, usize)) {
         let mut values = [0; VECTOR];

@@ -1,6 +1,6 @@
 //! Which rows of a chunk are still wanted.
 
-use eris_kernels::{MASK_WORDS, VECTOR};
+use eris_kernels::{Isa, MASK_WORDS, SPARE_POSITIONS, VECTOR};
 
 /// A set of rows of one chunk: bit `row % 64` of word `row / 64`, [`MASK_WORDS`] words for each vector. Bits beyond the
 /// rows are 0. Meant to be kept and reused from chunk to chunk.
@@ -216,6 +216,14 @@ impl Selection {
     pub fn and_not(&mut self, other: &Selection) {
         assert_eq!(self.rows, other.rows, "selections of different chunks");
         eris_kernels::and_not(self.words_mut(), &other.words);
+    }
+
+    /// Replaces `positions` by the selected rows, ascending.
+    pub fn positions(&self, isa: Isa, positions: &mut Vec<u32>) {
+        let count = self.count();
+        positions.resize(count + SPARE_POSITIONS, 0);
+        let found = isa.positions(&self.words, positions);
+        positions.truncate(found);
     }
 
     /// The selected rows, ascending.

@@ -150,6 +150,13 @@ impl ShortRuns {
         }
     }
 
+    /// The values of these rows.
+    pub(crate) fn take(&self, isa: Isa, rows: &[u32], out: &mut [i64]) {
+        let mut runs = vec![0; rows.len()];
+        isa.runs_of(self.starts.as_slice(), rows, &mut runs);
+        self.values.take(isa, &runs, out);
+    }
+
     /// Keeps the rows that pass: the condition is evaluated once for each run, unless no row of a whole vector is
     /// selected.
     pub(crate) fn filter(&self, isa: Isa, condition: Reduced<'_>, selection: &mut Selection) {

@@ -91,6 +91,17 @@ proptest! {
             }
             let both = [&stored, &plain].map(|chunk| chunk.select(&selection, &DataType::Int64, None));
             prop_assert_eq!(&both[0], &both[1]);
+            for isa in Isa::supported() {
+                let (mut rows, mut keys, mut ordinals) = (Vec::new(), Vec::new(), Vec::new());
+                selection.positions(isa, &mut rows);
+                stored.take_integers(isa, &rows, &mut keys);
+                stored.take_ordinals(isa, &rows, &mut ordinals);
+                for (row, (key, ordinal)) in rows.iter().zip(keys.iter().zip(ordinals)) {
+                    prop_assert_eq!(*key, order.keys()[ordinal as usize]);
+                    let value = values[*row as usize];
+                    prop_assert!(value.is_none_or(|value| value == *key));
+                }
+            }
             let positions: Vec<usize> = selection.iter_ones().take(50).collect();
             if !positions.is_empty() {
                 let both = [&stored, &plain].map(|chunk| chunk.pick(&positions, &DataType::Int64, None));
@@ -106,10 +117,12 @@ proptest! {
                         stored.filter(isa, asked, &mut found);
                         prop_assert_eq!(found.words(), expected.words(), "{:?}", asked);
                     }
-                    let mut few: Vec<u32> = selection.iter_ones().map(|row| row as u32).collect();
-                    stored.retain(asked, &mut few);
                     let wanted: Vec<u32> = expected.iter_ones().map(|row| row as u32).collect();
-                    prop_assert_eq!(few, wanted);
+                    for isa in Isa::supported() {
+                        let mut few: Vec<u32> = selection.iter_ones().map(|row| row as u32).collect();
+                        stored.retain(isa, asked, &mut few);
+                        prop_assert_eq!(&few, &wanted);
+                    }
                     prop_assert_eq!(stored.count(Isa::best(), asked), plain.count(Isa::best(), &predicate));
                     if share == 1000 {
                         prop_assert!(!stored.excludes(asked) || expected.is_empty());

@@ -82,6 +82,23 @@ proptest! {
             let mut gathered = vec![-7];
             chunk.gather_integers(Isa::best(), &some, &mut gathered);
             prop_assert_eq!(gathered.remove(0), -7, "gathering appends");
+            for selection in [&some, &shape.selection(30)] {
+                let expected: Vec<_> = selection.iter_ones().collect();
+                let mut gathered = Vec::new();
+                chunk.gather_integers(Isa::best(), selection, &mut gathered);
+                for isa in Isa::supported() {
+                    let (mut rows, mut taken) = (vec![3; 5], vec![-7]);
+                    selection.positions(isa, &mut rows);
+                    prop_assert!(rows.iter().map(|&row| row as usize).eq(expected.iter().copied()));
+                    chunk.take_integers(isa, &rows, &mut taken);
+                    prop_assert_eq!(taken.remove(0), -7, "taking appends");
+                    for (&row, (taken, gathered)) in expected.iter().zip(taken.iter().zip(&gathered)) {
+                        // What is in the slot of a NULL is nobody's business.
+                        prop_assert!(taken == gathered || mapped[row].is_none(), "{}", chunk.encoding());
+                    }
+                    prop_assert_eq!(taken.len(), expected.len());
+                }
+            }
             prop_assert_eq!(gathered.len(), some.count());
             for (row, integer) in some.iter_ones().zip(gathered) {
                 let value = chunk.get(row, None);

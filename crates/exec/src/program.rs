@@ -158,6 +158,10 @@ impl Program {
             work,
         )?;
         let selection = &mut partial.selection;
+        let few = match passed {
+            Passed::Few => Some(partial.filter.few()),
+            _ => None,
+        };
         match (passed, &self.output, &mut partial.output) {
             (Passed::Nothing, ..) => Ok(Vec::new()),
             (Passed::Counted(rows), Plan::Groups(plan), Gathered::Groups(state)) => {
@@ -165,17 +169,18 @@ impl Program {
                 plan.add_rows(rows, state);
                 Ok(Vec::new())
             }
-            (Passed::Selected, Plan::Groups(plan), Gathered::Groups(state)) => {
-                work.rows_passed += selection.count() as u64;
+            (Passed::Selected | Passed::Few, Plan::Groups(plan), Gathered::Groups(state)) => {
+                let rows = few.map_or_else(|| selection.count(), <[u32]>::len);
+                work.rows_passed += rows as u64;
                 if only_count {
-                    plan.add_rows(selection.count(), state);
+                    plan.add_rows(rows, state);
                     return Ok(Vec::new());
                 }
                 self.touch(&plan.columns, view, work);
-                plan.add(chunk, &self.columns, self.isa, selection, state)?;
+                plan.add(chunk, &self.columns, self.isa, selection, few, state)?;
                 Ok(Vec::new())
             }
-            (Passed::Selected, Plan::Rows(plan), Gathered::Rows(state)) => {
+            (Passed::Selected | Passed::Few, Plan::Rows(plan), Gathered::Rows(state)) => {
                 work.rows_passed += selection.count() as u64;
                 self.touch(&plan.columns, view, work);
                 plan.add(chunk, &self.columns, self.isa, selection, state)

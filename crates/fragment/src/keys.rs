@@ -60,12 +60,36 @@ impl KeySet {
             return Some((KeySet::Texts(texts), unique));
         }
         let mut keys = integer_keys(values)?;
-        if !keys.is_sorted() {
+        if keys.is_sorted() {
+            keys.dedup();
+        } else if let Some(set) = KeySet::of_close(&keys) {
+            let unique = set.len() == keys.len() as u64;
+            return Some((set, unique));
+        } else {
             keys.sort_unstable();
+            keys.dedup();
         }
-        keys.dedup();
         let unique = keys.len() == values.len();
         Some((KeySet::of_sorted(keys), unique))
+    }
+
+    /// The set of keys in any order, if they are many and close enough together for bits: these sort them by themselves.
+    fn of_close(keys: &[i64]) -> Option<Self> {
+        let ends = (i64::MAX, i64::MIN);
+        let (low, high) =
+            (keys.iter()).fold(ends, |(low, high), &key| (low.min(key), high.max(key)));
+        let span = high.abs_diff(low);
+        if keys.len() <= LISTED || span >= BITS_PER_KEY * keys.len() as u64 {
+            return None;
+        }
+        let words = bits(keys, low, span);
+        let set = KeySet::Bitmap { first: low, words };
+        match set.len() {
+            len if len == span + 1 => Some(KeySet::Range { low, high }),
+            // Many of them occur more than once.
+            len if len <= LISTED as u64 => None,
+            _ => Some(set),
+        }
     }
 
     /// The set of ascending integer keys: as a range or as bits, if they lie close enough together, for that is faster to
@@ -85,11 +109,7 @@ impl KeySet {
         if keys.len() <= LISTED || span >= most {
             return KeySet::Integers(keys);
         }
-        let mut words = vec![0u64; (span / 64 + 1) as usize];
-        for key in keys {
-            let bit = key.abs_diff(first) as usize;
-            words[bit / 64] |= 1 << (bit % 64);
-        }
+        let words = bits(&keys, first, span);
         KeySet::Bitmap { first, words }
     }
 
@@ -108,6 +128,16 @@ impl KeySet {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// A bit for each key, from the least on, and as far as the span goes.
+fn bits(keys: &[i64], least: i64, span: u64) -> Vec<u64> {
+    let mut words = vec![0u64; (span / 64 + 1) as usize];
+    for key in keys {
+        let bit = key.abs_diff(least) as usize;
+        words[bit / 64] |= 1 << (bit % 64);
+    }
+    words
 }
 
 /// The values of an array as keys of a [`KeySet`]; `None` if they are no integers, or do not fit. Those of NULLs may be anything.

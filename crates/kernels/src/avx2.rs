@@ -208,6 +208,23 @@ pub(crate) fn gather_packed(
     select_i64(&values.0, mask, out);
 }
 
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(crate) fn positions(masks: &[u64], out: &mut [u32]) {
+    portable::positions(masks, out)
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(crate) fn take_packed(width: u8, words: &[u64], base: i64, positions: &[u32], out: &mut [i64]) {
+    portable::take_packed_with(width, words, base, positions, out, |word| {
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast());
+    });
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(crate) fn runs_of(starts: &[u64], rows: &[u32], runs: &mut [u32]) {
+    portable::runs_of(starts, rows, runs)
+}
+
 /// Comparison of plain values: a register at a time, the ragged end in plain code.
 macro_rules! between_plain {
     ($name:ident, $t:ty, $splat:ident, |$v:ident, $lo:ident, $hi:ident| $inside:expr) => {

@@ -7,12 +7,14 @@
 //!
 //! Compression goes to a register and is stored from there, whole: to memory it is microcode on Zen 4.
 
+mod positions;
 mod probe;
 mod runs;
 
 use crate::layout::{Lane, Line, Plain, Row, by_lane, lane_bits, max_value, rows, vector_words};
 use crate::packed::Range;
 use crate::{MASK_WORDS, VECTOR, portable};
+pub(crate) use positions::{positions, runs_of, take_packed};
 pub(crate) use probe::probe_and;
 pub(crate) use runs::{repeat_i64, running_sums, runs_and};
 use std::arch::x86_64::*;
@@ -454,9 +456,16 @@ pub(crate) fn expand_i64(
     }
 }
 
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+#[target_feature(enable = "avx512vpopcntdq,popcnt")]
 pub(crate) fn popcount(masks: &[u64]) -> u64 {
-    portable::popcount(masks)
+    let (whole, rest) = masks.as_chunks::<8>();
+    let mut counts = _mm512_setzero_si512();
+    for words in whole {
+        // SAFETY: `words` has 64 bytes.
+        let words = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
+        counts = _mm512_add_epi64(counts, _mm512_popcnt_epi64(words));
+    }
+    _mm512_reduce_add_epi64(counts) as u64 + portable::popcount(rest)
 }
 
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]

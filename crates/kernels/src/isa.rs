@@ -48,6 +48,7 @@ impl Level {
                     && is_x86_feature_detected!("avx512vl")
                     && is_x86_feature_detected!("avx512vbmi")
                     && is_x86_feature_detected!("avx512vbmi2")
+                    && is_x86_feature_detected!("avx512vpopcntdq")
                     && is_x86_feature_detected!("gfni")
             }
         }

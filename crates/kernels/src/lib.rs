@@ -3,7 +3,7 @@
 //! ```text
 //! doors ─ sql ─ engine ─ route·aeu ─ exec ─ store ─ column ─ [kernels]
 //!
-//!   packed · plain · runs · mask   what a caller sees: methods of the token `Isa`, checked slices
+//!   packed · positions · plain · runs · mask   what a caller sees: methods of the token `Isa`, checked slices
 //!        │ one `match` per call, over as many vectors as the caller has
 //!   portable │ avx2 │ avx512   what runs
 //!        └───────┴──────┘
@@ -45,11 +45,13 @@ mod mask;
 mod packed;
 mod plain;
 mod portable;
+mod positions;
 mod runs;
 
 pub use isa::Isa;
 pub use layout::pack;
 pub use mask::{and, and_not, not, or, popcount};
+pub use positions::SPARE_POSITIONS;
 
 /// Values in a vector.
 pub const VECTOR: usize = 1024;

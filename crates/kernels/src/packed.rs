@@ -62,7 +62,7 @@ impl<'a> Bitmap<'a> {
     }
 }
 
-fn check(width: u8, words: &[u64], vectors: usize) {
+pub(crate) fn check(width: u8, words: &[u64], vectors: usize) {
     assert!(width <= 64, "width {width} is above 64 bits");
     assert_eq!(
         words.len(),

@@ -5,6 +5,10 @@ use crate::layout::{Lane, by_lane, max_value, one_of, rows, vector_words};
 use crate::packed::{Bitmap, Range};
 use crate::{MASK_WORDS, VECTOR};
 
+mod positions;
+
+pub(crate) use positions::{positions, runs_of, take_packed, take_packed_with};
+
 /// Unpacks a vector into any type, row after row.
 #[inline(always)]
 pub(crate) fn unpack_with<T: Lane, O>(width: u8, words: &[u64], out: &mut [O], f: impl Fn(T) -> O) {

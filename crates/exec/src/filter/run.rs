@@ -19,6 +19,12 @@ const RESIDUAL_ROWS: usize = 4_096;
 /// Of one row in so many, or fewer, each is read alone: on average that is less than eight of a vector.
 const FEW: usize = VECTOR / 8;
 
+/// Of one row in so many, or fewer, further tests look at each alone: that is less than reading vectors as a whole.
+const FEW_TESTED: usize = VECTOR / 16;
+
+/// A row that is left has so many others read with it: those of its vector, unless they are left, too.
+const READ_WITH: f64 = 8.0;
+
 /// By how much the memory of earlier chunks fades with each chunk.
 const FADE: f64 = 0.75;
 
@@ -29,6 +35,15 @@ pub(crate) struct FilterState {
     /// Numbers of the tests that the chunk at hand needs.
     order: Vec<usize>,
     scratch: Selection,
+    /// The rows that are left of the chunk at hand, once they are few.
+    few: Vec<u32>,
+}
+
+impl FilterState {
+    /// The rows after [`Passed::Few`].
+    pub(crate) fn few(&self) -> &[u32] {
+        &self.few
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +67,8 @@ pub(crate) enum Passed {
     Counted(usize),
     /// The rows of the selection.
     Selected,
+    /// The same, and they are listed beside it.
+    Few,
 }
 
 impl Test {
@@ -94,37 +111,39 @@ impl Test {
     }
 
     /// The same of a few rows, which ascend.
-    fn retain(&self, chunk: &ColumnChunk, rows: &mut Vec<u32>) {
+    fn retain(&self, chunk: &ColumnChunk, isa: Isa, rows: &mut Vec<u32>) {
         if !(self.or_null && chunk.nulls() > 0) {
-            return chunk.retain(&self.predicate(chunk), rows);
+            return chunk.retain(isa, &self.predicate(chunk), rows);
         }
         let mut nulls = rows.clone();
-        chunk.retain(&ColumnPredicate::Null, &mut nulls);
-        chunk.retain(&self.predicate(chunk), rows);
+        chunk.retain(isa, &ColumnPredicate::Null, &mut nulls);
+        chunk.retain(isa, &self.predicate(chunk), rows);
         rows.extend(nulls);
         rows.sort_unstable();
     }
 
-    /// What a row costs, in units that only compare: packed bits for comparisons, loads for the rest.
+    /// What a row costs, in units that only compare: the bytes that are read, and loads.
     fn cost(&self, chunk: &ColumnChunk) -> f64 {
-        match &*self.predicate(chunk) {
-            ColumnPredicate::Never | ColumnPredicate::Null | ColumnPredicate::NotNull => 0.2,
-            ColumnPredicate::Integers { .. } | ColumnPredicate::NotIntegers { .. } => 1.0,
-            // One or a few comparisons, if it was worth to store them so.
-            ColumnPredicate::Ordinals { .. } => 1.5,
-            ColumnPredicate::Floats { .. } => 2.0,
-            // One load, from the nearest cache that holds the bits.
-            ColumnPredicate::Codes(words) | ColumnPredicate::IntegerBitmap { words, .. } => {
-                match words.len() {
-                    0..4_096 => 2.0,
-                    4_096..65_536 => 4.0,
-                    _ => 10.0,
+        let bytes = chunk.bytes() as f64 / chunk.rows() as f64;
+        bytes
+            + match &*self.predicate(chunk) {
+                ColumnPredicate::Never | ColumnPredicate::Null | ColumnPredicate::NotNull => 0.2,
+                ColumnPredicate::Integers { .. } | ColumnPredicate::NotIntegers { .. } => 0.3,
+                // One or a few comparisons, if it was worth to store them so.
+                ColumnPredicate::Ordinals { .. } => 0.4,
+                ColumnPredicate::Floats { .. } => 1.0,
+                // One load, from the nearest cache that holds the bits.
+                ColumnPredicate::Codes(words) | ColumnPredicate::IntegerBitmap { words, .. } => {
+                    match words.len() {
+                        0..4_096 => 2.0,
+                        4_096..65_536 => 4.0,
+                        _ => 10.0,
+                    }
                 }
+                ColumnPredicate::IntegerSet(values) => 4.0 + values.len().ilog2() as f64 * 2.0,
+                ColumnPredicate::TextSet(_) => 30.0,
+                ColumnPredicate::Text(_) => 100.0,
             }
-            ColumnPredicate::IntegerSet(values) => 4.0 + values.len().ilog2() as f64 * 2.0,
-            ColumnPredicate::TextSet(_) => 30.0,
-            ColumnPredicate::Text(_) => 100.0,
-        }
     }
 }
 
@@ -141,6 +160,7 @@ impl Filter {
             ],
             order: Vec::with_capacity(self.tests.len()),
             scratch: Selection::default(),
+            few: Vec::new(),
         }
     }
 
@@ -189,14 +209,16 @@ impl Filter {
                 _ => {}
             }
         }
-        // The classic order of independent filters: by cost per row that is got rid of.
         if state.order.len() > 1 {
-            let rank = |number: usize| {
+            let cost = |&number: &usize| {
                 let test = &self.tests[number];
-                test.cost(chunk_of(test.column)) / (1.0 - state.rates[number].pass()).max(1e-3)
+                let cost = test.cost(chunk_of(test.column));
+                (number, cost, state.rates[number].pass())
             };
-            let ranks: Vec<f64> = (0..self.tests.len()).map(rank).collect();
-            (state.order).sort_by(|&a, &b| ranks[a].total_cmp(&ranks[b]));
+            let mut tests: Vec<_> = state.order.iter().map(cost).collect();
+            arrange(&mut tests);
+            state.order.clear();
+            state.order.extend(tests.iter().map(|&(number, ..)| number));
         }
         let mut left = wanted.map_or(rows, <[u32]>::len);
         match wanted {
@@ -208,7 +230,7 @@ impl Filter {
                     few = wanted.to_vec();
                     for number in state.order.drain(..) {
                         let test = &self.tests[number];
-                        test.retain(chunk_of(test.column), &mut few);
+                        test.retain(chunk_of(test.column), isa, &mut few);
                     }
                     if few.is_empty() {
                         return Ok(Passed::Nothing);
@@ -226,17 +248,32 @@ impl Filter {
             view.visible(snapshot, selection);
             left = selection.count();
         }
+        let mut listed = false;
         for &number in &state.order {
             if left == 0 {
                 return Ok(Passed::Nothing);
             }
             let test = &self.tests[number];
-            test.filter(chunk_of(test.column), isa, selection, &mut state.scratch);
             let met = left;
-            left = selection.count();
+            if !listed && left <= rows / FEW_TESTED {
+                selection.positions(isa, &mut state.few);
+                listed = true;
+            }
+            if listed {
+                test.retain(chunk_of(test.column), isa, &mut state.few);
+                left = state.few.len();
+            } else {
+                test.filter(chunk_of(test.column), isa, selection, &mut state.scratch);
+                left = selection.count();
+            }
             let rate = &mut state.rates[number];
             rate.met = rate.met * FADE + met as f64;
             rate.passed = rate.passed * FADE + left as f64;
+        }
+        if listed {
+            selection.reset_none(rows);
+            let few = state.few.iter();
+            few.for_each(|&row| selection.insert(row as usize));
         }
         for condition in &self.residual {
             if left == 0 {
@@ -270,8 +307,28 @@ impl Filter {
         }
         Ok(match left {
             0 => Passed::Nothing,
+            _ if listed && self.residual.is_empty() => Passed::Few,
             _ => Passed::Selected,
         })
+    }
+}
+
+/// Orders tests, each with what it costs and the share of the rows that pass it: again and again the one that, with all others
+/// behind it, costs least.
+fn arrange(tests: &mut [(usize, f64, f64)]) {
+    // Almost all is read of many rows, and little more than themselves of few.
+    let read = |share: f64| share * READ_WITH / (1.0 + share * (READ_WITH - 1.0));
+    let mut share = 1.0;
+    for at in 0..tests.len() {
+        let rest = &mut tests[at..];
+        let all: f64 = rest.iter().map(|(_, cost, _)| cost).sum();
+        let total = |&(_, cost, pass): &(usize, f64, f64)| {
+            cost * read(share) + (all - cost) * read(share * pass)
+        };
+        let totals = rest.iter().map(total).enumerate();
+        let first = totals.min_by(|(_, a), (_, b)| a.total_cmp(b));
+        rest.swap(0, first.map_or(0, |(first, _)| first));
+        share *= rest[0].2;
     }
 }
 
@@ -296,7 +353,22 @@ const _: () = assert!(RESIDUAL_ROWS.is_multiple_of(VECTOR) && VECTOR == MASK_WOR
 
 #[cfg(test)]
 mod tests {
-    use super::retain;
+    use super::{arrange, retain};
+
+    #[test]
+    fn what_leaves_few_rows_goes_before_what_is_cheap() {
+        let order = |mut tests: Vec<(usize, f64, f64)>| {
+            arrange(&mut tests);
+            tests.iter().map(|test| test.0).collect::<Vec<_>>()
+        };
+        assert_eq!(order(vec![(0, 2.3, 0.2), (1, 2.9, 0.001)]), [1, 0]);
+        assert_eq!(order(vec![(0, 2.9, 0.5), (1, 2.3, 0.5)]), [1, 0]);
+        assert_eq!(
+            order(vec![(0, 1.0, 1.0), (1, 2.0, 0.01), (2, 1.0, 0.05)]),
+            [2, 1, 0]
+        );
+        assert_eq!(order(vec![]), []);
+    }
 
     #[test]
     fn bits_are_kept_by_their_number() {

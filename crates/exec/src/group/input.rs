@@ -21,6 +21,8 @@ pub(crate) struct Window<'a> {
     pub(crate) columns: &'a Columns,
     pub(crate) isa: Isa,
     pub(crate) selection: &'a Selection,
+    /// The selected rows, where they are few.
+    few: Option<&'a [u32]>,
     pub(crate) rows: usize,
     integers: Vec<Option<Vec<i64>>>,
     arrays: Vec<Option<ArrayRef>>,
@@ -45,13 +47,15 @@ impl<'a> Window<'a> {
         columns: &'a Columns,
         isa: Isa,
         selection: &'a Selection,
+        few: Option<&'a [u32]>,
     ) -> Self {
         Window {
             chunk,
             columns,
             isa,
             selection,
-            rows: selection.count(),
+            few,
+            rows: few.map_or_else(|| selection.count(), <[u32]>::len),
             integers: vec![None; columns.len()],
             arrays: vec![None; columns.len()],
             places: vec![None; columns.lookups.all.len()],
@@ -98,9 +102,11 @@ impl<'a> Window<'a> {
                 let joined = self.columns.lookups.all[lookup].joined(joined);
                 joined.integers(self.places(lookup))
             } else {
-                let mut values = Vec::with_capacity(self.rows);
-                self.column(column)
-                    .gather_integers(self.isa, self.selection, &mut values);
+                let (chunk, mut values) = (self.column(column), Vec::with_capacity(self.rows));
+                match self.few {
+                    Some(rows) => chunk.take_integers(self.isa, rows, &mut values),
+                    None => chunk.gather_integers(self.isa, self.selection, &mut values),
+                }
                 values
             },
         );
@@ -115,7 +121,10 @@ impl<'a> Window<'a> {
             // Not kept: hardly anybody needs the ordinals twice.
             let mut ordinals = Vec::with_capacity(self.rows);
             let chunk = self.column(column);
-            chunk.gather_ordinals(self.isa, self.selection, &mut ordinals);
+            match self.few {
+                Some(rows) => chunk.take_ordinals(self.isa, rows, &mut ordinals),
+                None => chunk.gather_ordinals(self.isa, self.selection, &mut ordinals),
+            }
             map.numbers_of_ordinals(order, &ordinals, &mut numbers);
         } else {
             self.load_integers(column);

@@ -15,7 +15,7 @@ use crate::window::Windows;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{Field, Schema, SchemaRef};
-use eris_column::{Domain, Selection};
+use eris_column::{Domain, FEW_ROWS, Selection};
 use eris_fragment::{Aggregate, AggregateFunction, Expr, FragmentError, Type};
 use eris_kernels::Isa;
 use eris_store::Chunk;
@@ -76,6 +76,8 @@ pub(crate) struct GroupState {
     interners: Vec<Interner>,
     states: Vec<State>,
     numbers: Vec<u32>,
+    /// The rows of a chunk of which few are left.
+    rows: Vec<u32>,
 }
 
 impl GroupPlan {
@@ -128,6 +130,7 @@ impl GroupPlan {
             interners: self.keys.keys.iter().map(|_| Interner::default()).collect(),
             states: self.aggregates.iter().map(AggregatePlan::start).collect(),
             numbers: Vec::new(),
+            rows: Vec::new(),
         };
         if self.keys.keys.is_empty() {
             state.states.iter_mut().for_each(|state| state.grow(1));
@@ -148,36 +151,58 @@ impl GroupPlan {
         }
     }
 
-    /// Takes in the selected rows of a chunk.
+    /// Takes in the selected rows of a chunk, which may be listed, too, if they are few.
     pub(crate) fn add(
         &self,
         chunk: &Chunk,
         columns: &Columns,
         isa: Isa,
         selection: &Selection,
+        few: Option<&[u32]>,
         state: &mut GroupState,
     ) -> Result<(), FragmentError> {
+        if few.is_some() {
+            let window = Window::new(chunk, columns, isa, selection, few);
+            return self.add_window(window, state);
+        }
+        if selection.count() <= selection.rows() / FEW_ROWS {
+            let mut rows = std::mem::take(&mut state.rows);
+            selection.positions(isa, &mut rows);
+            let window = Window::new(chunk, columns, isa, selection, Some(&rows));
+            self.add_window(window, state)?;
+            state.rows = rows;
+            return Ok(());
+        }
         let mut windows = Windows::new(WINDOW_ROWS);
         while let Some(selection) = windows.next(selection) {
-            let mut window = Window::new(chunk, columns, isa, selection);
-            let grouped = !self.keys.keys.is_empty();
+            let window = Window::new(chunk, columns, isa, selection, None);
+            self.add_window(window, state)?;
+        }
+        Ok(())
+    }
+
+    fn add_window(
+        &self,
+        mut window: Window<'_>,
+        state: &mut GroupState,
+    ) -> Result<(), FragmentError> {
+        let grouped = !self.keys.keys.is_empty();
+        if grouped {
+            let (lanes, nulls) = self.keys.load(&mut window, &mut state.interners)?;
+            let lanes: Vec<&[i64]> = lanes.iter().map(|lane| lane.of(&window)).collect();
+            state
+                .index
+                .assign(window.isa, &self.keys, &lanes, &nulls, &mut state.numbers);
+        }
+        let numbers = match grouped {
+            true => Numbers::Each(&state.numbers),
+            false => Numbers::One(window.rows),
+        };
+        for (plan, entries) in self.aggregates.iter().zip(&mut state.states) {
             if grouped {
-                let (lanes, nulls) = self.keys.load(&mut window, &mut state.interners)?;
-                let lanes: Vec<&[i64]> = lanes.iter().map(|lane| lane.of(&window)).collect();
-                state
-                    .index
-                    .assign(isa, &self.keys, &lanes, &nulls, &mut state.numbers);
+                entries.grow(state.index.groups());
             }
-            let numbers = match grouped {
-                true => Numbers::Each(&state.numbers),
-                false => Numbers::One(window.rows),
-            };
-            for (plan, entries) in self.aggregates.iter().zip(&mut state.states) {
-                if grouped {
-                    entries.grow(state.index.groups());
-                }
-                plan.add(&mut window, numbers, entries)?;
-            }
+            plan.add(&mut window, numbers, entries)?;
         }
         Ok(())
     }
@@ -217,7 +242,7 @@ impl GroupState {
         self.index.bytes()
             + self.interners.iter().map(Interner::bytes).sum::<usize>()
             + self.states.iter().map(State::bytes).sum::<usize>()
-            + self.numbers.capacity() * size_of::<u32>()
+            + (self.numbers.capacity() + self.rows.capacity()) * size_of::<u32>()
     }
 
     /// Groups so far.

@@ -8,7 +8,7 @@ use crate::group::{Values, values_of};
 use arrow_array::{Array, ArrayRef, StringViewArray, UInt32Array};
 use arrow_buffer::NullBuffer;
 use arrow_select::take::take;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashTable};
 use std::hash::Hash;
 
 /// Places of a table of values that may stand for one value each, per row.
@@ -83,7 +83,7 @@ fn values_numbered(array: &ArrayRef) -> Vec<u32> {
 
 /// Numbers texts: those of one dictionary have equal views if they are equal, so that hardly one of them is looked at.
 fn texts_numbered(texts: &StringViewArray, nulls: Option<&NullBuffer>) -> Vec<u32> {
-    let mut by_view = HashMap::new();
+    let mut by_view: HashTable<(u128, u32)> = HashTable::new();
     let mut by_text = HashMap::new();
     let mut next = 0;
     let mut fresh = || {
@@ -95,11 +95,22 @@ fn texts_numbered(texts: &StringViewArray, nulls: Option<&NullBuffer>) -> Vec<u3
         if nulls.is_some_and(|nulls| nulls.is_null(row)) {
             return *null.get_or_insert_with(&mut fresh);
         }
-        *by_view
-            .entry(view)
-            .or_insert_with(|| *by_text.entry(texts.value(row)).or_insert_with(&mut fresh))
+        let hash = hash_of_view(view);
+        if let Some(&(_, number)) = by_view.find(hash, |&(other, _)| other == view) {
+            return number;
+        }
+        let number = *by_text.entry(texts.value(row)).or_insert_with(&mut fresh);
+        by_view.insert_unique(hash, (view, number), |&(view, _)| hash_of_view(view));
+        number
     };
     texts.views().iter().enumerate().map(number).collect()
+}
+
+/// Views are few in number, and looked up for each row: one multiplication has to do.
+fn hash_of_view(view: u128) -> u64 {
+    let (low, high) = (view as u64, (view >> 64) as u64);
+    let product = u128::from(low ^ high.rotate_left(32)) * 0x9e37_79b9_7f4a_7c15;
+    product as u64 ^ (product >> 64) as u64
 }
 
 /// The numbers of integers that lie close together.

@@ -56,8 +56,8 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    /// A table of `len` entries: those that are given, and zeros.
-    fn new(len: usize, entries: impl Iterator<Item = (usize, u32)> + Clone) -> Self {
+    /// A table of `len` entries: those that are given, of which none is greater than `most`, and zeros.
+    fn new(len: usize, most: u32, entries: impl Iterator<Item = (usize, u32)>) -> Self {
         macro_rules! filled {
             ($number:ty) => {{
                 let mut table = vec![0; len];
@@ -65,7 +65,7 @@ impl Table {
                 table
             }};
         }
-        match entries.clone().map(|(_, number)| number).max().unwrap_or(0) {
+        match most {
             0..=0xff => Table::One(filled!(u8)),
             0x100..=0xffff => Table::Two(filled!(u16)),
             _ => Table::Four(filled!(u32)),
@@ -82,6 +82,10 @@ impl Table {
     }
 }
 
+fn most(numbers: &[u32]) -> u32 {
+    numbers.iter().copied().max().unwrap_or(0)
+}
+
 impl ByKey {
     fn new(keys: &[i64], numbers: &[u32]) -> Self {
         let first = keys.iter().copied().min().unwrap_or(0);
@@ -90,7 +94,7 @@ impl ByKey {
         let pairs = keys.iter().zip(numbers);
         if span < FEW_ENTRIES.max(ENTRIES_PER_KEY * keys.len() as u64) {
             let entries = pairs.map(|(key, &number)| (key.abs_diff(first) as usize, number));
-            let table = Table::new(span as usize + 1, entries);
+            let table = Table::new(span as usize + 1, most(numbers), entries);
             return ByKey::Dense { first, table };
         }
         ByKey::Hash(pairs.map(|(&key, &number)| (key, number)).collect())
@@ -123,7 +127,11 @@ impl KeyMap {
                 .collect::<Vec<_>>()
         };
         let by_code = match dictionary {
-            Some(dictionary) => Table::new(dictionary.len(), codes(dictionary).into_iter()),
+            Some(dictionary) => {
+                let codes = codes(dictionary);
+                let most = codes.iter().map(|&(_, number)| number).max();
+                Table::new(dictionary.len(), most.unwrap_or(0), codes.into_iter())
+            }
             None => Table::One(Vec::new()),
         };
         let by_text = (0..texts.len()).map(|place| (texts.value(place).into(), number(place)));
@@ -176,10 +184,8 @@ impl KeyMap {
         let table = by_order.get(order, |order| {
             let place =
                 |(key, &number): (&i64, &u32)| Some((order.ordinal(*key)? as usize, number));
-            Table::new(
-                order.keys().len(),
-                keys.iter().zip(numbers).filter_map(place),
-            )
+            let entries = keys.iter().zip(numbers).filter_map(place);
+            Table::new(order.keys().len(), most(numbers), entries)
         });
         table.each(ordinals.iter().map(|&ordinal| ordinal as usize), out);
     }

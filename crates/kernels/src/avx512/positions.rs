@@ -1,0 +1,56 @@
+//! Positions of set bits, 64 at a time: the bytes 0 to 63, of which the mask keeps some.
+
+use super::store;
+use crate::portable;
+use std::arch::x86_64::*;
+
+static BYTES: [u8; 64] = {
+    let mut bytes = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        bytes[i] = i as u8;
+        i += 1;
+    }
+    bytes
+};
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn positions(masks: &[u64], out: &mut [u32]) {
+    let bytes = super::load(&BYTES);
+    let mut n = 0;
+    for (word, &mask) in masks.iter().enumerate() {
+        let positions = _mm512_maskz_compress_epi8(mask, bytes);
+        let first = _mm512_set1_epi32(word as i32 * 64);
+        let wide = |part| _mm512_add_epi32(_mm512_cvtepu8_epi32(part), first);
+        let count = mask.count_ones() as usize;
+        store(&mut out[n..], wide(_mm512_castsi512_si128(positions)));
+        if count > 16 {
+            // There is room for 64 more than there are positions.
+            store(
+                &mut out[n + 16..],
+                wide(_mm512_extracti32x4_epi32::<1>(positions)),
+            );
+            store(
+                &mut out[n + 32..],
+                wide(_mm512_extracti32x4_epi32::<2>(positions)),
+            );
+            store(
+                &mut out[n + 48..],
+                wide(_mm512_extracti32x4_epi32::<3>(positions)),
+            );
+        }
+        n += count;
+    }
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn take_packed(width: u8, words: &[u64], base: i64, positions: &[u32], out: &mut [i64]) {
+    portable::take_packed_with(width, words, base, positions, out, |word| {
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast());
+    });
+}
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
+pub(crate) fn runs_of(starts: &[u64], rows: &[u32], runs: &mut [u32]) {
+    portable::runs_of(starts, rows, runs);
+}
