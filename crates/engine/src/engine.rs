@@ -466,7 +466,9 @@ impl Shared {
             .iter()
             .map(|share| share.report.clone())
             .collect();
+        let steps = run.program.steps().clone();
         let report = move || FragmentReport {
+            steps: steps.clone(),
             workers: (reports.iter())
                 .map(|report| report.lock().expect(UNPOISONED).clone())
                 .collect(),

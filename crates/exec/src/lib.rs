@@ -27,6 +27,7 @@ mod group;
 mod lookup;
 mod program;
 mod rows;
+mod steps;
 mod window;
 mod work;
 

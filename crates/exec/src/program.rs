@@ -4,14 +4,16 @@ use crate::columns::Columns;
 use crate::filter::{Filter, FilterState, Passed};
 use crate::group::{GroupPlan, GroupState};
 use crate::rows::{RowPlan, RowState};
+use crate::steps::Tally;
 use crate::work::Work;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use eris_column::{Dictionary, Selection};
-use eris_fragment::{Fragment, FragmentError, Output};
+use eris_fragment::{Fragment, FragmentError, Output, StepCounts, StepKind, Steps};
 use eris_kernels::Isa;
 use eris_store::ChunkView;
 use eris_types::Timestamp;
+use std::sync::Arc;
 
 /// A fragment made ready to run: types resolved, conditions sorted, constants and key sets brought into the form in which
 /// column chunks understand them. Made once per statement and shared by all workers.
@@ -22,6 +24,7 @@ pub struct Program {
     filter: Filter,
     output: Plan,
     isa: Isa,
+    steps: Arc<Steps>,
 }
 
 #[derive(Debug)]
@@ -62,6 +65,13 @@ impl Partial {
             Gathered::Groups(state) => state.groups(),
         }
     }
+
+    /// What each of the program's [steps](Program::steps) did so far, and the bytes of all its columns in the chunks that it
+    /// ran over.
+    pub fn steps(&self) -> (&[StepCounts], u64) {
+        let tally = &self.filter.tally;
+        (&tally.counts, tally.column_bytes)
+    }
 }
 
 impl Program {
@@ -79,7 +89,13 @@ impl Program {
         let columns = Columns::resolve(fragment, schema, dictionaries)?;
         refuse_computing_with_row_ids(fragment, &columns)?;
         refuse_conditions_on_lookups(fragment)?;
-        let filter = Filter::compile(fragment, &columns)?;
+        let mut filter = Filter::compile(fragment, &columns)?;
+        let mut kinds = std::mem::take(&mut filter.steps);
+        kinds.extend([StepKind::Visible, StepKind::Output]);
+        let steps = Arc::new(Steps {
+            columns: columns.names.clone(),
+            kinds,
+        });
         let output = match &fragment.output {
             Output::Rows {
                 columns: exprs,
@@ -95,7 +111,13 @@ impl Program {
             filter,
             output,
             isa: Isa::best(),
+            steps,
         })
+    }
+
+    /// What it does with the rows of a chunk.
+    pub fn steps(&self) -> &Arc<Steps> {
+        &self.steps
     }
 
     /// The columns of the output: named like the expressions, of the types of `Fragment::output_types`.
@@ -138,6 +160,7 @@ impl Program {
         partial: &mut Partial,
         work: &mut Work,
     ) -> Result<Vec<RecordBatch>, FragmentError> {
+        partial.filter.tally.begin(view, &self.columns);
         if self.is_done(partial) {
             work.chunks_skipped += 1;
             return Ok(Vec::new());
@@ -158,34 +181,49 @@ impl Program {
             work,
         )?;
         let selection = &mut partial.selection;
+        let tally = &mut partial.filter.tally;
         match (passed, &self.output, &mut partial.output) {
             (Passed::Nothing, ..) => Ok(Vec::new()),
             (Passed::Counted(rows), Plan::Groups(plan), Gathered::Groups(state)) => {
                 work.rows_passed += rows as u64;
+                tally.took(tally.output(), rows, rows);
                 plan.add_rows(rows, state);
                 Ok(Vec::new())
             }
             (Passed::Selected, Plan::Groups(plan), Gathered::Groups(state)) => {
-                work.rows_passed += selection.count() as u64;
+                let rows = selection.count();
+                work.rows_passed += rows as u64;
+                tally.took(tally.output(), rows, rows);
                 if only_count {
-                    plan.add_rows(selection.count(), state);
+                    plan.add_rows(rows, state);
                     return Ok(Vec::new());
                 }
-                self.touch(&plan.columns, view, work);
+                self.touch(&plan.columns, view, selection, tally, work);
                 plan.add(chunk, &self.columns, self.isa, selection, state)?;
                 Ok(Vec::new())
             }
             (Passed::Selected, Plan::Rows(plan), Gathered::Rows(state)) => {
-                work.rows_passed += selection.count() as u64;
-                self.touch(&plan.columns, view, work);
+                let rows = selection.count();
+                work.rows_passed += rows as u64;
+                tally.took(tally.output(), rows, rows);
+                self.touch(&plan.columns, view, selection, tally, work);
                 plan.add(chunk, &self.columns, self.isa, selection, state)
             }
             _ => unreachable!("a share of another program"),
         }
     }
 
-    fn touch(&self, columns: &[usize], view: &ChunkView, work: &mut Work) {
+    fn touch(
+        &self,
+        columns: &[usize],
+        view: &ChunkView,
+        selection: &Selection,
+        tally: &mut Tally,
+        work: &mut Work,
+    ) {
+        let step = tally.output();
         for &column in columns {
+            tally.reads(step, column, view, &self.columns, Some(selection));
             if !self.columns.is_row_id(column) {
                 let bytes = view.chunk.column(self.columns.ids[column]).bytes();
                 work.bytes += view.touched(bytes);

@@ -25,6 +25,7 @@ mod keys;
 mod lookup;
 mod order;
 mod scalar;
+mod steps;
 mod wire;
 
 pub use access::Access;
@@ -35,6 +36,7 @@ pub use keys::{KeySet, Probe, integer_keys};
 pub use lookup::Lookup;
 pub use order::{Order, OrderKey};
 pub use scalar::{Scalar, TimeUnit, Type, UnsupportedType, Value};
+pub use steps::{StepCounts, StepKind, Steps};
 pub use wire::WireError;
 
 use eris_types::{ColumnId, ObjectId, Timestamp};

@@ -3,6 +3,7 @@
 use super::classify::{Filter, Test};
 use crate::columns::Columns;
 use crate::expr::Frame;
+use crate::steps::Tally;
 use crate::window::Windows;
 use crate::work::Work;
 use arrow_buffer::BooleanBuffer;
@@ -29,6 +30,7 @@ pub(crate) struct FilterState {
     /// Numbers of the tests that the chunk at hand needs.
     order: Vec<usize>,
     scratch: Selection,
+    pub(crate) tally: Tally,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +143,7 @@ impl Filter {
             ],
             order: Vec::with_capacity(self.tests.len()),
             scratch: Selection::default(),
+            tally: Tally::new(self.tests.len() + self.residual.len()),
         }
     }
 
@@ -162,7 +165,10 @@ impl Filter {
     ) -> Result<Passed, FragmentError> {
         let chunk_of = |column: usize| view.chunk.column(columns.ids[column]);
         let excluded = |test: &Test| test.excludes(chunk_of(test.column));
-        if self.never || view.chunk.rows() == 0 || self.tests.iter().any(excluded) {
+        let tally = &mut state.tally;
+        let excluding = self.tests.iter().position(excluded);
+        excluding.into_iter().for_each(|test| tally.excluded(test));
+        if self.never || view.chunk.rows() == 0 || excluding.is_some() {
             work.chunks_skipped += 1;
             return Ok(Passed::Nothing);
         }
@@ -175,6 +181,8 @@ impl Filter {
             if !test.covers(chunk_of(test.column)) {
                 state.order.push(number);
                 work.bytes += view.touched(chunk_of(test.column).bytes());
+            } else {
+                tally.held(number);
             }
         }
         let all_visible = view.all_visible(snapshot);
@@ -184,7 +192,10 @@ impl Filter {
                 [number] if !self.tests[number].or_null => {
                     let test = &self.tests[number];
                     let chunk = chunk_of(test.column);
-                    return Ok(Passed::Counted(chunk.count(isa, &test.predicate(chunk))));
+                    let passed = chunk.count(isa, &test.predicate(chunk));
+                    tally.reads(number, test.column, view, columns, None);
+                    tally.took(number, rows, passed);
+                    return Ok(Passed::Counted(passed));
                 }
                 _ => {}
             }
@@ -208,7 +219,10 @@ impl Filter {
                     few = wanted.to_vec();
                     for number in state.order.drain(..) {
                         let test = &self.tests[number];
+                        let met = few.len();
                         test.retain(chunk_of(test.column), &mut few);
+                        tally.reads(number, test.column, view, columns, None);
+                        tally.took(number, met, few.len());
                     }
                     if few.is_empty() {
                         return Ok(Passed::Nothing);
@@ -224,25 +238,32 @@ impl Filter {
         }
         if !all_visible {
             view.visible(snapshot, selection);
+            let met = left;
             left = selection.count();
+            tally.took(tally.visible(), met, left);
         }
         for &number in &state.order {
             if left == 0 {
                 return Ok(Passed::Nothing);
             }
             let test = &self.tests[number];
+            tally.reads(number, test.column, view, columns, Some(selection));
             test.filter(chunk_of(test.column), isa, selection, &mut state.scratch);
             let met = left;
             left = selection.count();
+            tally.took(number, met, left);
             let rate = &mut state.rates[number];
             rate.met = rate.met * FADE + met as f64;
             rate.passed = rate.passed * FADE + left as f64;
         }
-        for condition in &self.residual {
+        for (number, condition) in self.residual.iter().enumerate() {
             if left == 0 {
                 return Ok(Passed::Nothing);
             }
+            let step = self.tests.len() + number;
+            let met = left;
             for &column in &condition.columns {
+                tally.reads(step, column, view, columns, Some(selection));
                 work.bytes += view.touched(chunk_of(column).bytes());
             }
             let mut windows = Windows::new(RESIDUAL_ROWS);
@@ -267,6 +288,7 @@ impl Filter {
                 from = until;
             }
             left = selection.count();
+            tally.took(step, met, left);
         }
         Ok(match left {
             0 => Passed::Nothing,
