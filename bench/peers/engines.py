@@ -122,19 +122,19 @@ def polars(pipe, files):
     def load():
         context = pl.SQLContext()
         for name, path in files.items():
-            frame = pl.read_parquet(path)
-            columns = [column for title in frame.columns if (column := stored(frame[title])) is not None]
-            context.register(name, frame.with_columns(columns).rechunk())
+            # A column at a time: all of them as they are in the file would take several times the memory of the result.
+            titles = pl.read_parquet_schema(path)
+            context.register(name, pl.DataFrame([stored(pl.read_parquet(path, columns=[title])[title]) for title in titles]))
         return context
 
     def stored(column):
         if column.dtype == pl.String:
             values = column.unique().sort() if column.approx_n_unique() <= 2 * FEW_VALUES else []
-            return column.cast(pl.Enum(values)) if 0 < len(values) <= FEW_VALUES else None
+            return (column.cast(pl.Enum(values)) if 0 < len(values) <= FEW_VALUES else column).rechunk()
         if column.name in SUMMED:
-            return column.cast(pl.Int64)
+            return column.cast(pl.Int64).rechunk()
         is_key = column.name.endswith(("key", "date"))
-        return None if is_key else column.shrink_dtype()
+        return (column if is_key else column.shrink_dtype()).rechunk()
 
     def run(context, name, sql):
         return context.execute(in_join_order(name, sql)).collect().rows()

@@ -28,6 +28,8 @@ def table(report):
     ratios = both(peers[kind]["geometric_mean"] for kind in KINDS)
     rows.append(["geometric mean", *means, ratios, "", mean_of_limits(limit), digits(limit["geometric_mean"])])
     rest = [""] * 4
+    beside = [both(engine[f"{kind}_beside_eris"] for kind in KINDS) for engine in engines.values()]
+    rows.append(["eris, same rounds = 1", *beside, *rest])
     loads = [digits(engine["load_s"] + engine["settle_s"]) for engine in engines.values()]
     rows.append(["load to quiescence, s", *loads, *rest])
     memory = [digits(engine["resident_bytes"] / 2**30) for engine in engines.values()]

@@ -34,6 +34,18 @@ def beside_peers(groups, kind):
     return {query: (peer := max(ratio, key=ratio.get), ratio[peer]) for query, ratio in ratios.items()}
 
 
+def beside_eris(groups, kind):
+    """By peer: how many times Eris's time it took in the same rounds, the geometric mean over the queries."""
+    found = {}
+    for group in groups:
+        own = group.get(ERIS, {}).get(kind, {})
+        for peer, kinds in group.items():
+            if peer != ERIS and own:
+                ratios = (statistics.median(kinds[kind][query]) / statistics.median(own[query]) for query in own)
+                found[peer] = statistics.geometric_mean(ratios)
+    return found
+
+
 def beside_limit(times, bytes_of, bandwidth):
     """By query: milliseconds that reading its least bytes takes, and how many times this Eris took with the fixed texts."""
     found = {}
@@ -58,6 +70,7 @@ def summary(groups, bytes_of, bandwidth):
         for kind, queries in kinds.items():
             entry[f"{kind}_ms"] = {query: [round(one, 3) for one in samples] for query, samples in queries.items()}
             entry[f"{kind}_geometric_mean_of_medians_ms"] = mean(statistics.median(samples) for samples in queries.values())
+            entry[f"{kind}_beside_eris"] = beside_eris(groups, kind).get(engine, 1.0 if engine == ERIS else None)
     for kind in KINDS:
         found = beside_peers(groups, kind)
         report["beside_fastest_peer"][kind] = {

@@ -133,6 +133,8 @@ class Summary(unittest.TestCase):
     def test_a_peer_is_compared_with_eris_in_its_group(self):
         self.assertEqual(summary.beside_peers(self.groups, "fixed"), {"1.1": ("polars", 0.5)})
         self.assertEqual(summary.beside_peers(self.groups, "fresh"), {"1.1": ("duckdb", 0.5)})
+        # Of polars, the group's other times of eris count.
+        self.assertEqual(summary.beside_eris(self.groups, "fixed"), {"duckdb": 4.0, "polars": 2.0})
         self.assertEqual(summary.beside_peers([{"eris": samples([1.0], [1.0])}], "fixed"), {})
 
     def test_times_of_all_groups_beside_the_limit(self):
