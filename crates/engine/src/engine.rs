@@ -466,9 +466,9 @@ impl Shared {
             .iter()
             .map(|share| share.report.clone())
             .collect();
-        let steps = run.program.steps().clone();
+        let phases = run.program.phases().clone();
         let report = move || FragmentReport {
-            steps: steps.clone(),
+            phases: phases.clone(),
             workers: (reports.iter())
                 .map(|report| report.lock().expect(UNPOISONED).clone())
                 .collect(),

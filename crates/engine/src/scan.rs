@@ -220,7 +220,7 @@ impl ScanTask {
 
     fn finish(&mut self, owner: &mut Owner) -> Result<Slice, FragmentError> {
         if let Some(partial) = self.partial.take() {
-            self.report_steps(&partial);
+            self.report_phases(&partial);
             self.alight(owner);
             for batch in self.run.program.finish(partial)? {
                 self.emit(batch);
@@ -300,7 +300,7 @@ impl ScanTask {
                 owner.call_for_help(&self.run, willing, cx);
             }
         } else if let Some(partial) = self.partial.take() {
-            self.report_steps(&partial);
+            self.report_phases(&partial);
             self.alight(owner);
         }
         self.state = State::Over;
@@ -316,10 +316,10 @@ impl ScanTask {
         }
     }
 
-    fn report_steps(&self, partial: &Partial) {
-        let (steps, column_bytes) = partial.steps();
+    fn report_phases(&self, partial: &Partial) {
+        let (phases, column_bytes) = partial.phases();
         self.report(|report| {
-            report.steps = steps.to_vec();
+            report.phases = phases.to_vec();
             report.column_bytes = column_bytes;
         });
     }

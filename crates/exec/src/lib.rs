@@ -25,9 +25,9 @@ mod expr;
 mod filter;
 mod group;
 mod lookup;
+mod phases;
 mod program;
 mod rows;
-mod steps;
 mod window;
 mod work;
 

@@ -3,13 +3,13 @@
 use crate::columns::Columns;
 use crate::filter::{Filter, FilterState, Passed};
 use crate::group::{GroupPlan, GroupState};
+use crate::phases::Tally;
 use crate::rows::{RowPlan, RowState};
-use crate::steps::Tally;
 use crate::work::Work;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use eris_column::{Dictionary, Selection};
-use eris_fragment::{Fragment, FragmentError, Output, StepCounts, StepKind, Steps};
+use eris_fragment::{Fragment, FragmentError, Output, PhaseCounts, PhaseKind, Phases};
 use eris_kernels::Isa;
 use eris_store::ChunkView;
 use eris_types::Timestamp;
@@ -24,7 +24,7 @@ pub struct Program {
     filter: Filter,
     output: Plan,
     isa: Isa,
-    steps: Arc<Steps>,
+    phases: Arc<Phases>,
 }
 
 #[derive(Debug)]
@@ -66,9 +66,9 @@ impl Partial {
         }
     }
 
-    /// What each of the program's [steps](Program::steps) did so far, and the bytes of all its columns in the chunks that it
+    /// What each of the program's [phases](Program::phases) did so far, and the bytes of all its columns in the chunks that it
     /// ran over.
-    pub fn steps(&self) -> (&[StepCounts], u64) {
+    pub fn phases(&self) -> (&[PhaseCounts], u64) {
         let tally = &self.filter.tally;
         (&tally.counts, tally.column_bytes)
     }
@@ -90,9 +90,9 @@ impl Program {
         refuse_computing_with_row_ids(fragment, &columns)?;
         refuse_conditions_on_lookups(fragment)?;
         let mut filter = Filter::compile(fragment, &columns)?;
-        let mut kinds = std::mem::take(&mut filter.steps);
-        kinds.extend([StepKind::Visible, StepKind::Output]);
-        let steps = Arc::new(Steps {
+        let mut kinds = std::mem::take(&mut filter.phases);
+        kinds.extend([PhaseKind::Visible, PhaseKind::Output]);
+        let phases = Arc::new(Phases {
             columns: columns.names.clone(),
             kinds,
         });
@@ -111,13 +111,13 @@ impl Program {
             filter,
             output,
             isa: Isa::best(),
-            steps,
+            phases,
         })
     }
 
     /// What it does with the rows of a chunk.
-    pub fn steps(&self) -> &Arc<Steps> {
-        &self.steps
+    pub fn phases(&self) -> &Arc<Phases> {
+        &self.phases
     }
 
     /// The columns of the output: named like the expressions, of the types of `Fragment::output_types`.
@@ -198,7 +198,7 @@ impl Program {
                     plan.add_rows(rows, state);
                     return Ok(Vec::new());
                 }
-                self.touch(&plan.columns, view, selection, tally, work);
+                self.touch(&plan.columns, view, tally, work);
                 plan.add(chunk, &self.columns, self.isa, selection, state)?;
                 Ok(Vec::new())
             }
@@ -206,24 +206,17 @@ impl Program {
                 let rows = selection.count();
                 work.rows_passed += rows as u64;
                 tally.took(tally.output(), rows, rows);
-                self.touch(&plan.columns, view, selection, tally, work);
+                self.touch(&plan.columns, view, tally, work);
                 plan.add(chunk, &self.columns, self.isa, selection, state)
             }
             _ => unreachable!("a share of another program"),
         }
     }
 
-    fn touch(
-        &self,
-        columns: &[usize],
-        view: &ChunkView,
-        selection: &Selection,
-        tally: &mut Tally,
-        work: &mut Work,
-    ) {
-        let step = tally.output();
+    fn touch(&self, columns: &[usize], view: &ChunkView, tally: &mut Tally, work: &mut Work) {
+        let phase = tally.output();
         for &column in columns {
-            tally.reads(step, column, view, &self.columns, Some(selection));
+            tally.reads(phase, column, view, &self.columns);
             if !self.columns.is_row_id(column) {
                 let bytes = view.chunk.column(self.columns.ids[column]).bytes();
                 work.bytes += view.touched(bytes);

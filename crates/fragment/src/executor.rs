@@ -1,7 +1,7 @@
 //! Who executes fragments. An executor lends no memory of its own and names none of its workers' kinds, so that it can be
 //! the AEUs of this machine or the nodes of a cluster.
 
-use crate::{Access, Fragment, FragmentError, StepCounts, Steps};
+use crate::{Access, Fragment, FragmentError, PhaseCounts, Phases};
 use arrow_array::RecordBatch;
 use futures::Stream;
 use serde::Serialize;
@@ -38,9 +38,9 @@ pub struct Execution {
 pub struct FragmentReport {
     /// One entry per worker that took part.
     pub workers: Vec<WorkerReport>,
-    /// What [`WorkerReport::steps`] counts.
+    /// What [`WorkerReport::phases`] counts.
     #[serde(skip)]
-    pub steps: Arc<Steps>,
+    pub phases: Arc<Phases>,
 }
 
 /// One worker's share of a fragment.
@@ -70,6 +70,6 @@ pub struct WorkerReport {
     pub busy: Duration,
     /// Encoded bytes of all columns of the fragment, in the chunks it read and those that zone maps excluded.
     pub column_bytes: u64,
-    /// What it did in each step; empty before it is done.
-    pub steps: Vec<StepCounts>,
+    /// What it did in each phase; empty before it is done.
+    pub phases: Vec<PhaseCounts>,
 }

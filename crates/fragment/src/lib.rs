@@ -24,8 +24,8 @@ mod expr;
 mod keys;
 mod lookup;
 mod order;
+mod phases;
 mod scalar;
-mod steps;
 mod wire;
 
 pub use access::Access;
@@ -35,8 +35,8 @@ pub use expr::{BinaryOp, Expr};
 pub use keys::{KeySet, Probe, integer_keys};
 pub use lookup::Lookup;
 pub use order::{Order, OrderKey};
+pub use phases::{PhaseCounts, PhaseKind, Phases};
 pub use scalar::{Scalar, TimeUnit, Type, UnsupportedType, Value};
-pub use steps::{StepCounts, StepKind, Steps};
 pub use wire::WireError;
 
 use eris_types::{ColumnId, ObjectId, Timestamp};

@@ -1,6 +1,6 @@
 //! EXPLAIN and EXPLAIN ANALYZE: one row per line of the plan.
 
-mod steps;
+mod phases;
 
 use crate::core::{Begun, Core, Plan};
 use crate::dml;
@@ -134,7 +134,7 @@ fn draw(
             .downcast_ref::<FragmentExec>()
             .and_then(FragmentExec::report)
     {
-        steps::draw(&report, &indent, lines);
+        phases::draw(&report, &indent, lines);
     }
     for child in node.children() {
         draw(child.as_ref(), depth + 1, analyze, verbose, lines);

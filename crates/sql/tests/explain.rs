@@ -1,4 +1,4 @@
-//! EXPLAIN ANALYZE: the numbers of a fragment's steps are those of its rows, however they are spread.
+//! EXPLAIN ANALYZE: the numbers of a fragment's phases are those of its rows, however they are spread.
 
 use datafusion::arrow::array::{Array, AsArray};
 use eris_engine::Settings;
@@ -62,7 +62,7 @@ fn rows(holds: impl Fn(i64, i64, i64) -> bool) -> u64 {
 struct Told {
     plan: Vec<String>,
     /// Each condition with the rows it met and those that were left.
-    steps: Vec<(String, u64, u64)>,
+    phases: Vec<(String, u64, u64)>,
     /// Rows of the output, and rows that were sent.
     output: (u64, u64),
     chunks: u64,
@@ -82,18 +82,18 @@ async fn told(session: &Session, sql: &str) -> Told {
         let found = part.iter().find_map(|line| line.split_once(mark));
         found.unwrap_or_else(|| panic!("no {mark}: {plan:#?}")).1
     };
-    let steps = part.iter().take_while(|line| !line.contains("└─ "));
-    let steps = steps.filter_map(|line| line.split_once("├─ "));
-    let steps = steps.filter(|(_, step)| step.contains(" rows ("));
-    let steps = steps.map(|(_, step)| {
-        let (what, counts) = step.rsplit_once(": ").unwrap();
+    let phases = part.iter().take_while(|line| !line.contains("└─ "));
+    let phases = phases.filter_map(|line| line.split_once("├─ "));
+    let phases = phases.filter(|(_, phase)| phase.contains(" rows ("));
+    let phases = phases.map(|(_, phase)| {
+        let (what, counts) = phase.rsplit_once(": ").unwrap();
         let counts = numbers(counts);
         (what.to_owned(), counts[0], counts[1])
     });
     let output = numbers(of("└─ output: "));
     let chunks = numbers(of("; "));
     Told {
-        steps: steps.collect(),
+        phases: phases.collect(),
         output: (output[0], output[1]),
         chunks: chunks[0],
         skipped: chunks[1],
@@ -102,12 +102,17 @@ async fn told(session: &Session, sql: &str) -> Told {
 }
 
 impl Told {
-    fn assert(&self, steps: &[(&str, u64, u64)], sent: u64) {
-        let expected = steps
+    fn assert(&self, phases: &[(&str, u64, u64)], sent: u64) {
+        let expected = phases
             .iter()
             .map(|(what, before, after)| ((*what).to_owned(), *before, *after));
-        assert_eq!(self.steps, expected.collect::<Vec<_>>(), "{:#?}", self.plan);
-        let left = steps.last().map_or(ROWS as u64, |(_, _, left)| *left);
+        assert_eq!(
+            self.phases,
+            expected.collect::<Vec<_>>(),
+            "{:#?}",
+            self.plan
+        );
+        let left = phases.last().map_or(ROWS as u64, |(_, _, left)| *left);
         assert_eq!(self.output, (left, sent), "{:#?}", self.plan);
         let fact = self
             .plan
@@ -124,29 +129,29 @@ impl Told {
 }
 
 #[test]
-fn rows_after_each_step_are_those_that_hold() {
+fn rows_after_each_phase_are_those_that_hold() {
     with_each_topology(async |session| {
         tables(session).await;
         let all = ROWS as u64;
         let few = rows(|_, w, _| w < 25);
         let third = rows(|v, w, _| w < 25 && (v + w) % 3 == 1);
         let sql = "SELECT v FROM fact WHERE (v + w) % 3 = 1 AND w < 25";
-        let steps = [("w < 25", all, few), (COMPUTED, few, third)];
-        told(session, sql).await.assert(&steps, third);
+        let phases = [("w < 25", all, few), (COMPUTED, few, third)];
+        told(session, sql).await.assert(&phases, third);
 
         // A lookup; and one of which only the keys matter.
         let red = rows(|_, _, k| k % 5 == 1);
         let third = rows(|v, w, k| k % 5 == 1 && (v + w) % 3 == 1);
         let from = "FROM fact JOIN dim ON fact.k = dim.k WHERE color = 'c1' AND (v + w) % 3 = 1";
         let ask = format!("SELECT v, color {from}");
-        let steps = [
+        let phases = [
             ("k in 200 keys → (color)", all, red),
             (COMPUTED, red, third),
         ];
-        told(session, &ask).await.assert(&steps, third);
+        told(session, &ask).await.assert(&phases, third);
         let ask = format!("SELECT v {from}");
-        let steps = [("k in 200 keys", all, red), (COMPUTED, red, third)];
-        told(session, &ask).await.assert(&steps, third);
+        let phases = [("k in 200 keys", all, red), (COMPUTED, red, third)];
+        told(session, &ask).await.assert(&phases, third);
     });
 }
 
@@ -157,7 +162,7 @@ fn each_chunk_may_take_tests_in_another_order_and_all_rows_are_accounted_for() {
         let left = rows(|_, w, k| w < 25 && k % 5 == 1 && k < 700);
         let ask = "SELECT v FROM fact JOIN dim ON fact.k = dim.k WHERE color = 'c1' AND w < 25 AND fact.k < 700";
         let told = told(session, ask).await;
-        let lost = told.steps.iter().map(|(_, before, after)| before - after);
+        let lost = told.phases.iter().map(|(_, before, after)| before - after);
         assert_eq!(lost.sum::<u64>(), ROWS as u64 - left, "{told:#?}");
         assert_eq!(told.output, (left, left), "{told:#?}");
     });
@@ -189,10 +194,10 @@ fn what_zone_maps_and_visibility_leave_out_is_told() {
         lines(session, "DELETE FROM fact WHERE v % 10 = 3").await;
         let visible = rows(|v, _, _| v % 10 != 3);
         let few = rows(|v, w, _| v % 10 != 3 && w < 25);
-        let steps = [("visible", ROWS as u64, visible), ("w < 25", visible, few)];
+        let phases = [("visible", ROWS as u64, visible), ("w < 25", visible, few)];
         told(session, "SELECT k FROM fact WHERE w < 25")
             .await
-            .assert(&steps, few);
+            .assert(&phases, few);
     });
 }
 
@@ -213,10 +218,10 @@ fn rows_that_an_index_leads_to_are_all_that_is_met() {
             told.plan.iter().any(|line| line.contains("index=by_v")),
             "{told:#?}"
         );
-        let lost = told.steps.iter().map(|(_, before, after)| before - after);
+        let lost = told.phases.iter().map(|(_, before, after)| before - after);
         assert_eq!(lost.sum::<u64>(), found - few, "{told:#?}");
         assert!(
-            told.steps.iter().all(|(_, before, _)| *before <= found),
+            told.phases.iter().all(|(_, before, _)| *before <= found),
             "{told:#?}"
         );
         assert_eq!(told.output, (few, few), "{told:#?}");

@@ -11,7 +11,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringViewArray, new_null_array};
 use eris_column::{ColumnPredicate, Dictionary, Domain, TextTest};
 use eris_fragment::{
-    BinaryOp, Expr, Fragment, FragmentError, KeySet, Probe, Scalar, StepKind, Type, Value,
+    BinaryOp, Expr, Fragment, FragmentError, KeySet, PhaseKind, Probe, Scalar, Type, Value,
 };
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) struct Filter {
     /// All other conditions, in the order they were given.
     pub(crate) residual: Vec<Expression>,
     /// What each of them is: the tests, then the others.
-    pub(crate) steps: Vec<StepKind>,
+    pub(crate) phases: Vec<PhaseKind>,
 }
 
 /// A condition on one encoded column.
@@ -56,7 +56,7 @@ impl Filter {
             solved: columns.ids.iter().map(|_| None).collect(),
             texts: columns.ids.iter().map(|_| None).collect(),
             residual: Vec::new(),
-            kind: StepKind::Output,
+            kind: PhaseKind::Output,
             ranges: Vec::new(),
             filter: Filter::default(),
         };
@@ -64,7 +64,7 @@ impl Filter {
             sorter.conjunct(conjunct)?;
         }
         for probe in &fragment.probes {
-            sorter.kind = key_step(probe, Vec::new());
+            sorter.kind = key_phase(probe, Vec::new());
             sorter.probe(probe)?;
         }
         for lookup in &fragment.lookups {
@@ -75,16 +75,16 @@ impl Filter {
             let (keys, _) = keys;
             let probe = Probe { column, keys };
             let joined = joined_fields(&lookup.rows).map(|field| field.name().clone());
-            sorter.kind = key_step(&probe, joined.collect());
+            sorter.kind = key_phase(&probe, joined.collect());
             sorter.probe(&probe)?;
         }
         sorter.finish()
     }
 }
 
-/// A set of keys, as a step.
-fn key_step(probe: &Probe, joined: Vec<String>) -> StepKind {
-    StepKind::Keys {
+/// A set of keys, as a phase.
+fn key_phase(probe: &Probe, joined: Vec<String>) -> PhaseKind {
+    PhaseKind::Keys {
         column: probe.column,
         keys: probe.keys.len(),
         joined,
@@ -123,9 +123,9 @@ struct Sorter<'a> {
     /// The rest, in the order given.
     residual: Vec<Expr>,
     /// What the next tests are.
-    kind: StepKind,
+    kind: PhaseKind,
     /// Key sets that are ranges, by their columns: they are among what was solved.
-    ranges: Vec<(usize, StepKind)>,
+    ranges: Vec<(usize, PhaseKind)>,
     filter: Filter,
 }
 
@@ -193,7 +193,7 @@ impl Sorter<'_> {
 
     fn push(&mut self, test: Test) {
         self.filter.tests.push(test);
-        self.filter.steps.push(self.kind.clone());
+        self.filter.phases.push(self.kind.clone());
     }
 
     fn probe(&mut self, probe: &Probe) -> Result<(), FragmentError> {
@@ -313,7 +313,7 @@ impl Sorter<'_> {
     /// of chunks without.
     fn text_condition(&mut self, column: usize, condition: &Expr) -> Result<(), FragmentError> {
         let equal = equal_to(condition);
-        self.kind = StepKind::Conditions(vec![condition.clone()]);
+        self.kind = PhaseKind::Conditions(vec![condition.clone()]);
         let condition = Arc::new(Expression::condition(condition, self.columns)?);
         let frame_of = {
             let count = self.columns.ids.len();
@@ -368,7 +368,7 @@ impl Sorter<'_> {
                 let range = self.ranges.iter().find(|(other, _)| *other == column);
                 self.kind = match range {
                     Some((_, keys)) if conjuncts.len() == 1 => keys.clone(),
-                    _ => StepKind::Conditions(conjuncts.clone()),
+                    _ => PhaseKind::Conditions(conjuncts.clone()),
                 };
             }
             match tests {
@@ -387,8 +387,8 @@ impl Sorter<'_> {
             let compiled = Expression::condition(&condition, self.columns)?;
             self.filter.residual.push(compiled);
             self.filter
-                .steps
-                .push(StepKind::Conditions(vec![condition]));
+                .phases
+                .push(PhaseKind::Conditions(vec![condition]));
         }
         Ok(self.filter)
     }

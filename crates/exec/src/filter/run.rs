@@ -3,7 +3,7 @@
 use super::classify::{Filter, Test};
 use crate::columns::Columns;
 use crate::expr::Frame;
-use crate::steps::Tally;
+use crate::phases::Tally;
 use crate::window::Windows;
 use crate::work::Work;
 use arrow_buffer::BooleanBuffer;
@@ -193,7 +193,7 @@ impl Filter {
                     let test = &self.tests[number];
                     let chunk = chunk_of(test.column);
                     let passed = chunk.count(isa, &test.predicate(chunk));
-                    tally.reads(number, test.column, view, columns, None);
+                    tally.reads(number, test.column, view, columns);
                     tally.took(number, rows, passed);
                     return Ok(Passed::Counted(passed));
                 }
@@ -221,7 +221,7 @@ impl Filter {
                         let test = &self.tests[number];
                         let met = few.len();
                         test.retain(chunk_of(test.column), &mut few);
-                        tally.reads(number, test.column, view, columns, None);
+                        tally.reads(number, test.column, view, columns);
                         tally.took(number, met, few.len());
                     }
                     if few.is_empty() {
@@ -239,7 +239,7 @@ impl Filter {
         if !all_visible {
             view.visible(snapshot, selection);
             let met = left;
-            left = selection.count();
+            left = tally.count(selection);
             tally.took(tally.visible(), met, left);
         }
         for &number in &state.order {
@@ -247,10 +247,10 @@ impl Filter {
                 return Ok(Passed::Nothing);
             }
             let test = &self.tests[number];
-            tally.reads(number, test.column, view, columns, Some(selection));
+            tally.reads(number, test.column, view, columns);
             test.filter(chunk_of(test.column), isa, selection, &mut state.scratch);
             let met = left;
-            left = selection.count();
+            left = tally.count(selection);
             tally.took(number, met, left);
             let rate = &mut state.rates[number];
             rate.met = rate.met * FADE + met as f64;
@@ -260,10 +260,10 @@ impl Filter {
             if left == 0 {
                 return Ok(Passed::Nothing);
             }
-            let step = self.tests.len() + number;
+            let phase = self.tests.len() + number;
             let met = left;
             for &column in &condition.columns {
-                tally.reads(step, column, view, columns, Some(selection));
+                tally.reads(phase, column, view, columns);
                 work.bytes += view.touched(chunk_of(column).bytes());
             }
             let mut windows = Windows::new(RESIDUAL_ROWS);
@@ -287,8 +287,8 @@ impl Filter {
                 retain(&mut selection.words_mut()[from..until], &holds);
                 from = until;
             }
-            left = selection.count();
-            tally.took(step, met, left);
+            left = tally.count(selection);
+            tally.took(phase, met, left);
         }
         Ok(match left {
             0 => Passed::Nothing,

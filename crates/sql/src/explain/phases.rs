@@ -1,4 +1,4 @@
-//! What a fragment did, in `EXPLAIN ANALYZE`: its steps in the order in which most of the rows met them, then its workers.
+//! What a fragment did, in `EXPLAIN ANALYZE`: its phases in the order in which most of the rows met them, then its workers.
 //!
 //! ```text
 //! read 137.1 MiB of 480.2 MiB in 20.1 ms, 7.15 GB/s; 915 chunks, 1 skipped by zone maps
@@ -8,24 +8,24 @@
 //!    AEU 0 on node 0: rows_scanned=…
 //! ```
 //!
-//! Each chunk takes its tests in the order that is best for it, so that a step may meet more rows than the one before it left.
+//! Each chunk takes its tests in the order that is best for it, so that a phase may meet more rows than the one before it left.
 
 use super::Time;
 use crate::translate::Named;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use eris_fragment::{FragmentReport, StepCounts, StepKind, WorkerReport};
+use eris_fragment::{FragmentReport, PhaseCounts, PhaseKind, WorkerReport};
 use eris_numa::Bytes;
 use std::time::Duration;
 
 /// The lines of a report.
 pub(super) fn draw(report: &FragmentReport, indent: &str, lines: &mut Vec<String>) {
-    let names = report.steps.columns.iter();
+    let names = report.phases.columns.iter();
     let fields = names.map(|name| Field::new(name, DataType::Null, true));
     let schema = Schema::new(fields.collect::<Vec<_>>());
-    let steps = in_order(report);
+    let phases = in_order(report);
     let sum = |count: fn(&WorkerReport) -> u64| report.workers.iter().map(count).sum::<u64>();
-    if let Some(((_, output), before)) = steps.split_last() {
-        let read = steps.iter().map(|(_, counts)| counts.bytes).sum();
+    if let Some(((_, output), before)) = phases.split_last() {
+        let read = phases.iter().map(|(_, counts)| counts.bytes).sum();
         let busy = report.workers.iter().map(|worker| worker.busy).max();
         lines.push(format!(
             "{indent}    read {} of {} in {}{}; {} chunks, {} skipped by zone maps",
@@ -52,43 +52,43 @@ pub(super) fn draw(report: &FragmentReport, indent: &str, lines: &mut Vec<String
     }
 }
 
-/// All workers' counts of each step that did anything: first those that most rows met, last the output.
-fn in_order(report: &FragmentReport) -> Vec<(&StepKind, StepCounts)> {
-    let kinds = report.steps.kinds.iter().enumerate();
-    let mut steps: Vec<(&StepKind, StepCounts)> = kinds
-        .map(|(step, kind)| {
-            let mut all = StepCounts::default();
+/// All workers' counts of each phase that did anything: first those that most rows met, last the output.
+fn in_order(report: &FragmentReport) -> Vec<(&PhaseKind, PhaseCounts)> {
+    let kinds = report.phases.kinds.iter().enumerate();
+    let mut phases: Vec<(&PhaseKind, PhaseCounts)> = kinds
+        .map(|(phase, kind)| {
+            let mut all = PhaseCounts::default();
             let counts = report
                 .workers
                 .iter()
-                .filter_map(|worker| worker.steps.get(step));
+                .filter_map(|worker| worker.phases.get(phase));
             counts.for_each(|counts| all.add(counts));
             (kind, all)
         })
-        .filter(|(kind, counts)| **kind == StepKind::Output || *counts != StepCounts::default())
+        .filter(|(kind, counts)| **kind == PhaseKind::Output || *counts != PhaseCounts::default())
         .collect();
-    steps.sort_by_key(|(kind, counts)| {
+    phases.sort_by_key(|(kind, counts)| {
         let rank = match kind {
-            StepKind::Visible => 0,
-            StepKind::Output => 2,
+            PhaseKind::Visible => 0,
+            PhaseKind::Output => 2,
             _ => 1,
         };
         (rank, std::cmp::Reverse(counts.rows_in))
     });
-    steps
+    phases
 }
 
-fn describe(kind: &StepKind, schema: &Schema) -> String {
+fn describe(kind: &PhaseKind, schema: &Schema) -> String {
     match kind {
-        StepKind::Visible => "visible".to_owned(),
-        StepKind::Output => "output".to_owned(),
-        StepKind::Conditions(conjuncts) => {
+        PhaseKind::Visible => "visible".to_owned(),
+        PhaseKind::Output => "output".to_owned(),
+        PhaseKind::Conditions(conjuncts) => {
             let conjuncts = conjuncts
                 .iter()
                 .map(|expr| Named { expr, schema }.to_string());
             conjuncts.collect::<Vec<_>>().join(" AND ")
         }
-        StepKind::Keys {
+        PhaseKind::Keys {
             column,
             keys,
             joined,
@@ -102,8 +102,8 @@ fn describe(kind: &StepKind, schema: &Schema) -> String {
     }
 }
 
-/// Rows in and out of a step, what it read, and what zone maps saved.
-fn passed(counts: &StepCounts) -> String {
+/// Rows in and out of a phase, what it read, and what zone maps saved.
+fn passed(counts: &PhaseCounts) -> String {
     let mut parts = Vec::new();
     if counts.chunks > 0 {
         let share = counts.rows_out as f64 / counts.rows_in.max(1) as f64 * 100.0;
@@ -142,10 +142,10 @@ fn share(report: &WorkerReport) -> String {
         rows_passed,
         rows_sent,
         busy,
-        steps,
+        phases,
         ..
     } = report;
-    let read = steps.iter().map(|step| step.bytes).sum();
+    let read = phases.iter().map(|phase| phase.bytes).sum();
     format!(
         "AEU {worker} on node {node}: rows_scanned={rows_scanned}, rows_passed={rows_passed}, rows_sent={rows_sent}, \
          read={}{}, busy={}, chunks={chunks}, skipped={chunks_skipped}, helped={chunks_helped}",

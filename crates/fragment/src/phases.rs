@@ -1,21 +1,21 @@
-//! What a fragment did with its rows, step by step.
+//! What a fragment did with its rows, phase by phase.
 
 use crate::Expr;
 use serde::Serialize;
 
-/// The steps of a fragment, and how its columns are called. Which of the conditions come first is found out anew for each
+/// The phases of a fragment, and how its columns are called. Which of the conditions come first is found out anew for each
 /// chunk.
 #[derive(Clone, Debug, Default)]
-pub struct Steps {
+pub struct Phases {
     /// The names of the fragment's columns and, behind them, of those that lookups join.
     pub columns: Vec<String>,
-    /// What each step is.
-    pub kinds: Vec<StepKind>,
+    /// What each phase is.
+    pub kinds: Vec<PhaseKind>,
 }
 
-/// One step.
+/// One phase.
 #[derive(Clone, Debug, PartialEq)]
-pub enum StepKind {
+pub enum PhaseKind {
     /// Rows that the snapshot does not see are left out.
     Visible,
     /// All of these conditions hold.
@@ -33,9 +33,9 @@ pub enum StepKind {
     Output,
 }
 
-/// What one worker did in one step.
+/// What one worker did in one phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StepCounts {
+pub struct PhaseCounts {
     /// Chunks that it took place in.
     pub chunks: u64,
     /// Chunks whose zone maps showed that all rows pass.
@@ -50,9 +50,9 @@ pub struct StepCounts {
     pub bytes: u64,
 }
 
-impl StepCounts {
+impl PhaseCounts {
     /// Adds what another worker did.
-    pub fn add(&mut self, other: &StepCounts) {
+    pub fn add(&mut self, other: &PhaseCounts) {
         self.chunks += other.chunks;
         self.chunks_held += other.chunks_held;
         self.chunks_excluded += other.chunks_excluded;
