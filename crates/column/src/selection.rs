@@ -1,6 +1,6 @@
 //! Which rows of a chunk are still wanted.
 
-use eris_kernels::{Isa, MASK_WORDS, VECTOR};
+use eris_kernels::{MASK_WORDS, VECTOR};
 
 /// A set of rows of one chunk: bit `row % 64` of word `row / 64`, [`MASK_WORDS`] words for each vector. Bits beyond the
 /// rows are 0. Meant to be kept and reused from chunk to chunk.
@@ -100,15 +100,6 @@ impl Selection {
         } else {
             eris_kernels::popcount(&self.words) as usize
         }
-    }
-
-    /// The number of selected rows, and of vectors that have any.
-    pub fn count_vectors(&self) -> (usize, usize) {
-        if self.known_full {
-            return (self.rows, self.rows.div_ceil(VECTOR));
-        }
-        let (rows, vectors) = Isa::best().popcount_vectors(&self.words);
-        (rows as usize, vectors as usize)
     }
 
     /// Whether no row is selected.
@@ -283,8 +274,6 @@ mod tests {
                 }
                 prop_assert_eq!(selection.contains(b), model.contains(&b));
                 prop_assert_eq!(selection.count(), model.len());
-                let vectors: BTreeSet<usize> = model.iter().map(|row| row / VECTOR).collect();
-                prop_assert_eq!(selection.count_vectors(), (model.len(), vectors.len()));
                 prop_assert_eq!(selection.is_empty(), model.is_empty());
                 prop_assert_eq!(selection.is_all(), model.len() == rows);
                 prop_assert!(selection.iter_ones().eq(model.iter().copied()));

@@ -7,13 +7,14 @@
 //!                          each phase: rows met, rows that passed, bytes of columns that were read for it
 //! ```
 //!
-//! All is counted per chunk, a few additions each; the vectors in which rows are left are counted with the rows. Phases are called by their
-//! number: tests in the order in which they were compiled, other conditions, visibility, output.
+//! All is counted per chunk, a few additions each. Bytes are those of vectors in which rows are left, whose share is taken from a
+//! sample of the chunks. Phases are called by their number: tests in the order in which they were compiled, other conditions,
+//! visibility, output.
 
 use crate::columns::Columns;
 use eris_column::Selection;
 use eris_fragment::PhaseCounts;
-use eris_kernels::VECTOR;
+use eris_kernels::MASK_WORDS;
 use eris_store::ChunkView;
 
 /// A worker's counts.
@@ -24,15 +25,19 @@ pub(crate) struct Tally {
     pub(crate) column_bytes: u64,
     /// Columns of the chunk at hand that were read already.
     read: Vec<usize>,
-    /// Its vectors in which rows are left, as far as is known.
-    vectors: usize,
+    /// Per phase, how often it has read a column, and the share of the vectors that it touched when that was last looked at.
+    shares: Vec<(u32, f64)>,
 }
+
+/// The vectors that are touched are counted for one read in so many.
+const SAMPLED: u32 = 8;
 
 impl Tally {
     /// For so many conditions.
     pub(crate) fn new(conditions: usize) -> Self {
         Tally {
             counts: vec![PhaseCounts::default(); conditions + 2],
+            shares: vec![(0, 1.0); conditions + 2],
             ..Tally::default()
         }
     }
@@ -50,7 +55,6 @@ impl Tally {
     /// A chunk comes.
     pub(crate) fn begin(&mut self, view: &ChunkView, columns: &Columns) {
         self.read.clear();
-        self.vectors = view.chunk.rows().div_ceil(VECTOR);
         let stored = (0..columns.ids.len()).filter(|&column| !columns.is_row_id(column));
         let bytes = stored.map(|column| view.chunk.column(columns.ids[column]).bytes() as u64);
         self.column_bytes += bytes.sum::<u64>();
@@ -74,29 +78,37 @@ impl Tally {
         counts.rows_out += rows_out as u64;
     }
 
-    /// How many rows are left.
-    pub(crate) fn count(&mut self, selection: &Selection) -> usize {
-        let (rows, vectors) = selection.count_vectors();
-        self.vectors = vectors;
-        rows
-    }
-
-    /// It is about to read a column for the rows that are left.
+    /// It is about to read a column for the rows that are selected; for all, or those that are wanted, if there is no selection.
     pub(crate) fn reads(
         &mut self,
         phase: usize,
         column: usize,
         view: &ChunkView,
         columns: &Columns,
+        selection: Option<&Selection>,
     ) {
         if columns.is_row_id(column) || self.read.contains(&column) {
             return;
         }
         self.read.push(column);
         let bytes = view.chunk.column(columns.ids[column]).bytes();
-        self.counts[phase].bytes += match view.rows {
-            None => (bytes * self.vectors / view.chunk.rows().div_ceil(VECTOR).max(1)) as u64,
-            Some(_) => view.touched(bytes),
+        self.counts[phase].bytes += match selection {
+            Some(selection) if view.rows.is_none() => {
+                let (reads, share) = &mut self.shares[phase];
+                if reads.is_multiple_of(SAMPLED) {
+                    *share = touched(selection);
+                }
+                *reads += 1;
+                (bytes as f64 * *share) as u64
+            }
+            _ => view.touched(bytes),
         };
     }
+}
+
+/// The share of the vectors in which a row is selected.
+fn touched(selection: &Selection) -> f64 {
+    let (vectors, _) = selection.words().as_chunks::<MASK_WORDS>();
+    let any = |vector: &&[u64; MASK_WORDS]| vector.iter().fold(0, |any, word| any | word) != 0;
+    vectors.iter().filter(any).count() as f64 / vectors.len().max(1) as f64
 }

@@ -198,7 +198,7 @@ impl Program {
                     plan.add_rows(rows, state);
                     return Ok(Vec::new());
                 }
-                self.touch(&plan.columns, view, tally, work);
+                self.touch(&plan.columns, view, selection, tally, work);
                 plan.add(chunk, &self.columns, self.isa, selection, state)?;
                 Ok(Vec::new())
             }
@@ -206,17 +206,24 @@ impl Program {
                 let rows = selection.count();
                 work.rows_passed += rows as u64;
                 tally.took(tally.output(), rows, rows);
-                self.touch(&plan.columns, view, tally, work);
+                self.touch(&plan.columns, view, selection, tally, work);
                 plan.add(chunk, &self.columns, self.isa, selection, state)
             }
             _ => unreachable!("a share of another program"),
         }
     }
 
-    fn touch(&self, columns: &[usize], view: &ChunkView, tally: &mut Tally, work: &mut Work) {
+    fn touch(
+        &self,
+        columns: &[usize],
+        view: &ChunkView,
+        selection: &Selection,
+        tally: &mut Tally,
+        work: &mut Work,
+    ) {
         let phase = tally.output();
         for &column in columns {
-            tally.reads(phase, column, view, &self.columns);
+            tally.reads(phase, column, view, &self.columns, Some(selection));
             if !self.columns.is_row_id(column) {
                 let bytes = view.chunk.column(self.columns.ids[column]).bytes();
                 work.bytes += view.touched(bytes);

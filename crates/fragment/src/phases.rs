@@ -46,7 +46,7 @@ pub struct PhaseCounts {
     pub rows_in: u64,
     /// Rows that were left.
     pub rows_out: u64,
-    /// Encoded bytes that it was the first to touch, of vectors in which rows were left.
+    /// Encoded bytes that it was the first to touch, of vectors in which rows were left, about.
     pub bytes: u64,
 }
 

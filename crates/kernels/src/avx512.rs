@@ -460,11 +460,6 @@ pub(crate) fn popcount(masks: &[u64]) -> u64 {
 }
 
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn popcount_vectors(masks: &[u64]) -> (u64, u64) {
-    portable::popcount_vectors(masks)
-}
-
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
 pub(crate) fn sum_i64(values: &[i64]) -> i128 {
     portable::sum_i64(values)
 }

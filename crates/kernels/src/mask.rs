@@ -7,11 +7,6 @@ impl Isa {
     pub fn popcount(self, masks: &[u64]) -> u64 {
         dispatch!(self, popcount(masks))
     }
-
-    /// The number of set bits of whole vectors, and of vectors that have any.
-    pub fn popcount_vectors(self, masks: &[u64]) -> (u64, u64) {
-        dispatch!(self, popcount_vectors(masks))
-    }
 }
 
 /// The number of set bits.

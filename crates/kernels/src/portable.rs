@@ -313,16 +313,6 @@ pub(crate) fn popcount(masks: &[u64]) -> u64 {
     masks.iter().map(|word| word.count_ones() as u64).sum()
 }
 
-/// Set bits, and vectors with any.
-#[inline(always)]
-pub(crate) fn popcount_vectors(masks: &[u64]) -> (u64, u64) {
-    let (vectors, _) = masks.as_chunks::<MASK_WORDS>();
-    let counts = vectors.iter().map(|vector| popcount(vector));
-    counts.fold((0, 0), |(bits, vectors), count| {
-        (bits + count, vectors + u64::from(count != 0))
-    })
-}
-
 /// Values whose halves can be summed in 64 bits each.
 const SUM_BLOCK: usize = 1 << 30;
 

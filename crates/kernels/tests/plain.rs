@@ -157,11 +157,6 @@ proptest! {
         };
         for isa in Isa::supported() {
             prop_assert_eq!(isa.popcount(&a), ones(&|a, _| a), "{:?}", isa);
-            let whole = a.chunks_exact(MASK_WORDS).map(popcount).filter(|&count| count > 0);
-            let bits_and_vectors = (whole.clone().sum(), whole.count() as u64);
-            prop_assert_eq!(isa.popcount_vectors(&a), bits_and_vectors, "{:?}", isa);
-            let none = vec![0; a.len()];
-            prop_assert_eq!(isa.popcount_vectors(&none), (0, 0), "{:?}", isa);
         }
         let combined = |f: &dyn Fn(&mut [u64], &[u64])| {
             let mut masks = a.clone();

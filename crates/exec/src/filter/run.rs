@@ -193,7 +193,7 @@ impl Filter {
                     let test = &self.tests[number];
                     let chunk = chunk_of(test.column);
                     let passed = chunk.count(isa, &test.predicate(chunk));
-                    tally.reads(number, test.column, view, columns);
+                    tally.reads(number, test.column, view, columns, None);
                     tally.took(number, rows, passed);
                     return Ok(Passed::Counted(passed));
                 }
@@ -221,7 +221,7 @@ impl Filter {
                         let test = &self.tests[number];
                         let met = few.len();
                         test.retain(chunk_of(test.column), &mut few);
-                        tally.reads(number, test.column, view, columns);
+                        tally.reads(number, test.column, view, columns, None);
                         tally.took(number, met, few.len());
                     }
                     if few.is_empty() {
@@ -239,7 +239,7 @@ impl Filter {
         if !all_visible {
             view.visible(snapshot, selection);
             let met = left;
-            left = tally.count(selection);
+            left = selection.count();
             tally.took(tally.visible(), met, left);
         }
         for &number in &state.order {
@@ -247,10 +247,10 @@ impl Filter {
                 return Ok(Passed::Nothing);
             }
             let test = &self.tests[number];
-            tally.reads(number, test.column, view, columns);
+            tally.reads(number, test.column, view, columns, Some(selection));
             test.filter(chunk_of(test.column), isa, selection, &mut state.scratch);
             let met = left;
-            left = tally.count(selection);
+            left = selection.count();
             tally.took(number, met, left);
             let rate = &mut state.rates[number];
             rate.met = rate.met * FADE + met as f64;
@@ -263,7 +263,7 @@ impl Filter {
             let phase = self.tests.len() + number;
             let met = left;
             for &column in &condition.columns {
-                tally.reads(phase, column, view, columns);
+                tally.reads(phase, column, view, columns, Some(selection));
                 work.bytes += view.touched(chunk_of(column).bytes());
             }
             let mut windows = Windows::new(RESIDUAL_ROWS);
@@ -287,7 +287,7 @@ impl Filter {
                 retain(&mut selection.words_mut()[from..until], &holds);
                 from = until;
             }
-            left = tally.count(selection);
+            left = selection.count();
             tally.took(phase, met, left);
         }
         Ok(match left {
