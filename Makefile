@@ -17,6 +17,7 @@ CI ?= false
 SCALE ?= 1
 FILES ?= crates/sql/tests/slt
 SLT ?=
+SSB ?=
 DEMO ?= --breakdown
 ERIS := $(CARGO_TARGET_DIR)/release/eris
 VENV := $(ERIS_CACHE)/venv
@@ -112,7 +113,7 @@ nightly: cargo ## the long version: 10,000 seeds, Miri, scale 3 against the orac
 
 # ---- measurement -------------------------------------------------------------------------------------------------------
 
-.PHONY: bench-machine bench-route bench-index bench-misses bench-statement bench-scan bench-chunk bench-ssb bench-peers bench-record
+.PHONY: bench-machine bench-route bench-index bench-misses bench-statement bench-scan bench-chunk bench-ssb bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -134,15 +135,12 @@ bench-scan: build ## column scans beside the memory's bandwidth
 bench-chunk: build ## scan time against the size of a chunk
 	$(ERIS) bench scan --chunk
 
-bench-ssb: build ## Star Schema Benchmark, all thirteen queries (SCALE=1)
-	$(ERIS) ssb run --scale $(SCALE) --breakdown
-
-bench-peers: build venv ## the same beside DataFusion and DuckDB in memory, interleaved (SCALE=1)
+bench-ssb: build venv ## Star Schema Benchmark beside all peers, interleaved (SCALE=1, SSB=--no-recoding)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	test -e $(ERIS_CACHE)/ssb-$(SCALE)/lineorder.parquet || $(ERIS) ssb generate --scale $(SCALE) --out $(ERIS_CACHE)/ssb-$(SCALE)
-	$(VENV)/bin/python bench/ssb.py --data $(ERIS_CACHE)/ssb-$(SCALE) --eris $(ERIS)
+	$(VENV)/bin/python bench/ssb.py --data $(ERIS_CACHE)/ssb-$(SCALE) --eris $(ERIS) $(SSB)
 
-bench-record: build ## run all of them and keep the raw numbers in bench/results/<date>-<machine>/
+bench-record: build ## run all without a peer and keep the raw numbers in bench/results/<date>-<machine>/
 	mkdir -p $(RESULTS)
 	$(ERIS) machine --json > $(RESULTS)/machine.json
 	$(ERIS) bench route --json > $(RESULTS)/route.json

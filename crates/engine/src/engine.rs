@@ -471,7 +471,9 @@ impl Shared {
             .iter()
             .map(|share| share.report.clone())
             .collect();
+        let phases = run.program.phases().clone();
         let report = move || FragmentReport {
+            phases: phases.clone(),
             workers: (reports.iter())
                 .map(|report| report.lock().expect(UNPOISONED).clone())
                 .collect(),

@@ -64,6 +64,8 @@ pub struct ColumnChunkInspection {
     /// As in views: `packed`, `run-length`, …, with `codes` before it where the values are the column dictionary's codes,
     /// and `ordinals` where they are places in a key order.
     pub encoding: String,
+    /// Whether the values are places in a key order.
+    pub is_by_key_order: bool,
     /// Bits of a value, where values are packed.
     pub width: Option<u8>,
     /// NULLs.
@@ -213,6 +215,7 @@ fn column_chunk(column: &ColumnChunk, data_type: &arrow_schema::DataType) -> Col
             (_, Some(_)) => format!("ordinals {name}"),
             _ => name.to_owned(),
         },
+        is_by_key_order: column.order().is_some(),
         width,
         nulls: column.nulls() as u64,
         bytes: column.bytes() as u64,

@@ -220,6 +220,7 @@ impl ScanTask {
 
     fn finish(&mut self, owner: &mut Owner) -> Result<Slice, FragmentError> {
         if let Some(partial) = self.partial.take() {
+            self.report_phases(&partial);
             self.alight(owner);
             for batch in self.run.program.finish(partial)? {
                 self.emit(batch);
@@ -298,7 +299,8 @@ impl ScanTask {
                 let willing = self.run.publish(self.share, nothing).collect();
                 owner.call_for_help(&self.run, willing, cx);
             }
-        } else if self.partial.take().is_some() {
+        } else if let Some(partial) = self.partial.take() {
+            self.report_phases(&partial);
             self.alight(owner);
         }
         self.state = State::Over;
@@ -312,6 +314,14 @@ impl ScanTask {
         if let Some(partition) = owner.existing(self.run.object.id) {
             partition.alight();
         }
+    }
+
+    fn report_phases(&self, partial: &Partial) {
+        let (phases, column_bytes) = partial.phases();
+        self.report(|report| {
+            report.phases = phases.to_vec();
+            report.column_bytes = column_bytes;
+        });
     }
 
     fn report(&self, change: impl FnOnce(&mut WorkerReport)) {

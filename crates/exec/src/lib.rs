@@ -25,6 +25,7 @@ mod expr;
 mod filter;
 mod group;
 mod lookup;
+mod phases;
 mod program;
 mod rows;
 mod window;

@@ -3,15 +3,17 @@
 use crate::columns::Columns;
 use crate::filter::{Filter, FilterState, Passed};
 use crate::group::{GroupPlan, GroupState};
+use crate::phases::{Left, Tally};
 use crate::rows::{RowPlan, RowState};
 use crate::work::Work;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use eris_column::{Dictionary, Selection};
-use eris_fragment::{Fragment, FragmentError, Output};
+use eris_fragment::{Fragment, FragmentError, Output, PhaseCounts, PhaseKind, Phases};
 use eris_kernels::Isa;
 use eris_store::ChunkView;
 use eris_types::Timestamp;
+use std::sync::Arc;
 
 /// A fragment made ready to run: types resolved, conditions sorted, constants and key sets brought into the form in which
 /// column chunks understand them. Made once per statement and shared by all workers.
@@ -22,6 +24,7 @@ pub struct Program {
     filter: Filter,
     output: Plan,
     isa: Isa,
+    phases: Arc<Phases>,
 }
 
 #[derive(Debug)]
@@ -62,6 +65,13 @@ impl Partial {
             Gathered::Groups(state) => state.groups(),
         }
     }
+
+    /// What each of the program's [phases](Program::phases) did so far, and the bytes of all its columns in the chunks that it
+    /// ran over.
+    pub fn phases(&self) -> (&[PhaseCounts], u64) {
+        let tally = &self.filter.tally;
+        (&tally.counts, tally.column_bytes)
+    }
 }
 
 impl Program {
@@ -79,7 +89,13 @@ impl Program {
         let columns = Columns::resolve(fragment, schema, dictionaries)?;
         refuse_computing_with_row_ids(fragment, &columns)?;
         refuse_conditions_on_lookups(fragment)?;
-        let filter = Filter::compile(fragment, &columns)?;
+        let mut filter = Filter::compile(fragment, &columns)?;
+        let mut kinds = std::mem::take(&mut filter.phases);
+        kinds.extend([PhaseKind::Visible, PhaseKind::Output]);
+        let phases = Arc::new(Phases {
+            columns: columns.names.clone(),
+            kinds,
+        });
         let output = match &fragment.output {
             Output::Rows {
                 columns: exprs,
@@ -95,7 +111,13 @@ impl Program {
             filter,
             output,
             isa: Isa::best(),
+            phases,
         })
+    }
+
+    /// What it does with the rows of a chunk.
+    pub fn phases(&self) -> &Arc<Phases> {
+        &self.phases
     }
 
     /// The columns of the output: named like the expressions, of the types of `Fragment::output_types`.
@@ -138,6 +160,7 @@ impl Program {
         partial: &mut Partial,
         work: &mut Work,
     ) -> Result<Vec<RecordBatch>, FragmentError> {
+        partial.filter.tally.begin(view, &self.columns);
         if self.is_done(partial) {
             work.chunks_skipped += 1;
             return Ok(Vec::new());
@@ -158,39 +181,56 @@ impl Program {
             work,
         )?;
         let selection = &mut partial.selection;
-        let few = match passed {
-            Passed::Few => Some(partial.filter.few()),
-            _ => None,
-        };
+        let FilterState { few, tally, .. } = &mut partial.filter;
+        let few = matches!(passed, Passed::Few).then_some(&few[..]);
         match (passed, &self.output, &mut partial.output) {
             (Passed::Nothing, ..) => Ok(Vec::new()),
             (Passed::Counted(rows), Plan::Groups(plan), Gathered::Groups(state)) => {
                 work.rows_passed += rows as u64;
+                tally.took(tally.output(), rows, rows);
                 plan.add_rows(rows, state);
                 Ok(Vec::new())
             }
             (Passed::Selected | Passed::Few, Plan::Groups(plan), Gathered::Groups(state)) => {
                 let rows = few.map_or_else(|| selection.count(), <[u32]>::len);
                 work.rows_passed += rows as u64;
+                tally.took(tally.output(), rows, rows);
                 if only_count {
                     plan.add_rows(rows, state);
                     return Ok(Vec::new());
                 }
-                self.touch(&plan.columns, view, work);
+                self.touch(&plan.columns, view, selection, tally, work);
                 plan.add(chunk, &self.columns, self.isa, selection, few, state)?;
                 Ok(Vec::new())
             }
             (Passed::Selected | Passed::Few, Plan::Rows(plan), Gathered::Rows(state)) => {
-                work.rows_passed += selection.count() as u64;
-                self.touch(&plan.columns, view, work);
+                let rows = selection.count();
+                work.rows_passed += rows as u64;
+                tally.took(tally.output(), rows, rows);
+                self.touch(&plan.columns, view, selection, tally, work);
                 plan.add(chunk, &self.columns, self.isa, selection, state)
             }
             _ => unreachable!("a share of another program"),
         }
     }
 
-    fn touch(&self, columns: &[usize], view: &ChunkView, work: &mut Work) {
+    fn touch(
+        &self,
+        columns: &[usize],
+        view: &ChunkView,
+        selection: &Selection,
+        tally: &mut Tally,
+        work: &mut Work,
+    ) {
+        let phase = tally.output();
         for &column in columns {
+            tally.reads(
+                phase,
+                column,
+                view,
+                &self.columns,
+                Left::Selected(selection),
+            );
             if !self.columns.is_row_id(column) {
                 let bytes = view.chunk.column(self.columns.ids[column]).bytes();
                 work.bytes += view.touched(bytes);

@@ -1,7 +1,7 @@
 //! Who executes fragments. An executor lends no memory of its own and names none of its workers' kinds, so that it can be
 //! the AEUs of this machine or the nodes of a cluster.
 
-use crate::{Access, Fragment, FragmentError};
+use crate::{Access, Fragment, FragmentError, PhaseCounts, Phases};
 use arrow_array::RecordBatch;
 use futures::Stream;
 use serde::Serialize;
@@ -38,6 +38,9 @@ pub struct Execution {
 pub struct FragmentReport {
     /// One entry per worker that took part.
     pub workers: Vec<WorkerReport>,
+    /// What [`WorkerReport::phases`] counts.
+    #[serde(skip)]
+    pub phases: Arc<Phases>,
 }
 
 /// One worker's share of a fragment.
@@ -65,4 +68,8 @@ pub struct WorkerReport {
     pub bytes: u64,
     /// Time it worked.
     pub busy: Duration,
+    /// Encoded bytes of all columns of the fragment, in the chunks it read and those that zone maps excluded.
+    pub column_bytes: u64,
+    /// What it did in each phase; empty before it is done.
+    pub phases: Vec<PhaseCounts>,
 }

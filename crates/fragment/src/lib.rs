@@ -24,6 +24,7 @@ mod expr;
 mod keys;
 mod lookup;
 mod order;
+mod phases;
 mod scalar;
 mod wire;
 
@@ -34,6 +35,7 @@ pub use expr::{BinaryOp, Expr};
 pub use keys::{KeySet, Probe, integer_keys};
 pub use lookup::Lookup;
 pub use order::{Order, OrderKey};
+pub use phases::{PhaseCounts, PhaseKind, Phases};
 pub use scalar::{Scalar, TimeUnit, Type, UnsupportedType, Value};
 pub use wire::WireError;
 

@@ -1,5 +1,7 @@
 //! EXPLAIN and EXPLAIN ANALYZE: one row per line of the plan.
 
+mod phases;
+
 use crate::core::{Begun, Core, Plan};
 use crate::dml;
 use crate::error::SqlError;
@@ -11,7 +13,6 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::display::ProjectSchemaDisplay;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use datafusion::sql::sqlparser::ast;
-use eris_fragment::{FragmentReport, WorkerReport};
 use eris_numa::Bytes;
 use futures::StreamExt;
 use std::fmt::{self, Display};
@@ -133,34 +134,10 @@ fn draw(
             .downcast_ref::<FragmentExec>()
             .and_then(FragmentExec::report)
     {
-        draw_workers(&report, &indent, lines);
+        phases::draw(&report, &indent, lines);
     }
     for child in node.children() {
         draw(child.as_ref(), depth + 1, analyze, verbose, lines);
-    }
-}
-
-/// One line per AEU that took part.
-fn draw_workers(report: &FragmentReport, indent: &str, lines: &mut Vec<String>) {
-    for worker in &report.workers {
-        let WorkerReport {
-            worker,
-            node,
-            chunks,
-            chunks_skipped,
-            chunks_helped,
-            rows_scanned,
-            rows_skipped: _,
-            rows_passed,
-            rows_sent,
-            bytes,
-            busy,
-        } = worker;
-        lines.push(format!(
-            "{indent}    AEU {worker} on node {node}: rows_scanned={rows_scanned}, rows_passed={rows_passed}, \
-             rows_sent={rows_sent}, bytes={bytes}, busy={}, chunks={chunks}, skipped={chunks_skipped}, helped={chunks_helped}",
-            Time(*busy)
-        ));
     }
 }
 

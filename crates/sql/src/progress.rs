@@ -174,6 +174,7 @@ mod tests {
                     ..WorkerReport::default()
                 },
             ],
+            ..FragmentReport::default()
         })
     }
 

@@ -18,6 +18,7 @@ use eris_engine::{Engine, HeldSnapshot, KeyOrder};
 use eris_fragment::{Executor, Expr, Fragment, FragmentError, Output};
 use eris_types::{ColumnId, ObjectId};
 use futures::TryStreamExt;
+use order::Ordered;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::runtime::Handle;
@@ -60,6 +61,27 @@ struct Known {
     /// Not only remembered.
     begun: bool,
     under_way: bool,
+    outcome: Option<Outcome>,
+}
+
+/// What has become of a column.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// The keys have an order already in which all lies together, or none at all.
+    AsItIs,
+    /// It is stored by the order of these attributes, the coarsest first, and then of the key.
+    Stored(Vec<String>),
+}
+
+/// A column that tables are joined by, for those who look.
+#[derive(Clone, Debug)]
+pub(crate) struct Recoding {
+    pub fact: ObjectId,
+    pub column: usize,
+    pub dimension: Arc<Table>,
+    pub key: usize,
+    pub under_way: bool,
+    pub outcome: Option<Outcome>,
 }
 
 impl Recodings {
@@ -114,6 +136,7 @@ impl Recodings {
             fact_rows: join.fact_rows,
             begun: at_once,
             under_way: at_once,
+            outcome: None,
         };
         known.insert(place, now);
         // Tables that are no more are forgotten on such occasions.
@@ -130,19 +153,48 @@ impl Recodings {
         joins.collect()
     }
 
+    /// All that is known, without tables that are gone.
+    pub fn all(&self) -> Vec<Recoding> {
+        let known = self.known();
+        let all = known.iter().filter_map(|((fact, column), known)| {
+            Some(Recoding {
+                fact: *fact,
+                column: *column,
+                dimension: known.table.upgrade()?,
+                key: known.key,
+                under_way: known.under_way,
+                outcome: known.outcome.clone(),
+            })
+        });
+        all.collect()
+    }
+
     /// Stores the fact's column by the order of the other table's rows, and waits until that is done.
     ///
     /// # Errors
     /// Memory is exhausted, or a table is gone.
     pub async fn recode(&self, join: &Join) -> Result<(), SqlError> {
         let done = self.try_recode(join).await;
-        if let Some(known) = self.known().get_mut(&(join.fact.object, join.column)) {
-            known.under_way = false;
-        }
-        done
+        let mut known = self.known();
+        // Who asks for it by name need not have joined the tables.
+        let known = known
+            .entry((join.fact.object, join.column))
+            .or_insert_with(|| Known {
+                dimension: join.dimension.object,
+                table: Arc::downgrade(&join.dimension),
+                key: join.key,
+                dimension_rows: join.dimension_rows,
+                fact_rows: join.fact_rows,
+                begun: done.is_ok(),
+                under_way: false,
+                outcome: None,
+            });
+        known.under_way = false;
+        known.outcome = Some(done?);
+        Ok(())
     }
 
-    async fn try_recode(&self, join: &Join) -> Result<(), SqlError> {
+    async fn try_recode(&self, join: &Join) -> Result<Outcome, SqlError> {
         let rows = self.read(join).await?;
         let key = join.key;
         let names = join.dimension.row_order.iter();
@@ -150,11 +202,11 @@ impl Recodings {
         let declared: Vec<usize> = declared.collect();
         let order = tokio::task::spawn_blocking(move || order::of(&rows, key, &declared)).await;
         let order = order.map_err(|error| DataFusionError::External(Box::new(error)));
-        let Some(keys) = order.map_err(SqlError::from_datafusion)? else {
-            return Ok(());
+        let Some(Ordered { keys, attributes }) = order.map_err(SqlError::from_datafusion)? else {
+            return Ok(Outcome::AsItIs);
         };
         let Some(order) = KeyOrder::new(keys) else {
-            return Ok(());
+            return Ok(Outcome::AsItIs);
         };
         let budget = self.engine.memory().budget();
         let order = order
@@ -163,7 +215,8 @@ impl Recodings {
         let column = ColumnId(join.column as u32);
         let object = join.fact.object;
         self.engine.recode(object, column, Arc::new(order)).await?;
-        Ok(())
+        let name = |&column: &usize| join.dimension.schema.field(column).name().clone();
+        Ok(Outcome::Stored(attributes.iter().map(name).collect()))
     }
 
     /// The columns of the other table by which its rows may be put in order, its key among them.

@@ -162,6 +162,7 @@ fn the_keys_of_a_join_keep_rows_from_being_sent() {
                 .unwrap();
             let workers = plan[at + 1..]
                 .iter()
+                .skip_while(|line| !line.contains("AEU "))
                 .take_while(|line| line.contains("AEU "));
             let sent = workers.map(|line| {
                 let number = line

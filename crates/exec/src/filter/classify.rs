@@ -6,10 +6,13 @@ use super::truth::{Truth, solve};
 use crate::by_order::ByOrder;
 use crate::columns::Columns;
 use crate::expr::{Expression, Frame, columns_of};
+use crate::lookup::joined_fields;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringViewArray, new_null_array};
 use eris_column::{ColumnPredicate, Dictionary, Domain, TextTest};
-use eris_fragment::{BinaryOp, Expr, Fragment, FragmentError, KeySet, Probe, Scalar, Type, Value};
+use eris_fragment::{
+    BinaryOp, Expr, Fragment, FragmentError, KeySet, PhaseKind, Probe, Scalar, Type, Value,
+};
 use std::sync::Arc;
 
 /// A compiled filter.
@@ -21,6 +24,8 @@ pub(crate) struct Filter {
     pub(crate) tests: Vec<Test>,
     /// All other conditions, in the order they were given.
     pub(crate) residual: Vec<Expression>,
+    /// What each of them is: the tests, then the others.
+    pub(crate) phases: Vec<PhaseKind>,
 }
 
 /// A condition on one encoded column.
@@ -51,12 +56,15 @@ impl Filter {
             solved: columns.ids.iter().map(|_| None).collect(),
             texts: columns.ids.iter().map(|_| None).collect(),
             residual: Vec::new(),
+            kind: PhaseKind::Output,
+            ranges: Vec::new(),
             filter: Filter::default(),
         };
         for conjunct in conjuncts {
             sorter.conjunct(conjunct)?;
         }
         for probe in &fragment.probes {
+            sorter.kind = key_phase(probe, Vec::new());
             sorter.probe(probe)?;
         }
         for lookup in &fragment.lookups {
@@ -65,9 +73,21 @@ impl Filter {
                 reason: "a lookup by values that are no keys",
             })?;
             let (keys, _) = keys;
-            sorter.probe(&Probe { column, keys })?;
+            let probe = Probe { column, keys };
+            let joined = joined_fields(&lookup.rows).map(|field| field.name().clone());
+            sorter.kind = key_phase(&probe, joined.collect());
+            sorter.probe(&probe)?;
         }
         sorter.finish()
+    }
+}
+
+/// A set of keys, as a phase.
+fn key_phase(probe: &Probe, joined: Vec<String>) -> PhaseKind {
+    PhaseKind::Keys {
+        column: probe.column,
+        keys: probe.keys.len(),
+        joined,
     }
 }
 
@@ -102,6 +122,10 @@ struct Sorter<'a> {
     texts: Vec<Option<Expr>>,
     /// The rest, in the order given.
     residual: Vec<Expr>,
+    /// What the next tests are.
+    kind: PhaseKind,
+    /// Key sets that are ranges, by their columns: they are among what was solved.
+    ranges: Vec<(usize, PhaseKind)>,
     filter: Filter,
 }
 
@@ -158,13 +182,18 @@ impl Sorter<'_> {
     }
 
     fn test(&mut self, column: usize, predicate: ColumnPredicate, or_null: bool) {
-        self.filter.tests.push(Test {
+        self.push(Test {
             column,
             predicate: predicate.into(),
             plain: None,
             by_order: ByOrder::default(),
             or_null,
         });
+    }
+
+    fn push(&mut self, test: Test) {
+        self.filter.tests.push(test);
+        self.filter.phases.push(self.kind.clone());
     }
 
     fn probe(&mut self, probe: &Probe) -> Result<(), FragmentError> {
@@ -180,6 +209,7 @@ impl Sorter<'_> {
                 let condition = self.range_condition(column, *low, *high);
                 let truth = solve(&condition, column, self.columns);
                 self.add(column, truth.expect("a range of integers"), condition);
+                self.ranges.push((column, self.kind.clone()));
             }
             (Domain::Integer, KeySet::Integers(keys)) => self.integer_keys(column, keys.clone()),
             (Domain::Integer, KeySet::Bitmap { first, words }) => {
@@ -270,7 +300,7 @@ impl Sorter<'_> {
             None => plain.clone(),
         };
         self.filter.never |= keys.is_empty();
-        self.filter.tests.push(Test {
+        self.push(Test {
             column,
             predicate: predicate.into(),
             plain: Some(plain.into()),
@@ -283,6 +313,7 @@ impl Sorter<'_> {
     /// of chunks without.
     fn text_condition(&mut self, column: usize, condition: &Expr) -> Result<(), FragmentError> {
         let equal = equal_to(condition);
+        self.kind = PhaseKind::Conditions(vec![condition.clone()]);
         let condition = Arc::new(Expression::condition(condition, self.columns)?);
         let frame_of = {
             let count = self.columns.ids.len();
@@ -313,7 +344,7 @@ impl Sorter<'_> {
             result.as_boolean().clone()
         });
         let plain = equal.unwrap_or(ColumnPredicate::Text(test));
-        self.filter.tests.push(Test {
+        self.push(Test {
             column,
             predicate: predicate.unwrap_or_else(|| plain.clone()).into(),
             plain: Some(plain.into()),
@@ -332,7 +363,15 @@ impl Sorter<'_> {
                 continue;
             };
             let (data_type, domain) = (&self.columns.types[column], self.columns.domains[column]);
-            match tests(&truth, data_type, domain) {
+            let tests = tests(&truth, data_type, domain);
+            if tests.is_some() {
+                let range = self.ranges.iter().find(|(other, _)| *other == column);
+                self.kind = match range {
+                    Some((_, keys)) if conjuncts.len() == 1 => keys.clone(),
+                    _ => PhaseKind::Conditions(conjuncts.clone()),
+                };
+            }
+            match tests {
                 Some(Tests::Always) => {}
                 Some(Tests::Never) => self.filter.never = true,
                 Some(Tests::Each(predicates)) => {
@@ -344,9 +383,12 @@ impl Sorter<'_> {
                 None => self.residual.extend(conjuncts),
             }
         }
-        for condition in &self.residual {
-            let condition = Expression::condition(condition, self.columns)?;
-            self.filter.residual.push(condition);
+        for condition in self.residual {
+            let compiled = Expression::condition(&condition, self.columns)?;
+            self.filter.residual.push(compiled);
+            self.filter
+                .phases
+                .push(PhaseKind::Conditions(vec![condition]));
         }
         Ok(self.filter)
     }

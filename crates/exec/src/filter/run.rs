@@ -3,6 +3,7 @@
 use super::classify::{Filter, Test};
 use crate::columns::Columns;
 use crate::expr::Frame;
+use crate::phases::{Left, Tally};
 use crate::window::Windows;
 use crate::work::Work;
 use arrow_buffer::BooleanBuffer;
@@ -36,14 +37,8 @@ pub(crate) struct FilterState {
     order: Vec<usize>,
     scratch: Selection,
     /// The rows that are left of the chunk at hand, once they are few.
-    few: Vec<u32>,
-}
-
-impl FilterState {
-    /// The rows after [`Passed::Few`].
-    pub(crate) fn few(&self) -> &[u32] {
-        &self.few
-    }
+    pub(crate) few: Vec<u32>,
+    pub(crate) tally: Tally,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -161,6 +156,7 @@ impl Filter {
             order: Vec::with_capacity(self.tests.len()),
             scratch: Selection::default(),
             few: Vec::new(),
+            tally: Tally::new(self.tests.len() + self.residual.len()),
         }
     }
 
@@ -182,7 +178,10 @@ impl Filter {
     ) -> Result<Passed, FragmentError> {
         let chunk_of = |column: usize| view.chunk.column(columns.ids[column]);
         let excluded = |test: &Test| test.excludes(chunk_of(test.column));
-        if self.never || view.chunk.rows() == 0 || self.tests.iter().any(excluded) {
+        let tally = &mut state.tally;
+        let excluding = self.tests.iter().position(excluded);
+        excluding.into_iter().for_each(|test| tally.excluded(test));
+        if self.never || view.chunk.rows() == 0 || excluding.is_some() {
             work.chunks_skipped += 1;
             return Ok(Passed::Nothing);
         }
@@ -195,6 +194,8 @@ impl Filter {
             if !test.covers(chunk_of(test.column)) {
                 state.order.push(number);
                 work.bytes += view.touched(chunk_of(test.column).bytes());
+            } else {
+                tally.held(number);
             }
         }
         let all_visible = view.all_visible(snapshot);
@@ -204,7 +205,10 @@ impl Filter {
                 [number] if !self.tests[number].or_null => {
                     let test = &self.tests[number];
                     let chunk = chunk_of(test.column);
-                    return Ok(Passed::Counted(chunk.count(isa, &test.predicate(chunk))));
+                    let passed = chunk.count(isa, &test.predicate(chunk));
+                    tally.reads(number, test.column, view, columns, Left::All);
+                    tally.took(number, rows, passed);
+                    return Ok(Passed::Counted(passed));
                 }
                 _ => {}
             }
@@ -230,7 +234,10 @@ impl Filter {
                     few = wanted.to_vec();
                     for number in state.order.drain(..) {
                         let test = &self.tests[number];
+                        let met = few.len();
                         test.retain(chunk_of(test.column), isa, &mut few);
+                        tally.reads(number, test.column, view, columns, Left::All);
+                        tally.took(number, met, few.len());
                     }
                     if few.is_empty() {
                         return Ok(Passed::Nothing);
@@ -246,7 +253,9 @@ impl Filter {
         }
         if !all_visible {
             view.visible(snapshot, selection);
+            let met = left;
             left = selection.count();
+            tally.took(tally.visible(), met, left);
         }
         let mut listed = false;
         for &number in &state.order {
@@ -259,6 +268,11 @@ impl Filter {
                 selection.positions(isa, &mut state.few);
                 listed = true;
             }
+            let remaining = match listed {
+                true => Left::Listed(&state.few, rows),
+                false => Left::Selected(selection),
+            };
+            tally.reads(number, test.column, view, columns, remaining);
             if listed {
                 test.retain(chunk_of(test.column), isa, &mut state.few);
                 left = state.few.len();
@@ -266,6 +280,7 @@ impl Filter {
                 test.filter(chunk_of(test.column), isa, selection, &mut state.scratch);
                 left = selection.count();
             }
+            tally.took(number, met, left);
             let rate = &mut state.rates[number];
             rate.met = rate.met * FADE + met as f64;
             rate.passed = rate.passed * FADE + left as f64;
@@ -275,11 +290,14 @@ impl Filter {
             let few = state.few.iter();
             few.for_each(|&row| selection.insert(row as usize));
         }
-        for condition in &self.residual {
+        for (number, condition) in self.residual.iter().enumerate() {
             if left == 0 {
                 return Ok(Passed::Nothing);
             }
+            let phase = self.tests.len() + number;
+            let met = left;
             for &column in &condition.columns {
+                tally.reads(phase, column, view, columns, Left::Selected(selection));
                 work.bytes += view.touched(chunk_of(column).bytes());
             }
             let mut windows = Windows::new(RESIDUAL_ROWS);
@@ -304,6 +322,7 @@ impl Filter {
                 from = until;
             }
             left = selection.count();
+            tally.took(phase, met, left);
         }
         Ok(match left {
             0 => Passed::Nothing,
@@ -367,7 +386,7 @@ mod tests {
             order(vec![(0, 1.0, 1.0), (1, 2.0, 0.01), (2, 1.0, 0.05)]),
             [2, 1, 0]
         );
-        assert_eq!(order(vec![]), []);
+        assert!(order(vec![]).is_empty());
     }
 
     #[test]

@@ -21,15 +21,24 @@ const ROWS_PER_VALUE: usize = 4;
 /// And no more values than this.
 const MOST_VALUES: usize = 1 << 16;
 
+/// Keys in an order.
+#[derive(Debug, PartialEq)]
+pub(super) struct Ordered {
+    pub keys: Vec<i64>,
+    /// The columns by which they were put in order, the coarsest first; without any it is the keys' own order.
+    pub attributes: Vec<usize>,
+}
+
 /// An attribute: per row the rank of its value among all its values.
 struct Attribute {
+    column: usize,
     ranks: Vec<u32>,
     values: usize,
 }
 
 /// The keys in such an order, that of the columns in `declared` if there are some; `None` if their own order is one and they have no gaps, or
 /// if they are no keys.
-pub(super) fn of(rows: &[RecordBatch], key: usize, declared: &[usize]) -> Option<Vec<i64>> {
+pub(super) fn of(rows: &[RecordBatch], key: usize, declared: &[usize]) -> Option<Ordered> {
     let with_key = |batch: &RecordBatch| {
         let valid = is_not_null(batch.column(key)).ok()?;
         filter_record_batch(batch, &valid).ok()
@@ -59,13 +68,16 @@ pub(super) fn of(rows: &[RecordBatch], key: usize, declared: &[usize]) -> Option
         let is_natural = ordered
             .windows(2)
             .all(|pair| pair[1] == pair[0].wrapping_add(1));
-        return (!is_natural).then_some(ordered);
+        return (!is_natural).then(|| Ordered {
+            keys: ordered,
+            attributes: declared.to_vec(),
+        });
     }
     let mut by_key: Vec<u32> = (0..keys.len() as u32).collect();
     by_key.sort_unstable_by_key(|&row| keys[row as usize]);
     let mut attributes = Vec::new();
     for column in (0..columns).filter(|&column| column != key) {
-        attributes.extend(whole(column).and_then(|values| attribute(&values)));
+        attributes.extend(whole(column).and_then(|values| attribute(column, &values)));
     }
     let is_kept_together = |attribute: &Attribute| {
         let ranks = by_key.iter().map(|&row| attribute.ranks[row as usize]);
@@ -86,7 +98,10 @@ pub(super) fn of(rows: &[RecordBatch], key: usize, declared: &[usize]) -> Option
             keys[*by_key.last()? as usize],
         );
         let has_gaps = last.abs_diff(first) != keys.len() as u64 - 1;
-        return has_gaps.then(|| by_key.iter().map(|&row| keys[row as usize]).collect());
+        return has_gaps.then(|| Ordered {
+            keys: by_key.iter().map(|&row| keys[row as usize]).collect(),
+            attributes: Vec::new(),
+        });
     }
     let mut ordered = by_key;
     // Stable, and therefore by key in the end.
@@ -94,7 +109,10 @@ pub(super) fn of(rows: &[RecordBatch], key: usize, declared: &[usize]) -> Option
         let ranks = chain.iter().map(|&at| attributes[at].ranks[row as usize]);
         ranks.collect::<Vec<_>>()
     });
-    Some(ordered.iter().map(|&row| keys[row as usize]).collect())
+    Some(Ordered {
+        keys: ordered.iter().map(|&row| keys[row as usize]).collect(),
+        attributes: chain.iter().map(|&at| attributes[at].column).collect(),
+    })
 }
 
 /// The longest chain of attributes of which each determines the one before: their places, the coarsest first.
@@ -127,9 +145,9 @@ fn determines(fine: &Attribute, coarse: &Attribute) -> bool {
 }
 
 /// A column as an attribute, if it has few values, and more than one.
-fn attribute(values: &ArrayRef) -> Option<Attribute> {
+fn attribute(column: usize, values: &ArrayRef) -> Option<Attribute> {
     let most = MOST_VALUES.min(values.len() / ROWS_PER_VALUE);
-    match values.data_type() {
+    let (ranks, values) = match values.data_type() {
         DataType::Utf8View => ranked(values.as_string_view().iter(), most),
         DataType::Boolean => ranked(values.as_boolean().iter(), most),
         DataType::Date32 | DataType::Timestamp(..) => {
@@ -150,13 +168,19 @@ fn attribute(values: &ArrayRef) -> Option<Attribute> {
             ranked(values.as_primitive::<Int64Type>().iter(), most)
         }
         _ => None,
-    }
+    }?;
+    Some(Attribute {
+        column,
+        ranks,
+        values,
+    })
 }
 
+/// Per row the rank of its value, and how many values there are.
 fn ranked<T: Hash + Ord + Copy>(
     values: impl Iterator<Item = Option<T>>,
     most: usize,
-) -> Option<Attribute> {
+) -> Option<(Vec<u32>, usize)> {
     let mut numbers = HashMap::new();
     let mut ranks = Vec::new();
     for value in values {
@@ -175,10 +199,7 @@ fn ranked<T: Hash + Ord + Copy>(
     ranks
         .iter_mut()
         .for_each(|rank| *rank = rank_of[*rank as usize]);
-    (distinct.len() > 1).then_some(Attribute {
-        ranks,
-        values: distinct.len(),
-    })
+    (distinct.len() > 1).then_some((ranks, distinct.len()))
 }
 
 #[cfg(test)]
@@ -227,15 +248,17 @@ mod tests {
         let ordered = of(&rows, 1, &[]).expect("a hierarchy");
         let mut expected: Vec<i64> = keys.collect();
         expected.sort_by_key(|&key| (city(key) % 4, city(key), key));
-        assert_eq!(ordered, expected);
+        assert_eq!(ordered.keys, expected);
+        assert_eq!(ordered.attributes, [3, 2], "land, then city");
         // Shade 0 to 6 before city; names are unique.
         let declared = of(&rows, 1, &[0, 2]).expect("an order");
         expected.sort_by_key(|&key| (key * 31 % 7, city(key), key));
-        assert_eq!(declared, expected);
+        assert_eq!(declared.keys, expected);
+        assert_eq!(declared.attributes, [0, 2]);
         assert_eq!(of(&rows, 1, &[1]), None, "that of the keys");
         let by_name = of(&rows, 1, &[4]).expect("an order");
         expected.sort_by_key(|key| format!("name {key}"));
-        assert_eq!(by_name, expected);
+        assert_eq!(by_name.keys, expected);
     }
 
     #[test]
@@ -254,7 +277,7 @@ mod tests {
         };
         let ordered = of(&rows(days.clone()), 0, &[]).expect("keys with gaps");
         assert_eq!(
-            ordered,
+            ordered.keys,
             days.iter().map(|&day| day as i64).collect::<Vec<_>>()
         );
         assert_eq!(
@@ -270,6 +293,10 @@ mod tests {
             "k",
             Arc::new(Int64Array::from(vec![900, -5, 7, 100])) as _,
         )]);
-        assert_eq!(of(&rows, 0, &[]), Some(vec![-5, 7, 100, 900]));
+        let ordered = Ordered {
+            keys: vec![-5, 7, 100, 900],
+            attributes: vec![],
+        };
+        assert_eq!(of(&rows, 0, &[]), Some(ordered));
     }
 }

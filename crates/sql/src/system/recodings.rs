@@ -1,0 +1,95 @@
+//! `eris.recodings`: the columns that tables are joined by, and how far they are stored by an order of the other table's keys.
+
+use crate::core::Core;
+use crate::error::SqlError;
+use crate::recoding::Outcome;
+use crate::system::described::{self, RelationKind};
+use crate::system::relation::{Cell, Kind, Relation, row};
+use eris_engine::EngineError;
+use futures::FutureExt;
+
+use Kind::{Number, Text};
+
+pub(super) static RELATIONS: [Relation; 1] = [Relation {
+    name: "recodings",
+    columns: &[
+        ("schema", Text),
+        ("table", Text),
+        ("column", Text),
+        ("other_schema", Text),
+        ("other_table", Text),
+        ("other_column", Text),
+        // `seen`, `under way`, `stored`, or `as it is`, where no other order is better.
+        ("state", Text),
+        // By which the keys are ordered, the coarsest first.
+        ("attributes", Text),
+        ("chunks", Number),
+        ("chunks_recoded", Number),
+        ("rows", Number),
+        // Came later, or have keys that the order does not have.
+        ("rows_late", Number),
+    ],
+    rows: |core| rows(core).boxed(),
+}];
+
+/// One row for each column that has been joined, or was asked for.
+async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
+    let tables = described::tables(core);
+    let described = |wanted| {
+        let mut tables = tables.iter();
+        tables.find(
+            |table| matches!(table.kind, RelationKind::Table { object, .. } if object == wanted),
+        )
+    };
+    let mut rows = Vec::new();
+    let mut recodings = core.recodings.all();
+    recodings.sort_by_key(|recoding| (recoding.fact, recoding.column));
+    for recoding in recodings {
+        let (Some(fact), Some(other)) = (
+            described(recoding.fact),
+            described(recoding.dimension.object),
+        ) else {
+            continue;
+        };
+        let inspection = match core.engine.inspect(recoding.fact).await {
+            Ok(inspection) => inspection,
+            Err(EngineError::NoSuchObject(_)) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let chunks = inspection
+            .segments
+            .iter()
+            .flat_map(|segment| &segment.chunks);
+        let mut all = (0u64, 0u64);
+        let mut recoded = (0u64, 0u64);
+        for chunk in chunks {
+            all = (all.0 + 1, all.1 + chunk.rows);
+            if chunk.columns[recoding.column].is_by_key_order {
+                recoded = (recoded.0 + 1, recoded.1 + chunk.rows);
+            }
+        }
+        let (state, attributes) = match &recoding.outcome {
+            _ if recoding.under_way => ("under way", None),
+            None => ("seen", None),
+            Some(Outcome::AsItIs) => ("as it is", None),
+            Some(Outcome::Stored(attributes)) => ("stored", Some(attributes.join(", "))),
+        };
+        let late =
+            matches!(recoding.outcome, Some(Outcome::Stored(_))).then_some(all.1 - recoded.1);
+        rows.push(row![
+            &fact.schema,
+            &fact.name,
+            &fact.columns[recoding.column].name,
+            &other.schema,
+            &other.name,
+            &other.columns[recoding.key].name,
+            state,
+            attributes,
+            all.0,
+            recoded.0,
+            all.1,
+            late,
+        ]);
+    }
+    Ok(rows)
+}

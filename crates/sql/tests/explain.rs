@@ -1,0 +1,229 @@
+//! EXPLAIN ANALYZE: the numbers of a fragment's phases are those of its rows, however they are spread.
+
+use datafusion::arrow::array::{Array, AsArray};
+use eris_engine::Settings;
+use eris_numa::{HugePages, Topology};
+use eris_sql::{Database, Outcome, Session};
+
+const ROWS: i64 = 200_000;
+
+/// `(v + w) % 3 = 1`, as it is shown.
+const COMPUTED: &str = "(CAST((v + w) AS BIGINT) % 3) = 1";
+
+fn with_each_topology(test: impl AsyncFn(&Session)) {
+    for (nodes, cores) in [(1, 1), (1, 2), (4, 2)] {
+        let settings = Settings {
+            topology: Topology::fake(nodes, cores),
+            huge_pages: HugePages::Never,
+            memory_limit: Some(1 << 30),
+        };
+        let database = Database::open(settings).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_time().build().unwrap();
+        runtime.block_on(test(&database.session()));
+    }
+}
+
+/// The first column of all rows.
+async fn lines(session: &Session, sql: &str) -> Vec<String> {
+    let outcome = session.execute(sql).await;
+    let outcome = outcome.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let Outcome::Rows(rows) = outcome else {
+        return Vec::new();
+    };
+    let batches = rows.collect().await.unwrap();
+    let texts = batches.iter().flat_map(|batch| {
+        let texts = batch.column(0).as_string_view();
+        (0..texts.len()).map(|row| texts.value(row).to_owned())
+    });
+    texts.collect()
+}
+
+/// `v` ascends; everywhere `w` takes values from 0 to 99 and `k` from 0 to 999, without regard to each other.
+async fn tables(session: &Session) {
+    for sql in [
+        "CREATE TABLE fact (v INTEGER NOT NULL, w INTEGER, k INTEGER NOT NULL)",
+        "CREATE TABLE dim (k INTEGER NOT NULL, color VARCHAR)",
+        "INSERT INTO fact SELECT i, i * i % 9973 % 100, i % 1000 FROM generate_series(1, 200000) AS g(i)",
+        "INSERT INTO dim SELECT i, 'c' || (i % 5) FROM generate_series(0, 999) AS g(i)",
+    ] {
+        lines(session, sql).await;
+    }
+}
+
+/// How many rows of the table hold this.
+fn rows(holds: impl Fn(i64, i64, i64) -> bool) -> u64 {
+    let all = (1..=ROWS).map(|i| (i, i * i % 9973 % 100, i % 1000));
+    all.filter(|(v, w, k)| holds(*v, *w, *k)).count() as u64
+}
+
+/// What the plan tells of the fragment over `fact`.
+#[derive(Debug)]
+struct Told {
+    plan: Vec<String>,
+    /// Each condition with the rows it met and those that were left.
+    phases: Vec<(String, u64, u64)>,
+    /// Rows of the output, and rows that were sent.
+    output: (u64, u64),
+    chunks: u64,
+    skipped: u64,
+}
+
+fn numbers(text: &str) -> Vec<u64> {
+    let digits = text.split(|c: char| !c.is_ascii_digit());
+    digits.filter_map(|digits| digits.parse().ok()).collect()
+}
+
+async fn told(session: &Session, sql: &str) -> Told {
+    let plan = lines(session, &format!("EXPLAIN ANALYZE {sql}")).await;
+    let at = plan.iter().position(|line| line.contains("table=fact"));
+    let part = &plan[at.expect("it is read") + 1..];
+    let of = |mark: &str| {
+        let found = part.iter().find_map(|line| line.split_once(mark));
+        found.unwrap_or_else(|| panic!("no {mark}: {plan:#?}")).1
+    };
+    let phases = part.iter().take_while(|line| !line.contains("└─ "));
+    let phases = phases.filter_map(|line| line.split_once("├─ "));
+    let phases = phases.filter(|(_, phase)| phase.contains(" rows ("));
+    let phases = phases.map(|(_, phase)| {
+        let (what, counts) = phase.rsplit_once(": ").unwrap();
+        let counts = numbers(counts);
+        (what.to_owned(), counts[0], counts[1])
+    });
+    let output = numbers(of("└─ output: "));
+    let chunks = numbers(of("; "));
+    Told {
+        phases: phases.collect(),
+        output: (output[0], output[1]),
+        chunks: chunks[0],
+        skipped: chunks[1],
+        plan,
+    }
+}
+
+impl Told {
+    fn assert(&self, phases: &[(&str, u64, u64)], sent: u64) {
+        let expected = phases
+            .iter()
+            .map(|(what, before, after)| ((*what).to_owned(), *before, *after));
+        assert_eq!(
+            self.phases,
+            expected.collect::<Vec<_>>(),
+            "{:#?}",
+            self.plan
+        );
+        let left = phases.last().map_or(ROWS as u64, |(_, _, left)| *left);
+        assert_eq!(self.output, (left, sent), "{:#?}", self.plan);
+        let fact = self
+            .plan
+            .iter()
+            .position(|line| line.contains("table=fact"))
+            .unwrap();
+        let workers = self.plan[fact + 1..]
+            .iter()
+            .take_while(|line| !line.contains("FragmentExec"));
+        let passed = workers.filter_map(|line| line.split_once("rows_passed="));
+        let passed: u64 = passed.map(|(_, rest)| numbers(rest)[0]).sum();
+        assert_eq!(passed, left, "{:#?}", self.plan);
+    }
+}
+
+#[test]
+fn rows_after_each_phase_are_those_that_hold() {
+    with_each_topology(async |session| {
+        tables(session).await;
+        let all = ROWS as u64;
+        let few = rows(|_, w, _| w < 25);
+        let third = rows(|v, w, _| w < 25 && (v + w) % 3 == 1);
+        let sql = "SELECT v FROM fact WHERE (v + w) % 3 = 1 AND w < 25";
+        let phases = [("w < 25", all, few), (COMPUTED, few, third)];
+        told(session, sql).await.assert(&phases, third);
+
+        // A lookup; and one of which only the keys matter.
+        let red = rows(|_, _, k| k % 5 == 1);
+        let third = rows(|v, w, k| k % 5 == 1 && (v + w) % 3 == 1);
+        let from = "FROM fact JOIN dim ON fact.k = dim.k WHERE color = 'c1' AND (v + w) % 3 = 1";
+        let ask = format!("SELECT v, color {from}");
+        let phases = [
+            ("k in 200 keys → (color)", all, red),
+            (COMPUTED, red, third),
+        ];
+        told(session, &ask).await.assert(&phases, third);
+        let ask = format!("SELECT v {from}");
+        let phases = [("k in 200 keys", all, red), (COMPUTED, red, third)];
+        told(session, &ask).await.assert(&phases, third);
+    });
+}
+
+#[test]
+fn each_chunk_may_take_tests_in_another_order_and_all_rows_are_accounted_for() {
+    with_each_topology(async |session| {
+        tables(session).await;
+        let left = rows(|_, w, k| w < 25 && k % 5 == 1 && k < 700);
+        let ask = "SELECT v FROM fact JOIN dim ON fact.k = dim.k WHERE color = 'c1' AND w < 25 AND fact.k < 700";
+        let told = told(session, ask).await;
+        let lost = told.phases.iter().map(|(_, before, after)| before - after);
+        assert_eq!(lost.sum::<u64>(), ROWS as u64 - left, "{told:#?}");
+        assert_eq!(told.output, (left, left), "{told:#?}");
+    });
+}
+
+#[test]
+fn what_zone_maps_and_visibility_leave_out_is_told() {
+    with_each_topology(async |session| {
+        tables(session).await;
+        let told_before = told(session, "SELECT w FROM fact WHERE v > 1000000").await;
+        assert_eq!(told_before.chunks, 0, "{told_before:#?}");
+        let excluded = format!("v > 1000000: excluded {} chunks", told_before.skipped);
+        assert!(
+            told_before
+                .plan
+                .iter()
+                .any(|line| line.ends_with(&excluded)),
+            "{told_before:#?}"
+        );
+        // Every row holds it, as the zones show: nothing is read for it.
+        let told_of_all = told(session, "SELECT w FROM fact WHERE v > 0").await;
+        told_of_all.assert(&[], ROWS as u64);
+        let held = format!("v > 0: held for all of {} chunks", told_of_all.chunks);
+        assert!(
+            told_of_all.plan.iter().any(|line| line.ends_with(&held)),
+            "{told_of_all:#?}"
+        );
+
+        lines(session, "DELETE FROM fact WHERE v % 10 = 3").await;
+        let visible = rows(|v, _, _| v % 10 != 3);
+        let few = rows(|v, w, _| v % 10 != 3 && w < 25);
+        let phases = [("visible", ROWS as u64, visible), ("w < 25", visible, few)];
+        told(session, "SELECT k FROM fact WHERE w < 25")
+            .await
+            .assert(&phases, few);
+    });
+}
+
+#[test]
+fn rows_that_an_index_leads_to_are_all_that_is_met() {
+    with_each_topology(async |session| {
+        tables(session).await;
+        lines(session, "CREATE INDEX by_v ON fact (v)").await;
+        let wanted = |v: i64| [5, 70_000, 70_001, 150_000].contains(&v);
+        let found = rows(|v, _, _| wanted(v));
+        let few = rows(|v, w, _| wanted(v) && w < 50);
+        let told = told(
+            session,
+            "SELECT v FROM fact WHERE v IN (5, 70000, 70001, 150000) AND w < 50",
+        )
+        .await;
+        assert!(
+            told.plan.iter().any(|line| line.contains("index=by_v")),
+            "{told:#?}"
+        );
+        let lost = told.phases.iter().map(|(_, before, after)| before - after);
+        assert_eq!(lost.sum::<u64>(), found - few, "{told:#?}");
+        assert!(
+            told.phases.iter().all(|(_, before, _)| *before <= found),
+            "{told:#?}"
+        );
+        assert_eq!(told.output, (few, few), "{told:#?}");
+    });
+}
