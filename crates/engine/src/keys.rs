@@ -7,23 +7,21 @@
 //!                                                            begin with
 //! ```
 
+mod cells;
+mod shown;
+
+pub(crate) use cells::Cells;
+
 use crate::bulk::{check_length, word};
 use crate::reorganize::{Reorganizable, Watched};
 use crate::scatter::keys_of;
-use arrow_array::cast::AsArray;
-use arrow_array::types::*;
-use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, Float32Array, Float64Array, PrimitiveArray,
-    StringViewArray,
-};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
 use eris_column::{Domain, Home, from_integer};
 use eris_index::IndexError;
-use eris_index::key::{Decoder, Encoder, Word};
+use eris_index::key::Encoder;
 use eris_types::RowId;
 use std::ops::{Bound, Range};
-use std::sync::Arc;
 
 /// The keys of some rows.
 #[derive(Debug)]
@@ -180,7 +178,7 @@ impl Keys {
         match self {
             Keys::Words(words) if types.len() == 1 => {
                 let number = from_integer(types[0], (words[row] ^ 1 << 63) as i64);
-                display(&shown::number(types[0], number))
+                shown::display(&shown::number(types[0], number))
             }
             Keys::Words(words) => {
                 let bytes = word_bytes(types.iter().copied()).expect("the keys are numbers");
@@ -189,11 +187,6 @@ impl Keys {
             Keys::Bytes(..) => shown::all(types, self.bytes(row)),
         }
     }
-}
-
-fn display(value: &ArrayRef) -> String {
-    let formatter = ArrayFormatter::try_new(value, &FormatOptions::default());
-    formatter.map_or_else(|_| "?".to_owned(), |shown| shown.value(0).to_string())
 }
 
 /// The number of a key's first eight bytes behind those of `common`, which most keys begin with.
@@ -437,182 +430,13 @@ impl KeyRange {
     }
 }
 
-/// The values of a column of keys.
-pub(crate) enum Cells<'a> {
-    Boolean(&'a BooleanArray),
-    Int8(&'a [i8]),
-    Int16(&'a [i16]),
-    Int32(&'a [i32]),
-    Int64(&'a [i64]),
-    UInt8(&'a [u8]),
-    UInt16(&'a [u16]),
-    UInt32(&'a [u32]),
-    UInt64(&'a [u64]),
-    Float32(&'a [f32]),
-    Float64(&'a [f64]),
-    Decimal(&'a [i128], u8),
-    Text(&'a StringViewArray),
-}
-
-impl<'a> Cells<'a> {
-    pub fn of(column: &'a ArrayRef) -> Self {
-        use TimeUnit::*;
-        fn values<T: ArrowPrimitiveType>(column: &ArrayRef) -> &[T::Native] {
-            column.as_primitive::<T>().values()
-        }
-        match column.data_type() {
-            DataType::Boolean => Cells::Boolean(column.as_boolean()),
-            DataType::Int8 => Cells::Int8(values::<Int8Type>(column)),
-            DataType::Int16 => Cells::Int16(values::<Int16Type>(column)),
-            DataType::Int32 => Cells::Int32(values::<Int32Type>(column)),
-            DataType::Date32 => Cells::Int32(values::<Date32Type>(column)),
-            DataType::Int64 => Cells::Int64(values::<Int64Type>(column)),
-            DataType::Timestamp(Second, _) => Cells::Int64(values::<TimestampSecondType>(column)),
-            DataType::Timestamp(Millisecond, _) => {
-                Cells::Int64(values::<TimestampMillisecondType>(column))
-            }
-            DataType::Timestamp(Microsecond, _) => {
-                Cells::Int64(values::<TimestampMicrosecondType>(column))
-            }
-            DataType::Timestamp(Nanosecond, _) => {
-                Cells::Int64(values::<TimestampNanosecondType>(column))
-            }
-            DataType::UInt8 => Cells::UInt8(values::<UInt8Type>(column)),
-            DataType::UInt16 => Cells::UInt16(values::<UInt16Type>(column)),
-            DataType::UInt32 => Cells::UInt32(values::<UInt32Type>(column)),
-            DataType::UInt64 => Cells::UInt64(values::<UInt64Type>(column)),
-            DataType::Float32 => Cells::Float32(values::<Float32Type>(column)),
-            DataType::Float64 => Cells::Float64(values::<Float64Type>(column)),
-            DataType::Decimal128(precision, _) => {
-                Cells::Decimal(values::<Decimal128Type>(column), *precision)
-            }
-            DataType::Utf8View => Cells::Text(column.as_string_view()),
-            other => unreachable!("{other} is no type of a key; checked when the object was made"),
-        }
-    }
-
-    /// Puts the values beneath what keys that are numbers have so far, in the order of values.
-    fn push_below(&self, keys: &mut [u64]) {
-        fn put<T: Word>(keys: &mut [u64], values: impl Iterator<Item = T>) {
-            let bits = 8 * size_of::<T>() as u32;
-            for (key, value) in keys.iter_mut().zip(values) {
-                // The first column may take all 64 bits.
-                *key = key.unbounded_shl(bits) | eris_index::key::word(value);
-            }
-        }
-        match self {
-            Cells::Boolean(values) => put(keys, values.values().iter()),
-            Cells::Int8(values) => put(keys, values.iter().copied()),
-            Cells::Int16(values) => put(keys, values.iter().copied()),
-            Cells::Int32(values) => put(keys, values.iter().copied()),
-            Cells::Int64(values) => put(keys, values.iter().copied()),
-            Cells::UInt8(values) => put(keys, values.iter().copied()),
-            Cells::UInt16(values) => put(keys, values.iter().copied()),
-            Cells::UInt32(values) => put(keys, values.iter().copied()),
-            Cells::UInt64(values) => put(keys, values.iter().copied()),
-            Cells::Float32(_) | Cells::Float64(_) | Cells::Decimal(..) | Cells::Text(_) => {
-                unreachable!("keys with such columns are bytes")
-            }
-        }
-    }
-
-    /// Appends the value of a row to a key.
-    pub fn push(&self, row: usize, encoder: &mut Encoder) {
-        match self {
-            Cells::Boolean(values) => encoder.push(values.value(row)),
-            Cells::Int8(values) => encoder.push(values[row]),
-            Cells::Int16(values) => encoder.push(values[row]),
-            Cells::Int32(values) => encoder.push(values[row]),
-            Cells::Int64(values) => encoder.push(values[row]),
-            Cells::UInt8(values) => encoder.push(values[row]),
-            Cells::UInt16(values) => encoder.push(values[row]),
-            Cells::UInt32(values) => encoder.push(values[row]),
-            Cells::UInt64(values) => encoder.push(values[row]),
-            // Both zeros are equal in SQL, and so are all NaN.
-            Cells::Float32(values) => match values[row] + 0.0 {
-                value if value.is_nan() => encoder.push(f32::NAN),
-                value => encoder.push(value),
-            },
-            Cells::Float64(values) => match values[row] + 0.0 {
-                value if value.is_nan() => encoder.push(f64::NAN),
-                value => encoder.push(value),
-            },
-            Cells::Decimal(values, precision) => encoder.push_decimal(values[row], *precision),
-            Cells::Text(values) => encoder.push_text(values.value(row)),
-        };
-    }
-}
-
-/// Values back from keys, as arrays of one row.
-mod shown {
-    use super::*;
-
-    /// All values of a key, for messages.
-    pub fn all(types: &[&DataType], key: &[u8]) -> String {
-        let mut decoder = Decoder::new(key);
-        let values = types
-            .iter()
-            .map(|data_type| display(&value(data_type, &mut decoder)));
-        values.collect::<Vec<_>>().join(", ")
-    }
-
-    /// The value of a type that a number stands for.
-    pub fn number(data_type: &DataType, number: i128) -> ArrayRef {
-        use TimeUnit::*;
-        macro_rules! one {
-            ($($kind:pat => $native:ty),+ $(,)?) => {
-                match data_type {
-                    DataType::Boolean => Arc::new(BooleanArray::from(vec![number != 0])),
-                    $($kind => Arc::new(
-                        PrimitiveArray::<$native>::from_value(number as _, 1).with_data_type(data_type.clone()),
-                    ),)+
-                    other => unreachable!("{other} has no numbers"),
-                }
-            };
-        }
-        one! {
-            DataType::Int8 => Int8Type,
-            DataType::Int16 => Int16Type,
-            DataType::Int32 => Int32Type,
-            DataType::Int64 => Int64Type,
-            DataType::UInt8 => UInt8Type,
-            DataType::UInt16 => UInt16Type,
-            DataType::UInt32 => UInt32Type,
-            DataType::UInt64 => UInt64Type,
-            DataType::Date32 => Date32Type,
-            DataType::Decimal128(..) => Decimal128Type,
-            DataType::Timestamp(Second, _) => TimestampSecondType,
-            DataType::Timestamp(Millisecond, _) => TimestampMillisecondType,
-            DataType::Timestamp(Microsecond, _) => TimestampMicrosecondType,
-            DataType::Timestamp(Nanosecond, _) => TimestampNanosecondType,
-        }
-    }
-
-    /// The next value of a key.
-    pub fn value(data_type: &DataType, key: &mut Decoder<'_>) -> ArrayRef {
-        let value: i128 = match data_type {
-            DataType::Boolean => key.take::<bool>().into(),
-            DataType::Int8 => key.take::<i8>().into(),
-            DataType::Int16 => key.take::<i16>().into(),
-            DataType::Int32 | DataType::Date32 => key.take::<i32>().into(),
-            DataType::Int64 | DataType::Timestamp(..) => key.take::<i64>().into(),
-            DataType::UInt8 => key.take::<u8>().into(),
-            DataType::UInt16 => key.take::<u16>().into(),
-            DataType::UInt32 => key.take::<u32>().into(),
-            DataType::UInt64 => key.take::<u64>().into(),
-            DataType::Decimal128(precision, _) => key.take_decimal(*precision),
-            DataType::Float32 => return Arc::new(Float32Array::from(vec![key.take::<f32>()])),
-            DataType::Float64 => return Arc::new(Float64Array::from(vec![key.take::<f64>()])),
-            _ => return Arc::new(StringViewArray::from(vec![key.take_text()])),
-        };
-        number(data_type, value)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Date32Array, Int8Array, Int16Array, Int32Array, UInt16Array};
+    use arrow_array::{
+        BooleanArray, Date32Array, Int8Array, Int16Array, Int32Array, StringViewArray, UInt16Array,
+    };
+    use std::sync::Arc;
 
     #[test]
     fn routing_follows_the_order_of_keys() {
@@ -661,7 +485,9 @@ mod tests {
                 assert_eq!(key[..8 - bytes], [0; 8][bytes..], "{types:?}");
                 assert_eq!(&key[8 - bytes..], encoder.bytes(), "{types:?}");
             }
-            let values = columns.iter().map(|column| display(&column.slice(3, 1)));
+            let values = columns
+                .iter()
+                .map(|column| shown::display(&column.slice(3, 1)));
             let values: Vec<_> = values.collect();
             let keys = Keys::of(&columns, 3, 1);
             assert_eq!(keys.shown(0, &types), values.join(", "));

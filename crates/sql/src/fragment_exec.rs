@@ -1,39 +1,27 @@
 //! The leaf of a physical plan that is not executed here but by the engine: one fragment over one table.
 
+mod compact;
 mod display;
 mod lane;
+mod plan_node;
 mod star;
 
-use crate::dynamic_filter;
 use crate::run::Run;
 use crate::scan::Scan;
 use crate::translate::Scope;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::Statistics;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
-use datafusion::physical_expr::{
-    Distribution, EquivalenceProperties, Partitioning, PhysicalExpr, split_conjunction,
-};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{
     Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
-    apply_expression_roots,
 };
-use datafusion::physical_plan::filter_pushdown::{
-    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
-};
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties, replace_children_if_necessary};
 use eris_fragment::{
-    Access, BinaryOp, Execution, Expr, Fragment, FragmentError, FragmentReport, Order, Output,
-    Probe, Type,
+    Access, BinaryOp, Execution, Expr, FragmentError, FragmentReport, Order, Output, Type,
 };
-use lane::Lane;
 pub(crate) use star::{Side, Star};
 use star::{Sides, into_fragment_error};
 use std::sync::{Arc, Mutex};
@@ -323,139 +311,6 @@ impl FragmentExec {
         }
     }
 
-    /// The fragment, with the dynamic filters as they are now.
-    async fn fragment(&self, sides: Option<Sides>) -> Result<Fragment> {
-        let mut inputs = self.inputs();
-        // What is joined is not there to be tested.
-        let own = self.scan.types.len();
-        for input in &mut inputs {
-            input.take_if(|expr| {
-                let mut joined = false;
-                expr.for_each_column(&mut |column| joined |= column >= own);
-                joined
-            });
-        }
-        let scope = self.scope(&self.schema, &inputs);
-        let known = dynamic_filter::harvest(&self.dynamic, &scope, &self.scan.statistics).await?;
-        let filter = self.filter.iter().cloned().chain(known.filter).collect();
-        self.compact(filter, known.probes, sides)
-    }
-
-    /// The fragment that reads only the columns it needs, with values for parameters.
-    fn compact(
-        &self,
-        mut filter: Vec<Expr>,
-        mut probes: Vec<Probe>,
-        sides: Option<Sides>,
-    ) -> Result<Fragment> {
-        let mut output = self.output.clone();
-        let mut order = self.order.clone();
-        let mut used = Vec::new();
-        let columns = self.scan.parameters();
-        let chosen = self.chosen();
-        let mut lookups = Vec::new();
-        if let Some(sides) = sides {
-            let more;
-            (lookups, more) = sides.into_parts(&chosen)?;
-            probes.extend(more);
-        }
-        let mut note = |column: usize| {
-            if column < columns && !used.contains(&column) {
-                used.push(column);
-            }
-        };
-        filter
-            .iter()
-            .for_each(|expr| expr.for_each_column(&mut note));
-        probes.iter().for_each(|probe| note(probe.column));
-        lookups.iter().for_each(|lookup| note(lookup.column));
-        expressions(&mut output)
-            .into_iter()
-            .for_each(|expr| expr.for_each_column(&mut note));
-        let keys = order.iter().flat_map(|order| &order.keys);
-        keys.for_each(|key| note(key.column));
-        used.sort_unstable();
-        let place = |column: usize| used.binary_search(&column).expect("noted above");
-        // What is joined is called by its place among all that is chosen of the sides.
-        let own = self.scan.types.len();
-        let joined: Vec<usize> = self.joined_columns(&chosen);
-        let replacement = |column: usize| match column.checked_sub(columns) {
-            None => Expr::Column(place(column)),
-            Some(_) if column >= own => {
-                let joined = joined.iter().position(|other| *other == column - own);
-                Expr::Column(used.len() + joined.expect("chosen above"))
-            }
-            Some(parameter) => Expr::Literal(self.scan.values[parameter].clone()),
-        };
-        filter
-            .iter_mut()
-            .for_each(|expr| replace_columns(expr, &replacement));
-        probes
-            .iter_mut()
-            .for_each(|probe| probe.column = place(probe.column));
-        lookups
-            .iter_mut()
-            .for_each(|lookup| lookup.column = place(lookup.column));
-        expressions(&mut output)
-            .into_iter()
-            .for_each(|expr| replace_columns(expr, &replacement));
-        if let Some(order) = &mut order {
-            order
-                .keys
-                .iter_mut()
-                .for_each(|key| key.column = place(key.column));
-        }
-        let snapshot = &self.scan.snapshot;
-        let snapshot = snapshot.as_ref().expect("a plan that runs has a snapshot");
-        Ok(Fragment {
-            object: self.scan.table.object,
-            snapshot: snapshot.at(),
-            order,
-            columns: used
-                .iter()
-                .map(|column| self.scan.column_id(*column))
-                .collect(),
-            filter,
-            probes,
-            lookups,
-            output,
-        })
-    }
-
-    /// Per side, which of its columns the output needs.
-    fn chosen(&self) -> Vec<Vec<usize>> {
-        let Some(star) = &self.star else {
-            return Vec::new();
-        };
-        let mut used = Vec::new();
-        let mut output = self.output.clone();
-        for expr in expressions(&mut output) {
-            expr.for_each_column(&mut |column| used.push(column));
-        }
-        let mut offset = self.scan.types.len();
-        let chosen = star.sides().iter().map(|side| {
-            let first = offset;
-            offset += side.types.len();
-            let columns = 0..side.types.len();
-            columns
-                .filter(|column| used.contains(&(first + column)))
-                .collect()
-        });
-        chosen.collect()
-    }
-
-    /// The columns that are chosen, by their number among all columns of the sides, in the order of the lookups.
-    fn joined_columns(&self, chosen: &[Vec<usize>]) -> Vec<usize> {
-        let sides = self.star.iter().flat_map(|star| star.sides());
-        let mut joined = Vec::new();
-        let mut offset = 0;
-        for (side, chosen) in sides.zip(chosen) {
-            joined.extend(chosen.iter().map(|column| offset + column));
-            offset += side.types.len();
-        }
-        joined
-    }
-
     /// Starts a run, which owns what this gives back.
     fn start(
         &self,
@@ -504,22 +359,6 @@ impl FragmentExec {
     }
 }
 
-/// All expressions of an output.
-fn expressions(output: &mut Output) -> Vec<&mut Expr> {
-    match output {
-        Output::Rows { columns, .. } => columns.iter_mut().collect(),
-        Output::Groups { keys, aggregates } => {
-            let arguments = aggregates.iter_mut().flat_map(|aggregate| {
-                aggregate
-                    .input
-                    .iter_mut()
-                    .chain(aggregate.filter.iter_mut())
-            });
-            keys.iter_mut().chain(arguments).collect()
-        }
-    }
-}
-
 /// The same plan over other scans of its tables, as if nothing had been executed. `None` if one is not among them.
 pub(crate) fn over_scans(
     plan: &Arc<dyn ExecutionPlan>,
@@ -535,216 +374,6 @@ pub(crate) fn over_scans(
     Arc::clone(plan).replace_children(inputs, options).ok()
 }
 
-/// Replaces every column.
-fn replace_columns(expr: &mut Expr, replacement: &impl Fn(usize) -> Expr) {
-    match expr {
-        Expr::Column(position) => *expr = replacement(*position),
-        Expr::Literal(_) => {}
-        Expr::Binary { left, right, .. } => {
-            replace_columns(left, replacement);
-            replace_columns(right, replacement);
-        }
-        Expr::Not(operand)
-        | Expr::Negate(operand)
-        | Expr::IsNull(operand)
-        | Expr::IsNotNull(operand)
-        | Expr::InList { operand, .. }
-        | Expr::Like { operand, .. }
-        | Expr::Cast { operand, .. } => replace_columns(operand, replacement),
-        Expr::Case {
-            branches,
-            otherwise,
-        } => {
-            for (condition, then) in branches {
-                replace_columns(condition, replacement);
-                replace_columns(then, replacement);
-            }
-            if let Some(otherwise) = otherwise {
-                replace_columns(otherwise, replacement);
-            }
-        }
-    }
-}
-
-impl ExecutionPlan for FragmentExec {
-    fn name(&self) -> &str {
-        "FragmentExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    /// The sides of its joins.
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.star.iter().flat_map(|star| star.plans()).collect()
-    }
-
-    fn required_input_distribution(&self) -> Vec<Distribution> {
-        vec![Distribution::SinglePartition; self.children().len()]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false; self.children().len()]
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self.with_sides(children))
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self.with_sides(children))
-    }
-
-    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut fresh = FragmentExec::clone(&self);
-        fresh.runs = Arc::default();
-        Ok(Arc::new(fresh))
-    }
-
-    /// The dynamic filters that it holds on to; a join computes its filter only if it finds it here.
-    fn apply_expressions(
-        &self,
-        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        apply_expression_roots(&self.dynamic, visit)
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        Ok(Box::pin(Lane {
-            run: self.open(partition),
-            lane: partition,
-            starting: None,
-            stream: None,
-            rest: self.limit(),
-            metrics: BaselineMetrics::new(&self.metrics, partition),
-            plan: self.clone(),
-            context,
-        }))
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        _: &[Arc<Statistics>],
-        args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let Output::Rows { columns, limit } = &self.output else {
-            return Ok(Arc::new(Statistics::new_unknown(&self.schema)));
-        };
-        let all = self.scan.statistics.rows_out(columns, &self.filter, *limit);
-        // A lane gets what its workers send, so only the sum is known.
-        Ok(Arc::new(if args.partition().is_none() {
-            all
-        } else {
-            all.to_inexact()
-        }))
-    }
-
-    fn supports_limit_pushdown(&self) -> bool {
-        false
-    }
-
-    fn fetch(&self) -> Option<usize> {
-        self.limit().map(|limit| limit as usize)
-    }
-
-    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        // A filter of a join above the limit must stay above it.
-        let Output::Rows { columns, .. } = &self.output else {
-            return None;
-        };
-        if !self.dynamic.is_empty() {
-            return None;
-        }
-        let limit = limit.map(|limit| limit as u64);
-        let output = Output::Rows {
-            columns: columns.clone(),
-            limit,
-        };
-        Some(Arc::new(self.with_output(output, Arc::clone(&self.schema))))
-    }
-
-    /// Takes a projection in, if all of it can be evaluated where the rows are.
-    fn try_swapping_with_projection(
-        &self,
-        projection: &ProjectionExec,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let Output::Rows { limit, .. } = &self.output else {
-            return Ok(None);
-        };
-        if !self.dynamic.is_empty() {
-            return Ok(None);
-        }
-        let inputs = self.inputs();
-        let scope = self.scope(&self.schema, &inputs);
-        let columns = projection
-            .expr()
-            .iter()
-            .map(|column| scope.translate_output(&column.expr));
-        let Some(columns) = columns.collect::<Option<Vec<_>>>() else {
-            return Ok(None);
-        };
-        let output = Output::Rows {
-            columns,
-            limit: *limit,
-        };
-        let fragment = self.with_output(output, projection.schema());
-        let whole: Arc<dyn ExecutionPlan> = Arc::new(projection.clone());
-        Ok(Some(Arc::new(fragment.with_joins_below(&whole)?)))
-    }
-
-    fn handle_child_pushdown_result(
-        &self,
-        _: FilterPushdownPhase,
-        pushed: ChildPushdownResult,
-        _: &ConfigOptions,
-    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        if !self.accepts_filters() || pushed.parent_filters.is_empty() {
-            return Ok(FilterPushdownPropagation::all_unsupported(pushed));
-        }
-        let inputs = self.inputs();
-        let scope = self.scope(&self.schema, &inputs);
-        let mut node = self.with_output(self.output.clone(), Arc::clone(&self.schema));
-        node.dynamic = self.dynamic.clone();
-        let mut answers = Vec::with_capacity(pushed.parent_filters.len());
-        for offered in &pushed.parent_filters {
-            let filter = &offered.filter;
-            let conjuncts = split_conjunction(filter)
-                .into_iter()
-                .map(|conjunct| scope.translate(conjunct));
-            answers.push(if is_dynamic(filter) {
-                // Whatever it says, the join or sort above checks it again.
-                node.dynamic.push(Arc::clone(filter));
-                PushedDown::No
-            } else if let Some(conjuncts) = conjuncts.collect::<Option<Vec<_>>>()
-                && self.star.is_none()
-            {
-                node.filter.extend(conjuncts);
-                PushedDown::Yes
-            } else {
-                PushedDown::No
-            });
-        }
-        let node: Arc<dyn ExecutionPlan> = Arc::new(node);
-        Ok(FilterPushdownPropagation::with_parent_pushdown_result(answers).with_updated_node(node))
-    }
-}
-
 /// The plan with other joins below: where it has a fragment, or the joins that one stands for.
 fn on_top_of(
     joins: Arc<dyn ExecutionPlan>,
@@ -755,9 +384,4 @@ fn on_top_of(
     }
     let below = on_top_of(joins, plan.children()[0])?;
     replace_children_if_necessary(Arc::clone(plan), vec![below])
-}
-
-/// Whether any part of a filter may still change.
-fn is_dynamic(filter: &Arc<dyn PhysicalExpr>) -> bool {
-    filter.is::<DynamicFilterPhysicalExpr>() || filter.children().into_iter().any(is_dynamic)
 }

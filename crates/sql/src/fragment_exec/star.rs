@@ -6,6 +6,7 @@
 //!                              └── else, or no room for them ──▶ the joins as they were planned, optimised only now
 //! ```
 
+use super::compact::expressions;
 use super::{FragmentExec, over_scans};
 use crate::planner::rules_without_stars;
 use crate::recoding::Join;
@@ -278,6 +279,40 @@ impl FragmentExec {
     pub fn joined(&self, star: Star, output: Output, schema: SchemaRef) -> Self {
         let mut joined = self.with_output(output, schema);
         joined.star = Some(Arc::new(star));
+        joined
+    }
+
+    /// Per side, which of its columns the output needs.
+    pub(super) fn chosen(&self) -> Vec<Vec<usize>> {
+        let Some(star) = &self.star else {
+            return Vec::new();
+        };
+        let mut used = Vec::new();
+        let mut output = self.output.clone();
+        for expr in expressions(&mut output) {
+            expr.for_each_column(&mut |column| used.push(column));
+        }
+        let mut offset = self.scan.types.len();
+        let chosen = star.sides().iter().map(|side| {
+            let first = offset;
+            offset += side.types.len();
+            let columns = 0..side.types.len();
+            columns
+                .filter(|column| used.contains(&(first + column)))
+                .collect()
+        });
+        chosen.collect()
+    }
+
+    /// The columns that are chosen, by their number among all columns of the sides, in the order of the lookups.
+    pub(super) fn joined_columns(&self, chosen: &[Vec<usize>]) -> Vec<usize> {
+        let sides = self.star.iter().flat_map(|star| star.sides());
+        let mut joined = Vec::new();
+        let mut offset = 0;
+        for (side, chosen) in sides.zip(chosen) {
+            joined.extend(chosen.iter().map(|column| offset + column));
+            offset += side.types.len();
+        }
         joined
     }
 }
