@@ -1,7 +1,6 @@
 //! DataFusion pushes a join's or a sort's filter down by the names of its columns. Where a relation has two columns of one name, as behind
-//! joins with one table twice, it may reach the wrong one, and rows that match are lost: such plans go without.
+//! joins with one table twice, it may reach the wrong one, and rows that match are lost: plans in which a filter might pass there go without.
 
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -19,7 +18,7 @@ impl PhysicalOptimizerRule for UnlessNamesakes {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        match has_namesakes(&plan)? {
+        match has_namesakes(&plan, false) {
             true => Ok(plan),
             false => self.0.optimize(plan, config),
         }
@@ -34,20 +33,23 @@ impl PhysicalOptimizerRule for UnlessNamesakes {
     }
 }
 
-/// Whether some node has two columns of one name.
-fn has_namesakes(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-    let mut found = false;
-    plan.apply(|node| {
-        let schema = node.schema();
-        let mut names = HashSet::new();
-        found = !schema
-            .fields()
-            .iter()
-            .all(|field| names.insert(field.name()));
-        Ok(match found {
-            true => TreeNodeRecursion::Stop,
-            false => TreeNodeRecursion::Continue,
-        })
-    })?;
-    Ok(found)
+/// Operators that hold no filter of their own for those below them.
+const FILTERLESS: [&str; 6] = [
+    "CoalescePartitionsExec",
+    "CooperativeExec",
+    "GlobalLimitExec",
+    "LocalLimitExec",
+    "ProjectionExec",
+    "RepartitionExec",
+];
+
+/// Whether a filter might have to pass a node that has two columns of one name.
+fn has_namesakes(plan: &Arc<dyn ExecutionPlan>, is_filtered: bool) -> bool {
+    let mut names = HashSet::new();
+    let schema = plan.schema();
+    let twice = !(schema.fields().iter()).all(|field| names.insert(field.name()));
+    let is_filtered_below = is_filtered || !FILTERLESS.contains(&plan.name());
+    let children = plan.children();
+    is_filtered && twice
+        || (children.into_iter()).any(|child| has_namesakes(child, is_filtered_below))
 }
