@@ -89,10 +89,11 @@ pub use inspect::{
 };
 pub use key_index::{KeyClient, KeyIndex};
 pub use object::Partitioning;
+pub use partition::{Becomes, Compute};
 pub use reorganize::{
     IndexReorganization, ReorganizationCause, ReorganizationEffect, ReorganizationState,
 };
-pub use rows::{Found, Keeping, RowChanges, RowClient};
+pub use rows::{Computed, Found, Keeping, RowChanges, RowClient};
 pub use secondary::IndexKind;
 pub use settings::Settings;
 pub use statistics::{ColumnStatistics, ObjectStatistics};

@@ -4,7 +4,8 @@ mod change;
 mod fetch;
 mod prepare;
 
-pub(crate) use change::{Change, Changed, Expected};
+pub use change::{Becomes, Compute};
+pub(crate) use change::{Change, Changed, Expected, New};
 pub(crate) use fetch::Fetched;
 pub(crate) use prepare::{Prepare, Prepared};
 
@@ -378,7 +379,7 @@ impl Partition {
         self.object.set_partition_statistics(self.owner, statistics);
     }
 
-    /// The rows of a snapshot, frozen. Readers like few chunks, so the append buffer is settled first, if memory allows.
+    /// The rows of a snapshot, frozen. Readers like few chunks, so a long append buffer is settled first, if memory allows.
     pub fn view(
         &mut self,
         snapshot: Timestamp,
@@ -388,7 +389,9 @@ impl Partition {
         let mut views = Vec::new();
         let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
         for segment in &mut self.segments {
-            let _ = segment.settle(recoder);
+            if segment.is_slow_to_read() {
+                let _ = segment.settle(recoder);
+            }
             views.extend(segment.view(snapshot));
         }
         views

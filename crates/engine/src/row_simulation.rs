@@ -1,7 +1,7 @@
 //! Operations on rows by their keys, in one thread under a seeded schedule, against what must hold of any history of them.
 //!
 //! Accounts have balances, and lie in several partitions. A transfer moves something from one account to another, an
-//! increment adds one to an account, and a statement with the turn for itself adds one to all. So at every snapshot the sum of
+//! increment adds one to an account, by reading and writing or at the account's owner, and a statement with the turn for itself adds one to all. So at every snapshot the sum of
 //! all balances is what they had at first, and at least the increments that had committed before it was read, and at most those
 //! that had begun. Of other keys rows are put in if nobody has them, and removed: such a row is there as often as it was put in
 //! more often than removed.
@@ -10,7 +10,7 @@
 
 use crate::engine::Engine;
 use crate::simulated::{Simulated, for_seeds};
-use crate::{EngineError, Partitioning, RowClient};
+use crate::{Becomes, Compute, Computed, EngineError, Partitioning, RowClient};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
@@ -44,6 +44,40 @@ struct Client {
     rows: RowClient,
     history: Rc<RefCell<History>>,
     random: Random,
+}
+
+/// The row that an account gets, but for its value, which is one more than it was.
+#[derive(Debug)]
+struct Increment(RecordBatch);
+
+impl Compute for Increment {
+    fn reads(&self) -> &[ColumnId] {
+        &[VALUE]
+    }
+
+    fn compute(&self, row: Option<&[ArrayRef]>) -> Becomes {
+        let value = row.expect("accounts are there")[0].as_primitive::<Int64Type>();
+        let mut columns = self.0.columns().to_vec();
+        columns[VALUE.index()] = column([value.value(0) + 1]);
+        Becomes::Row(RecordBatch::try_new(self.0.schema(), columns).unwrap())
+    }
+}
+
+/// A row, where none is.
+#[derive(Debug)]
+struct Come(RecordBatch);
+
+impl Compute for Come {
+    fn reads(&self) -> &[ColumnId] {
+        &[]
+    }
+
+    fn compute(&self, row: Option<&[ArrayRef]>) -> Becomes {
+        match row {
+            Some(_) => Becomes::Same,
+            None => Becomes::Row(self.0.clone()),
+        }
+    }
 }
 
 fn schema() -> SchemaRef {
@@ -116,8 +150,23 @@ impl Client {
     async fn increment(&mut self) {
         self.history.borrow_mut().begun += 1;
         let account = self.random.below(ACCOUNTS as usize) as i64;
-        if self.change(vec![account], |_, value| value + 1).await {
+        let done = match self.random.one_in(2) {
+            true => self.increment_at_home(account).await,
+            false => self.change(vec![account], |_, value| value + 1).await,
+        };
+        if done {
             self.history.borrow_mut().committed += 1;
+        }
+    }
+
+    /// Has the account's owner add one to it, or does it itself, if that cannot: the row may have a text without code.
+    async fn increment_at_home(&mut self, account: i64) -> bool {
+        let increment = Arc::new(Increment(self.batch(vec![account], vec![0])));
+        match self.rows.compute(&[column([account])], increment).await {
+            Ok(Computed::Put) => true,
+            Ok(Computed::Refused) => self.change(vec![account], |_, value| value + 1).await,
+            Err(EngineError::Panicked { .. }) => false,
+            other => panic!("{other:?}"),
         }
     }
 
@@ -144,7 +193,11 @@ impl Client {
     async fn come_or_go(&mut self) {
         let other = self.random.below(OTHERS as usize);
         let key = ACCOUNTS + other as i64;
-        let done = if self.random.one_in(2) {
+        let done = if self.random.one_in(3) {
+            let come = Arc::new(Come(self.batch(vec![key], vec![0])));
+            let computed = self.rows.compute(&[column([key])], come).await;
+            computed.map(|computed| i64::from(computed == Computed::Put))
+        } else if self.random.one_in(2) {
             let batch = self.batch(vec![key], vec![0]);
             self.rows.insert(batch).await.map(i64::from)
         } else {

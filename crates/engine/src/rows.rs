@@ -10,6 +10,7 @@
 //! What is read belongs to one snapshot. The index knows the newest rows only, so that a batch of several owners which finds
 //! newer ones than its snapshot reads again. Changes of one owner need no turn of their own: the owner executes one after the
 //! other. They share the object's turn, so that they do not come between the reading and the writing of another statement.
+//! A row that depends on the one before can be computed at its owner, in the same go.
 //! Rows of several objects change [together].
 
 mod batch;
@@ -24,7 +25,7 @@ use crate::error::EngineError;
 use crate::exchange::Exchange;
 use crate::keys::{KeyRange, Keys, is_word};
 use crate::object::DataObject;
-use crate::partition::{Change, Changed, Expected, Fetched};
+use crate::partition::{Change, Changed, Compute, Expected, Fetched, New};
 use crate::protocol::{ABORT, ROWS};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
@@ -132,6 +133,20 @@ impl Drop for Keeping<'_> {
 enum Outcome {
     Done(u64),
     Unexpected,
+    Unchanged,
+    /// Its owner cannot do it now.
+    Refused,
+}
+
+/// What became of a row that was to be computed. See [`RowClient::compute`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Computed {
+    /// It is there.
+    Put,
+    /// Nothing changed.
+    Same,
+    /// Nothing changed, for the row's owner cannot compute it, or not now. It has to be read, and put in, if it is unchanged then.
+    Refused,
 }
 
 impl Engine {
@@ -229,9 +244,10 @@ impl RowClient {
     pub async fn put(&mut self, rows: RecordBatch) -> Result<u64, EngineError> {
         self.object.check(&rows, 1)?;
         let keys = Arc::new(self.keys_of(&rows));
-        match self.write(&keys, Expected::Any, Some(rows)).await? {
+        let new = New::Rows(rows);
+        match self.write(&keys, Expected::Any, new).await? {
             Outcome::Done(replaced) => Ok(replaced),
-            Outcome::Unexpected => unreachable!("everything was expected"),
+            _ => unreachable!("everything was expected"),
         }
     }
 
@@ -243,7 +259,7 @@ impl RowClient {
         self.object.check(&rows, 1)?;
         let keys = Arc::new(self.keys_of(&rows));
         let nobody = Expected::Exactly(vec![None; rows.num_rows()]);
-        let outcome = self.write(&keys, nobody, Some(rows)).await?;
+        let outcome = self.write(&keys, nobody, New::Rows(rows)).await?;
         Ok(matches!(outcome, Outcome::Done(_)))
     }
 
@@ -257,9 +273,9 @@ impl RowClient {
     pub async fn remove(&mut self, keys: &[ArrayRef]) -> Result<u64, EngineError> {
         self.check_types(keys);
         let (keys, _) = without_nulls(keys);
-        match self.write(&keys, Expected::Any, None).await? {
+        match self.write(&keys, Expected::Any, New::Nothing).await? {
             Outcome::Done(removed) => Ok(removed),
-            Outcome::Unexpected => unreachable!("everything was expected"),
+            _ => unreachable!("everything was expected"),
         }
     }
 
@@ -279,8 +295,32 @@ impl RowClient {
         assert_eq!(rows.num_rows(), found.ids.len(), "a row per key");
         self.object.check(&rows, 1)?;
         let expected = Expected::Exactly(found.ids.clone());
-        let outcome = self.write(&found.keys, expected, Some(rows)).await?;
+        let outcome = self.write(&found.keys, expected, New::Rows(rows)).await?;
         Ok(matches!(outcome, Outcome::Done(_)))
+    }
+
+    /// Has its owner compute the row that is to have a key from the one that has it: in one go, where the row is, so that nobody
+    /// comes in between. The key is given as one array of length one per column.
+    ///
+    /// # Errors
+    /// As [`RowClient::put`].
+    ///
+    /// # Panics
+    /// As [`RowClient::get`], and if it is not one key or has a NULL. That the row has this key is up to the caller.
+    pub async fn compute(
+        &mut self,
+        key: &[ArrayRef],
+        compute: Arc<dyn Compute>,
+    ) -> Result<Computed, EngineError> {
+        self.check_types(key);
+        let (keys, _) = without_nulls(key);
+        assert_eq!(keys.len(), 1, "one key");
+        let computed = self.write(&keys, Expected::Any, New::Computed(compute));
+        Ok(match computed.await? {
+            Outcome::Done(_) => Computed::Put,
+            Outcome::Unchanged => Computed::Same,
+            Outcome::Unexpected | Outcome::Refused => Computed::Refused,
+        })
     }
 
     /// Removes the rows that were found, if all keys that were looked for still have them, or none; otherwise nothing happens,
@@ -290,7 +330,7 @@ impl RowClient {
     /// As [`RowClient::remove`].
     pub async fn remove_if_unchanged(&mut self, found: &Found) -> Result<bool, EngineError> {
         let expected = Expected::Exactly(found.ids.clone());
-        let outcome = self.write(&found.keys, expected, None).await?;
+        let outcome = self.write(&found.keys, expected, New::Nothing).await?;
         Ok(matches!(outcome, Outcome::Done(_)))
     }
 
@@ -413,12 +453,12 @@ impl RowClient {
         &mut self,
         keys: &Arc<Keys>,
         expected: Expected,
-        rows: Option<RecordBatch>,
+        new: New,
     ) -> Result<Outcome, EngineError> {
         let is_dealt = self.object.ranges.get().is_some();
         for _ in 0..OFFERS {
-            let owner = match rows {
-                Some(_) if is_dealt => self.only_owner_dealt(keys),
+            let owner = match new {
+                New::Rows(_) | New::Computed(_) if is_dealt => self.only_owner_dealt(keys),
                 _ => self.only_owner(keys),
             };
             let Some(owner) = owner.filter(|_| keys.len() <= AT_ONCE) else {
@@ -428,7 +468,7 @@ impl RowClient {
                 statement: self.engine.next_statement(),
                 keys: Arc::clone(keys),
                 expected: expected.clone(),
-                rows: rows.clone(),
+                new: new.clone(),
                 turn: None,
                 kept: self.kept.clone(),
             };
@@ -439,11 +479,17 @@ impl RowClient {
                     return Ok(Outcome::Done(ended));
                 }
                 Changed::Unexpected => return Ok(Outcome::Unexpected),
+                Changed::Unchanged => return Ok(Outcome::Unchanged),
                 Changed::Failed(error) => return Err(error),
                 Changed::Elsewhere => break,
                 Changed::Busy => let_others_go_on().await,
             }
         }
+        let rows = match new {
+            New::Nothing => None,
+            New::Rows(rows) => Some(rows),
+            New::Computed(_) => return Ok(Outcome::Refused),
+        };
         let mut writer = self.engine.changer(self.object.id).await?;
         let current = self.try_fetch(keys, &[]).await?;
         let current = current.expect("nobody else changes rows").ids;

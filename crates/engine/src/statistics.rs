@@ -80,12 +80,40 @@ impl ColumnSummary {
     }
 }
 
-/// Keeps a partition's statistics up to date: sealed chunks are looked at once, the append buffer each time.
+/// Keeps a partition's statistics up to date: chunks are looked at once, those of an append buffer again when they were joined.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Per segment, how many of its sealed chunks are in `sealed`.
     counted: Vec<usize>,
     sealed: Vec<ColumnSummary>,
+    /// Per segment.
+    tails: Vec<TailTally>,
+}
+
+/// What is known of an append buffer.
+#[derive(Debug, Default)]
+struct TailTally {
+    version: u64,
+    /// How many of its chunks are in `columns`.
+    counted: usize,
+    columns: Vec<ColumnSummary>,
+}
+
+impl TailTally {
+    fn count(&mut self, segment: &Segment, columns: usize) {
+        if self.version != segment.tail_version() {
+            self.version = segment.tail_version();
+            self.counted = 0;
+            self.columns.clear();
+        }
+        self.columns.resize(columns, ColumnSummary::default());
+        for chunk in segment.tail_since(self.counted) {
+            for (summary, column) in self.columns.iter_mut().zip(chunk.columns()) {
+                summary.add(column);
+            }
+            self.counted += 1;
+        }
+    }
 }
 
 impl Tally {
@@ -96,6 +124,7 @@ impl Tally {
 
     pub fn of(&mut self, segments: &[Segment], columns: usize) -> PartitionStatistics {
         self.counted.resize(segments.len(), 0);
+        self.tails.resize_with(segments.len(), TailTally::default);
         self.sealed.resize(columns, ColumnSummary::default());
         for (segment, counted) in segments.iter().zip(&mut self.counted) {
             for chunk in segment.sealed_since(*counted) {
@@ -109,16 +138,15 @@ impl Tally {
             columns: self.sealed.clone(),
             ..PartitionStatistics::default()
         };
-        for segment in segments {
+        for (segment, tail) in segments.iter().zip(&mut self.tails) {
             let statistics = segment.statistics();
             all.rows += statistics.rows;
             all.deleted += statistics.deleted;
             all.bytes += statistics.bytes;
             all.newest = all.newest.max(statistics.newest);
-            for chunk in segment.tail_chunks() {
-                for (summary, column) in all.columns.iter_mut().zip(chunk.columns()) {
-                    summary.add(column);
-                }
+            tail.count(segment, columns);
+            for (summary, of_tail) in all.columns.iter_mut().zip(&tail.columns) {
+                summary.add_summary(of_tail);
             }
         }
         all

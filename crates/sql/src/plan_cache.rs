@@ -140,7 +140,7 @@ pub(crate) async fn learn(
 /// A write and the values that it is to be executed with.
 pub(crate) struct ReadyWrite {
     write: Arc<Write>,
-    values: Vec<ScalarValue>,
+    values: Arc<[ScalarValue]>,
 }
 
 impl ReadyWrite {

@@ -229,6 +229,11 @@ impl Segment {
         self.tail.is_ragged() || self.tail.rows() >= eris_column::CHUNK_ROWS
     }
 
+    /// Whether a reader should settle the append buffer.
+    pub fn is_slow_to_read(&self) -> bool {
+        self.tail.is_long()
+    }
+
     /// Makes the append buffer into full chunks and few levels. On error, which is a want of memory, all rows stay where
     /// they are and can be read.
     pub fn settle(&mut self, recoder: Recoder<'_>) -> Result<(), StoreError> {
@@ -353,9 +358,16 @@ impl Segment {
         self.chunks[first..].iter().map(|stored| &*stored.chunk)
     }
 
-    /// The chunks of the append buffer.
-    pub fn tail_chunks(&self) -> impl Iterator<Item = &Chunk> {
-        self.tail.levels.iter().map(|stored| &*stored.chunk)
+    /// The chunks of the append buffer from the `first` on, likewise. As long as the version is the same there are only more.
+    pub fn tail_since(&self, first: usize) -> impl Iterator<Item = &Chunk> {
+        self.tail.levels[first..]
+            .iter()
+            .map(|stored| &*stored.chunk)
+    }
+
+    /// The version of the append buffer.
+    pub fn tail_version(&self) -> u64 {
+        self.tail.version
     }
 
     /// What it holds.

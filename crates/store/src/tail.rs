@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A reader sees a chunk per level, so there must be few; a writer of single rows must not encode the buffer again and again.
-//! So levels are joined now and then, by a reader or by the writer of every thirty-second level: a level with its right
-//! neighbour, when that one has grown to at least half its size. Every row is decoded and encoded about log₂ n times, and
-//! about log₂ n levels are left. Rows that nobody can see any more are left out on this occasion; a level that consists
+//! So levels are joined now and then: a level with its right neighbour, when that one has grown to at least half its size. Every
+//! row is decoded and encoded about log₂ n times, and about log₂ n levels are left. Some levels of a row each take a reader less
+//! time than to join them: it joins what comes when there are eight, and a writer without readers, when there are thirty-two. Rows that nobody can see any more are left out on this occasion; a level that consists
 //! mostly of them is rewritten for it. Joining needs memory; without it, levels stay as they are and nothing is lost.
 
 use crate::StoreError;
@@ -16,12 +16,19 @@ use crate::join::{Recoder, Stored};
 use eris_column::CHUNK_ROWS;
 use std::ops::Range;
 
-/// So many levels without a reader are joined by the writer.
+/// So many new levels are joined by a reader.
+const FEW_LEVELS: usize = 8;
+
+/// So many without a reader are joined by the writer.
 const LEVELS: usize = 32;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     pub levels: Vec<Stored>,
+    /// How many of them were left when they were joined last.
+    joined: usize,
+    /// How often they became others, instead of more.
+    pub version: u64,
 }
 
 impl Tail {
@@ -31,11 +38,28 @@ impl Tail {
 
     /// Whether so many levels have come up that it is time to join them.
     pub fn is_ragged(&self) -> bool {
-        self.levels.len() >= LEVELS
+        self.new_levels() >= LEVELS
+    }
+
+    /// Whether a reader should join them.
+    pub fn is_long(&self) -> bool {
+        self.new_levels() >= FEW_LEVELS || self.rows() >= CHUNK_ROWS
+    }
+
+    /// How many levels there are that were not joined yet.
+    fn new_levels(&self) -> usize {
+        self.levels.len().saturating_sub(self.joined)
     }
 
     /// Joins levels. On error they stay as they are.
     pub fn join(&mut self, recoder: Recoder<'_>) -> Result<(), StoreError> {
+        self.version += 1;
+        self.join_levels(recoder)?;
+        self.joined = self.levels.len();
+        Ok(())
+    }
+
+    fn join_levels(&mut self, recoder: Recoder<'_>) -> Result<(), StoreError> {
         let horizon = recoder.horizon;
         self.levels.retain(|level| level.living(horizon) > 0);
         for level in &mut self.levels {
@@ -89,6 +113,7 @@ impl Tail {
         let chunk = recoder.join(&full)?;
         let rest = recoder.join(&rest)?;
         self.levels = rest.into_iter().collect();
+        self.version += 1;
         Ok(Sealed::Rows(chunk))
     }
 }

@@ -1,13 +1,14 @@
 //! A statement that one partition can execute alone: checked, staged and committed without a pause.
 //!
 //! ```text
-//! keys ─▶ rows that have them ── as expected? ─▶ encode ─▶ index ─▶ draw a timestamp ─▶ commit
-//!                                     │             │         │             │
-//!                                     ▼             ▼         ▼             ▼
-//!                                 Unexpected    Elsewhere   Failed      Elsewhere         and everything is as before
+//! keys ─▶ rows that have them ── as expected? ─▶ compute ─▶ encode ─▶ index ─▶ draw a timestamp ─▶ commit
+//!                                     │             │          │         │             │
+//!                                     ▼             ▼          ▼         ▼             ▼
+//!                                 Unexpected    Unchanged  Elsewhere   Failed      Elsewhere    and everything is as before
 //! ```
 //!
-//! The owner executes one at a time, so those that share the object's turn need no order among them.
+//! The owner executes one at a time, so those that share the object's turn need no order among them. For the same reason it can
+//! compute a row from the one that it replaces: nobody comes in between, and nothing has to be tried again.
 
 use super::Partition;
 use crate::error::EngineError;
@@ -15,11 +16,12 @@ use crate::keys::{Keys, PrimaryIndex};
 use crate::sequencer::Sequencer;
 use crate::stage::store_error;
 use crate::unique::refused;
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use eris_column::Home;
 use eris_store::Encoder;
-use eris_types::{RowId, StatementId, Timestamp};
+use eris_types::{ColumnId, RowId, StatementId, Timestamp};
 use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 use tokio::sync::OwnedRwLockReadGuard;
 
@@ -30,13 +32,44 @@ pub(crate) struct Change {
     /// All of this partition; none of an object without a key.
     pub keys: Arc<Keys>,
     pub expected: Expected,
-    /// The rows that have the keys from now on; `None`: no row has.
-    pub rows: Option<RecordBatch>,
+    pub new: New,
     /// The share of the object's turn, until this is done.
     pub turn: Option<OwnedRwLockReadGuard<()>>,
     /// What it depends on, until this is done.
     #[expect(dead_code, reason = "held until it is dropped")]
     pub kept: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// Which rows have the keys from now on.
+#[derive(Clone, Debug)]
+pub(crate) enum New {
+    /// None.
+    Nothing,
+    /// These, in the order of the keys.
+    Rows(RecordBatch),
+    /// What is computed from the row that has the one key.
+    Computed(Arc<dyn Compute>),
+}
+
+/// Computes the row that is to have a key where the row is that has it now.
+pub trait Compute: fmt::Debug + Send + Sync {
+    /// The columns that it looks at.
+    fn reads(&self) -> &[ColumnId];
+
+    /// What becomes of the row with the key, of which there are the columns that are looked at; `None`: no row has the key. It is
+    /// called in the owner's thread and has to be quick.
+    fn compute(&self, row: Option<&[ArrayRef]>) -> Becomes;
+}
+
+/// What [`Compute`] makes of a row.
+#[derive(Debug)]
+pub enum Becomes {
+    /// This row, which has the same key and all columns, is put in its place.
+    Row(RecordBatch),
+    /// It stays what it is; none is put where none is.
+    Same,
+    /// It cannot be computed here.
+    Unclear,
 }
 
 /// Which rows have the keys before.
@@ -53,6 +86,8 @@ pub(crate) enum Expected {
 pub(crate) enum Changed {
     /// All of it; so many rows ended.
     Committed { at: Timestamp, ended: u64 },
+    /// Nothing: what was computed is as it was.
+    Unchanged,
     /// Nothing: other rows have the keys than was expected.
     Unexpected,
     /// Nothing: it takes other AEUs, too.
@@ -85,7 +120,7 @@ impl Partition {
             statement,
             keys,
             expected,
-            rows,
+            new,
             ..
         } = change;
         if self.is_prepared_by_another(*statement) {
@@ -98,9 +133,21 @@ impl Partition {
         {
             return Ok(Changed::Unexpected);
         }
+        let rows = match new {
+            New::Nothing => None,
+            New::Rows(rows) => Some(rows.clone()),
+            New::Computed(compute) => match self.compute(compute.as_ref(), &current) {
+                Becomes::Row(row) => {
+                    self.object.check(&row, 1)?;
+                    Some(row)
+                }
+                Becomes::Same => return Ok(Changed::Unchanged),
+                Becomes::Unclear => return Ok(Changed::Elsewhere),
+            },
+        };
         let mut first = None;
         if let Some(rows) = rows {
-            let Some(encoded) = self.encode(rows.clone(), home)? else {
+            let Some(encoded) = self.encode(rows, home)? else {
                 return Ok(Changed::Elsewhere);
             };
             let placed = self.place(*statement, encoded, true);
@@ -149,6 +196,21 @@ impl Partition {
             at,
             ended: ended.len() as u64,
         })
+    }
+
+    /// What becomes of the only row among these.
+    fn compute(&self, compute: &dyn Compute, current: &[Option<RowId>]) -> Becomes {
+        let [current] = current else {
+            return Becomes::Unclear;
+        };
+        let Some(row) = current else {
+            return compute.compute(None);
+        };
+        // The newest: whoever has changed it has committed here, whether or not others see that yet.
+        match self.row(*row, compute.reads(), Timestamp::NEVER) {
+            Some(columns) => compute.compute(Some(&columns)),
+            None => Becomes::Unclear,
+        }
     }
 
     /// The rows encoded; `None` if there is text among them that has no code yet.

@@ -63,16 +63,46 @@ impl Partition {
         if ids.contains(&None) && self.keys_removed > snapshot {
             return None;
         }
-        let rows = ids.iter().flatten().map(|&id| {
-            let segment = self.segments.iter().find(|one| one.id() == id.segment())?;
-            segment.row(id, snapshot)
-        });
+        if let &[Some(id)] = ids.as_slice() {
+            let columns = self.row(id, columns, snapshot)?;
+            return Some(Fetched { columns, ids });
+        }
+        let rows = ids.iter().flatten().map(|&id| self.locate(id, snapshot));
         let rows: Vec<(&Arc<Chunk>, usize)> = rows.collect::<Option<_>>()?;
         let columns = match rows.is_empty() {
             true => Vec::new(),
             false => self.columns_of(&rows, columns),
         };
         Some(Fetched { columns, ids })
+    }
+
+    /// Columns of one row. `None`: the snapshot does not see it.
+    pub(super) fn row(
+        &self,
+        id: RowId,
+        columns: &[ColumnId],
+        snapshot: Timestamp,
+    ) -> Option<Vec<ArrayRef>> {
+        let (chunk, position) = self.locate(id, snapshot)?;
+        let columns = columns.iter();
+        Some(
+            columns
+                .map(|column| self.pick(chunk, *column, &[position]))
+                .collect(),
+        )
+    }
+
+    /// Where a row is that the snapshot sees.
+    fn locate(&self, id: RowId, snapshot: Timestamp) -> Option<(&Arc<Chunk>, usize)> {
+        let segment = self.segments.iter().find(|one| one.id() == id.segment())?;
+        segment.row(id, snapshot)
+    }
+
+    /// The values of a column at positions of a chunk.
+    fn pick(&self, chunk: &Chunk, column: ColumnId, positions: &[usize]) -> ArrayRef {
+        let data_type = self.object.schema.field(column.index()).data_type();
+        let dictionary = self.known[column.index()].as_ref();
+        chunk.column(column).pick(positions, data_type, dictionary)
     }
 
     /// Columns of rows, one at least, in their order.
@@ -90,11 +120,8 @@ impl Partition {
             members.for_each(|(place, &row)| places[row] = (group, place));
         }
         let picked = |column: &ColumnId| {
-            let data_type = self.object.schema.field(column.index()).data_type();
-            let dictionary = self.known[column.index()].as_ref();
-            let mut parts = groups.iter().map(|(chunk, positions)| {
-                chunk.column(*column).pick(positions, data_type, dictionary)
-            });
+            let mut parts =
+                (groups.iter()).map(|(chunk, positions)| self.pick(chunk, *column, positions));
             // A group's rows are in their order, for the sort is stable.
             if groups.len() == 1 {
                 return parts.next().expect("a group per chunk");

@@ -60,6 +60,16 @@ impl Steps {
         Some((steps, leaf))
     }
 
+    /// The levels of the deepest expression.
+    pub fn depth(&self) -> usize {
+        let exprs = self.0.iter().flat_map(|step| match step {
+            Step::Filter(condition) => std::slice::from_ref(condition),
+            Step::Choose(_) => &[],
+            Step::Compute(exprs, _) => exprs.as_slice(),
+        });
+        exprs.map(depth).max().unwrap_or(0)
+    }
+
     /// What becomes of rows of the leaf.
     pub fn apply(&self, rows: RecordBatch) -> Result<RecordBatch> {
         let mut rows = rows;
@@ -82,4 +92,9 @@ impl Steps {
         }
         Ok(rows)
     }
+}
+
+fn depth(expr: &Arc<dyn PhysicalExpr>) -> usize {
+    let children = expr.children().into_iter();
+    1 + children.map(depth).max().unwrap_or(0)
 }

@@ -9,11 +9,12 @@
 //!                                └─ (7, 41) ─▶ steps ─▶ (7, 42) ─▶ coerce ─▶ put, if nobody has changed it meanwhile
 //! ```
 //!
-//! On its way in the row passes the table's rules and its foreign keys, as any row does; RETURNING is computed before it is put.
+//! Where nothing but the row itself has to be asked, its owner does all of it [in one go](at_home). On its way in the row passes the table's rules and its foreign keys, as any row does; RETURNING is computed before it is put.
 //! Whatever is more than that – several rows, keys that are taken away while others refer to them, a value that is none of the
 //! column's type, an error – is left to the statement's own way, before anything was written.
 
 mod answer;
+mod at_home;
 mod compile;
 mod execution;
 mod operand;
@@ -26,6 +27,7 @@ pub(super) use operand::{Given, Operand};
 
 use crate::cancel::CancelToken;
 use crate::catalog::{Contents, Table};
+use crate::coerce;
 use crate::core::{Begun, Core};
 use crate::error::SqlError;
 use crate::locks::SharedLocks;
@@ -34,7 +36,7 @@ use crate::row_rules::{ComputedDefault, RowRules};
 use crate::settings::Variables;
 use crate::unique_keys::UniqueKeys;
 use answer::Answer;
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::common::ScalarValue;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use execution::{Execution, Stop};
@@ -111,9 +113,9 @@ impl Write {
 
     /// Executes it with these values of its operands. `None`: nothing was written, and it has to go its own way.
     pub async fn run(
-        &self,
+        self: &Arc<Self>,
         core: &Core,
-        values: &[ScalarValue],
+        values: &Arc<[ScalarValue]>,
         token: &CancelToken,
     ) -> Result<Option<Begun>, SqlError> {
         if *core.variables() != self.variables {
@@ -141,6 +143,24 @@ impl Write {
             }
             Err(Stop::Error(error)) => Err(error),
         }
+    }
+
+    /// What the program makes of a row, of which there are the columns that it reads, if it makes anything of it.
+    fn changed(
+        &self,
+        program: &Program,
+        rules: &RowRules,
+        row: &[ArrayRef],
+        excluded: Option<&RecordBatch>,
+        values: &[ScalarValue],
+    ) -> Result<Option<RecordBatch>, SqlError> {
+        let computed = program.run(row, excluded, values)?;
+        if computed.num_rows() == 0 {
+            return Ok(None);
+        }
+        let changed = coerce::rows(&computed, &self.table, &program.targets, 1)?;
+        rules.check(&self.table, &changed, 1)?;
+        Ok(Some(changed))
     }
 
     fn begun(&self, written: Written) -> Begun {

@@ -1,5 +1,6 @@
 //! One execution of a write.
 
+use super::at_home::AtHome;
 use super::{Action, Cell, Conflict, Program, Write, Written};
 use crate::cancel::CancelToken;
 use crate::coerce::{self, Target};
@@ -12,7 +13,7 @@ use crate::unique_keys::KeyChange;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::ScalarValue;
-use eris_engine::{EngineError, Keeping, RowChanges, RowClient, Writer};
+use eris_engine::{Computed, EngineError, Keeping, RowChanges, RowClient, Writer};
 use eris_types::ColumnId;
 use std::any::Any;
 use std::borrow::Cow;
@@ -53,9 +54,9 @@ impl From<EngineError> for Stop {
 
 /// What a write works with.
 pub(super) struct Execution<'a> {
-    write: &'a Write,
+    write: &'a Arc<Write>,
     core: &'a Core,
-    values: &'a [ScalarValue],
+    values: &'a Arc<[ScalarValue]>,
     token: &'a CancelToken,
     rules: Cow<'a, RowRules>,
     /// The locks of tables.
@@ -64,9 +65,9 @@ pub(super) struct Execution<'a> {
 
 impl<'a> Execution<'a> {
     pub fn new(
-        write: &'a Write,
+        write: &'a Arc<Write>,
         core: &'a Core,
-        values: &'a [ScalarValue],
+        values: &'a Arc<[ScalarValue]>,
         token: &'a CancelToken,
         held: Arc<dyn Any + Send + Sync>,
     ) -> Tried<Self> {
@@ -175,6 +176,9 @@ impl<'a> Execution<'a> {
         program: &Program,
         new: Option<&RecordBatch>,
     ) -> Tried<Written> {
+        if let Some(written) = self.change_at_home(rows, key, new).await? {
+            return Ok(written);
+        }
         let reads: Vec<ColumnId> = (program.reads.iter().copied())
             .chain(self.write.uniques.reads())
             .collect();
@@ -186,13 +190,12 @@ impl<'a> Execution<'a> {
                 (0, None) => return Ok(self.nothing()),
                 (0, Some(new)) => new.clone(),
                 (1, _) => {
-                    let computed = own_way(program.run(&found.rows, new, self.values))?;
-                    if computed.num_rows() == 0 {
-                        return Ok(self.nothing());
+                    let (rules, row) = (&self.rules, found.rows.columns());
+                    let changed = (self.write).changed(program, rules, row, new, self.values);
+                    match own_way(changed)? {
+                        Some(changed) => changed,
+                        None => return Ok(self.nothing()),
                     }
-                    let table = &self.write.table;
-                    let changed = coerce::rows(&computed, table, &program.targets, 1);
-                    self.ruled(own_way(changed)?)?
                 }
                 _ => return Err(Stop::OwnWay),
             };
@@ -220,6 +223,36 @@ impl<'a> Execution<'a> {
         Err(Stop::OwnWay)
     }
 
+    /// The same by the row's owner. `None`: it cannot do that, or not now.
+    async fn change_at_home(
+        &self,
+        rows: &mut RowClient,
+        key: &[ArrayRef],
+        new: Option<&RecordBatch>,
+    ) -> Tried<Option<Written>> {
+        if !self.write.is_at_home() {
+            return Ok(None);
+        }
+        let compute = Arc::new(AtHome {
+            write: Arc::clone(self.write),
+            values: Arc::clone(self.values),
+            new: new.cloned(),
+        });
+        self.token.begin_commit()?;
+        let computed = self.keeping(rows).compute(key, compute).await;
+        Ok(match self.committed(computed)? {
+            Computed::Put => Some(Written {
+                rows: 1,
+                answer: None,
+            }),
+            Computed::Same => Some(self.nothing()),
+            Computed::Refused => {
+                self.token.end_commit();
+                None
+            }
+        })
+    }
+
     async fn delete(&self, key: &[ArrayRef], program: Option<&Program>) -> Tried<Written> {
         let mut rows = self.rows()?;
         let answer = self.write.answer.as_ref();
@@ -240,7 +273,7 @@ impl<'a> Execution<'a> {
                 return Ok(self.nothing());
             }
             if let Some(program) = program {
-                let left = own_way(program.run(&found.rows, None, self.values))?;
+                let left = own_way(program.run(found.rows.columns(), None, self.values))?;
                 if left.num_rows() == 0 {
                     return Ok(self.nothing());
                 }

@@ -8,6 +8,7 @@ use crate::scalar;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use eris_fragment::{Scalar, Type, Value};
+use std::sync::Arc;
 
 /// A value, and where it comes from.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub(in super::super) enum Given<'a> {
 
 impl Given<'_> {
     /// The values of operands; `None` if one does not fit.
-    pub fn values(&self, operands: &[Operand]) -> Option<Vec<ScalarValue>> {
+    pub fn values(&self, operands: &[Operand]) -> Option<Arc<[ScalarValue]>> {
         operands.iter().map(|operand| self.value(operand)).collect()
     }
 

@@ -23,6 +23,9 @@ use datafusion::sql::sqlparser::ast::{self, Ident};
 use eris_types::ColumnId;
 use std::sync::Arc;
 
+/// Levels of expressions; each takes some KiB of a stack at most.
+const SHALLOW: usize = 64;
+
 /// Steps over a row.
 #[derive(Debug)]
 pub(super) struct Program {
@@ -148,15 +151,20 @@ impl Program {
         })
     }
 
+    /// Whether a thread with a small stack can run it.
+    pub fn is_shallow(&self) -> bool {
+        self.steps.depth() <= SHALLOW
+    }
+
     /// What becomes of a row of the table, of which there are the columns that are read: one row, or none.
     pub fn run(
         &self,
-        row: &RecordBatch,
+        row: &[ArrayRef],
         excluded: Option<&RecordBatch>,
         values: &[ScalarValue],
     ) -> Result<RecordBatch, SqlError> {
         let columns = self.columns.iter().map(|column| match column {
-            Column::Row(place) => Ok(Arc::clone(row.column(*place))),
+            Column::Row(place) => Ok(Arc::clone(&row[*place])),
             Column::Id => Ok(Arc::new(Int64Array::from(vec![0])) as ArrayRef),
             Column::Excluded(column) => {
                 let excluded = excluded.expect("only ON CONFLICT names it");
