@@ -139,7 +139,7 @@ impl<H: Handler> Runtime<H> {
     /// Takes the run token of a parked AEU, lets `run` use it on this thread, and gives it back; `None` if the AEU is not
     /// parked. Costs no hand-over between threads. Commands that had arrived have been executed before `run` is called.
     ///
-    /// The handler then runs on the client's thread: near enough to the AEU's node in a point command, not for a scan.
+    /// The handler then runs on the client's thread: near enough to the AEU's node in a command on few rows, not for a long scan.
     pub fn try_run_in_place<R>(&self, aeu: AeuId, run: impl FnOnce(&mut Aeu<H>) -> R) -> Option<R> {
         let cell = &self.shared.cells[aeu.index()];
         if !cell.token.take() {
@@ -152,6 +152,11 @@ impl<H: Handler> Runtime<H> {
         let result = run(aeu);
         drop(visit);
         Some(result)
+    }
+
+    /// Whether the AEU sleeps, so that it can be taken; by the time this returns it may be awake.
+    pub fn is_parked(&self, aeu: AeuId) -> bool {
+        self.shared.cells[aeu.index()].token.is_parked()
     }
 
     /// Whether another client is at work in this AEU, so that it may soon be free to be taken; by the time this returns it

@@ -109,7 +109,12 @@ impl Token {
         self.replace(PARKED, HELD)
     }
 
-    /// Whether a client owns the token, and will soon give it back: a hint, outdated when it is read.
+    /// Whether nobody owns the token: a hint, outdated when it is read.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == PARKED
+    }
+
+    /// Whether a client owns the token, and will soon give it back: a hint, too.
     pub(crate) fn is_held(&self) -> bool {
         matches!(self.state.load(Ordering::Relaxed), HELD | SETTLING)
     }

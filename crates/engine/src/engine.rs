@@ -434,7 +434,8 @@ impl Shared {
             }
             None => self.participants(&object),
         };
-        let is_point = path.as_ref().is_some_and(Path::is_point);
+        let rows: u64 = participants.iter().map(|(_, rows)| rows).sum();
+        let is_light = rows <= LIGHT_ROWS || path.as_ref().is_some_and(Path::is_point);
         let index = path.as_ref().and_then(|path| path.index);
         if let Some(id) = index {
             let indexes = object.indexes();
@@ -461,11 +462,7 @@ impl Shared {
             shares.collect(),
         );
         let run = Arc::new(run.along(path));
-        let aeus: Vec<AeuId> = participants.iter().map(|(aeu, _)| *aeu).collect();
-        if !(is_point && self.run_in_place(&run, &mut clients[0])) {
-            clients[0].multicast(&aeus, SCAN, fragment.object, id, run.clone());
-            clients[0].flush_all();
-        }
+        self.begin(&run, is_light, &mut clients[0]);
         let reports: Vec<_> = run
             .shares
             .iter()
@@ -490,20 +487,44 @@ impl Shared {
     }
 }
 
-/// Steps in which a point query is done, if nothing else is to be done.
-const POINT_STEPS: usize = 8;
+/// A fragment over so many rows, mostly some ten microseconds of work, takes less time than to wake an AEU.
+const LIGHT_ROWS: u64 = 1 << 16;
+
+/// Steps in which such a fragment is done, or one for a single row, if nothing else is to be done.
+const LIGHT_STEPS: usize = 8;
 
 impl Shared {
-    /// Runs a fragment of one row where it is, if its owner is not at work; says whether it did.
-    fn run_in_place(&self, run: &Arc<Run>, client: &mut Client) -> bool {
-        let (Some(runtime), [share]) = (&self.runtime, &run.shares[..]) else {
+    /// Has the participants begin; if there is little to do, in place of those that sleep.
+    fn begin(&self, run: &Arc<Run>, is_light: bool, client: &mut Client) {
+        let aeus = run.shares.iter().map(|share| share.aeu);
+        let runtime = self.runtime.as_ref().filter(|_| is_light);
+        let (parked, awake): (Vec<AeuId>, Vec<AeuId>) =
+            aeus.partition(|aeu| runtime.is_some_and(|runtime| runtime.is_parked(*aeu)));
+        let tell = |client: &mut Client, aeus: &[AeuId]| {
+            if !aeus.is_empty() {
+                client.multicast(aeus, SCAN, run.object.id, run.id, run.clone());
+                client.flush_all();
+            }
+        };
+        // These work while others are worked for.
+        tell(client, &awake);
+        for aeu in parked {
+            if !self.run_in_place(run, aeu, client) {
+                tell(client, &[aeu]);
+            }
+        }
+    }
+
+    /// Runs an AEU's share of a fragment on this thread, if it sleeps; says whether it did.
+    fn run_in_place(&self, run: &Arc<Run>, aeu: AeuId, client: &mut Client) -> bool {
+        let Some(runtime) = &self.runtime else {
             return false;
         };
         let header = header(SCAN, run.object.id, client.endpoint(), run.id);
-        let ran = runtime.try_run_in_place(share.aeu, |aeu| {
+        let ran = runtime.try_run_in_place(aeu, |aeu| {
             let parcel = Parcel::shared(run.clone());
             aeu.execute_in_place(header, &[], Some(parcel));
-            for _ in 0..POINT_STEPS {
+            for _ in 0..LIGHT_STEPS {
                 if aeu.step() != Step::Worked {
                     break;
                 }
