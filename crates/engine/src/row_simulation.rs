@@ -55,6 +55,10 @@ impl Compute for Increment {
         &[VALUE]
     }
 
+    fn may_add(&self) -> bool {
+        false
+    }
+
     fn compute(&self, row: Option<&[ArrayRef]>) -> Becomes {
         let value = row.expect("accounts are there")[0].as_primitive::<Int64Type>();
         let mut columns = self.0.columns().to_vec();
@@ -70,6 +74,10 @@ struct Come(RecordBatch);
 impl Compute for Come {
     fn reads(&self) -> &[ColumnId] {
         &[]
+    }
+
+    fn may_add(&self) -> bool {
+        true
     }
 
     fn compute(&self, row: Option<&[ArrayRef]>) -> Becomes {

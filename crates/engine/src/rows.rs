@@ -39,6 +39,7 @@ use std::future::poll_fn;
 use std::ops::{Bound, Deref, DerefMut};
 use std::sync::Arc;
 use std::task::Poll;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 /// A statement of more rows takes several steps, so that its owner can do other work in between.
 const AT_ONCE: usize = 1_024;
@@ -85,6 +86,8 @@ pub struct RowClient {
     is_waiting: bool,
     /// See [`RowClient::keeping`].
     kept: Option<Arc<dyn Any + Send + Sync>>,
+    /// See [`RowClient::wait_for_turn`].
+    turn: Option<OwnedRwLockReadGuard<()>>,
 }
 
 /// Rows that have been found by their keys.
@@ -167,6 +170,7 @@ impl Engine {
             split: Split::default(),
             is_waiting: false,
             kept: None,
+            turn: None,
         })
     }
 }
@@ -177,6 +181,14 @@ impl RowClient {
     pub fn keeping(&mut self, kept: Arc<dyn Any + Send + Sync>) -> Keeping<'_> {
         self.kept = Some(kept);
         Keeping(self)
+    }
+
+    /// Waits for the turn at the object that the next change takes. A change cannot be given up once it has begun, and others may have the
+    /// turn for long: who wants to be able to stop meanwhile waits before.
+    pub async fn wait_for_turn(&mut self) {
+        if self.turn.is_none() {
+            self.turn = Some(together::shared_turn(&self.engine, &self.object).await);
+        }
     }
 
     /// The rows that have keys, given as one array per column of the key. A key of which a part is NULL has no row.
@@ -230,7 +242,7 @@ impl RowClient {
             }
             self.engine.settle().await;
         }
-        let _turn = self.turn().await;
+        let _turn = self.turn_alone().await;
         let fetched = self.try_range(&keys, limit, columns).await?;
         let fetched = fetched.expect("nobody else changes rows");
         Ok(self.batch(columns, fetched.columns, &fetched.ids))
@@ -319,7 +331,8 @@ impl RowClient {
         Ok(match computed.await? {
             Outcome::Done(_) => Computed::Put,
             Outcome::Unchanged => Computed::Same,
-            Outcome::Unexpected | Outcome::Refused => Computed::Refused,
+            Outcome::Refused => Computed::Refused,
+            Outcome::Unexpected => unreachable!("everything was expected"),
         })
     }
 
@@ -350,12 +363,19 @@ impl RowClient {
     }
 
     /// Waits for the right to be the only one that changes rows, and until what was changed before is visible.
-    async fn turn(&self) -> tokio::sync::OwnedRwLockWriteGuard<()> {
+    async fn turn_alone(&mut self) -> OwnedRwLockWriteGuard<()> {
+        // Nobody waits for it while he shares it.
+        self.turn = None;
         let turn = self.object.turn.clone().write_owned().await;
+        self.see_changes().await;
+        turn
+    }
+
+    /// Waits until what was changed up to now is visible: what an owner has said of it must be what a snapshot says.
+    async fn see_changes(&self) {
         if self.object.changed() > self.engine.snapshot() {
             self.engine.settle().await;
         }
-        turn
     }
 
     /// The rows of keys at one snapshot.
@@ -370,7 +390,7 @@ impl RowClient {
             }
             self.engine.settle().await;
         }
-        let _turn = self.turn().await;
+        let _turn = self.turn_alone().await;
         let fetched = self.try_fetch(keys, columns).await?;
         Ok(fetched.expect("nobody else changes rows"))
     }
@@ -457,8 +477,11 @@ impl RowClient {
     ) -> Result<Outcome, EngineError> {
         let is_dealt = self.object.ranges.get().is_some();
         for _ in 0..OFFERS {
-            let owner = match new {
-                New::Rows(_) | New::Computed(_) if is_dealt => self.only_owner_dealt(keys),
+            let owner = match &new {
+                New::Rows(_) if is_dealt => self.only_owner_dealt(keys),
+                New::Computed(compute) if is_dealt && compute.may_add() => {
+                    self.only_owner_dealt(keys)
+                }
                 _ => self.only_owner(keys),
             };
             let Some(owner) = owner.filter(|_| keys.len() <= AT_ONCE) else {
@@ -478,13 +501,20 @@ impl RowClient {
                     self.engine.collect_after(self.object.id, ended, at);
                     return Ok(Outcome::Done(ended));
                 }
-                Changed::Unexpected => return Ok(Outcome::Unexpected),
-                Changed::Unchanged => return Ok(Outcome::Unchanged),
+                Changed::Unexpected => {
+                    self.see_changes().await;
+                    return Ok(Outcome::Unexpected);
+                }
+                Changed::Unchanged => {
+                    self.see_changes().await;
+                    return Ok(Outcome::Unchanged);
+                }
                 Changed::Failed(error) => return Err(error),
-                Changed::Elsewhere => break,
+                Changed::Refused => break,
                 Changed::Busy => let_others_go_on().await,
             }
         }
+        self.turn = None;
         let rows = match new {
             New::Nothing => None,
             New::Rows(rows) => Some(rows),
@@ -513,7 +543,8 @@ impl RowClient {
     async fn change(&mut self, owner: AeuId, mut change: Change) -> Result<Changed, EngineError> {
         let object = self.object.clone();
         // It goes to the owner with the change: whoever gives the statement up may not give the turn away.
-        change.turn = Some(together::shared_turn(&self.engine, &object).await);
+        self.wait_for_turn().await;
+        change.turn = self.turn.take();
         let statement = change.statement;
         let mut exchange = Exchange::new(ROWS, object.id);
         exchange.push(owner, self.part(Operation::Change(Box::new(change))));

@@ -51,6 +51,8 @@ pub struct Writer {
     failure: Option<EngineError>,
     /// Nothing to abort: committed, or never staged.
     settled: bool,
+    /// See [`Writer::make_ready`].
+    is_ready: bool,
 }
 
 /// The right to change rows: to delete some, and to add keys.
@@ -106,6 +108,7 @@ impl Writer {
             found: 0,
             failure: None,
             settled: true,
+            is_ready: false,
             object,
             shared,
         }
@@ -179,30 +182,44 @@ impl Writer {
     /// # Errors
     /// As [`Writer::commit`].
     pub async fn commit_all(mut writers: Vec<Writer>) -> Result<(), EngineError> {
-        for writer in &mut writers {
-            writer.finish_staging().await?;
-        }
-        writers.sort_by_key(|writer| writer.object.id);
-        for writer in &mut writers {
-            if matches!(writer.turn, Turn::AtCommit) {
-                writer.turn = writer.shared.turn(&writer.object).await;
-            }
-        }
+        Writer::make_ready(&mut writers).await?;
         let owners: Vec<Vec<AeuId>> = writers
             .iter()
             .map(|writer| writer.owners().collect())
             .collect();
-        let has_key = |writer: &Writer| !writer.object.key.is_empty();
-        for (writer, owners) in writers.iter_mut().zip(&owners) {
-            if has_key(writer) {
-                writer.begin_check(owners);
-            }
-        }
-        for writer in &mut writers {
-            writer.wait_for_answers().await?;
-        }
         if owners.iter().any(|owners| !owners.is_empty()) {
             commit_at(&mut writers, &owners).await;
+        }
+        Ok(())
+    }
+
+    /// All of a commit that takes time: staging what is left, waiting for the turn, and checking keys. Until the commit itself the
+    /// statement can be given up; nothing may be added any more.
+    ///
+    /// # Errors
+    /// As [`Writer::commit`].
+    pub async fn make_ready(writers: &mut [Writer]) -> Result<(), EngineError> {
+        if writers.iter().all(|writer| writer.is_ready) {
+            return Ok(());
+        }
+        for writer in &mut *writers {
+            writer.finish_staging().await?;
+        }
+        writers.sort_by_key(|writer| writer.object.id);
+        for writer in &mut *writers {
+            if matches!(writer.turn, Turn::AtCommit) {
+                writer.turn = writer.shared.turn(&writer.object).await;
+            }
+        }
+        for writer in &mut *writers {
+            if !writer.object.key.is_empty() {
+                let owners: Vec<AeuId> = writer.owners().collect();
+                writer.begin_check(&owners);
+            }
+        }
+        for writer in &mut *writers {
+            writer.wait_for_answers().await?;
+            writer.is_ready = true;
         }
         Ok(())
     }

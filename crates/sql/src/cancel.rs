@@ -25,7 +25,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -38,8 +38,8 @@ struct Inner {
     /// One of the states below. Leaves RUNNING once, by compare-and-swap: who gets there first decides. Sequentially
     /// consistent, for it is read and written a few times per statement.
     state: AtomicU8,
-    /// Written before STOPPED, read after.
-    reason: OnceLock<SqlErrorKind>,
+    /// Written with STOPPED, under its lock.
+    reason: Mutex<Option<SqlErrorKind>>,
     stopped: Notify,
     deadline: Option<(Instant, Duration)>,
 }
@@ -59,7 +59,7 @@ impl CancelToken {
     pub fn new(timeout: Option<Duration>) -> Self {
         CancelToken(Arc::new(Inner {
             state: AtomicU8::new(RUNNING),
-            reason: OnceLock::new(),
+            reason: Mutex::new(None),
             stopped: Notify::new(),
             deadline: timeout
                 .and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout))),
@@ -73,9 +73,12 @@ impl CancelToken {
 
     /// Stops the statement for this reason; says whether it did, or came too late.
     pub fn stop(&self, reason: SqlErrorKind) -> bool {
-        // Two at a time may both get here; the first reason is told.
-        let _ = self.0.reason.set(reason);
+        let mut told = self.reason();
         let stopped = self.leave_running(STOPPED);
+        if stopped {
+            *told = Some(reason);
+        }
+        drop(told);
         self.0.stopped.notify_waiters();
         stopped
     }
@@ -97,6 +100,8 @@ impl CancelToken {
         // Nobody else leaves that state.
         let state = &self.0.state;
         let _ = state.compare_exchange(COMMITTING, RUNNING, Ordering::SeqCst, Ordering::SeqCst);
+        // Who waits for the end of its time looks at the clock again.
+        self.0.stopped.notify_waiters();
     }
 
     /// Waits until it is stopped, which may be never; why it was.
@@ -147,10 +152,16 @@ impl CancelToken {
     }
 
     fn error(&self) -> SqlError {
-        match self.0.reason.get().filter(|_| self.state() == STOPPED) {
+        match &*self.reason() {
             Some(reason) => SqlError::new(reason.clone()),
             None => FragmentError::Cancelled.into(),
         }
+    }
+
+    /// Why it was stopped, if it was.
+    fn reason(&self) -> MutexGuard<'_, Option<SqlErrorKind>> {
+        let reason = self.0.reason.lock();
+        reason.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check(&self) -> Result<(), SqlError> {

@@ -315,9 +315,7 @@ impl Change {
             }
             _ => None,
         };
-        writer.check(core).await?;
-        crate::cancel::begin_commit()?;
-        (writer.commit().await).map_err(|error| self.commit_error(error))?;
+        (writer.finish(core, |error| self.commit_error(error))).await?;
         Ok(match returned {
             Some(returned) => Begun::Rows(returned),
             None => Begun::Count {

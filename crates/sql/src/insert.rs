@@ -71,17 +71,14 @@ pub(crate) async fn insert(
     };
     let mut kept = Kept::new(core);
     let appended = Box::pin(append(core, &table, source, targets, Some(&mut kept)));
-    let (mut writer, _) = appended.await?;
+    let (writer, _) = appended.await?;
     let called = || Ident::with_quote('"', table.name.name.as_str());
     let alias = insert.table_alias.map(|alias| alias.alias);
     let alias = alias.unwrap_or_else(called);
     let names = core.names();
     let returned = kept.returned(core, &names, &table, &alias, items);
     let returned = returned.await?;
-    writer.check(core).await?;
-    crate::cancel::begin_commit()?;
-    let committed = writer.commit().await;
-    committed.map_err(|error| table.write_error(error))?;
+    (writer.finish(core, |error| table.write_error(error))).await?;
     Ok(Begun::Rows(returned))
 }
 
@@ -130,11 +127,8 @@ pub(crate) async fn write(
     targets: Vec<Target>,
 ) -> Result<u64, SqlError> {
     let appended = Box::pin(append(core, table, source, targets, None));
-    let (mut writer, rows) = appended.await?;
-    writer.check(core).await?;
-    crate::cancel::begin_commit()?;
-    let committed = writer.commit().await;
-    committed.map_err(|error| table.write_error(error))?;
+    let (writer, rows) = appended.await?;
+    (writer.finish(core, |error| table.write_error(error))).await?;
     Ok(rows)
 }
 

@@ -27,6 +27,7 @@ mod mask;
 mod parameter;
 mod point;
 mod prepared;
+mod quick;
 mod steps;
 mod template;
 #[cfg(test)]
@@ -36,6 +37,7 @@ mod write;
 
 pub(crate) use parameter::PlanParameter;
 pub(crate) use prepared::PreparedPlan;
+pub(crate) use quick::is_quick;
 
 use crate::cancel::CancelToken;
 use crate::core::{Begun, Core};

@@ -51,6 +51,11 @@ impl RowRules {
         self.checks.iter().all(|check| check.lasting)
     }
 
+    /// Whether all of them are [quick](crate::plan_cache::is_quick), for rows of this schema.
+    pub fn are_quick(&self, schema: &Schema) -> bool {
+        (self.checks.iter()).all(|check| crate::plan_cache::is_quick(&check.expr, schema))
+    }
+
     /// Refuses the batch if one of its rows breaks a rule. It has the table's columns; its first row counts as `first_row`.
     pub fn check(
         &self,

@@ -20,7 +20,7 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
-use eris_engine::{Engine, RowClient, Writer};
+use eris_engine::{Engine, EngineError, RowClient, Writer};
 use eris_types::RowId;
 
 /// The rows of one statement on their way into a table.
@@ -30,7 +30,6 @@ pub(crate) struct TableWriter {
     references: References,
     /// The columns whose old values come with rows that end.
     old_columns: Vec<usize>,
-    is_checked: bool,
 }
 
 struct UniqueWriter {
@@ -58,7 +57,6 @@ impl TableWriter {
             uniques,
             references: References::new(core, table, table.affected())?,
             old_columns: Vec::new(),
-            is_checked: false,
         })
     }
 
@@ -90,7 +88,6 @@ impl TableWriter {
             uniques,
             references: References::new(core, table, table.affected())?,
             old_columns: Self::old_columns(table, table.affected()),
-            is_checked: false,
         })
     }
 
@@ -143,24 +140,21 @@ impl TableWriter {
         Ok(())
     }
 
-    /// All rows have come: refuses the statement if a foreign key would not hold.
-    pub async fn check(&mut self, core: &Core) -> Result<(), SqlError> {
-        self.is_checked = true;
-        match self.references.is_empty() {
-            true => Ok(()),
-            false => Box::pin(self.references.check(core)).await,
+    /// All rows have come: makes all of it visible at once, if every foreign key would hold then. Up to the commit itself the
+    /// statement can be stopped. `word` says what an error of the engine means for the table.
+    pub async fn finish(
+        mut self,
+        core: &Core,
+        word: impl Fn(EngineError) -> SqlError,
+    ) -> Result<(), SqlError> {
+        if !self.references.is_empty() {
+            Box::pin(self.references.check(core)).await?;
         }
-    }
-
-    /// Makes all of it visible at once. Errors are the engine's: see [`Table::write_error`].
-    ///
-    /// # Panics
-    /// Without [`TableWriter::check`] before.
-    pub async fn commit(self) -> Result<(), eris_engine::EngineError> {
-        assert!(self.is_checked, "foreign keys are checked before");
         let mut writers = vec![self.rows];
         writers.extend(self.uniques.into_iter().map(|unique| unique.keys));
-        Writer::commit_all(writers).await
+        Writer::make_ready(&mut writers).await.map_err(&word)?;
+        crate::cancel::begin_commit()?;
+        Writer::commit_all(writers).await.map_err(word)
     }
 }
 
@@ -174,7 +168,7 @@ impl KeyWriter {
     }
 
     /// Makes them all visible at once.
-    pub async fn commit(self) -> Result<(), eris_engine::EngineError> {
+    pub async fn commit(self) -> Result<(), EngineError> {
         Writer::commit_all(vec![self.0.keys]).await
     }
 }

@@ -113,6 +113,7 @@ impl Tail {
         let chunk = recoder.join(&full)?;
         let rest = recoder.join(&rest)?;
         self.levels = rest.into_iter().collect();
+        self.joined = 0;
         self.version += 1;
         Ok(Sealed::Rows(chunk))
     }

@@ -4,7 +4,8 @@
 //! keys ─▶ rows that have them ── as expected? ─▶ compute ─▶ encode ─▶ index ─▶ draw a timestamp ─▶ commit
 //!                                     │             │          │         │             │
 //!                                     ▼             ▼          ▼         ▼             ▼
-//!                                 Unexpected    Unchanged  Elsewhere   Failed      Elsewhere    and everything is as before
+//!                                 Unexpected    Unchanged,  Refused    Failed       Refused     and everything is as before
+//!                                               Refused
 //! ```
 //!
 //! The owner executes one at a time, so those that share the object's turn need no order among them. For the same reason it can
@@ -56,6 +57,9 @@ pub trait Compute: fmt::Debug + Send + Sync {
     /// The columns that it looks at.
     fn reads(&self) -> &[ColumnId];
 
+    /// Whether it may put a row where none is.
+    fn may_add(&self) -> bool;
+
     /// What becomes of the row with the key, of which there are the columns that are looked at; `None`: no row has the key. It is
     /// called in the owner's thread and has to be quick.
     fn compute(&self, row: Option<&[ArrayRef]>) -> Becomes;
@@ -90,8 +94,8 @@ pub(crate) enum Changed {
     Unchanged,
     /// Nothing: other rows have the keys than was expected.
     Unexpected,
-    /// Nothing: it takes other AEUs, too.
-    Elsewhere,
+    /// Nothing: it takes other AEUs, too, or a row cannot be computed here.
+    Refused,
     /// Nothing: somebody else is about to commit.
     Busy,
     /// Nothing, for this reason.
@@ -142,13 +146,13 @@ impl Partition {
                     Some(row)
                 }
                 Becomes::Same => return Ok(Changed::Unchanged),
-                Becomes::Unclear => return Ok(Changed::Elsewhere),
+                Becomes::Unclear => return Ok(Changed::Refused),
             },
         };
         let mut first = None;
         if let Some(rows) = rows {
             let Some(encoded) = self.encode(rows, home)? else {
-                return Ok(Changed::Elsewhere);
+                return Ok(Changed::Refused);
             };
             let placed = self.place(*statement, encoded, true);
             first = placed.map_err(|error| store_error(&self.object.name, &error))?;
@@ -177,7 +181,7 @@ impl Partition {
                 take_keys(index, keys, &current, keys.len());
             }
             self.abort(*statement);
-            return Ok(Changed::Elsewhere);
+            return Ok(Changed::Refused);
         };
         let _drawn = Drawn { at, sequencer };
         if let (None, Some(index)) = (first, &mut self.index)

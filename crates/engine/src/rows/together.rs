@@ -41,6 +41,8 @@ pub struct RowChanges {
     engine: Engine,
     client: Client,
     changes: Vec<ObjectChange>,
+    /// See [`RowChanges::wait_for_turns`].
+    turns: Vec<OwnedRwLockReadGuard<()>>,
     /// Answers may still come; then the session is closed, not kept.
     is_waiting: bool,
 }
@@ -72,6 +74,7 @@ impl Engine {
             engine: self.clone(),
             client: self.client()?,
             changes: Vec::new(),
+            turns: Vec::new(),
             is_waiting: false,
         })
     }
@@ -127,6 +130,7 @@ impl RowChanges {
     ) -> Result<(), EngineError> {
         let object = self.engine.object(object)?;
         assert!(!object.key.is_empty(), "rows are found by their keys");
+        assert!(self.turns.is_empty(), "nothing is added any more");
         assert!(
             self.changes
                 .iter()
@@ -146,23 +150,32 @@ impl RowChanges {
         Ok(())
     }
 
+    /// Waits for the turns at all objects, as [`RowClient::wait_for_turn`](super::RowClient::wait_for_turn) does. After it, nothing
+    /// may be added.
+    pub async fn wait_for_turns(&mut self) {
+        if !self.turns.is_empty() {
+            return;
+        }
+        let is_something = |change: &ObjectChange| change.keys.len() > 0 || change.rows.is_some();
+        self.changes.retain(is_something);
+        // In the order in which everybody takes them.
+        self.changes.sort_by_key(|change| change.object.id);
+        for change in &self.changes {
+            let turn = shared_turn(&self.engine, &change.object).await;
+            self.turns.push(turn);
+        }
+    }
+
     /// Makes all of it take effect. `false`: nothing did, for a key has another row than was expected, or a row was to be added
     /// whose key another row has.
     ///
     /// # Errors
     /// Nothing took effect: an object was dropped, there is no memory, or an owner panicked.
     pub async fn commit(mut self) -> Result<bool, EngineError> {
-        let is_something = |change: &ObjectChange| change.keys.len() > 0 || change.rows.is_some();
-        self.changes.retain(is_something);
-        if self.changes.is_empty() {
-            return Ok(true);
-        }
-        self.changes.sort_by_key(|change| change.object.id);
         for _ in 0..OFFERS {
-            // In the order in which everybody takes them.
-            let mut turns = Vec::with_capacity(self.changes.len());
-            for change in &self.changes {
-                turns.push(shared_turn(&self.engine, &change.object).await);
+            self.wait_for_turns().await;
+            if self.changes.is_empty() {
+                return Ok(true);
             }
             match self.attempt().await? {
                 Attempt::Done => return Ok(true),
@@ -170,9 +183,10 @@ impl RowChanges {
                 Attempt::Elsewhere => break,
                 Attempt::Busy => {}
             }
-            drop(turns);
+            self.turns.clear();
             let_others_go_on().await;
         }
+        self.turns.clear();
         self.commit_alone().await
     }
 

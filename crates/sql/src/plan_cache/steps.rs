@@ -3,6 +3,7 @@
 //! A plan of a few rows takes longer to start than to run: streams, channels, metrics. Where it only computes and filters, row by row, its
 //! expressions are evaluated on the batch at hand.
 
+use super::quick::is_quick;
 use datafusion::arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -60,14 +61,24 @@ impl Steps {
         Some((steps, leaf))
     }
 
-    /// The levels of the deepest expression.
-    pub fn depth(&self) -> usize {
-        let exprs = self.0.iter().flat_map(|step| match step {
-            Step::Filter(condition) => std::slice::from_ref(condition),
-            Step::Choose(_) => &[],
-            Step::Compute(exprs, _) => exprs.as_slice(),
-        });
-        exprs.map(depth).max().unwrap_or(0)
+    /// Whether all of it is [quick](super::quick), for rows of the leaf's schema.
+    pub fn are_quick(&self, leaf: &SchemaRef) -> bool {
+        let mut schema = Arc::clone(leaf);
+        self.0.iter().all(|step| match step {
+            Step::Filter(condition) => is_quick(condition, &schema),
+            Step::Choose(columns) => {
+                let chosen = schema.project(columns);
+                chosen.is_ok_and(|chosen| {
+                    schema = Arc::new(chosen);
+                    true
+                })
+            }
+            Step::Compute(exprs, computed) => {
+                let are_quick = exprs.iter().all(|expr| is_quick(expr, &schema));
+                schema = Arc::clone(computed);
+                are_quick
+            }
+        })
     }
 
     /// What becomes of rows of the leaf.
@@ -92,9 +103,4 @@ impl Steps {
         }
         Ok(rows)
     }
-}
-
-fn depth(expr: &Arc<dyn PhysicalExpr>) -> usize {
-    let children = expr.children().into_iter();
-    1 + children.map(depth).max().unwrap_or(0)
 }

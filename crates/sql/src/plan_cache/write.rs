@@ -9,7 +9,8 @@
 //!                                └─ (7, 41) ─▶ steps ─▶ (7, 42) ─▶ coerce ─▶ put, if nobody has changed it meanwhile
 //! ```
 //!
-//! Where nothing but the row itself has to be asked, its owner does all of it [in one go](at_home). On its way in the row passes the table's rules and its foreign keys, as any row does; RETURNING is computed before it is put.
+//! Where nothing but the row itself has to be asked, its owner does all of it [in one go](at_home), and nobody can come in between.
+//! On its way in the row passes the table's rules and its foreign keys, as any row does; RETURNING is computed before it is put.
 //! Whatever is more than that – several rows, keys that are taken away while others refer to them, a value that is none of the
 //! column's type, an error – is left to the statement's own way, before anything was written.
 
@@ -62,6 +63,8 @@ pub(super) struct Write {
     /// What is written with rows beside them.
     uniques: UniqueKeys,
     locks: SharedLocks,
+    /// The row's owner can do all of it.
+    is_at_home: bool,
     tag: &'static str,
 }
 

@@ -59,9 +59,6 @@ pub(super) async fn change(
     if let Some(new) = new {
         writer.append(new).await?;
     }
-    writer.check(&core).await?;
-    crate::cancel::begin_commit()?;
-    let committed = writer.commit().await;
-    committed.map_err(|error| table.write_error(error))?;
+    (writer.finish(&core, |error| table.write_error(error))).await?;
     Ok(ended)
 }

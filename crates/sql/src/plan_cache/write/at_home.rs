@@ -5,14 +5,15 @@
 //! at home                  key, values ─▶ owner: row, compute, put ─▶ done
 //! ```
 //!
-//! Besides half of the way this saves trying again: of many who count in one row, everybody gets through at once. What asks others
-//! has to go there and back: foreign keys, UNIQUE, RETURNING; and what a small stack is no place for.
+//! Besides half of the way this saves trying again where many count in one row. What asks others has to go there and back: foreign
+//! keys, UNIQUE, RETURNING; and what may take an owner [long](super::super::quick).
 
 use super::{Action, Conflict, Program, Write};
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::common::ScalarValue;
 use eris_engine::{Becomes, Compute};
 use eris_types::ColumnId;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// An execution of a write for one row.
@@ -24,20 +25,10 @@ pub(super) struct AtHome {
     pub new: Option<RecordBatch>,
 }
 
-impl Write {
-    /// Whether an owner can do it alone.
-    pub(super) fn is_at_home(&self) -> bool {
-        let needs_nobody = self.parents.is_empty() && self.uniques.is_empty();
-        let computes = |program: &Program| program.is_shallow();
-        needs_nobody
-            && self.answer.is_none()
-            && self.rules.is_some()
-            && self.program().is_some_and(computes)
-    }
-
+impl Action {
     /// What it computes of rows that are there.
-    fn program(&self) -> Option<&Program> {
-        match &self.action {
+    pub(super) fn program(&self) -> Option<&Program> {
+        match self {
             Action::Insert {
                 conflict: Conflict::Update(program),
                 ..
@@ -50,25 +41,32 @@ impl Write {
 
 impl Compute for AtHome {
     fn reads(&self) -> &[ColumnId] {
-        self.write.program().map_or(&[], |program| &program.reads)
+        let program = self.write.action.program();
+        program.map_or(&[], |program| &program.reads)
+    }
+
+    fn may_add(&self) -> bool {
+        self.new.is_some()
     }
 
     fn compute(&self, row: Option<&[ArrayRef]>) -> Becomes {
         let Some(row) = row else {
             return self.new.clone().map_or(Becomes::Same, Becomes::Row);
         };
-        let (Some(program), Some(rules)) = (self.write.program(), &self.write.rules) else {
+        let write = &self.write;
+        let (Some(program), Some(rules)) = (write.action.program(), &write.rules) else {
             return Becomes::Unclear;
         };
         let excluded = self.new.as_ref();
-        let changed = self
-            .write
-            .changed(program, rules, row, excluded, &self.values);
+        // Others are served by this thread, too.
+        let changed = catch_unwind(AssertUnwindSafe(|| {
+            write.changed(program, rules, row, excluded, &self.values)
+        }));
         match changed {
-            Ok(Some(changed)) => Becomes::Row(changed),
-            Ok(None) => Becomes::Same,
+            Ok(Ok(Some(changed))) => Becomes::Row(changed),
+            Ok(Ok(None)) => Becomes::Same,
             // The statement's own way tells what is wrong.
-            Err(_) => Becomes::Unclear,
+            Ok(Err(_)) | Err(_) => Becomes::Unclear,
         }
     }
 }

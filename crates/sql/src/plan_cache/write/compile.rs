@@ -75,6 +75,15 @@ pub(in super::super) async fn compile(
         Some((alias, items)) => Some(Answer::plan(core, &table, &alias, items, statement).await?),
         None => None,
     };
+    let rules = Some(rules).filter(RowRules::is_lasting);
+    let uniques = UniqueKeys::of(&table);
+    let asks_nobody = parents.is_empty() && uniques.is_empty() && answer.is_none();
+    let has_quick_rules = || {
+        let rules = rules.as_ref();
+        rules.is_some_and(|rules| rules.are_quick(&table.unruled))
+    };
+    let is_at_home =
+        asks_nobody && has_quick_rules() && action.program().is_some_and(Program::is_quick);
     let is_same = Arc::ptr_eq(&contents, &core.catalog.contents());
     is_same.then(|| Write {
         contents: Arc::downgrade(&contents),
@@ -82,9 +91,10 @@ pub(in super::super) async fn compile(
         operands: compiler.operands,
         action,
         answer,
-        rules: Some(rules).filter(RowRules::is_lasting),
+        rules,
         parents,
-        uniques: UniqueKeys::of(&table),
+        uniques,
+        is_at_home,
         table,
         locks,
         tag,

@@ -120,8 +120,8 @@ impl<'a> Execution<'a> {
         }
         let mut rows = self.rows()?;
         let keys = self.write.uniques.changes(None, Some(&new))?;
-        self.token.begin_commit()?;
         if keys.is_empty() {
+            self.begin_change(&mut rows).await?;
             return match (
                 self.committed(self.keeping(&mut rows).insert(new).await)?,
                 conflict,
@@ -156,6 +156,7 @@ impl<'a> Execution<'a> {
         let mut rows = engine.writer(self.write.table.object)?;
         rows.append(new).await?;
         writers.push(rows);
+        self.committed(Writer::make_ready(&mut writers).await)?;
         self.token.begin_commit()?;
         self.committed(Writer::commit_all(writers).await)
     }
@@ -165,7 +166,15 @@ impl<'a> Execution<'a> {
         for key in keys {
             key.add_to(&mut changes)?;
         }
+        changes.wait_for_turns().await;
+        self.token.begin_commit()?;
         self.committed(changes.commit().await)
+    }
+
+    /// The statement can be stopped while it waits for its turn, and no more after that.
+    async fn begin_change(&self, rows: &mut RowClient) -> Tried<()> {
+        rows.wait_for_turn().await;
+        Ok(self.token.begin_commit()?)
     }
 
     /// Has the program compute what becomes of the row with a key, or takes `new` if there is none.
@@ -202,8 +211,8 @@ impl<'a> Execution<'a> {
             let written = self.about_to_add(&changed).await?;
             let old = old.transpose()?;
             let keys = self.write.uniques.changes(old.as_ref(), Some(&changed))?;
-            self.token.begin_commit()?;
             let done = if keys.is_empty() {
+                self.begin_change(rows).await?;
                 let mut rows = self.keeping(rows);
                 self.committed(rows.put_if_unchanged(&found, changed).await)?
             } else {
@@ -230,7 +239,7 @@ impl<'a> Execution<'a> {
         key: &[ArrayRef],
         new: Option<&RecordBatch>,
     ) -> Tried<Option<Written>> {
-        if !self.write.is_at_home() {
+        if !self.write.is_at_home {
             return Ok(None);
         }
         let compute = Arc::new(AtHome {
@@ -238,7 +247,7 @@ impl<'a> Execution<'a> {
             values: Arc::clone(self.values),
             new: new.cloned(),
         });
-        self.token.begin_commit()?;
+        self.begin_change(rows).await?;
         let computed = self.keeping(rows).compute(key, compute).await;
         Ok(match self.committed(computed)? {
             Computed::Put => Some(Written {
@@ -258,7 +267,7 @@ impl<'a> Execution<'a> {
         let answer = self.write.answer.as_ref();
         let uniques = &self.write.uniques;
         if program.is_none() && answer.is_none() && uniques.is_empty() {
-            self.token.begin_commit()?;
+            self.begin_change(&mut rows).await?;
             let rows = self.keeping(&mut rows).remove(key).await?;
             return Ok(Written { rows, answer: None });
         }
@@ -285,8 +294,8 @@ impl<'a> Execution<'a> {
             let answer = own_way(said.transpose())?;
             let old = behind(&found.rows, answered.end)?;
             let keys = uniques.changes(Some(&old), None)?;
-            self.token.begin_commit()?;
             let done = if keys.is_empty() {
+                self.begin_change(&mut rows).await?;
                 self.keeping(&mut rows).remove_if_unchanged(&found).await?
             } else {
                 let mut changes = self.core.engine.row_changes()?;

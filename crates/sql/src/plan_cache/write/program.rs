@@ -23,9 +23,6 @@ use datafusion::sql::sqlparser::ast::{self, Ident};
 use eris_types::ColumnId;
 use std::sync::Arc;
 
-/// Levels of expressions; each takes some KiB of a stack at most.
-const SHALLOW: usize = 64;
-
 /// Steps over a row.
 #[derive(Debug)]
 pub(super) struct Program {
@@ -151,9 +148,10 @@ impl Program {
         })
     }
 
-    /// Whether a thread with a small stack can run it.
-    pub fn is_shallow(&self) -> bool {
-        self.steps.depth() <= SHALLOW
+    /// Whether an owner may run it: all of it is [quick](super::super::quick).
+    pub fn is_quick(&self) -> bool {
+        let is_given = |target: &Target| !matches!(target, Target::Computed(_));
+        self.steps.are_quick(&self.read) && self.targets.iter().all(is_given)
     }
 
     /// What becomes of a row of the table, of which there are the columns that are read: one row, or none.

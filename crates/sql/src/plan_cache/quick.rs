@@ -1,0 +1,59 @@
+//! Expressions that take a short time for a row whatever is in it: an owner may evaluate them between two commands, where nobody can
+//! stop it, and in a thread with a small stack.
+//!
+//! Numbers are computed and compared, texts at most passed on or compared. What makes new text, or looks for patterns in it, takes as long
+//! as that is.
+
+use crate::arithmetic::CheckedArithmetic;
+use crate::rounding::RoundHalfEven;
+use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal,
+    NegativeExpr, NotExpr,
+};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use std::sync::Arc;
+
+/// Parts of an expression, and so its levels, too.
+const MOST_PARTS: usize = 64;
+
+/// Whether it is one of these, over columns of the schema.
+pub(crate) fn is_quick(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let mut parts = MOST_PARTS;
+    are_quick(expr, schema, &mut parts)
+}
+
+fn are_quick(expr: &Arc<dyn PhysicalExpr>, schema: &Schema, parts: &mut usize) -> bool {
+    if *parts == 0 {
+        return false;
+    }
+    *parts -= 1;
+    if expr.is::<Column>() || expr.is::<Literal>() {
+        return true;
+    }
+    let of_numbers = || {
+        let function = expr.downcast_ref::<ScalarFunctionExpr>();
+        let function = function.map(|function| function.fun().inner());
+        function.is_some_and(|function| {
+            function.is::<CheckedArithmetic>() || function.is::<RoundHalfEven>()
+        })
+    };
+    let is_known = expr.is::<BinaryExpr>()
+        || expr.is::<CastExpr>()
+        || expr.is::<CaseExpr>()
+        || expr.is::<InListExpr>()
+        || expr.is::<IsNullExpr>()
+        || expr.is::<IsNotNullExpr>()
+        || expr.is::<NotExpr>()
+        || expr.is::<NegativeExpr>()
+        || of_numbers();
+    let is_number = || {
+        let data_type = expr.data_type(schema);
+        data_type.is_ok_and(|data_type| {
+            data_type.primitive_width().is_some() || data_type == DataType::Boolean
+        })
+    };
+    is_known
+        && is_number()
+        && (expr.children().into_iter()).all(|child| are_quick(child, schema, parts))
+}
