@@ -93,7 +93,7 @@ proptest! {
             prop_assert_eq!(&both[0], &both[1]);
             for isa in Isa::supported() {
                 let (mut rows, mut keys, mut ordinals) = (Vec::new(), Vec::new(), Vec::new());
-                selection.positions(isa, &mut rows);
+                selection.positions(isa, selection.count(), &mut rows);
                 stored.take_integers(isa, &rows, &mut keys);
                 stored.take_ordinals(isa, &rows, &mut ordinals);
                 for (row, (key, ordinal)) in rows.iter().zip(keys.iter().zip(ordinals)) {
