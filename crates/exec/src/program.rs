@@ -120,6 +120,13 @@ impl Program {
         &self.phases
     }
 
+    /// The stored columns that it reads, by their positions in a chunk.
+    pub(crate) fn stored_columns(&self) -> impl Iterator<Item = usize> {
+        let columns = 0..self.columns.ids.len();
+        let columns = columns.filter(|&column| !self.columns.is_row_id(column));
+        columns.map(|column| self.columns.ids[column].index())
+    }
+
     /// The columns of the output: named like the expressions, of the types of `Fragment::output_types`.
     pub fn output_schema(&self) -> &SchemaRef {
         match &self.output {
