@@ -136,7 +136,8 @@ impl KeyOrder {
         for sample in 0..SAMPLES {
             let from = sample * bits.len() / SAMPLES;
             let word = from + bits[from..].iter().position(|word| *word != 0)?;
-            let key = first.checked_add((word * 64) as i64 + i64::from(bits[word].trailing_zeros()))?;
+            let key =
+                first.checked_add((word * 64) as i64 + i64::from(bits[word].trailing_zeros()))?;
             let at = self.ordinal(key)? as usize;
             if runs.iter().any(|run| run.contains(&at)) {
                 continue;

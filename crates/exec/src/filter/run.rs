@@ -92,8 +92,7 @@ impl Test {
                 known.take_if(|form| !Arc::ptr_eq(&form.order, order));
                 let form = known.get_or_insert_with(|| Form {
                     order: order.clone(),
-                    predicate: (self.by_order)
-                        .get(order, |order| self.predicate.by_order(order)),
+                    predicate: (self.by_order).get(order, |order| self.predicate.by_order(order)),
                 });
                 &*form.predicate
             }
@@ -219,7 +218,8 @@ impl Filter {
         let forms: Vec<Formed<'_>> = forms
             .map(|(test, known)| test.form(chunk_of(test.column), known))
             .collect();
-        let excluded = |number: &usize| forms[*number].excludes(chunk_of(self.tests[*number].column));
+        let excluded =
+            |number: &usize| forms[*number].excludes(chunk_of(self.tests[*number].column));
         let excluding = (0..forms.len()).find(excluded);
         excluding.into_iter().for_each(|test| tally.excluded(test));
         if self.never || view.chunk.rows() == 0 || excluding.is_some() {

@@ -63,7 +63,9 @@ impl Lookup {
             (Domain::Text, Some(Type::Text)) => Keys::Texts(lookup.keys().clone()),
             (Domain::Integer, Some(of_keys)) if comparable(&columns.types[column], &of_keys) => {
                 match values_of(lookup.keys()) {
-                    crate::group::Values::Integers(keys) => Keys::Integers(Arc::new(keys.into_owned())),
+                    crate::group::Values::Integers(keys) => {
+                        Keys::Integers(Arc::new(keys.into_owned()))
+                    }
                     crate::group::Values::Wide(keys) => {
                         Keys::Integers(Arc::new(keys.iter().map(|&key| key as i64).collect()))
                     }
