@@ -73,6 +73,16 @@ pub(crate) enum Integers {
     Framed(Framed),
 }
 
+impl Integers {
+    fn prefetch(&self) {
+        match self {
+            Integers::Packed(packed) => packed.prefetch(),
+            Integers::ShortRuns(runs) => runs.prefetch(),
+            Integers::Constant(_) | Integers::Runs(_) | Integers::Framed(_) => {}
+        }
+    }
+}
+
 /// Numbers as they are; the slot of a NULL holds anything.
 #[derive(Debug)]
 pub(crate) enum Plain<T: ArrowNativeType> {
@@ -143,6 +153,16 @@ impl fmt::Display for Encoding {
 }
 
 impl ColumnChunk {
+    /// Asks for the first lines of the data, if they are integers or codes, without waiting for them: whoever does so before its
+    /// turn finds them there.
+    pub fn prefetch(&self) {
+        match &self.data {
+            Data::Integers(integers) | Data::Codes(integers) => integers.prefetch(),
+            Data::Ordinals { ordinals, .. } => ordinals.prefetch(),
+            Data::Float32(_) | Data::Float64(_) | Data::Wide(_) | Data::Text(_) => {}
+        }
+    }
+
     /// Number of rows, NULLs included.
     pub fn rows(&self) -> usize {
         self.rows

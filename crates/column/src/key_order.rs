@@ -24,6 +24,7 @@ use eris_kernels::Isa;
 use eris_numa::{Budget, OutOfMemory, Reservation};
 use hashbrown::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A table from keys to ordinals has at most so many entries per key.
@@ -50,6 +51,11 @@ enum Places {
     },
     Hashed(HashMap<i64, u32>),
 }
+
+/// From so many keys of a set on its runs are looked for …
+const MANY: usize = 1 << 12;
+/// … from so many of them.
+const SAMPLES: usize = 64;
 
 /// No ordinal.
 const NONE: u32 = u32::MAX;
@@ -110,6 +116,42 @@ impl KeyOrder {
             }
             Places::Hashed(places) => places.get(&key).copied(),
         }
+    }
+
+    /// The ordinals of a set of many keys, if these are runs of the order, a few: that is what the order is made for. Runs are
+    /// followed from some keys of the set to both sides, key by key, which takes a fraction of finding the place of each.
+    fn runs_of(&self, first: i64, bits: &[u64]) -> Option<Vec<Range<usize>>> {
+        let has = |key: i64| {
+            let bit = key.wrapping_sub(first) as u64;
+            let word = bits.get(usize::try_from(bit / 64).ok()?);
+            (key >= first && *word? >> (bit % 64) & 1 == 1).then_some(())
+        };
+        let has = |ordinal: usize| has(self.keys[ordinal]).is_some();
+        let count: usize = bits.iter().map(|word| word.count_ones() as usize).sum();
+        if count < MANY {
+            return None;
+        }
+        let mut left = count;
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for sample in 0..SAMPLES {
+            let from = sample * bits.len() / SAMPLES;
+            let word = from + bits[from..].iter().position(|word| *word != 0)?;
+            let key =
+                first.checked_add((word * 64) as i64 + i64::from(bits[word].trailing_zeros()))?;
+            let at = self.ordinal(key)? as usize;
+            if runs.iter().any(|run| run.contains(&at)) {
+                continue;
+            }
+            let start = (0..at).rev().find(|&ordinal| !has(ordinal));
+            let end = (at + 1..self.keys.len()).find(|&ordinal| !has(ordinal));
+            let run = start.map_or(0, |start| start + 1)..end.unwrap_or(self.keys.len());
+            left = left.checked_sub(run.len())?;
+            runs.push(run);
+            if left == 0 {
+                return Some(runs);
+            }
+        }
+        None
     }
 
     /// Bytes of memory.
@@ -219,6 +261,21 @@ impl ColumnPredicate {
     /// If it is no condition on integers.
     pub fn by_order(&self, order: &Arc<KeyOrder>) -> ColumnPredicate {
         let mut words = vec![0u64; order.keys.len().div_ceil(64)];
+        if let ColumnPredicate::IntegerBitmap { first, words: bits } = self
+            && let Some(runs) = order.runs_of(*first, bits)
+        {
+            for run in runs {
+                (run.start / 64..run.end.div_ceil(64)).for_each(|word| {
+                    let low = run.start.saturating_sub(word * 64);
+                    let high = (run.end - word * 64).min(64);
+                    words[word] |= u64::MAX << low & u64::MAX >> (64 - high);
+                });
+            }
+            return ColumnPredicate::Ordinals {
+                order: order.clone(),
+                set: Arc::new(OrdinalSet::new(words)),
+            };
+        }
         let mut insert = |ordinal: u32| words[ordinal as usize / 64] |= 1 << (ordinal % 64);
         let mut insert_key = |key: i64| {
             if let Some(ordinal) = order.ordinal(key) {

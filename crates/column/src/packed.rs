@@ -2,7 +2,7 @@
 
 use crate::chunk::Home;
 use crate::predicate::Reduced;
-use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack};
+use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack, prefetch};
 use eris_numa::{Buffer, OutOfMemory};
 use std::borrow::Cow;
 
@@ -83,6 +83,13 @@ impl Packed {
         debug_assert!(index < self.len);
         let distance = Isa::unpack_one(self.width, self.words(), index);
         self.base.wrapping_add(distance as i64)
+    }
+
+    /// Asks for the first lines: what follows them comes as a stream.
+    pub(crate) fn prefetch(&self) {
+        const FIRST: usize = 32;
+        let words = self.words();
+        prefetch(&words[..FIRST.min(words.len())]);
     }
 
     fn words(&self) -> &[u64] {

@@ -80,6 +80,15 @@ impl Selection {
         self.known_full = true;
     }
 
+    /// Becomes these of `rows` rows.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn reset_to(&mut self, rows: usize, selected: &[u32]) {
+        self.reset_none(rows);
+        selected.iter().for_each(|&row| self.insert(row as usize));
+    }
+
     /// Becomes none of `rows` rows.
     pub fn reset_none(&mut self, rows: usize) {
         self.rows = rows;
@@ -218,9 +227,11 @@ impl Selection {
         eris_kernels::and_not(self.words_mut(), &other.words);
     }
 
-    /// Replaces `positions` by the selected rows, ascending.
-    pub fn positions(&self, isa: Isa, positions: &mut Vec<u32>) {
-        let count = self.count();
+    /// Replaces `positions` by the selected rows, ascending. Whoever asks has counted them.
+    ///
+    /// # Panics
+    /// If there are more than `count`.
+    pub fn positions(&self, isa: Isa, count: usize, positions: &mut Vec<u32>) {
         positions.resize(count + SPARE_POSITIONS, 0);
         let found = isa.positions(&self.words, positions);
         positions.truncate(found);

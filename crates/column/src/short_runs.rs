@@ -14,7 +14,7 @@ use crate::chunk::Home;
 use crate::packed::{Packed, packed_bytes};
 use crate::predicate::Reduced;
 use crate::selection::Selection;
-use eris_kernels::{Isa, MASK_WORDS, VECTOR};
+use eris_kernels::{Isa, MASK_WORDS, VECTOR, prefetch};
 use eris_numa::{Buffer, OutOfMemory};
 
 #[derive(Debug)]
@@ -96,6 +96,12 @@ impl ShortRuns {
         self.values.bytes() + self.starts.len() + self.first.len()
     }
 
+    /// Asks for the first lines of the values and of the starts.
+    pub(crate) fn prefetch(&self) {
+        self.values.prefetch();
+        prefetch(&self.starts()[0]);
+    }
+
     fn starts(&self) -> &[[u64; MASK_WORDS]] {
         self.starts.as_slice::<u64>().as_chunks().0
     }
@@ -160,11 +166,10 @@ impl ShortRuns {
     /// Keeps the rows that pass: the condition is evaluated once for each run, unless no row of a whole vector is
     /// selected.
     pub(crate) fn filter(&self, isa: Isa, condition: Reduced<'_>, selection: &mut Selection) {
-        let mut passed = vec![0; self.runs().div_ceil(VECTOR) * MASK_WORDS];
         let full = selection.known_full();
-        if full {
-            passed.fill(u64::MAX);
-        } else {
+        let first = if full { u64::MAX } else { 0 };
+        let mut passed = vec![first; self.runs().div_ceil(VECTOR) * MASK_WORDS];
+        if !full {
             let (masks, _) = selection.words().as_chunks::<MASK_WORDS>();
             for (vector, mask) in masks.iter().enumerate() {
                 if mask.iter().any(|&word| word != 0) {

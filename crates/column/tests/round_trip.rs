@@ -88,7 +88,7 @@ proptest! {
                 chunk.gather_integers(Isa::best(), selection, &mut gathered);
                 for isa in Isa::supported() {
                     let (mut rows, mut taken) = (vec![3; 5], vec![-7]);
-                    selection.positions(isa, &mut rows);
+                    selection.positions(isa, selection.count(), &mut rows);
                     prop_assert!(rows.iter().map(|&row| row as usize).eq(expected.iter().copied()));
                     chunk.take_integers(isa, &rows, &mut taken);
                     prop_assert_eq!(taken.remove(0), -7, "taking appends");

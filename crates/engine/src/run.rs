@@ -97,6 +97,11 @@ impl Ticket {
         let position = (self.start + claim) % self.views.len();
         Some((position, &self.views[position]))
     }
+
+    /// The chunk so many behind the one at a position, as the owner claims them.
+    pub fn behind(&self, position: usize, distance: usize) -> Option<&ChunkView> {
+        self.views.get(position + distance)
+    }
 }
 
 /// What a participant finds when it looks for work in others' tickets.

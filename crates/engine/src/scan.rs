@@ -153,6 +153,8 @@ impl ScanTask {
                 if let Some(partition) = owner.existing(run.object.id) {
                     partition.advance(position);
                 }
+                run.program
+                    .fetch_ahead(|distance| own.behind(position, distance));
                 bytes += self.work(view, false, owner, cx)?;
                 continue;
             }

@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod by_order;
 mod columns;
 mod expr;

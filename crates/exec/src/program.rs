@@ -120,6 +120,13 @@ impl Program {
         &self.phases
     }
 
+    /// The stored columns that it reads, by their positions in a chunk.
+    pub(crate) fn stored_columns(&self) -> impl Iterator<Item = usize> {
+        let columns = 0..self.columns.ids.len();
+        let columns = columns.filter(|&column| !self.columns.is_row_id(column));
+        columns.map(|column| self.columns.ids[column].index())
+    }
+
     /// The columns of the output: named like the expressions, of the types of `Fragment::output_types`.
     pub fn output_schema(&self) -> &SchemaRef {
         match &self.output {
@@ -199,38 +206,43 @@ impl Program {
                     plan.add_rows(rows, state);
                     return Ok(Vec::new());
                 }
-                self.touch(&plan.columns, view, selection, tally, work);
-                plan.add(chunk, &self.columns, self.isa, selection, few, state)?;
+                let left = || match few {
+                    Some(few) => Left::Listed(few, chunk.rows()),
+                    None => Left::Selected(selection),
+                };
+                self.touch(&plan.columns, view, left, tally, work);
+                match few {
+                    Some(few) => plan.add_few(chunk, &self.columns, self.isa, few, state)?,
+                    None => plan.add(chunk, &self.columns, self.isa, selection, state)?,
+                }
                 Ok(Vec::new())
             }
             (Passed::Selected | Passed::Few, Plan::Rows(plan), Gathered::Rows(state)) => {
+                if let Some(few) = few {
+                    selection.reset_to(chunk.rows(), few);
+                }
                 let rows = selection.count();
                 work.rows_passed += rows as u64;
                 tally.took(tally.output(), rows, rows);
-                self.touch(&plan.columns, view, selection, tally, work);
+                let left = || Left::Selected(selection);
+                self.touch(&plan.columns, view, left, tally, work);
                 plan.add(chunk, &self.columns, self.isa, selection, state)
             }
             _ => unreachable!("a share of another program"),
         }
     }
 
-    fn touch(
+    fn touch<'a>(
         &self,
         columns: &[usize],
         view: &ChunkView,
-        selection: &Selection,
+        left: impl Fn() -> Left<'a>,
         tally: &mut Tally,
         work: &mut Work,
     ) {
         let phase = tally.output();
         for &column in columns {
-            tally.reads(
-                phase,
-                column,
-                view,
-                &self.columns,
-                Left::Selected(selection),
-            );
+            tally.reads(phase, column, view, &self.columns, left());
             if !self.columns.is_row_id(column) {
                 let bytes = view.chunk.column(self.columns.ids[column]).bytes();
                 work.bytes += view.touched(bytes);

@@ -127,7 +127,7 @@ impl RowPlan {
             rows,
             columns: vec![None; columns.len()],
         };
-        let mut window = Window::new(chunk, columns, isa, selection, None);
+        let mut window = Window::new(chunk, columns, isa, selection);
         for &column in &self.read {
             if columns.is_row_id(column) {
                 let ids = selection

@@ -39,6 +39,27 @@ pub enum KeySet {
     Texts(Vec<String>),
 }
 
+/// Calls a macro with the Arrow type of values that may be keys; leaves the function with `None` if they may not.
+macro_rules! by_integer_type {
+    ($data_type:expr, $call:ident) => {
+        match $data_type {
+            DataType::Int8 => $call!(Int8Type),
+            DataType::Int16 => $call!(Int16Type),
+            DataType::Int32 => $call!(Int32Type),
+            DataType::Int64 => $call!(Int64Type),
+            DataType::UInt8 => $call!(UInt8Type),
+            DataType::UInt16 => $call!(UInt16Type),
+            DataType::UInt32 => $call!(UInt32Type),
+            DataType::Date32 => $call!(Date32Type),
+            DataType::Timestamp(TimeUnit::Second, _) => $call!(TimestampSecondType),
+            DataType::Timestamp(TimeUnit::Millisecond, _) => $call!(TimestampMillisecondType),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => $call!(TimestampMicrosecondType),
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => $call!(TimestampNanosecondType),
+            DataType::Decimal128(..=18, _) => $call!(Decimal128Type),
+            _ => return None,
+        }
+    };
+}
 /// Keys that are compared one by one, at most.
 const LISTED: usize = 150;
 
@@ -59,37 +80,14 @@ impl KeySet {
             let texts = texts.into_iter().map(ToOwned::to_owned).collect();
             return Some((KeySet::Texts(texts), unique));
         }
-        let mut keys = integer_keys(values)?;
-        if keys.is_sorted() {
-            keys.dedup();
-        } else if let Some(set) = KeySet::of_close(&keys) {
-            let unique = set.len() == keys.len() as u64;
-            return Some((set, unique));
-        } else {
-            keys.sort_unstable();
-            keys.dedup();
+        macro_rules! of {
+            ($kind:ty) => {
+                of_integers(values.as_primitive::<$kind>().values(), |value| {
+                    value as i64
+                })
+            };
         }
-        let unique = keys.len() == values.len();
-        Some((KeySet::of_sorted(keys), unique))
-    }
-
-    /// The set of keys in any order, if they are many and close enough together for bits: these sort them by themselves.
-    fn of_close(keys: &[i64]) -> Option<Self> {
-        let ends = (i64::MAX, i64::MIN);
-        let (low, high) =
-            (keys.iter()).fold(ends, |(low, high), &key| (low.min(key), high.max(key)));
-        let span = high.abs_diff(low);
-        if keys.len() <= LISTED || span >= BITS_PER_KEY * keys.len() as u64 {
-            return None;
-        }
-        let words = bits(keys, low, span);
-        let set = KeySet::Bitmap { first: low, words };
-        match set.len() {
-            len if len == span + 1 => Some(KeySet::Range { low, high }),
-            // Many of them occur more than once.
-            len if len <= LISTED as u64 => None,
-            _ => Some(set),
-        }
+        Some(by_integer_type!(values.data_type(), of))
     }
 
     /// The set of ascending integer keys: as a range or as bits, if they lie close enough together, for that is faster to
@@ -109,7 +107,7 @@ impl KeySet {
         if keys.len() <= LISTED || span >= most {
             return KeySet::Integers(keys);
         }
-        let words = bits(&keys, first, span);
+        let words = bits(keys.iter().copied(), first, span);
         KeySet::Bitmap { first, words }
     }
 
@@ -130,8 +128,35 @@ impl KeySet {
     }
 }
 
+/// The set of integers in any order, and whether each occurs once.
+fn of_integers<T: Copy>(values: &[T], key: impl Fn(T) -> i64 + Copy) -> (KeySet, bool) {
+    let keys = || values.iter().map(|&value| key(value));
+    let ends = (i64::MAX, i64::MIN);
+    let (low, high) = keys().fold(ends, |(low, high), key| (low.min(key), high.max(key)));
+    let span = high.abs_diff(low);
+    // Many keys that are close enough together for bits are brought into order by these.
+    if values.len() > LISTED && span < BITS_PER_KEY * values.len() as u64 {
+        let words = bits(keys(), low, span);
+        let set = KeySet::Bitmap { first: low, words };
+        let len = set.len();
+        let unique = len == values.len() as u64;
+        if len == span + 1 {
+            return (KeySet::Range { low, high }, unique);
+        }
+        // Else many of them occur more than once.
+        if len > LISTED as u64 {
+            return (set, unique);
+        }
+    }
+    let mut keys: Vec<i64> = keys().collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let unique = keys.len() == values.len();
+    (KeySet::of_sorted(keys), unique)
+}
+
 /// A bit for each key, from the least on, and as far as the span goes.
-fn bits(keys: &[i64], least: i64, span: u64) -> Vec<u64> {
+fn bits(keys: impl Iterator<Item = i64>, least: i64, span: u64) -> Vec<u64> {
     let mut words = vec![0u64; (span / 64 + 1) as usize];
     for key in keys {
         let bit = key.abs_diff(least) as usize;
@@ -148,20 +173,5 @@ pub fn integer_keys(values: &ArrayRef) -> Option<Vec<i64>> {
             values.map(|&value| value as i64).collect()
         }};
     }
-    Some(match values.data_type() {
-        DataType::Int8 => keys!(Int8Type),
-        DataType::Int16 => keys!(Int16Type),
-        DataType::Int32 => keys!(Int32Type),
-        DataType::Int64 => keys!(Int64Type),
-        DataType::UInt8 => keys!(UInt8Type),
-        DataType::UInt16 => keys!(UInt16Type),
-        DataType::UInt32 => keys!(UInt32Type),
-        DataType::Date32 => keys!(Date32Type),
-        DataType::Timestamp(TimeUnit::Second, _) => keys!(TimestampSecondType),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => keys!(TimestampMillisecondType),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => keys!(TimestampMicrosecondType),
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => keys!(TimestampNanosecondType),
-        DataType::Decimal128(..=18, _) => keys!(Decimal128Type),
-        _ => return None,
-    })
+    Some(by_integer_type!(values.data_type(), keys))
 }

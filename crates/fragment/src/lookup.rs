@@ -10,22 +10,59 @@
 //! This is the probe of the RAMCloud paper's join-probe (Section 4), carried on to what the join is for: the values beside
 //! the key.
 
+use crate::KeySet;
 use arrow_array::{ArrayRef, RecordBatch};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use std::io::Cursor;
+use std::sync::Arc;
 
 /// Joins each row to the one row of a relation that has its key. A row without such a row does not pass; NULL never does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Received")]
 pub struct Lookup {
     /// The key column, a position in [`Fragment::columns`](crate::Fragment::columns): of integer-like values or text.
     pub column: usize,
     /// The relation. Its first column has the keys: each once, none NULL; text like the key column, or of any type whose
     /// values are integers with the key column's meaning. The others are the columns that are joined.
-    #[serde(serialize_with = "to_stream", deserialize_with = "from_stream")]
+    #[serde(serialize_with = "to_stream")]
     pub rows: RecordBatch,
+    /// The keys as a set, unless they are no keys.
+    #[serde(skip)]
+    set: Option<Arc<KeySet>>,
+}
+
+/// A lookup on its way: the set is found out by whoever receives it.
+#[derive(Deserialize)]
+struct Received {
+    column: usize,
+    #[serde(deserialize_with = "from_stream")]
+    rows: RecordBatch,
+}
+
+impl From<Received> for Lookup {
+    fn from(received: Received) -> Self {
+        Lookup::new(received.column, received.rows)
+    }
 }
 
 impl Lookup {
+    /// The relation `rows`, by the key column at this position.
+    pub fn new(column: usize, rows: RecordBatch) -> Self {
+        let set = KeySet::of_values(rows.column(0)).map(|(set, _)| Arc::new(set));
+        Lookup { column, rows, set }
+    }
+
+    /// The same, by whoever knows already which keys the relation has.
+    pub fn with_set(column: usize, rows: RecordBatch, set: KeySet) -> Self {
+        let set = Some(Arc::new(set));
+        Lookup { column, rows, set }
+    }
+
+    /// The keys as a set; `None` if their values are no keys.
+    pub fn set(&self) -> Option<&KeySet> {
+        self.set.as_deref()
+    }
+
     /// The keys.
     pub fn keys(&self) -> &ArrayRef {
         self.rows.column(0)

@@ -143,7 +143,7 @@ fn lookup() -> impl Strategy<Value = Lookup> {
             ("f", Arc::new(floats)),
         ];
         let rows = RecordBatch::try_from_iter(columns).unwrap();
-        Lookup { column, rows }
+        Lookup::new(column, rows)
     })
 }
 

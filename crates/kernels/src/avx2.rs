@@ -383,8 +383,8 @@ pub(crate) fn sum_f64(values: &[f64]) -> f64 {
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn runs_and(starts: &[u64], runs: &[u64], masks: &mut [u64]) {
-    portable::runs_and_with(starts, runs, masks, |bits, places| _pdep_u64(bits, places));
+pub(crate) fn runs_and(starts: &[u64], runs: &[u64], masks: &mut [u64]) -> usize {
+    portable::runs_and_with(starts, runs, masks, |bits, places| _pdep_u64(bits, places))
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]

@@ -35,6 +35,7 @@
 //!
 //! The idea is FastLanes' (Afroozeh and Boncz, PVLDB 16(9), 2023) without its transposed order.
 
+mod ahead;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -48,6 +49,7 @@ mod portable;
 mod positions;
 mod runs;
 
+pub use ahead::prefetch;
 pub use isa::Isa;
 pub use layout::pack;
 pub use mask::{and, and_not, not, or, popcount};

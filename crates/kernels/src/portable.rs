@@ -361,14 +361,14 @@ pub(crate) fn sum_f64(values: &[f64]) -> f64 {
     sums[0]
 }
 
-/// `deposit` moves the low bits of its first argument, in order, to the set bits of its second.
+/// The number of runs. `deposit` moves the low bits of its first argument, in order, to the set bits of its second.
 #[inline(always)]
 pub(crate) fn runs_and_with(
     starts: &[u64],
     runs: &[u64],
     masks: &mut [u64],
     deposit: impl Fn(u64, u64) -> u64,
-) {
+) -> usize {
     // Runs that have started before the word.
     let mut before = 0;
     for (mask, &starts) in masks.iter_mut().zip(starts) {
@@ -382,6 +382,7 @@ pub(crate) fn runs_and_with(
         }
         before += count;
     }
+    before
 }
 
 /// 64 bits from bit `first` on; those beyond the end are 0.
@@ -392,7 +393,7 @@ fn bits_from(words: &[u64], first: usize) -> u64 {
     words[word] >> shift | (next << 1) << (63 - shift)
 }
 
-pub(crate) fn runs_and(starts: &[u64], runs: &[u64], masks: &mut [u64]) {
+pub(crate) fn runs_and(starts: &[u64], runs: &[u64], masks: &mut [u64]) -> usize {
     runs_and_with(starts, runs, masks, |bits, places| {
         let (mut deposited, mut rest, mut bits) = (0, places, bits);
         while rest != 0 {
@@ -400,7 +401,7 @@ pub(crate) fn runs_and(starts: &[u64], runs: &[u64], masks: &mut [u64]) {
             (rest, bits) = (rest & (rest - 1), bits >> 1);
         }
         deposited
-    });
+    })
 }
 
 pub(crate) fn repeat_i64(values: &[i64], starts: &[u64; MASK_WORDS], out: &mut [i64; VECTOR]) {

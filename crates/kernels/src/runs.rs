@@ -22,9 +22,8 @@ impl Isa {
         assert_eq!(masks.len(), starts.len(), "masks of other rows");
         let Some(first) = starts.first() else { return };
         assert!(first & 1 == 1, "the first run starts with the first row");
-        let count = self.popcount(starts) as usize;
+        let count = dispatch!(self, runs_and(starts, runs, masks));
         assert!(count <= runs.len() * 64, "bits of {count} runs");
-        dispatch!(self, runs_and(starts, runs, masks));
     }
 
     /// Repeats values row by row: row 0 gets `values[0]`, and every row whose bit is set goes on to the next value. Bit 0

@@ -22,6 +22,7 @@
 
 mod conditions;
 mod constant;
+mod constants;
 mod given;
 mod mask;
 mod parameter;
@@ -43,6 +44,7 @@ use crate::cancel::CancelToken;
 use crate::core::{Begun, Core};
 use crate::error::SqlError;
 use crate::statement::Statement;
+use constants::Constants;
 use datafusion::common::ScalarValue;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast;
@@ -59,6 +61,7 @@ use write::{Given, Operand, Origin, Write};
 #[derive(Debug, Default)]
 pub(crate) struct PlanCache {
     queries: Texts<TextTemplate>,
+    constants: Texts<Constants>,
     writes: Texts<Arc<Write>>,
     /// The newest plans of prepared statements, which themselves only know where these are.
     prepared: Mutex<VecDeque<Arc<dyn Any + Send + Sync>>>,
@@ -102,6 +105,9 @@ fn recall_if(
 ) -> Option<SendableRecordBatchStream> {
     let masked = Masked::new(statement.text())?;
     let contents = core.catalog.contents();
+    if let Some(constants) = contents.plans.constants.find(&masked) {
+        return constants.plan.run(core, &masked);
+    }
     let found = contents.plans.queries.find(&masked)?;
     let found = &found.plan;
     is_wanted(&found.template).then_some(())?;
@@ -118,6 +124,13 @@ pub(crate) async fn learn(
     let contents = core.catalog.contents();
     if contents.plans.queries.is_hopeless(&masked) {
         return None;
+    }
+    if contents.plans.constants.find(&masked).is_none()
+        && let Some(plan) = Constants::plan(core, query, &masked, statement).await
+    {
+        let plan = Arc::new(TextPlan::new(plan, &masked, |_| true));
+        contents.plans.constants.remember(&masked, &plan);
+        return plan.plan.run(core, &masked);
     }
     // There is one, but not for such constants.
     if let Some(known) = contents.plans.queries.find(&masked)

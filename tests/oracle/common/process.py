@@ -18,6 +18,7 @@ import os
 import subprocess
 import tempfile
 import threading
+import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -139,6 +140,30 @@ def _run_script(binary, script, topology, timeout):
     return results, None
 
 
+class Watch:
+    """Kills a process that is too late. One thread for all statements: to start one for each would take as long as a short query."""
+
+    ROUND_S = 1.0
+
+    def __init__(self, process):
+        self.process = process
+        self.deadline = None
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def begin(self, timeout):
+        self.deadline = time.monotonic() + timeout
+
+    def end(self):
+        self.deadline = None
+
+    def _run(self):
+        while self.process.poll() is None:
+            deadline = self.deadline
+            if deadline is not None and time.monotonic() > deadline:
+                self.process.kill()
+            time.sleep(self.ROUND_S)
+
+
 class Session:
     """A long-living eris process: one statement at a time, each awaited to its marker."""
 
@@ -153,6 +178,7 @@ class Session:
             env=environment(topology),
         )
         self.count = 0
+        self.watch = Watch(self.process)
 
     def lines(self, sql, timeout=600):
         """Runs one statement; its output lines. What is timed should end here: parse them later.
@@ -162,8 +188,7 @@ class Session:
         number = self.count
         self.count += 1
         lines = []
-        late = threading.Timer(timeout, self.process.kill)
-        late.start()
+        self.watch.begin(timeout)
         try:
             self.process.stdin.write(f"{sql};\n{marker_line(number)}")
             self.process.stdin.flush()
@@ -174,7 +199,7 @@ class Session:
         except BrokenPipeError:
             pass  # It ended; what it said follows.
         finally:
-            late.cancel()
+            self.watch.end()
         status = self.process.wait()
         self.errors.seek(0)
         said = self.errors.read().strip() or f"no answer within {timeout} s, or it died without a word"

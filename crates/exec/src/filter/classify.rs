@@ -11,7 +11,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringViewArray, new_null_array};
 use eris_column::{ColumnPredicate, Dictionary, Domain, TextTest};
 use eris_fragment::{
-    BinaryOp, Expr, Fragment, FragmentError, KeySet, PhaseKind, Probe, Scalar, Type, Value,
+    BinaryOp, Expr, Fragment, FragmentError, KeySet, PhaseKind, Scalar, Type, Value,
 };
 use std::sync::Arc;
 
@@ -64,29 +64,27 @@ impl Filter {
             sorter.conjunct(conjunct)?;
         }
         for probe in &fragment.probes {
-            sorter.kind = key_phase(probe, Vec::new());
-            sorter.probe(probe)?;
+            sorter.kind = key_phase(probe.column, &probe.keys, Vec::new());
+            sorter.probe(probe.column, &probe.keys)?;
         }
         for lookup in &fragment.lookups {
             let column = lookup.column;
-            let keys = KeySet::of_values(lookup.keys()).ok_or(FragmentError::Malformed {
+            let keys = lookup.set().ok_or(FragmentError::Malformed {
                 reason: "a lookup by values that are no keys",
             })?;
-            let (keys, _) = keys;
-            let probe = Probe { column, keys };
             let joined = joined_fields(&lookup.rows).map(|field| field.name().clone());
-            sorter.kind = key_phase(&probe, joined.collect());
-            sorter.probe(&probe)?;
+            sorter.kind = key_phase(column, keys, joined.collect());
+            sorter.probe(column, keys)?;
         }
         sorter.finish()
     }
 }
 
 /// A set of keys, as a phase.
-fn key_phase(probe: &Probe, joined: Vec<String>) -> PhaseKind {
+fn key_phase(column: usize, keys: &KeySet, joined: Vec<String>) -> PhaseKind {
     PhaseKind::Keys {
-        column: probe.column,
-        keys: probe.keys.len(),
+        column,
+        keys: keys.len(),
         joined,
     }
 }
@@ -196,14 +194,13 @@ impl Sorter<'_> {
         self.filter.phases.push(self.kind.clone());
     }
 
-    fn probe(&mut self, probe: &Probe) -> Result<(), FragmentError> {
-        let column = probe.column;
+    fn probe(&mut self, column: usize, keys: &KeySet) -> Result<(), FragmentError> {
         let Some(domain) = self.columns.domains.get(column) else {
             return Err(FragmentError::Malformed {
                 reason: "a probe of a column that the fragment does not read",
             });
         };
-        match (domain, &probe.keys) {
+        match (domain, keys) {
             (Domain::Text, KeySet::Texts(keys)) => self.text_keys(column, keys),
             (Domain::Integer, KeySet::Range { low, high }) => {
                 let condition = self.range_condition(column, *low, *high);
@@ -216,7 +213,7 @@ impl Sorter<'_> {
                 let unsigned = self.columns.types[column] == Type::UInt64;
                 if unsigned && *first < 0 {
                     self.integer_keys(column, bits(*first, words).collect());
-                } else if probe.keys.is_empty() {
+                } else if keys.is_empty() {
                     self.filter.never = true;
                 } else {
                     let first = if unsigned { first ^ i64::MIN } else { *first };

@@ -7,7 +7,7 @@ use crate::phases::{Left, Tally};
 use crate::window::Windows;
 use crate::work::Work;
 use arrow_buffer::BooleanBuffer;
-use eris_column::{ColumnChunk, ColumnPredicate, Selection};
+use eris_column::{ColumnChunk, ColumnPredicate, KeyOrder, Selection};
 use eris_fragment::FragmentError;
 use eris_kernels::{Isa, MASK_WORDS, VECTOR};
 use eris_store::ChunkView;
@@ -33,12 +33,22 @@ const FADE: f64 = 0.75;
 #[derive(Debug)]
 pub(crate) struct FilterState {
     rates: Vec<Rate>,
+    /// Per test its form for the order of keys by which the last chunk that has one is stored.
+    by_order: Vec<Option<Form>>,
     /// Numbers of the tests that the chunk at hand needs.
     order: Vec<usize>,
     scratch: Selection,
     /// The rows that are left of the chunk at hand, once they are few.
     pub(crate) few: Vec<u32>,
     pub(crate) tally: Tally,
+}
+
+/// A condition for chunks that are stored by an order of keys. Workers share it, and remember it so that they need not meet for
+/// every chunk.
+#[derive(Debug)]
+struct Form {
+    order: Arc<KeyOrder>,
+    predicate: Arc<ColumnPredicate>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,31 +72,49 @@ pub(crate) enum Passed {
     Counted(usize),
     /// The rows of the selection.
     Selected,
-    /// The same, and they are listed beside it.
+    /// The rows that are listed; the selection was not made.
     Few,
 }
 
+/// A test in the form that one chunk of its column needs.
+#[derive(Clone, Copy)]
+struct Formed<'a> {
+    predicate: &'a ColumnPredicate,
+    or_null: bool,
+}
+
 impl Test {
-    /// The predicate in the form that a chunk of the column needs.
-    fn predicate(&self, chunk: &ColumnChunk) -> Arc<ColumnPredicate> {
-        match (&self.plain, chunk.order()) {
-            (Some(plain), _) if !chunk.is_coded() => plain.clone(),
-            (_, Some(order)) => self
-                .by_order
-                .get(order, |order| self.predicate.by_order(order)),
-            _ => self.predicate.clone(),
+    /// The test for a chunk of the column.
+    fn form<'a>(&'a self, chunk: &ColumnChunk, known: &'a mut Option<Form>) -> Formed<'a> {
+        let predicate = match (&self.plain, chunk.order()) {
+            (Some(plain), _) if !chunk.is_coded() => &**plain,
+            (_, Some(order)) => {
+                known.take_if(|form| !Arc::ptr_eq(&form.order, order));
+                let form = known.get_or_insert_with(|| Form {
+                    order: order.clone(),
+                    predicate: (self.by_order).get(order, |order| self.predicate.by_order(order)),
+                });
+                &*form.predicate
+            }
+            _ => &*self.predicate,
+        };
+        Formed {
+            predicate,
+            or_null: self.or_null,
         }
     }
+}
 
+impl Formed<'_> {
     fn excludes(&self, chunk: &ColumnChunk) -> bool {
-        chunk.excludes(&self.predicate(chunk)) && !(self.or_null && chunk.nulls() > 0)
+        chunk.excludes(self.predicate) && !(self.or_null && chunk.nulls() > 0)
     }
 
     fn covers(&self, chunk: &ColumnChunk) -> bool {
         if self.or_null && chunk.nulls() > 0 {
             return chunk.nulls() == chunk.rows();
         }
-        chunk.covers(&self.predicate(chunk))
+        chunk.covers(self.predicate)
     }
 
     fn filter(
@@ -97,10 +125,10 @@ impl Test {
         scratch: &mut Selection,
     ) {
         if !(self.or_null && chunk.nulls() > 0) {
-            return chunk.filter(isa, &self.predicate(chunk), selection);
+            return chunk.filter(isa, self.predicate, selection);
         }
         scratch.clone_from(selection);
-        chunk.filter(isa, &self.predicate(chunk), selection);
+        chunk.filter(isa, self.predicate, selection);
         chunk.filter(isa, &ColumnPredicate::Null, scratch);
         eris_kernels::or(selection.words_mut(), scratch.words());
     }
@@ -108,11 +136,11 @@ impl Test {
     /// The same of a few rows, which ascend.
     fn retain(&self, chunk: &ColumnChunk, isa: Isa, rows: &mut Vec<u32>) {
         if !(self.or_null && chunk.nulls() > 0) {
-            return chunk.retain(isa, &self.predicate(chunk), rows);
+            return chunk.retain(isa, self.predicate, rows);
         }
         let mut nulls = rows.clone();
         chunk.retain(isa, &ColumnPredicate::Null, &mut nulls);
-        chunk.retain(isa, &self.predicate(chunk), rows);
+        chunk.retain(isa, self.predicate, rows);
         rows.extend(nulls);
         rows.sort_unstable();
     }
@@ -121,7 +149,7 @@ impl Test {
     fn cost(&self, chunk: &ColumnChunk) -> f64 {
         let bytes = chunk.bytes() as f64 / chunk.rows() as f64;
         bytes
-            + match &*self.predicate(chunk) {
+            + match self.predicate {
                 ColumnPredicate::Never | ColumnPredicate::Null | ColumnPredicate::NotNull => 0.2,
                 ColumnPredicate::Integers { .. } | ColumnPredicate::NotIntegers { .. } => 0.3,
                 // One or a few comparisons, if it was worth to store them so.
@@ -153,6 +181,7 @@ impl Filter {
                 };
                 self.tests.len()
             ],
+            by_order: self.tests.iter().map(|_| None).collect(),
             order: Vec::with_capacity(self.tests.len()),
             scratch: Selection::default(),
             few: Vec::new(),
@@ -177,9 +206,21 @@ impl Filter {
         work: &mut Work,
     ) -> Result<Passed, FragmentError> {
         let chunk_of = |column: usize| view.chunk.column(columns.ids[column]);
-        let excluded = |test: &Test| test.excludes(chunk_of(test.column));
-        let tally = &mut state.tally;
-        let excluding = self.tests.iter().position(excluded);
+        let FilterState {
+            rates,
+            by_order,
+            order,
+            scratch,
+            few,
+            tally,
+        } = state;
+        let forms = self.tests.iter().zip(by_order.iter_mut());
+        let forms: Vec<Formed<'_>> = forms
+            .map(|(test, known)| test.form(chunk_of(test.column), known))
+            .collect();
+        let excluded =
+            |number: &usize| forms[*number].excludes(chunk_of(self.tests[*number].column));
+        let excluding = (0..forms.len()).find(excluded);
         excluding.into_iter().for_each(|test| tally.excluded(test));
         if self.never || view.chunk.rows() == 0 || excluding.is_some() {
             work.chunks_skipped += 1;
@@ -189,10 +230,10 @@ impl Filter {
         let wanted = view.rows.as_deref();
         work.chunks += 1;
         work.rows_scanned += wanted.map_or(rows, <[u32]>::len) as u64;
-        state.order.clear();
+        order.clear();
         for (number, test) in self.tests.iter().enumerate() {
-            if !test.covers(chunk_of(test.column)) {
-                state.order.push(number);
+            if !forms[number].covers(chunk_of(test.column)) {
+                order.push(number);
                 work.bytes += view.touched(chunk_of(test.column).bytes());
             } else {
                 tally.held(number);
@@ -200,12 +241,12 @@ impl Filter {
         }
         let all_visible = view.all_visible(snapshot);
         if only_count && all_visible && self.residual.is_empty() && wanted.is_none() {
-            match state.order[..] {
+            match order[..] {
                 [] => return Ok(Passed::Counted(rows)),
                 [number] if !self.tests[number].or_null => {
                     let test = &self.tests[number];
                     let chunk = chunk_of(test.column);
-                    let passed = chunk.count(isa, &test.predicate(chunk));
+                    let passed = chunk.count(isa, forms[number].predicate);
                     tally.reads(number, test.column, view, columns, Left::All);
                     tally.took(number, rows, passed);
                     return Ok(Passed::Counted(passed));
@@ -213,42 +254,38 @@ impl Filter {
                 _ => {}
             }
         }
-        if state.order.len() > 1 {
+        if order.len() > 1 {
             let cost = |&number: &usize| {
-                let test = &self.tests[number];
-                let cost = test.cost(chunk_of(test.column));
-                (number, cost, state.rates[number].pass())
+                let cost = forms[number].cost(chunk_of(self.tests[number].column));
+                (number, cost, rates[number].pass())
             };
-            let mut tests: Vec<_> = state.order.iter().map(cost).collect();
+            let mut tests: Vec<_> = order.iter().map(cost).collect();
             arrange(&mut tests);
-            state.order.clear();
-            state.order.extend(tests.iter().map(|&(number, ..)| number));
+            order.clear();
+            order.extend(tests.iter().map(|&(number, ..)| number));
         }
         let mut left = wanted.map_or(rows, <[u32]>::len);
         match wanted {
             None => selection.reset_all(rows),
             Some(wanted) => {
-                let mut few;
+                let mut found;
                 let mut wanted = wanted;
                 if wanted.len() <= rows / FEW {
-                    few = wanted.to_vec();
-                    for number in state.order.drain(..) {
+                    found = wanted.to_vec();
+                    for number in order.drain(..) {
                         let test = &self.tests[number];
-                        let met = few.len();
-                        test.retain(chunk_of(test.column), isa, &mut few);
+                        let met = found.len();
+                        forms[number].retain(chunk_of(test.column), isa, &mut found);
                         tally.reads(number, test.column, view, columns, Left::All);
-                        tally.took(number, met, few.len());
+                        tally.took(number, met, found.len());
                     }
-                    if few.is_empty() {
+                    if found.is_empty() {
                         return Ok(Passed::Nothing);
                     }
-                    left = few.len();
-                    wanted = &few;
+                    left = found.len();
+                    wanted = &found;
                 }
-                selection.reset_none(rows);
-                wanted
-                    .iter()
-                    .for_each(|&row| selection.insert(row as usize));
+                selection.reset_to(rows, wanted);
             }
         }
         if !all_visible {
@@ -258,37 +295,41 @@ impl Filter {
             tally.took(tally.visible(), met, left);
         }
         let mut listed = false;
-        for &number in &state.order {
+        for &number in order.iter() {
             if left == 0 {
                 return Ok(Passed::Nothing);
             }
             let test = &self.tests[number];
             let met = left;
             if !listed && left <= rows / FEW_TESTED {
-                selection.positions(isa, &mut state.few);
+                selection.positions(isa, left, few);
                 listed = true;
             }
             let remaining = match listed {
-                true => Left::Listed(&state.few, rows),
+                true => Left::Listed(few, rows),
                 false => Left::Selected(selection),
             };
             tally.reads(number, test.column, view, columns, remaining);
             if listed {
-                test.retain(chunk_of(test.column), isa, &mut state.few);
-                left = state.few.len();
+                forms[number].retain(chunk_of(test.column), isa, few);
+                left = few.len();
             } else {
-                test.filter(chunk_of(test.column), isa, selection, &mut state.scratch);
+                forms[number].filter(chunk_of(test.column), isa, selection, scratch);
                 left = selection.count();
             }
             tally.took(number, met, left);
-            let rate = &mut state.rates[number];
+            let rate = &mut rates[number];
             rate.met = rate.met * FADE + met as f64;
             rate.passed = rate.passed * FADE + left as f64;
         }
+        if listed && self.residual.is_empty() {
+            return Ok(match left {
+                0 => Passed::Nothing,
+                _ => Passed::Few,
+            });
+        }
         if listed {
-            selection.reset_none(rows);
-            let few = state.few.iter();
-            few.for_each(|&row| selection.insert(row as usize));
+            selection.reset_to(rows, few);
         }
         for (number, condition) in self.residual.iter().enumerate() {
             if left == 0 {
@@ -326,7 +367,6 @@ impl Filter {
         }
         Ok(match left {
             0 => Passed::Nothing,
-            _ if listed && self.residual.is_empty() => Passed::Few,
             _ => Passed::Selected,
         })
     }

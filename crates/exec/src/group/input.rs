@@ -14,20 +14,26 @@ use eris_fragment::FragmentError;
 use eris_kernels::Isa;
 use eris_store::Chunk;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 /// The selected rows of one window, gathered as they are asked for, each column once.
 pub(crate) struct Window<'a> {
     pub(crate) chunk: &'a Chunk,
     pub(crate) columns: &'a Columns,
     pub(crate) isa: Isa,
-    pub(crate) selection: &'a Selection,
-    /// The selected rows, where they are few.
-    few: Option<&'a [u32]>,
+    chosen: Chosen<'a>,
     pub(crate) rows: usize,
     integers: Vec<Option<Vec<i64>>>,
     arrays: Vec<Option<ArrayRef>>,
     /// Per lookup the places of the relation's rows.
     places: Vec<Option<Vec<u32>>>,
+}
+
+/// Which rows are in a window.
+enum Chosen<'a> {
+    Selected(&'a Selection),
+    /// A few, which ascend; and the selection of them for whatever needs one.
+    Few(&'a [u32], OnceCell<Selection>),
 }
 
 /// Values of one argument. Those of NULLs may be anything.
@@ -47,15 +53,35 @@ impl<'a> Window<'a> {
         columns: &'a Columns,
         isa: Isa,
         selection: &'a Selection,
-        few: Option<&'a [u32]>,
+    ) -> Self {
+        let rows = selection.count();
+        Window::with(chunk, columns, isa, Chosen::Selected(selection), rows)
+    }
+
+    /// Of a few rows, which ascend.
+    pub(crate) fn of_few(
+        chunk: &'a Chunk,
+        columns: &'a Columns,
+        isa: Isa,
+        rows: &'a [u32],
+    ) -> Self {
+        let chosen = Chosen::Few(rows, OnceCell::new());
+        Window::with(chunk, columns, isa, chosen, rows.len())
+    }
+
+    fn with(
+        chunk: &'a Chunk,
+        columns: &'a Columns,
+        isa: Isa,
+        chosen: Chosen<'a>,
+        rows: usize,
     ) -> Self {
         Window {
             chunk,
             columns,
             isa,
-            selection,
-            few,
-            rows: few.map_or_else(|| selection.count(), <[u32]>::len),
+            chosen,
+            rows,
             integers: vec![None; columns.len()],
             arrays: vec![None; columns.len()],
             places: vec![None; columns.lookups.all.len()],
@@ -64,6 +90,17 @@ impl<'a> Window<'a> {
 
     fn column(&self, column: usize) -> &'a eris_column::ColumnChunk {
         self.chunk.column(self.columns.ids[column])
+    }
+
+    fn selection(&self) -> &Selection {
+        match &self.chosen {
+            Chosen::Selected(selection) => selection,
+            Chosen::Few(rows, selection) => selection.get_or_init(|| {
+                let mut selection = Selection::default();
+                selection.reset_to(self.chunk.rows(), rows);
+                selection
+            }),
+        }
     }
 
     /// Whether a column of text holds codes in this chunk.
@@ -89,7 +126,10 @@ impl<'a> Window<'a> {
             let joined = self.columns.lookups.all[lookup].joined(joined);
             return joined.validity(self.places(lookup));
         }
-        self.column(column).gather_validity(self.selection)
+        match self.column(column).nulls() {
+            0 => None,
+            _ => self.column(column).gather_validity(self.selection()),
+        }
     }
 
     /// Makes [`Window::integers`] of the column available.
@@ -103,9 +143,11 @@ impl<'a> Window<'a> {
                 joined.integers(self.places(lookup))
             } else {
                 let (chunk, mut values) = (self.column(column), Vec::with_capacity(self.rows));
-                match self.few {
-                    Some(rows) => chunk.take_integers(self.isa, rows, &mut values),
-                    None => chunk.gather_integers(self.isa, self.selection, &mut values),
+                match self.chosen {
+                    Chosen::Few(rows, _) => chunk.take_integers(self.isa, rows, &mut values),
+                    Chosen::Selected(selection) => {
+                        chunk.gather_integers(self.isa, selection, &mut values);
+                    }
                 }
                 values
             },
@@ -121,9 +163,11 @@ impl<'a> Window<'a> {
             // Not kept: hardly anybody needs the ordinals twice.
             let mut ordinals = Vec::with_capacity(self.rows);
             let chunk = self.column(column);
-            match self.few {
-                Some(rows) => chunk.take_ordinals(self.isa, rows, &mut ordinals),
-                None => chunk.gather_ordinals(self.isa, self.selection, &mut ordinals),
+            match self.chosen {
+                Chosen::Few(rows, _) => chunk.take_ordinals(self.isa, rows, &mut ordinals),
+                Chosen::Selected(selection) => {
+                    chunk.gather_ordinals(self.isa, selection, &mut ordinals);
+                }
             }
             map.numbers_of_ordinals(order, &ordinals, &mut numbers);
         } else {
@@ -157,7 +201,7 @@ impl<'a> Window<'a> {
         }
         let mut values = Vec::with_capacity(self.rows);
         self.column(column)
-            .gather_floats(self.isa, self.selection, &mut values);
+            .gather_floats(self.isa, self.selection(), &mut values);
         values
     }
 
@@ -173,15 +217,13 @@ impl<'a> Window<'a> {
         if self.arrays[column].is_some() {
             return self.arrays[column].as_ref().expect("just seen");
         }
-        let chunk = self.column(column);
-        self.arrays[column].get_or_insert_with(|| {
-            chunk.gather(
-                self.isa,
-                self.selection,
-                &self.columns.data_types[column],
-                self.columns.dictionaries[column].as_ref(),
-            )
-        })
+        let array = self.column(column).gather(
+            self.isa,
+            self.selection(),
+            &self.columns.data_types[column],
+            self.columns.dictionaries[column].as_ref(),
+        );
+        self.arrays[column].insert(array)
     }
 
     pub(crate) fn evaluate(&mut self, expression: &Expression) -> Result<ArrayRef, FragmentError> {

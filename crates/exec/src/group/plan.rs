@@ -151,34 +151,41 @@ impl GroupPlan {
         }
     }
 
-    /// Takes in the selected rows of a chunk, which may be listed, too, if they are few.
+    /// Takes in the selected rows of a chunk.
     pub(crate) fn add(
         &self,
         chunk: &Chunk,
         columns: &Columns,
         isa: Isa,
         selection: &Selection,
-        few: Option<&[u32]>,
         state: &mut GroupState,
     ) -> Result<(), FragmentError> {
-        if few.is_some() {
-            let window = Window::new(chunk, columns, isa, selection, few);
-            return self.add_window(window, state);
-        }
-        if selection.count() <= selection.rows() / FEW_ROWS {
+        let count = selection.count();
+        if count <= selection.rows() / FEW_ROWS {
             let mut rows = std::mem::take(&mut state.rows);
-            selection.positions(isa, &mut rows);
-            let window = Window::new(chunk, columns, isa, selection, Some(&rows));
-            self.add_window(window, state)?;
+            selection.positions(isa, count, &mut rows);
+            self.add_few(chunk, columns, isa, &rows, state)?;
             state.rows = rows;
             return Ok(());
         }
         let mut windows = Windows::new(WINDOW_ROWS);
         while let Some(selection) = windows.next(selection) {
-            let window = Window::new(chunk, columns, isa, selection, None);
+            let window = Window::new(chunk, columns, isa, selection);
             self.add_window(window, state)?;
         }
         Ok(())
+    }
+
+    /// Takes in a few rows of a chunk, which ascend.
+    pub(crate) fn add_few(
+        &self,
+        chunk: &Chunk,
+        columns: &Columns,
+        isa: Isa,
+        rows: &[u32],
+        state: &mut GroupState,
+    ) -> Result<(), FragmentError> {
+        self.add_window(Window::of_few(chunk, columns, isa, rows), state)
     }
 
     fn add_window(

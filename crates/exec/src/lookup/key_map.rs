@@ -26,7 +26,7 @@ const FEW_ENTRIES: u64 = 1 << 16;
 #[derive(Debug)]
 pub(crate) enum KeyMap {
     Integers {
-        keys: Arc<[i64]>,
+        keys: Arc<Vec<i64>>,
         /// One per key.
         numbers: Vec<u32>,
         /// For chunks of integers.
@@ -103,7 +103,7 @@ impl ByKey {
 
 impl KeyMap {
     /// The map of these keys to what `number` says of their places.
-    pub(super) fn integers(keys: &Arc<[i64]>, number: impl Fn(usize) -> u32) -> Self {
+    pub(super) fn integers(keys: &Arc<Vec<i64>>, number: impl Fn(usize) -> u32) -> Self {
         KeyMap::Integers {
             keys: keys.clone(),
             numbers: (0..keys.len()).map(number).collect(),

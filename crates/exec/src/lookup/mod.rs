@@ -35,7 +35,7 @@ pub(crate) struct Lookup {
 /// The relation's keys, row by row.
 #[derive(Debug)]
 enum Keys {
-    Integers(Arc<[i64]>),
+    Integers(Arc<Vec<i64>>),
     Texts(ArrayRef),
 }
 
@@ -63,9 +63,11 @@ impl Lookup {
             (Domain::Text, Some(Type::Text)) => Keys::Texts(lookup.keys().clone()),
             (Domain::Integer, Some(of_keys)) if comparable(&columns.types[column], &of_keys) => {
                 match values_of(lookup.keys()) {
-                    crate::group::Values::Integers(keys) => Keys::Integers(keys.into()),
+                    crate::group::Values::Integers(keys) => {
+                        Keys::Integers(Arc::new(keys.into_owned()))
+                    }
                     crate::group::Values::Wide(keys) => {
-                        Keys::Integers(keys.iter().map(|&key| key as i64).collect())
+                        Keys::Integers(Arc::new(keys.iter().map(|&key| key as i64).collect()))
                     }
                     _ => return malformed("a lookup by keys that are no integers"),
                 }

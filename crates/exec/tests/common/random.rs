@@ -305,7 +305,7 @@ impl Generator<'_> {
                 .map(|(name, array)| (name, array, true)),
         );
         let rows = rows.expect("columns of one length");
-        Some(Lookup { column, rows })
+        Some(Lookup::new(column, rows))
     }
 
     pub fn aggregate(&mut self) -> Aggregate {

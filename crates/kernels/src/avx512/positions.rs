@@ -18,7 +18,7 @@ static BYTES: [u8; 64] = {
 pub(crate) fn positions(masks: &[u64], out: &mut [u32]) {
     let bytes = super::load(&BYTES);
     let mut n = 0;
-    for (word, &mask) in masks.iter().enumerate() {
+    let mut add = |word: usize, mask: u64| {
         let positions = _mm512_maskz_compress_epi8(mask, bytes);
         let first = _mm512_set1_epi32(word as i32 * 64);
         let wide = |part| _mm512_add_epi32(_mm512_cvtepu8_epi32(part), first);
@@ -40,6 +40,20 @@ pub(crate) fn positions(masks: &[u64], out: &mut [u32]) {
             );
         }
         n += count;
+    };
+    // Where few bits are set most words have none: these are passed over, eight at a time.
+    let (blocks, rest) = masks.as_chunks::<8>();
+    for (block, masks) in blocks.iter().enumerate() {
+        let words = super::load(&masks[..]);
+        let mut left = _mm512_test_epi64_mask(words, words);
+        while left != 0 {
+            let word = left.trailing_zeros() as usize;
+            add(block * 8 + word, masks[word]);
+            left &= left - 1;
+        }
+    }
+    for (word, &mask) in rest.iter().enumerate() {
+        add(blocks.len() * 8 + word, mask);
     }
 }
 

@@ -51,6 +51,11 @@ impl Plan {
         Ok(self.headers.head(self.run()?))
     }
 
+    /// The columns as the user is to see them.
+    pub fn shown(&self) -> SchemaRef {
+        self.headers.name(&self.physical.schema())
+    }
+
     /// The columns as a table of this query's rows has them.
     pub fn columns(&self) -> SchemaRef {
         self.headers.name_uniquely(&self.physical.schema())

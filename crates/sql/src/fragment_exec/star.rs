@@ -255,7 +255,7 @@ impl Sides {
                 .chain(chosen.iter().map(|column| column + 1))
                 .collect();
             let rows = rows.project(&columns)?;
-            lookups.push(Lookup { column, rows });
+            lookups.push(Lookup::with_set(column, rows, keys));
         }
         Ok((lookups, probes))
     }

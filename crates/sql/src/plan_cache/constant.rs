@@ -133,7 +133,7 @@ fn is_exact(text: &str, to: &Type) -> bool {
 }
 
 /// What is between the quotes.
-fn unquoted(text: &str) -> Option<String> {
+pub(super) fn unquoted(text: &str) -> Option<String> {
     let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
     Some(inner.replace("''", "'"))
 }

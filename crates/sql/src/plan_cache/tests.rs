@@ -155,6 +155,55 @@ fn what_the_cache_answers_is_what_the_planner_answers() {
 }
 
 #[test]
+fn constants_alone_are_what_the_planner_makes_of_them() {
+    let database = database();
+    let core = database.core();
+    let known = || core.catalog.contents().plans.constants.planned();
+    runtime().block_on(async {
+        let queries = [
+            "SELECT 1",
+            "SELECT 'it''s' AS \"Was\", 7 AS n, 8, 'x'",
+            "SELECT '' AS a, 1 AS a",
+            "SELECT 3, 999999999999999999",
+        ];
+        // Twice: the second time without a plan.
+        let check = async |query: &str| {
+            let planned = run(core, &format!("{query} -- planned")).await;
+            for _ in 0..2 {
+                assert_eq!(run(core, query).await, planned, "{query}");
+            }
+        };
+        for query in queries {
+            check(query).await;
+        }
+        assert_eq!(known(), queries.len());
+        // The same texts with other constants: of the same types, and of others.
+        for query in [
+            "SELECT 2",
+            "SELECT 9999999999999999999",
+            "SELECT 1.50",
+            "SELECT 0042",
+            "SELECT 'a' AS \"Was\", 12345678901234567890 AS n, 0.5, ''''",
+        ] {
+            check(query).await;
+        }
+        // What is more than constants.
+        for query in [
+            "SELECT 1 WHERE 1 = 2",
+            "SELECT 1 LIMIT 0",
+            "SELECT DISTINCT 1",
+            "SELECT -1",
+            "SELECT 1 UNION ALL SELECT 2",
+            "SELECT 1 AS a ORDER BY a",
+            "SELECT DATE '2024-01-01'",
+        ] {
+            check(query).await;
+        }
+        assert_eq!(known(), queries.len());
+    });
+}
+
+#[test]
 fn a_template_ends_with_what_it_depends_on() {
     let database = database();
     let core = database.core();
