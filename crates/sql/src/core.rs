@@ -6,7 +6,7 @@ mod plan;
 pub(crate) use lookup::{last_name, no_schema_hint, normalize};
 pub(crate) use plan::Plan;
 
-use crate::catalog::{Catalog, Contents, SCHEMA};
+use crate::catalog::{Catalog, Contents, SCHEMA, Table};
 use crate::error::SqlError;
 use crate::functions::FunctionRow;
 use crate::parse::parse;
@@ -232,6 +232,13 @@ impl Core {
                     None => Err(SqlError::not_supported(keywords(statement.text()))),
                 },
             },
+        }
+    }
+
+    /// Rows of a table have come or gone: what is stored by the order of others, or others by its order, may have to be stored anew.
+    pub fn wrote(&self, table: &Arc<Table>) {
+        if self.variables.key_recoding {
+            self.recodings.wrote(table, &self.catalog.contents());
         }
     }
 

@@ -317,7 +317,7 @@ impl Change {
         };
         writer.check(core).await?;
         crate::cancel::begin_commit()?;
-        (writer.commit().await).map_err(|error| self.commit_error(error))?;
+        (writer.commit(core).await).map_err(|error| self.commit_error(error))?;
         Ok(match returned {
             Some(returned) => Begun::Rows(returned),
             None => Begun::Count {

@@ -80,7 +80,7 @@ pub(crate) async fn insert(
     let returned = returned.await?;
     writer.check(core).await?;
     crate::cancel::begin_commit()?;
-    let committed = writer.commit().await;
+    let committed = writer.commit(core).await;
     committed.map_err(|error| table.write_error(error))?;
     Ok(Begun::Rows(returned))
 }
@@ -133,7 +133,7 @@ pub(crate) async fn write(
     let (mut writer, rows) = appended.await?;
     writer.check(core).await?;
     crate::cancel::begin_commit()?;
-    let committed = writer.commit().await;
+    let committed = writer.commit(core).await;
     committed.map_err(|error| table.write_error(error))?;
     Ok(rows)
 }

@@ -22,9 +22,11 @@ use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
 use eris_engine::{Engine, RowClient, Writer};
 use eris_types::RowId;
+use std::sync::Arc;
 
 /// The rows of one statement on their way into a table.
 pub(crate) struct TableWriter {
+    table: Arc<Table>,
     rows: Writer,
     uniques: Vec<UniqueWriter>,
     references: References,
@@ -54,6 +56,7 @@ impl TableWriter {
         });
         let uniques = uniques.collect::<Result<_, SqlError>>()?;
         Ok(TableWriter {
+            table: Arc::clone(table),
             rows,
             uniques,
             references: References::new(core, table, table.affected())?,
@@ -86,6 +89,7 @@ impl TableWriter {
             });
         }
         Ok(TableWriter {
+            table: Arc::clone(table),
             rows,
             uniques,
             references: References::new(core, table, table.affected())?,
@@ -156,11 +160,13 @@ impl TableWriter {
     ///
     /// # Panics
     /// Without [`TableWriter::check`] before.
-    pub async fn commit(self) -> Result<(), eris_engine::EngineError> {
+    pub async fn commit(self, core: &Core) -> Result<(), eris_engine::EngineError> {
         assert!(self.is_checked, "foreign keys are checked before");
         let mut writers = vec![self.rows];
         writers.extend(self.uniques.into_iter().map(|unique| unique.keys));
-        Writer::commit_all(writers).await
+        Writer::commit_all(writers).await?;
+        core.wrote(&self.table);
+        Ok(())
     }
 }
 

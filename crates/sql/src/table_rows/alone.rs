@@ -61,7 +61,7 @@ pub(super) async fn change(
     }
     writer.check(&core).await?;
     crate::cancel::begin_commit()?;
-    let committed = writer.commit().await;
+    let committed = writer.commit(&core).await;
     committed.map_err(|error| table.write_error(error))?;
     Ok(ended)
 }
