@@ -9,7 +9,8 @@
 //! Foreign keys are joins that will be: columns with one are stored so once a table has enough rows, before anybody has asked.
 //!
 //! Nothing waits for it: the fact is read and written meanwhile, and every answer is the same before, in between and afterwards. Rows that come
-//! later are stored as usual, until so many have come that it is worth it again.
+//! later are stored as usual, until so many have come that it is worth it again: then keys that have come since get places at the order's end,
+//! and only what is not stored by it is. When the other table has become another one, all is done anew.
 
 mod known;
 mod order;
@@ -24,10 +25,10 @@ use eris_engine::{Engine, KeyOrder};
 use eris_fragment::{Executor, Expr, Fragment, FragmentError, Output};
 use eris_types::{ColumnId, ObjectId};
 use futures::TryStreamExt;
-use known::Known;
+use known::{Due, Known};
 use order::Ordered;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -50,6 +51,8 @@ pub(crate) struct Join {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     pub fact_rows: u64,
+    /// Those that could be stored by an order of keys, and are not.
+    pub late_rows: u64,
     pub dimension_rows: u64,
 }
 
@@ -71,8 +74,17 @@ pub(crate) struct Recodings {
 pub(crate) enum Outcome {
     /// The keys have an order already in which all lies together, or none at all.
     AsItIs,
-    /// It is stored by the order of these attributes, the coarsest first, and then of the key.
-    Stored(Vec<String>),
+    /// It is stored by an order.
+    Stored(Stored),
+}
+
+/// The order that a column is stored by.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    /// The other table's columns by which its keys were ordered, the coarsest first, and then by themselves.
+    pub attributes: Vec<String>,
+    /// As long as something is stored by it.
+    pub order: Weak<KeyOrder>,
 }
 
 /// A column that tables are joined by, for those who look.
@@ -150,7 +162,7 @@ impl Recodings {
         }
         for ((fact, column), dimension, key) in joins {
             // Whose table is gone by now is of no interest.
-            let Ok(sizes) = self.sizes(fact, dimension.object) else {
+            let Ok(sizes) = self.sizes((fact, column), dimension.object) else {
                 continue;
             };
             self.begin_if_due(Join {
@@ -163,13 +175,15 @@ impl Recodings {
         }
     }
 
-    /// How large two tables are now.
+    /// How large two tables are now, of which the one is joined by a column.
     ///
     /// # Errors
     /// One of them is gone.
-    pub fn sizes(&self, fact: ObjectId, dimension: ObjectId) -> Result<Sizes, SqlError> {
+    pub fn sizes(&self, place: Place, dimension: ObjectId) -> Result<Sizes, SqlError> {
+        let fact = self.engine.statistics(place.0)?;
         Ok(Sizes {
-            fact_rows: self.engine.statistics(fact)?.rows,
+            fact_rows: fact.rows,
+            late_rows: fact.unordered(place.1),
             dimension_rows: self.engine.statistics(dimension)?.rows,
         })
     }
@@ -178,6 +192,7 @@ impl Recodings {
         let Sizes {
             fact_rows,
             dimension_rows,
+            ..
         } = join.sizes;
         if fact_rows < self.worth_rows || dimension_rows * LARGER > fact_rows {
             return;
@@ -185,7 +200,7 @@ impl Recodings {
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
-        let Some(begun) = self.begin(&join, Known::is_due) else {
+        let Some(begun) = self.begin(&join, Known::due) else {
             return;
         };
         runtime.spawn(async move {
@@ -194,25 +209,24 @@ impl Recodings {
         });
     }
 
-    /// Notes that the work on a column begins, if it is to: what is known of it decides.
+    /// Notes that the work on a column begins, if something is to be done: what is known of it decides.
     fn begin(
         self: &Arc<Self>,
         join: &Join,
-        is_to: impl FnOnce(&Known, &Join) -> bool,
+        decide: impl FnOnce(&Known, &Join) -> Option<Due>,
     ) -> Option<Begun> {
         let place = (join.fact, join.column);
         let mut known = self.known();
         let entry = known.entry(place);
         let entry = entry.or_insert_with(|| Known::new(join));
-        if !is_to(entry, join) {
-            return None;
-        }
-        entry.begins(join);
+        let due = decide(entry, join)?;
+        entry.begins(join, &due);
         self.under_way.send_modify(|count| *count += 1);
         Some(Begun {
             recodings: Arc::clone(self),
             place,
-            outcome: None,
+            due,
+            done: None,
         })
     }
 
@@ -253,8 +267,8 @@ impl Recodings {
     /// # Errors
     /// Memory is exhausted, or a table is gone.
     pub async fn recode(self: &Arc<Self>, join: &Join) -> Result<(), SqlError> {
-        let begun = self.begin(join, |_, _| true);
-        begun.expect("it is to").run(join).await
+        let begun = self.begin(join, |_, _| Some(Due::Anew));
+        begun.expect("it is to be done").run(join).await
     }
 }
 
@@ -262,12 +276,20 @@ impl Recodings {
 struct Begun {
     recodings: Arc<Recodings>,
     place: Place,
-    outcome: Option<Outcome>,
+    due: Due,
+    /// What has become of the column, and the rows of it that are not stored by an order all the same.
+    done: Option<(Outcome, u64)>,
 }
 
 impl Begun {
     async fn run(mut self, join: &Join) -> Result<(), SqlError> {
-        self.outcome = Some(self.recodings.try_recode(join).await?);
+        let recodings = &self.recodings;
+        let outcome = match &self.due {
+            Due::Anew => recodings.store_anew(join).await?,
+            Due::Late(attributes, order) => recodings.store_late(join, attributes, order).await?,
+        };
+        let left = recodings.engine.statistics(self.place.0)?;
+        self.done = Some((outcome, left.unordered(self.place.1)));
         Ok(())
     }
 }
@@ -275,61 +297,121 @@ impl Begun {
 impl Drop for Begun {
     fn drop(&mut self) {
         if let Some(known) = self.recodings.known().get_mut(&self.place) {
-            known.ends(self.outcome.take());
+            known.ends(self.done.take());
         }
         self.recodings.under_way.send_modify(|count| *count -= 1);
     }
 }
 
 impl Recodings {
-    async fn try_recode(&self, join: &Join) -> Result<Outcome, SqlError> {
-        let rows = self.read(join).await?;
+    /// Stores a column by a new order.
+    async fn store_anew(&self, join: &Join) -> Result<Outcome, SqlError> {
+        let rows = self.read(join, 0..join.dimension.types.len()).await?;
         let key = join.key;
         let names = join.dimension.row_order.iter();
         let declared = names.filter_map(|name| join.dimension.schema.index_of(name).ok());
         let declared: Vec<usize> = declared.collect();
-        let order = tokio::task::spawn_blocking(move || order::of(&rows, key, &declared)).await;
-        let order = order.map_err(|error| DataFusionError::External(Box::new(error)));
-        let Some(Ordered { keys, attributes }) = order.map_err(SqlError::from_datafusion)? else {
+        let Some(Ordered { keys, attributes }) =
+            blocking(move || order::of(&rows, key, &declared)).await?
+        else {
             return Ok(Outcome::AsItIs);
         };
-        let Some(order) = KeyOrder::new(keys) else {
-            return Ok(Outcome::AsItIs);
-        };
-        let budget = self.engine.memory().budget();
-        let order = order
-            .accounted(budget)
-            .map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
-        let column = ColumnId(join.column as u32);
-        let recoded = self.engine.recode(join.fact, column, Arc::new(order));
-        recoded.await?;
         let name = |&column: &usize| join.dimension.schema.field(column).name().clone();
-        Ok(Outcome::Stored(attributes.iter().map(name).collect()))
+        let attributes = attributes.iter().map(name).collect();
+        match KeyOrder::new(keys) {
+            Some(order) => {
+                let order = self.accounted(order)?;
+                self.store(join, attributes, order).await
+            }
+            None => Ok(Outcome::AsItIs),
+        }
     }
 
-    /// The columns of the other table by which its rows may be put in order, its key among them.
-    async fn read(&self, join: &Join) -> Result<Vec<RecordBatch>, SqlError> {
-        let columns = 0..join.dimension.types.len();
+    /// Stores by an order what is not stored by it yet. Keys that it does not have get places at its end, in the order of the same attributes.
+    async fn store_late(
+        &self,
+        join: &Join,
+        attributes: &[String],
+        order: &Arc<KeyOrder>,
+    ) -> Result<Outcome, SqlError> {
+        let names = attributes.iter();
+        let columns = names.map(|name| join.dimension.schema.index_of(name).ok());
+        let Some(columns) = columns.collect::<Option<Vec<usize>>>() else {
+            // They are called otherwise by now.
+            return self.store_anew(join).await;
+        };
+        let columns = std::iter::once(join.key).chain(columns);
+        let rows = self.read(join, columns).await?;
+        let known = Arc::clone(order);
+        let extended = blocking(move || {
+            let late = order::late(&rows, |key| known.ordinal(key).is_some())?;
+            match late.is_empty() {
+                true => Some(None),
+                false => known.extended(&late).map(Some),
+            }
+        });
+        let order = match extended.await? {
+            Some(None) => Arc::clone(order),
+            Some(Some(longer)) => self.accounted(longer)?,
+            None => return self.store_anew(join).await,
+        };
+        self.store(join, attributes.to_vec(), order).await
+    }
+
+    async fn store(
+        &self,
+        join: &Join,
+        attributes: Vec<String>,
+        order: Arc<KeyOrder>,
+    ) -> Result<Outcome, SqlError> {
+        let column = ColumnId(join.column as u32);
+        let stored = Stored {
+            attributes,
+            order: Arc::downgrade(&order),
+        };
+        self.engine.recode(join.fact, column, order).await?;
+        Ok(Outcome::Stored(stored))
+    }
+
+    fn accounted(&self, order: KeyOrder) -> Result<Arc<KeyOrder>, SqlError> {
+        let order = order.accounted(self.engine.memory().budget());
+        let order = order.map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
+        Ok(Arc::new(order))
+    }
+
+    /// Columns of the other table, in this order.
+    async fn read(
+        &self,
+        join: &Join,
+        columns: impl Iterator<Item = usize>,
+    ) -> Result<Vec<RecordBatch>, SqlError> {
+        let columns: Vec<ColumnId> = columns.map(|column| ColumnId(column as u32)).collect();
         // Let go of when they are read: what comes then takes a while, and is none of theirs.
         let snapshot = self.engine.hold();
         let fragment = Fragment {
             object: join.dimension.object,
             snapshot: snapshot.at(),
-            columns: columns
-                .clone()
-                .map(|column| ColumnId(column as u32))
-                .collect(),
             filter: Vec::new(),
             probes: Vec::new(),
             lookups: Vec::new(),
             output: Output::Rows {
-                columns: columns.map(Expr::Column).collect(),
+                columns: (0..columns.len()).map(Expr::Column).collect(),
                 limit: None,
             },
+            columns,
             order: None,
         };
         let mut execution = self.engine.execute(Arc::new(fragment), 1)?;
         let lane = execution.lanes.pop().expect("one was asked for");
         Ok(lane.try_collect().await?)
     }
+}
+
+/// Computes something that may take a while.
+async fn blocking<T: Send + 'static>(
+    compute: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, SqlError> {
+    let computed = tokio::task::spawn_blocking(compute).await;
+    let computed = computed.map_err(|error| DataFusionError::External(Box::new(error)));
+    computed.map_err(SqlError::from_datafusion)
 }

@@ -171,6 +171,7 @@ impl Star {
                     key: *key,
                     sizes: Sizes {
                         fact_rows: fact.statistics.rows(),
+                        late_rows: fact.statistics.unordered(side.column),
                         dimension_rows: scan.statistics.rows(),
                     },
                 });

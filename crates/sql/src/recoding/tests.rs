@@ -129,3 +129,65 @@ fn a_key_that_is_declared_later_has_its_column_stored() {
         assert_ne!(before, after);
     });
 }
+
+/// The order by which `k` is stored: its keys, and late ones among them.
+async fn keys(core: &Core) -> Vec<String> {
+    let sql =
+        "SELECT keys, keys_late, rows_late * 4 < rows FROM eris.recodings WHERE \"column\" = 'k'";
+    run(core, sql).await
+}
+
+const ASKED: &str = "SELECT part, count(*), sum(i) FROM f JOIN d USING (k) WHERE kind < 9 GROUP BY part ORDER BY part";
+
+/// What the rows answer that are stored as they come.
+async fn asked_elsewhere(core: &Core) -> Vec<String> {
+    run(core, "CREATE TABLE copied AS SELECT i, k + 0 AS k FROM f").await;
+    let answer = run(core, &ASKED.replace("FROM f", "FROM copied")).await;
+    run(core, "DROP TABLE copied").await;
+    answer
+}
+
+#[test]
+fn late_keys_have_places_at_the_end_until_there_are_many() {
+    with_each_topology(async |core| {
+        for sql in DIMENSIONS {
+            run(core, sql).await;
+        }
+        run(core, &format!("{FACT}, FOREIGN KEY (k) REFERENCES d)")).await;
+        run(core, &facts(1, 400_000)).await;
+        assert_eq!(keys(core).await, ["2000 0 true"]);
+        let grow = |from: u32, to: u32| {
+            format!(
+                "INSERT INTO d SELECT i, i % 40, 'part ' || (i % 4) FROM generate_series({from}, {to}) g(i)"
+            )
+        };
+        run(core, &grow(2001, 2100)).await;
+        let late =
+            "SELECT i, 2001 + i % 100, 1, 1, 1000000 FROM generate_series(400001, 400900) g(i)";
+        run(core, &format!("INSERT INTO f {late}")).await;
+        assert_eq!(
+            keys(core).await,
+            ["2000 0 true"],
+            "a few rows are no reason"
+        );
+        let late =
+            "SELECT i, 1 + i % 2100, 1, 1, 1000000 FROM generate_series(401001, 701000) g(i)";
+        run(core, &format!("INSERT INTO f {late}")).await;
+        assert_eq!(keys(core).await, ["2100 100 true"]);
+        assert_eq!(run(core, ASKED).await, asked_elsewhere(core).await);
+        // Nothing new: the same order.
+        run(core, &facts(701_001, 1_000_000)).await;
+        assert_eq!(keys(core).await, ["2100 100 true"]);
+        assert_eq!(run(core, ASKED).await, asked_elsewhere(core).await);
+        // An eighth more than there were when the order was made.
+        run(core, &grow(2101, 2250)).await;
+        assert_eq!(keys(core).await, ["2100 100 true"]);
+        run(core, &grow(2251, 2260)).await;
+        assert_eq!(keys(core).await, ["2260 0 true"]);
+        assert_eq!(run(core, ASKED).await, asked_elsewhere(core).await);
+        // Rows that change are new ones, though there are no more of them.
+        run(core, "UPDATE f SET a = a + 1 WHERE k < 2000").await;
+        assert_eq!(keys(core).await, ["2260 0 true"]);
+        assert_eq!(run(core, ASKED).await, asked_elsewhere(core).await);
+    });
+}

@@ -95,7 +95,9 @@ async fn recode(core: &Core, call: &Function, statement: &Statement) -> Result<B
         let join = Join {
             fact: fact.object,
             column,
-            sizes: core.recodings.sizes(fact.object, dimension.object)?,
+            sizes: core
+                .recodings
+                .sizes((fact.object, column), dimension.object)?,
             dimension,
             key,
         };
