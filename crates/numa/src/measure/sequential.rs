@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 /// Words between two looks at the clock: 256 KiB.
 const BLOCK_WORDS: usize = 32 << 10;
 
-/// Bytes per second that all threads read together, per run. Each thread reads its words, again and again, on its CPU.
+/// Bytes per second that each of the threads reads while all of them do, per run. Each reads its words, again and again, on its CPU.
 pub(super) fn sequential(
     parts: &[(&[u64], Option<u32>)],
     window: Duration,
     runs: usize,
-) -> Result<Vec<f64>, MeasureError> {
+) -> Result<Vec<Vec<f64>>, MeasureError> {
     let barrier = &Barrier::new(parts.len());
     // Start, end and bytes of each run of one thread.
     let read = |words: &[u64], cpu: Option<u32>| {
@@ -45,14 +45,15 @@ pub(super) fn sequential(
             .collect();
         threads.into_iter().map(join).collect::<Result<Vec<_>, _>>()
     })?;
-    let together = |run: usize| {
+    let each = |run: usize| {
         let start = threads.iter().map(|thread| thread[run].0).min();
         let end = threads.iter().map(|thread| thread[run].1).max();
-        let bytes: usize = threads.iter().map(|thread| thread[run].2).sum();
+        // From the first one's start to the last one's end: what they read is to add up.
         let elapsed = start
             .zip(end)
             .map_or(Duration::ZERO, |(start, end)| end - start);
-        bytes as f64 / elapsed.as_secs_f64()
+        let rate = |bytes: usize| bytes as f64 / elapsed.as_secs_f64();
+        threads.iter().map(|thread| rate(thread[run].2)).collect()
     };
-    Ok((0..runs).map(together).collect())
+    Ok((0..runs).map(each).collect())
 }
