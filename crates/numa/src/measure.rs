@@ -292,10 +292,7 @@ fn bandwidth(
     let words = buffer.as_slice::<u64>();
     let parts = words.chunks_exact(words.len() / cpus.len()).zip(cpus);
     let parts: Vec<_> = parts.map(|(words, &cpu)| (words, cpu)).collect();
-    let runs = sequential(&parts, window, runs)?;
-    Ok(Spread::of(
-        runs.iter().map(|run| run.iter().sum()).collect(),
-    ))
+    Ok(Spread::of(sequential(&parts, window, runs)?.together()))
 }
 
 fn pin(cpu: Option<u32>) -> Result<(), MeasureError> {

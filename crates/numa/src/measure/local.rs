@@ -1,6 +1,6 @@
 //! The read bandwidth of all AEUs together: at one moment, or at its best.
 
-use super::sequential::sequential;
+use super::sequential::{Readings, sequential};
 use super::{MEASURING, MeasureError, default_bytes, last_level_bytes};
 use crate::buffer::Buffer;
 use crate::memory::Memory;
@@ -46,24 +46,23 @@ impl LocalReads {
     /// # Errors
     /// [`MeasureError::Pin`].
     pub fn measure(&self, window: Duration) -> Result<f64, MeasureError> {
-        Ok(self.measure_each(window, 1)?[0].iter().sum())
+        Ok(self.read(window)?.together()[0])
     }
 
-    /// Bytes per second that each AEU reads while all do, per run.
-    fn measure_each(&self, window: Duration, runs: usize) -> Result<Vec<Vec<f64>>, MeasureError> {
+    fn read(&self, window: Duration) -> Result<Readings, MeasureError> {
         let parts: Vec<_> = self
             .parts
             .iter()
             .map(|(buffer, cpu)| (buffer.as_slice::<u64>(), *cpu))
             .collect();
-        sequential(&parts, window, runs)
+        sequential(&parts, window, 1)
     }
 }
 
 /// What each AEU can read from the memory of its node while all others read from theirs, in bytes per second.
 ///
 /// Found out in a tenth of a second by reading a few times the bytes of the last-level caches: good enough to hold a statement against,
-/// no benchmark. The best of several runs counts, for whatever else goes on meanwhile only takes away from it.
+/// no benchmark. The best moment counts, for whatever else goes on meanwhile only takes away from it.
 #[derive(Clone, Debug)]
 pub struct ReadBandwidth {
     aeus: Vec<(NodeId, f64)>,
@@ -75,16 +74,14 @@ impl ReadBandwidth {
     /// # Errors
     /// [`MeasureError`]: no memory to read, or a thread cannot be bound to its core.
     pub fn measure(topology: &Topology, memory: &Memory) -> Result<Self, MeasureError> {
-        const RUNS: usize = 5;
-        const WINDOW: Duration = Duration::from_millis(8);
+        const WINDOW: Duration = Duration::from_millis(40);
+        const MOMENT: Duration = Duration::from_millis(2);
         let bytes = (4 * last_level_bytes(topology)).clamp(64 << 20, 512 << 20);
         let reads = LocalReads::of(bytes as usize, topology, memory)?;
-        let runs = reads.measure_each(WINDOW, RUNS)?;
-        let sum = |run: &Vec<f64>| run.iter().sum::<f64>();
-        let best = runs.into_iter().max_by(|a, b| sum(a).total_cmp(&sum(b)));
+        let best = reads.read(WINDOW)?.at_best(MOMENT);
         let nodes = topology.aeus().iter().map(|place| place.node);
         Ok(ReadBandwidth {
-            aeus: nodes.zip(best.into_iter().flatten()).collect(),
+            aeus: nodes.zip(best).collect(),
         })
     }
 
