@@ -79,7 +79,14 @@ fn separated(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     if !is_mistaken(aggregate.input.schema(), &aggregate.group_expr) {
         return Ok(None);
     }
-    let keys = aggregate.group_expr.iter().cloned().enumerate();
+    // One that is named twice has one column.
+    let mut keys: Vec<Expr> = Vec::with_capacity(aggregate.group_expr.len());
+    for key in &aggregate.group_expr {
+        if !keys.contains(key) {
+            keys.push(key.clone());
+        }
+    }
+    let keys = keys.into_iter().enumerate();
     let keys: Vec<Expr> = keys
         .map(|(number, key)| key.alias(format!("group_{number}")))
         .collect();

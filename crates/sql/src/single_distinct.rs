@@ -1,5 +1,5 @@
 //! `count(DISTINCT x)` as a grouping by `x`, as DataFusion's optimizer has it, but not beside sums of decimals: these become sums of sums, which
-//! have more digits than whatever is above expects. Nor where rows are grouped by the same expression twice: columns would be taken for each other.
+//! have more digits than whatever is above expects.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -38,20 +38,12 @@ impl OptimizerRule for SingleDistinct {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         match &plan {
-            LogicalPlan::Aggregate(aggregate)
-                if sums_decimals(aggregate)? || groups_twice(aggregate) =>
-            {
+            LogicalPlan::Aggregate(aggregate) if sums_decimals(aggregate)? => {
                 Ok(Transformed::no(plan))
             }
             _ => self.0.rewrite(plan, config),
         }
     }
-}
-
-/// The aggregate's schema has such a column once, and the rule counts on one for each.
-fn groups_twice(aggregate: &Aggregate) -> bool {
-    let groups = &aggregate.group_expr;
-    (1..groups.len()).any(|at| groups[..at].contains(&groups[at]))
 }
 
 fn sums_decimals(aggregate: &Aggregate) -> Result<bool> {
