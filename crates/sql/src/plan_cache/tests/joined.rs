@@ -207,7 +207,7 @@ fn what_had_no_plan_gets_one_when_its_tables_have_become_others() {
         .await
         .unwrap();
         let query = "SELECT count(*) FROM few, item WHERE few.item = item.k AND size = 3";
-        let prepared = session.prepare(&query.replace('3', "$1")).await.unwrap();
+        let prepared = session.prepare(query.replace('3', "$1")).await.unwrap();
         let ask = async || {
             let planned = run(core, &format!("{query} -- planned")).await;
             assert_eq!(run(core, query).await, planned);
