@@ -80,8 +80,14 @@ impl ReadBandwidth {
         let reads = LocalReads::of(bytes as usize, topology, memory)?;
         let best = reads.read(WINDOW)?.at_best(MOMENT);
         let nodes = topology.aeus().iter().map(|place| place.node);
+        let read: Vec<(NodeId, f64)> = nodes.zip(best).collect();
+        // The cores of a node have its memory in common: which of them came first in this moment says nothing.
+        let share = |node: NodeId| {
+            let there = read.iter().filter(|(other, _)| *other == node);
+            there.clone().map(|(_, rate)| rate).sum::<f64>() / there.count() as f64
+        };
         Ok(ReadBandwidth {
-            aeus: nodes.zip(best).collect(),
+            aeus: read.iter().map(|(node, _)| (*node, share(*node))).collect(),
         })
     }
 
