@@ -1,8 +1,11 @@
 //! `eris ssb run`: the Star Schema Benchmark, loaded and run warm through SQL, as a user would.
 //!
 //! ```text
-//! generator or files ─▶ five tables ─▶ each query: one run that is not timed, then N that are ─▶ all of them in several sessions
+//! generator or files ─▶ five tables ─▶ each query once ─▶ settled ─▶ each query: one run that is not timed, then N that are
+//!                                                                                          └─▶ all of them in several sessions
 //! ```
+//!
+//! What the first joins begin in the background, columns that are stored by another order, has ended before anything is timed.
 //!
 //! A query's time reaches from handing over its text to the last batch of its result: parsing, planning, fragments and what
 //! DataFusion does above them. Results are read, not printed, within it.
@@ -12,6 +15,7 @@ mod sessions;
 mod summary;
 
 use arrow_array::{Array, RecordBatch, StringViewArray};
+use arrow_row::{OwnedRow, RowConverter, SortField};
 use arrow_schema::{ArrowError, SchemaRef};
 use eris_sql::{Database, Outcome, Session, SqlError};
 use eris_ssb::{Query, Scale, Table, WriteError};
@@ -54,15 +58,19 @@ pub enum SsbError {
         /// Why.
         source: SqlError,
     },
-    /// A query had another number of rows than before.
-    #[error("query {query} has {got} rows among other sessions, and {expected} alone")]
+    /// A query had other rows than before.
+    #[error(
+        "query {query} has {got} rows among other sessions, {different} of which are not among its {expected} rows alone"
+    )]
     OtherAnswer {
         /// Which query.
         query: &'static str,
-        /// Its rows.
-        got: u64,
-        /// Those that it had.
-        expected: u64,
+        /// How many rows it has.
+        got: usize,
+        /// How many of these it did not have before.
+        different: usize,
+        /// How many rows it had.
+        expected: usize,
     },
     /// The data could not be generated.
     #[error(transparent)]
@@ -168,6 +176,20 @@ impl Sample {
         let batches = self.batches.iter();
         batches.map(|batch| batch.num_rows() as u64).sum()
     }
+
+    /// All rows, sorted: rows that a query's order does not tell apart may come either way.
+    fn sorted_rows(&self) -> Result<Vec<OwnedRow>, ArrowError> {
+        let fields = self.schema.fields().iter();
+        let fields = fields.map(|field| SortField::new(field.data_type().clone()));
+        let converter = RowConverter::new(fields.collect())?;
+        let mut all = Vec::new();
+        for batch in &self.batches {
+            let rows = converter.convert_columns(batch.columns())?;
+            all.extend(rows.iter().map(|row| row.owned()));
+        }
+        all.sort_unstable();
+        Ok(all)
+    }
 }
 
 /// Answers with more rows than this are no sample.
@@ -203,8 +225,16 @@ pub async fn run(database: &Database, options: &SsbOptions) -> Result<SsbRun, Ss
             })
             .collect(),
     };
-    let bar = ProgressBar::new((options.queries.len() * (options.runs + 1)) as u64);
+    let bar = ProgressBar::new((options.queries.len() * (options.runs + 2)) as u64);
     bar.set_style(style("{msg:<18} {bar:30} {pos}/{len} runs, {eta} left"));
+    let mut answers = Vec::with_capacity(options.queries.len());
+    for query in &options.queries {
+        bar.set_message(format!("warming up {}", query.id));
+        let answer = answer(&session, query.sql).await;
+        answers.push(answer.map_err(|source| failed(query, source))?);
+        bar.inc(1);
+    }
+    database.settled().await;
     for query in &options.queries {
         bar.set_message(format!("query {}", query.id));
         query_runs(database, &session, query, options, &bar, &mut result).await?;
@@ -213,9 +243,8 @@ pub async fn run(database: &Database, options: &SsbOptions) -> Result<SsbRun, Ss
         bar.set_length((options.queries.len() * 2 * options.runs * options.sessions) as u64);
         bar.reset();
         bar.set_message(format!("{} sessions", options.sessions));
-        let rows: Vec<u64> = result.queries.iter().map(|query| query.rows).collect();
         let of = (options.sessions, options.runs);
-        let run = sessions::run(database, &options.queries, &rows, of, &bar).await?;
+        let run = sessions::run(database, &options.queries, &answers, of, &bar).await?;
         result.sessions = Some(run);
     }
     bar.finish_and_clear();
@@ -231,10 +260,7 @@ async fn query_runs(
     bar: &ProgressBar,
     result: &mut SsbRun,
 ) -> Result<(), SsbError> {
-    let failed = |source| SsbError::Statement {
-        what: format!("query {}", query.id),
-        source,
-    };
+    let failed = |source| failed(query, source);
     // What this run counts stands for all: the timed ones do the same work.
     let before = database.engine().counters();
     let answer = answer(session, query.sql).await.map_err(failed)?;
@@ -270,6 +296,13 @@ async fn query_runs(
         breakdown,
     });
     Ok(())
+}
+
+fn failed(query: &Query, source: SqlError) -> SsbError {
+    SsbError::Statement {
+        what: format!("query {}", query.id),
+        source,
+    }
 }
 
 /// A query's answer, all of it.

@@ -49,7 +49,8 @@ pub(crate) enum Data {
     Integers(Integers),
     /// Integers as their places in an order, which are within `low..=high`. The zone is that of the integers.
     Ordinals {
-        ordinals: Integers,
+        /// Shared by chunks that differ in the order only: see [`KeyOrder::extended`].
+        ordinals: Arc<Integers>,
         order: Arc<KeyOrder>,
         low: i64,
         high: i64,

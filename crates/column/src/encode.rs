@@ -124,7 +124,7 @@ pub(crate) fn ordinals(
         let (ordinals, profile) = integers::encode(encoder, places)?;
         let (low, high) = profile.map_or((0, 0), |profile| (profile.min, profile.max));
         Ok(Data::Ordinals {
-            ordinals,
+            ordinals: Arc::new(ordinals),
             order: order.clone(),
             low,
             high,

@@ -123,15 +123,16 @@ impl ColumnChunk {
             }
             (
                 Data::Ordinals {
-                    ordinals: Integers::Packed(packed),
+                    ordinals,
                     low,
                     high,
                     ..
                 },
                 _,
-            ) if matches!(predicate, ColumnPredicate::Ordinals { .. }) => {
-                Some((packed, predicate.reduce(*low, *high)))
-            }
+            ) if matches!(predicate, ColumnPredicate::Ordinals { .. }) => match &**ordinals {
+                Integers::Packed(packed) => Some((packed, predicate.reduce(*low, *high))),
+                _ => None,
+            },
             (Data::Codes(Integers::Packed(packed)), &ZoneRange::Codes(min, max)) => {
                 Some((packed, predicate.reduce(min as i64, max as i64)))
             }

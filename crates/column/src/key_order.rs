@@ -13,6 +13,11 @@
 //! row-stores*, SIGMOD 2008), whatever the keys are. The keys themselves are a look into the order away.
 //!
 //! A column chunk names the order that it is stored by, so chunks of several orders, and of none, may lie side by side.
+//!
+//! ```text
+//! keys       3   1   4   2 | 6   5         an order that is extended: late keys get ordinals behind all others, so that what is stored
+//! ordinal    0   1   2   3 | 4   5         by the shorter order is stored by the longer one, too, by the same numbers
+//! ```
 
 use crate::chunk::{ColumnChunk, Data, Home};
 use crate::encode::ordinals;
@@ -38,6 +43,8 @@ pub struct KeyOrder {
     /// By ordinal, as stored: see [`to_integer`](crate::to_integer).
     keys: Vec<i64>,
     places: Places,
+    /// The orders that this one begins with, and itself, each with how many keys it has.
+    line: Vec<(Arc<()>, usize)>,
     /// Of the budget.
     _reserved: Option<Reservation>,
 }
@@ -86,10 +93,33 @@ impl KeyOrder {
             Places::Hashed(places)
         };
         Some(KeyOrder {
+            line: vec![(Arc::new(()), keys.len())],
             keys,
             places,
             _reserved: None,
         })
+    }
+
+    /// The same order with late keys behind all others; `None` as for [`KeyOrder::new`]. Chunks that are stored by this order are
+    /// [stored](ColumnChunk::stored_by) by that one without a look at their values.
+    pub fn extended(&self, late: &[i64]) -> Option<Self> {
+        let keys: Vec<i64> = self.keys.iter().chain(late).copied().collect();
+        let longer = KeyOrder::new(keys)?;
+        Some(KeyOrder {
+            line: [&self.line[..], &longer.line].concat(),
+            ..longer
+        })
+    }
+
+    /// Whether it begins with another order: that one's ordinals are its own, too.
+    fn extends(&self, other: &KeyOrder) -> bool {
+        let (this, _) = other.line.last().expect("itself is in it");
+        self.line.iter().any(|(order, _)| Arc::ptr_eq(order, this))
+    }
+
+    /// How many keys have come since it was made.
+    pub fn late(&self) -> usize {
+        self.keys.len() - self.line[0].1
     }
 
     /// The same, whose memory is accounted for as long as it is there.
@@ -336,7 +366,8 @@ impl ColumnChunk {
         }
     }
 
-    /// The same integers, stored by an order; `None` if one of them is not in it, there are none, or that takes too much room.
+    /// The same integers, stored by an order; `None` if one of them is not in it, there are none, or that takes too much room. If they are stored
+    /// by an order with which this one begins, only the order is another.
     ///
     /// # Errors
     /// [`EncodeError`]: the memory of the home is exhausted.
@@ -350,6 +381,26 @@ impl ColumnChunk {
     ) -> Result<Option<ColumnChunk>, EncodeError> {
         if matches!(self.zone.range, ZoneRange::Empty) {
             return Ok(None);
+        }
+        if let Data::Ordinals {
+            ordinals,
+            order: shorter,
+            low,
+            high,
+        } = &self.data
+            && order.extends(shorter)
+        {
+            return Ok(Some(ColumnChunk {
+                rows: self.rows,
+                zone: self.zone.clone(),
+                data: Data::Ordinals {
+                    ordinals: ordinals.clone(),
+                    order: order.clone(),
+                    low: *low,
+                    high: *high,
+                },
+                validity: self.validity.clone(),
+            }));
         }
         let mut values = Vec::with_capacity(self.rows);
         self.gather_integers(Isa::best(), &Selection::all(self.rows), &mut values);

@@ -8,7 +8,7 @@ use eris_kernels::{Isa, MASK_WORDS};
 use eris_numa::OutOfMemory;
 
 /// Validity of a chunk's rows. A bitmap is laid out as a [`Selection`]: bits beyond the rows are 0.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Validity {
     /// There is no NULL.
     All,

@@ -131,6 +131,21 @@ proptest! {
                 }
             }
         }
+        // By a longer order: the same numbers, and the late keys have others.
+        let late: Vec<i64> = (1..=random.below(20) as i64).map(|at| at * 7 - 1_000_000).collect();
+        let longer = Arc::new(order.extended(&late).unwrap().extended(&[-2_000_000]).unwrap());
+        prop_assert_eq!(longer.late(), late.len() + 1);
+        prop_assert_eq!(longer.ordinal(-2_000_000), Some(longer.keys().len() as u32 - 1));
+        let again = stored.stored_by(&longer, home()).unwrap().unwrap();
+        prop_assert_eq!((again.bytes(), again.zone()), (stored.bytes(), stored.zone()));
+        for row in 0..rows {
+            prop_assert_eq!(again.get(row, None), plain.get(row, None));
+        }
+        for predicate in predicates(&mut random, &pool) {
+            let by_order = predicate.by_order(&longer);
+            prop_assert_eq!(again.count(Isa::best(), &by_order), plain.count(Isa::best(), &predicate));
+            prop_assert!(!again.excludes(&by_order) || plain.count(Isa::best(), &predicate) == 0);
+        }
         // By another order, or back: what is stored can be stored again.
         let other = Arc::new(KeyOrder::new(shuffled(pool.clone(), &mut random)).unwrap());
         if let Some(again) = stored.stored_by(&other, home()).unwrap() {
@@ -209,6 +224,23 @@ fn sets_of_many_keys_are_what_they_are_key_by_key() {
         let expected: Vec<usize> = (0..KEYS).filter(|&at| chosen[at]).collect();
         assert!(found == expected, "seed {seed}, round {round}");
     }
+}
+
+#[test]
+fn orders_that_were_extended_apart_do_not_stand_for_each_other() {
+    let order = KeyOrder::new((0..500).map(|key| key * 3 % 500).collect()).unwrap();
+    let one = Arc::new(order.extended(&[500, 501]).unwrap());
+    let other = Arc::new(order.extended(&[501, 500]).unwrap());
+    let values = Int64Array::from_iter_values((0..4_000).map(|row| row * 7 % 502));
+    let chunk = ColumnChunk::encode(&values, None, home()).unwrap();
+    let stored = chunk.stored_by(&one, home()).unwrap().unwrap();
+    let stored = stored.stored_by(&other, home()).unwrap().unwrap();
+    assert!(Arc::ptr_eq(stored.order().unwrap(), &other));
+    for row in 0..4_000 {
+        assert_eq!(stored.get(row, None), chunk.get(row, None));
+    }
+    assert!(order.extended(&[7]).is_none(), "it is there already");
+    assert!(order.extended(&[600, 600]).is_none());
 }
 
 #[test]

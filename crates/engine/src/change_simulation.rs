@@ -151,8 +151,21 @@ impl Client {
         for place in (1..most).rev() {
             keys.swap(place, self.random.below(place + 1));
         }
-        keys.truncate(1 + self.random.below(2 * most));
-        let order = Arc::new(KeyOrder::new(keys).expect("each number once"));
+        let late = keys.split_off(1 + self.random.below(2 * most).min(most - 1));
+        let order = KeyOrder::new(keys).expect("each number once");
+        let order = match self.random.below(3) {
+            // First by the order without late keys, which some chunks need.
+            0 => {
+                let longer = order.extended(&late).expect("none was in it");
+                let recoded = self
+                    .engine
+                    .recode(self.object, ColumnId(0), Arc::new(order));
+                succeeded(recoded.await);
+                longer
+            }
+            _ => order,
+        };
+        let order = Arc::new(order);
         let recoded = self.engine.recode(self.object, ColumnId(0), order).await;
         succeeded(recoded);
     }

@@ -6,7 +6,8 @@
 //!
 //! A chunk is immutable: what is exchanged is the owner's reference, and readers who hold the chunk finish with its old form. A chunk says by
 //! which order it is stored, so that a reader may meet several orders, and none. A chunk with a key that the order does not have stays as it
-//! is, and so do rows that come later, until somebody asks again.
+//! is, and so do rows that come later, until somebody asks again: by another order; by the same one, which leaves alone what is stored by it;
+//! or by that one with late keys at its end, which takes over what is stored by the shorter one as it is.
 
 use crate::engine::Engine;
 use crate::error::EngineError;

@@ -3,7 +3,7 @@
 use arrow_schema::{DataType, SchemaRef};
 use eris_column::{ColumnChunk, ZoneRange, from_integer};
 use eris_fragment::{Scalar, Type, Value};
-use eris_store::Segment;
+use eris_store::{Chunk, Segment};
 use eris_types::Timestamp;
 
 /// A data object's size and values.
@@ -13,12 +13,22 @@ pub struct ObjectStatistics {
     pub rows: u64,
     /// Deleted rows that are not collected yet. What is said of columns counts them.
     pub deleted: u64,
+    /// Rows of sealed chunks, deleted ones included.
+    pub sealed: u64,
     /// Bytes of all these in memory, append buffers included.
     pub bytes: u64,
     /// The newest commit of rows or deletions that is counted: exact for snapshots from here on until something else is committed.
     pub newest: Timestamp,
     /// Per column.
     pub columns: Vec<ColumnStatistics>,
+}
+
+impl ObjectStatistics {
+    /// Rows of sealed chunks that are not stored by a key order in this column.
+    pub fn unordered(&self, column: usize) -> u64 {
+        let ordered = self.columns.get(column).map_or(0, |column| column.ordered);
+        self.sealed.saturating_sub(ordered)
+    }
 }
 
 /// A column's values.
@@ -32,6 +42,8 @@ pub struct ColumnStatistics {
     pub max: Option<Scalar>,
     /// Distinct values, where the column has a dictionary.
     pub distinct: Option<u64>,
+    /// Rows of sealed chunks that are stored by a key order.
+    pub ordered: u64,
 }
 
 /// The share of one AEU.
@@ -40,6 +52,7 @@ pub(crate) struct PartitionStatistics {
     /// Deleted ones included.
     pub rows: u64,
     pub deleted: u64,
+    pub sealed: u64,
     pub bytes: u64,
     pub newest: Timestamp,
     /// Per column; empty while there are no rows.
@@ -50,6 +63,8 @@ pub(crate) struct PartitionStatistics {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ColumnSummary {
     pub nulls: u64,
+    /// Rows of those that are stored by a key order.
+    pub ordered: u64,
     /// None: no value yet, or none that has an order across chunks.
     pub range: Option<ZoneRange>,
 }
@@ -58,6 +73,9 @@ impl ColumnSummary {
     fn add(&mut self, chunk: &ColumnChunk) {
         let zone = chunk.zone();
         self.merge(zone.nulls as u64, &zone.range);
+        if chunk.order().is_some() {
+            self.ordered += chunk.rows() as u64;
+        }
     }
 
     pub fn add_summary(&mut self, other: &ColumnSummary) {
@@ -80,6 +98,12 @@ impl ColumnSummary {
     }
 }
 
+fn add_chunk(summaries: &mut [ColumnSummary], chunk: &Chunk) {
+    for (summary, column) in summaries.iter_mut().zip(chunk.columns()) {
+        summary.add(column);
+    }
+}
+
 /// Keeps a partition's statistics up to date: chunks are looked at once, those of an append buffer again when they were joined.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -88,6 +112,7 @@ pub(crate) struct Tally {
     sealed: Vec<ColumnSummary>,
     /// Per segment.
     tails: Vec<TailTally>,
+    sealed_rows: u64,
 }
 
 /// What is known of an append buffer.
@@ -108,9 +133,7 @@ impl TailTally {
         }
         self.columns.resize(columns, ColumnSummary::default());
         for chunk in segment.tail_since(self.counted) {
-            for (summary, column) in self.columns.iter_mut().zip(chunk.columns()) {
-                summary.add(column);
-            }
+            add_chunk(&mut self.columns, chunk);
             self.counted += 1;
         }
     }
@@ -128,14 +151,14 @@ impl Tally {
         self.sealed.resize(columns, ColumnSummary::default());
         for (segment, counted) in segments.iter().zip(&mut self.counted) {
             for chunk in segment.sealed_since(*counted) {
-                for (summary, column) in self.sealed.iter_mut().zip(chunk.columns()) {
-                    summary.add(column);
-                }
+                add_chunk(&mut self.sealed, chunk);
+                self.sealed_rows += chunk.rows() as u64;
                 *counted += 1;
             }
         }
         let mut all = PartitionStatistics {
             columns: self.sealed.clone(),
+            sealed: self.sealed_rows,
             ..PartitionStatistics::default()
         };
         for (segment, tail) in segments.iter().zip(&mut self.tails) {
@@ -164,10 +187,12 @@ pub(crate) fn merge(
     for partition in partitions {
         all.rows += partition.rows - partition.deleted;
         all.deleted += partition.deleted;
+        all.sealed += partition.sealed;
         all.bytes += partition.bytes;
         all.newest = all.newest.max(partition.newest);
         for (summary, other) in columns.iter_mut().zip(&partition.columns) {
             summary.nulls += other.nulls;
+            summary.ordered += other.ordered;
             if let Some(range) = &other.range {
                 summary.merge(0, range);
             }
@@ -187,6 +212,7 @@ pub(crate) fn merge(
                 min,
                 max,
                 distinct: distinct(index),
+                ordered: summary.ordered,
             }
         })
         .collect();

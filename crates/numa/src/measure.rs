@@ -12,7 +12,7 @@
 mod local;
 mod sequential;
 
-pub use local::LocalReads;
+pub use local::{LocalReads, ReadBandwidth};
 
 use crate::affinity::{PinError, pin_current_thread};
 use crate::budget::OutOfMemory;
@@ -189,15 +189,20 @@ const MEASURING: ObjectId = ObjectId(u32::MAX);
 
 const WORDS_PER_LINE: usize = 8;
 
-fn default_bytes(topology: &Topology) -> usize {
+/// Bytes of all last-level caches; 0 if the machine does not tell.
+fn last_level_bytes(topology: &Topology) -> u64 {
     let last = topology.caches().iter().map(|cache| cache.level).max();
     let last_level = topology
         .caches()
         .iter()
         .filter(|cache| Some(cache.level) == last);
-    let total: u64 = last_level
+    last_level
         .map(|cache| cache.bytes * u64::from(cache.instances))
-        .sum();
+        .sum()
+}
+
+fn default_bytes(topology: &Topology) -> usize {
+    let total = last_level_bytes(topology);
     // Logical nodes have no caches of their own.
     let nodes = if topology.is_fake() {
         1
@@ -287,7 +292,7 @@ fn bandwidth(
     let words = buffer.as_slice::<u64>();
     let parts = words.chunks_exact(words.len() / cpus.len()).zip(cpus);
     let parts: Vec<_> = parts.map(|(words, &cpu)| (words, cpu)).collect();
-    Ok(Spread::of(sequential(&parts, window, runs)?))
+    Ok(Spread::of(sequential(&parts, window, runs)?.together()))
 }
 
 fn pin(cpu: Option<u32>) -> Result<(), MeasureError> {

@@ -1,8 +1,8 @@
 //! Measuring the machine gives plausible numbers for every pair, in time.
 
-use eris_numa::measure::{MeasureError, Measurements, Options, measure};
+use eris_numa::measure::{MeasureError, Measurements, Options, ReadBandwidth, measure};
 use eris_numa::{HugePages, Memory, Topology};
-use eris_types::NodeId;
+use eris_types::{AeuId, NodeId};
 use std::time::{Duration, Instant};
 
 fn options() -> Options {
@@ -76,4 +76,26 @@ fn without_memory_there_is_an_error_and_nothing_is_kept() {
     let error = measure(&topology, &memory, &options()).unwrap_err();
     assert!(matches!(error, MeasureError::Memory(_)), "{error}");
     assert_eq!(memory.budget().used(), 0);
+}
+
+#[test]
+fn what_aeus_read_adds_up_to_what_their_nodes_deliver() {
+    let topology = Topology::fake(2, 2);
+    let memory = Memory::new(&topology, HugePages::Auto, Some(1 << 30)).unwrap();
+    let measured = ReadBandwidth::measure(&topology, &memory).unwrap();
+    let of = |aeu| measured.of_aeu(AeuId(aeu));
+    assert!(
+        (0..4).all(|aeu| of(aeu) > 1e6 && of(aeu) < 1e13),
+        "{measured:?}"
+    );
+    assert_eq!(measured.of_node(NodeId(0)), of(0) + of(1));
+    assert_eq!(measured.of_node(NodeId(1)), of(2) + of(3));
+    assert_eq!((of(4), measured.of_node(NodeId(2))), (0.0, 0.0));
+    assert_eq!(memory.budget().used(), 0, "given back");
+    let little = Memory::new(&topology, HugePages::Auto, Some(1 << 20)).unwrap();
+    let refused = ReadBandwidth::measure(&topology, &little);
+    assert!(
+        matches!(refused, Err(MeasureError::Memory(_))),
+        "{refused:?}"
+    );
 }

@@ -1,12 +1,13 @@
 //! The way of a statement: parse, look at what it is, plan ([`plan`]), begin; its names are looked up on the way ([`lookup`]).
 
+mod bandwidth;
 mod lookup;
 mod plan;
 
 pub(crate) use lookup::{last_name, no_schema_hint, normalize};
 pub(crate) use plan::Plan;
 
-use crate::catalog::{Catalog, Contents, SCHEMA};
+use crate::catalog::{Catalog, Contents, SCHEMA, Table};
 use crate::error::SqlError;
 use crate::functions::FunctionRow;
 use crate::parse::parse;
@@ -26,10 +27,12 @@ use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast;
 use eris_engine::Engine;
 use eris_numa::HugePages;
+use eris_numa::measure::ReadBandwidth;
 use futures::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::OnceCell;
 
 /// What a statement works with: what all sessions share, and what its own session has set. Cheap to clone.
 #[derive(Clone)]
@@ -39,6 +42,8 @@ pub(crate) struct Core {
     pub spill: Spill,
     pub queries: Arc<Queries>,
     pub recodings: Arc<Recodings>,
+    /// What memory delivers, once that has been measured.
+    pub bandwidth: Arc<OnceCell<ReadBandwidth>>,
     pub huge_pages: HugePages,
     /// The memory limit at the start.
     pub first_memory_limit: u64,
@@ -69,6 +74,7 @@ impl Core {
         Ok(Core {
             first_memory_limit: engine.memory().budget().limit(),
             recodings: Arc::new(Recodings::new(engine.clone())),
+            bandwidth: Arc::default(),
             engine,
             catalog: Arc::default(),
             spill,
@@ -232,6 +238,13 @@ impl Core {
                     None => Err(SqlError::not_supported(keywords(statement.text()))),
                 },
             },
+        }
+    }
+
+    /// Rows of a table have come or gone: what is stored by the order of others, or others by its order, may have to be stored anew.
+    pub fn wrote(&self, table: &Arc<Table>) {
+        if self.variables.key_recoding {
+            self.recodings.wrote(table, &self.catalog.contents());
         }
     }
 

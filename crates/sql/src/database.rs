@@ -62,6 +62,11 @@ impl Database {
         &self.0.core.spill
     }
 
+    /// Waits until nothing goes on that joins and loads have begun in the background: columns of keys that are stored by another order.
+    pub async fn settled(&self) {
+        self.0.core.recodings.settled().await;
+    }
+
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.0.core
     }

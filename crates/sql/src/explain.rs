@@ -14,6 +14,7 @@ use datafusion::physical_plan::display::ProjectSchemaDisplay;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use datafusion::sql::sqlparser::ast;
 use eris_numa::Bytes;
+use eris_numa::measure::ReadBandwidth;
 use futures::StreamExt;
 use std::fmt::{self, Display};
 use std::time::{Duration, Instant};
@@ -63,8 +64,10 @@ pub(crate) async fn explain(
     };
     let planned = began.elapsed();
     let mut lines = Vec::new();
+    let mut analyzed = None;
     if analyze {
         let (rows, ran) = exhaust(&plan).await?;
+        analyzed = Some(core.read_bandwidth().await);
         lines.push(format!(
             "planned in {}, ran in {}, {rows} rows",
             Time(planned),
@@ -82,7 +85,7 @@ pub(crate) async fn explain(
         );
         lines.push("physical plan:".to_owned());
     }
-    draw(plan.physical.as_ref(), 0, analyze, verbose, &mut lines);
+    draw(plan.physical.as_ref(), 0, analyzed, verbose, &mut lines);
     rows_of([("plan", text(lines.into_iter().map(Some)))])
 }
 
@@ -97,24 +100,29 @@ async fn exhaust(plan: &Plan) -> Result<(usize, Duration), SqlError> {
     Ok((rows, began.elapsed()))
 }
 
+/// What memory delivers, if that is known; of a plan that ran.
+type Analyzed<'a> = Option<Option<&'a ReadBandwidth>>;
+
 /// The plan as an indented tree; with what each node did, if it ran.
 fn draw(
     node: &dyn ExecutionPlan,
     depth: usize,
-    analyze: bool,
+    analyzed: Analyzed<'_>,
     verbose: bool,
     lines: &mut Vec<String>,
 ) {
     if let Some(yielding) = node.downcast_ref::<CooperativeExec>() {
         // Only counts batches.
-        return draw(yielding.input().as_ref(), depth, analyze, verbose, lines);
+        return draw(yielding.input().as_ref(), depth, analyzed, verbose, lines);
     }
     if let Some(accounted) = node.downcast_ref::<AccountExec>() {
-        return draw(accounted.input().as_ref(), depth, analyze, verbose, lines);
+        return draw(accounted.input().as_ref(), depth, analyzed, verbose, lines);
     }
     let indent = "  ".repeat(depth);
     let mut line = format!("{indent}{}", Line(node));
-    if analyze && let Some(metrics) = node.metrics() {
+    if analyzed.is_some()
+        && let Some(metrics) = node.metrics()
+    {
         let rows = metrics.output_rows().unwrap_or(0);
         let time = Duration::from_nanos(metrics.elapsed_compute().unwrap_or(0) as u64);
         line.push_str(&format!(", rows={rows}, time={}", Time(time)));
@@ -129,15 +137,15 @@ fn draw(
         ));
     }
     lines.push(line);
-    if analyze
+    if let Some(bandwidth) = analyzed
         && let Some(report) = node
             .downcast_ref::<FragmentExec>()
             .and_then(FragmentExec::report)
     {
-        phases::draw(&report, &indent, lines);
+        phases::draw(&report, bandwidth, &indent, lines);
     }
     for child in node.children() {
-        draw(child.as_ref(), depth + 1, analyze, verbose, lines);
+        draw(child.as_ref(), depth + 1, analyzed, verbose, lines);
     }
 }
 

@@ -24,6 +24,7 @@ mod conditions;
 mod constant;
 mod constants;
 mod given;
+mod hopeless;
 mod mask;
 mod parameter;
 mod point;
@@ -49,6 +50,7 @@ use datafusion::common::ScalarValue;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast;
 use eris_fragment::Scalar;
+use hopeless::Hopeless;
 use mask::Masked;
 use std::any::Any;
 use std::collections::VecDeque;
@@ -122,7 +124,7 @@ pub(crate) async fn learn(
 ) -> Option<SendableRecordBatchStream> {
     let masked = Masked::new(statement.text())?;
     let contents = core.catalog.contents();
-    if contents.plans.queries.is_hopeless(&masked) {
+    if contents.plans.queries.is_hopeless(core, &masked) {
         return None;
     }
     if contents.plans.constants.find(&masked).is_none()
@@ -139,9 +141,12 @@ pub(crate) async fn learn(
         return None;
     }
     let template = text_template(core, query, &masked, statement).await;
-    let Some(template) = template.map(Arc::new) else {
-        contents.plans.queries.give_up(&masked);
-        return None;
+    let template = match template.map(Arc::new) {
+        Ok(template) => template,
+        Err(hopeless) => {
+            contents.plans.queries.give_up(&masked, hopeless);
+            return None;
+        }
     };
     let planned = &template.plan;
     // The contents that it was planned with, which may be newer.
@@ -186,11 +191,11 @@ pub(crate) async fn learn_write(
     let contents = core.catalog.contents();
     let writes = &contents.plans.writes;
     // There may be one, but not for such constants.
-    if writes.is_hopeless(&masked) || writes.find(&masked).is_some() {
+    if writes.is_hopeless(core, &masked) || writes.find(&masked).is_some() {
         return None;
     }
     let Some(write) = write::compile(core, tree, Origin::Text(&masked), statement).await else {
-        writes.give_up(&masked);
+        writes.give_up(&masked, Hopeless::now(core, &[]));
         return None;
     };
     let write = Arc::new(write);
@@ -223,14 +228,16 @@ async fn text_template(
     query: &ast::Query,
     masked: &Masked<'_>,
     statement: &Statement,
-) -> Option<TextPlan<TextTemplate>> {
+) -> Result<TextPlan<TextTemplate>, Hopeless> {
     let mut query = query.clone();
-    let (tables, sources) = conditions::parameterize(core, &mut query, masked)?;
+    let found = conditions::parameterize(core, &mut query, masked);
+    let (tables, sources) = found.ok_or_else(|| Hopeless::now(core, &[]))?;
     let types = sources.iter().map(|source| source.data_type.clone());
-    let template = Template::plan(core, query, &tables, types.collect(), statement).await?;
+    let template = Template::plan(core, query, &tables, types.collect(), statement).await;
+    let template = template.ok_or_else(|| Hopeless::now(core, &tables))?;
     let is_parameter: Vec<usize> = sources.iter().map(|source| source.literal).collect();
     let plan = TextTemplate { template, sources };
-    Some(TextPlan::new(plan, masked, |literal| {
+    Ok(TextPlan::new(plan, masked, |literal| {
         is_parameter.contains(&literal)
     }))
 }

@@ -1,67 +1,72 @@
 //! Columns that tables are joined by, stored by the order of the other table's rows: a condition on that one becomes a range.
 //!
 //! ```text
-//! a star join has been executed ── saw ──▶ worth it, and not done yet? ──▶ the side's table is read · its keys are put in order
-//! CALL eris.recode('t') ───────────────────────────────────────────────▶ engine: the fact's column is stored by that order
+//! a star join has been executed ── saw ───▶┐ worth it, and not done yet? ──▶ the side's table is read · its keys are put in order
+//! rows of a table have come ────── wrote ─▶┘                              engine: the fact's column is stored by that order
+//! CALL eris.recode('t') ─────────────────────────────────────────────────▶
 //! ```
 //!
+//! Foreign keys are joins that will be: columns with one are stored so once a table has enough rows, before anybody has asked.
+//!
 //! Nothing waits for it: the fact is read and written meanwhile, and every answer is the same before, in between and afterwards. Rows that come
-//! later are stored as usual, until so many have come that it is worth it again.
+//! later are stored as usual, until so many have come that it is worth it again: then keys that have come since get places at the order's end,
+//! and only what is not stored by it is. When the other table has become another one, all is done anew.
 
+mod known;
 mod order;
+#[cfg(test)]
+mod tests;
 
-use crate::catalog::Table;
+use crate::catalog::{Contents, Table};
 use crate::error::SqlError;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::DataFusionError;
-use eris_engine::{Engine, HeldSnapshot, KeyOrder};
+use eris_engine::{Engine, KeyOrder};
 use eris_fragment::{Executor, Expr, Fragment, FragmentError, Output};
 use eris_types::{ColumnId, ObjectId};
 use futures::TryStreamExt;
+use known::{Due, Known};
 use order::Ordered;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 /// Rows of a fact that make it worth the while.
 const WORTH_ROWS: u64 = 1 << 20;
 /// The fact has so many times the rows of the other table, at least.
 const LARGER: u64 = 4;
-/// Another time when one of the tables has grown or shrunk by one row in so many.
-const CHANGED: u64 = 8;
 
-/// A column of a fact that a table's key has been joined to.
+/// A column of a fact that a table's key has been joined to, or that refers to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Join {
-    pub fact: Arc<Table>,
+    pub fact: ObjectId,
     pub column: usize,
-    pub fact_rows: u64,
     pub dimension: Arc<Table>,
     pub key: usize,
-    pub dimension_rows: u64,
-    /// At which the other table is read.
-    pub snapshot: HeldSnapshot,
+    pub sizes: Sizes,
 }
+
+/// How large the tables of a join are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    pub fact_rows: u64,
+    /// Those that could be stored by an order of keys, and are not.
+    pub late_rows: u64,
+    pub dimension_rows: u64,
+}
+
+/// A data object and its column.
+type Place = (ObjectId, usize);
 
 /// The joins that have been seen, and what has become of them.
 #[derive(Debug)]
 pub(crate) struct Recodings {
     engine: Engine,
-    known: Mutex<HashMap<(ObjectId, usize), Known>>,
-}
-
-#[derive(Debug)]
-struct Known {
-    dimension: ObjectId,
-    /// While it is a table.
-    table: Weak<Table>,
-    key: usize,
-    dimension_rows: u64,
-    fact_rows: u64,
-    /// Not only remembered.
-    begun: bool,
-    under_way: bool,
-    outcome: Option<Outcome>,
+    worth_rows: u64,
+    known: Mutex<HashMap<Place, Known>>,
+    /// Columns that are being stored anew.
+    under_way: watch::Sender<usize>,
 }
 
 /// What has become of a column.
@@ -69,8 +74,17 @@ struct Known {
 pub(crate) enum Outcome {
     /// The keys have an order already in which all lies together, or none at all.
     AsItIs,
-    /// It is stored by the order of these attributes, the coarsest first, and then of the key.
-    Stored(Vec<String>),
+    /// It is stored by an order.
+    Stored(Stored),
+}
+
+/// The order that a column is stored by.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    /// The other table's columns by which its keys were ordered, the coarsest first, and then by themselves.
+    pub attributes: Vec<String>,
+    /// As long as something is stored by it.
+    pub order: Weak<KeyOrder>,
 }
 
 /// A column that tables are joined by, for those who look.
@@ -88,60 +102,132 @@ impl Recodings {
     pub fn new(engine: Engine) -> Self {
         Recodings {
             engine,
+            worth_rows: WORTH_ROWS,
             known: Mutex::default(),
+            under_way: watch::Sender::new(0),
+        }
+    }
+
+    /// The same for facts of so many rows.
+    #[cfg(test)]
+    pub fn worth(self, rows: u64) -> Self {
+        Recodings {
+            worth_rows: rows,
+            ..self
         }
     }
 
     /// Every entry is complete whenever the lock is let go.
-    fn known(&self) -> MutexGuard<'_, HashMap<(ObjectId, usize), Known>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<Place, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A join has been executed: begins with the work if it is worth it, in the background.
     pub fn saw(self: &Arc<Self>, join: Join) {
-        let worth = join.fact_rows >= WORTH_ROWS && join.dimension_rows * LARGER <= join.fact_rows;
-        let runtime = Handle::try_current().ok().filter(|_| worth);
-        let is_due = self.is_due(&join, runtime.is_some());
-        let Some(runtime) = runtime.filter(|_| is_due) else {
+        let mut known = self.known();
+        let place = (join.fact, join.column);
+        let entry = known.get_mut(&place);
+        match entry {
+            Some(entry) if !entry.gives_way(&join) => return,
+            Some(entry) => entry.is_seen(&join),
+            None => {
+                // Tables that are no more are forgotten on such occasions.
+                known.retain(|(object, _), _| self.engine.statistics(*object).is_ok());
+                known.insert(place, Known::new(&join));
+            }
+        }
+        drop(known);
+        self.begin_if_due(join);
+    }
+
+    /// Rows of a table have come or gone: begins with what is worth it then, for its foreign keys, for its columns that joins
+    /// have been seen of, and for columns of other tables that are joined to it.
+    pub fn wrote(self: &Arc<Self>, table: &Arc<Table>, contents: &Contents) {
+        let mut joins: Vec<(Place, Arc<Table>, usize)> = Vec::new();
+        for (place, known) in self.known().iter() {
+            if place.0 == table.object || known.dimension == table.object {
+                joins.extend(
+                    known
+                        .table
+                        .upgrade()
+                        .map(|other| (*place, other, known.key)),
+                );
+            }
+        }
+        for (column, other, key) in table.references(contents) {
+            let place = (table.object, column);
+            if !joins.iter().any(|(known, ..)| *known == place) {
+                joins.push((place, other, key));
+            }
+        }
+        for ((fact, column), dimension, key) in joins {
+            // Whose table is gone by now is of no interest.
+            let Ok(sizes) = self.sizes((fact, column), dimension.object) else {
+                continue;
+            };
+            self.begin_if_due(Join {
+                fact,
+                column,
+                dimension,
+                key,
+                sizes,
+            });
+        }
+    }
+
+    /// How large two tables are now, of which the one is joined by a column.
+    ///
+    /// # Errors
+    /// One of them is gone.
+    pub fn sizes(&self, place: Place, dimension: ObjectId) -> Result<Sizes, SqlError> {
+        let fact = self.engine.statistics(place.0)?;
+        Ok(Sizes {
+            fact_rows: fact.rows,
+            late_rows: fact.unordered(place.1),
+            dimension_rows: self.engine.statistics(dimension)?.rows,
+        })
+    }
+
+    fn begin_if_due(self: &Arc<Self>, join: Join) {
+        let Sizes {
+            fact_rows,
+            dimension_rows,
+            ..
+        } = join.sizes;
+        if fact_rows < self.worth_rows || dimension_rows * LARGER > fact_rows {
+            return;
+        }
+        let Ok(runtime) = Handle::try_current() else {
             return;
         };
-        let recodings = Arc::clone(self);
+        let Some(begun) = self.begin(&join, Known::due) else {
+            return;
+        };
         runtime.spawn(async move {
             // Nobody waits for it: what cannot be done, for want of memory or of the table, is left.
-            let _ = recodings.recode(&join).await;
+            let _ = begun.run(&join).await;
         });
     }
 
-    /// Whether nobody has done it for as many rows, or is about to; if so, the caller is, or else only remembers the join.
-    fn is_due(&self, join: &Join, at_once: bool) -> bool {
+    /// Notes that the work on a column begins, if something is to be done: what is known of it decides.
+    fn begin(
+        self: &Arc<Self>,
+        join: &Join,
+        decide: impl FnOnce(&Known, &Join) -> Option<Due>,
+    ) -> Option<Begun> {
+        let place = (join.fact, join.column);
         let mut known = self.known();
-        let changed = |now: u64, then: u64| now.abs_diff(then) > then / CHANGED;
-        let place = (join.fact.object, join.column);
-        if let Some(known) = known.get(&place) {
-            let same = known.dimension == join.dimension.object
-                && !changed(join.fact_rows, known.fact_rows)
-                && !changed(join.dimension_rows, known.dimension_rows);
-            // A column that several tables are joined to is not stored by the one and the other in turns.
-            let other = known.dimension != join.dimension.object && known.table.strong_count() > 0;
-            let is_done = (same || other) && (known.begun || !at_once);
-            if known.under_way || is_done {
-                return false;
-            }
-        }
-        let now = Known {
-            dimension: join.dimension.object,
-            table: Arc::downgrade(&join.dimension),
-            key: join.key,
-            dimension_rows: join.dimension_rows,
-            fact_rows: join.fact_rows,
-            begun: at_once,
-            under_way: at_once,
-            outcome: None,
-        };
-        known.insert(place, now);
-        // Tables that are no more are forgotten on such occasions.
-        known.retain(|(object, _), _| self.engine.statistics(*object).is_ok());
-        true
+        let entry = known.entry(place);
+        let entry = entry.or_insert_with(|| Known::new(join));
+        let due = decide(entry, join)?;
+        entry.begins(join, &due);
+        self.under_way.send_modify(|count| *count += 1);
+        Some(Begun {
+            recodings: Arc::clone(self),
+            place,
+            due,
+            done: None,
+        })
     }
 
     /// The tables that columns of a fact have been joined to: the column, the other table and its key.
@@ -162,84 +248,170 @@ impl Recodings {
                 column: *column,
                 dimension: known.table.upgrade()?,
                 key: known.key,
-                under_way: known.under_way,
+                under_way: known.under_way > 0,
                 outcome: known.outcome.clone(),
             })
         });
         all.collect()
     }
 
+    /// Waits until nothing is being stored anew.
+    pub async fn settled(&self) {
+        let mut under_way = self.under_way.subscribe();
+        let settled = under_way.wait_for(|count| *count == 0).await;
+        settled.expect("the sender is here");
+    }
+
     /// Stores the fact's column by the order of the other table's rows, and waits until that is done.
     ///
     /// # Errors
     /// Memory is exhausted, or a table is gone.
-    pub async fn recode(&self, join: &Join) -> Result<(), SqlError> {
-        let done = self.try_recode(join).await;
-        let mut known = self.known();
-        // Who asks for it by name need not have joined the tables.
-        let known = known
-            .entry((join.fact.object, join.column))
-            .or_insert_with(|| Known {
-                dimension: join.dimension.object,
-                table: Arc::downgrade(&join.dimension),
-                key: join.key,
-                dimension_rows: join.dimension_rows,
-                fact_rows: join.fact_rows,
-                begun: done.is_ok(),
-                under_way: false,
-                outcome: None,
-            });
-        known.under_way = false;
-        known.outcome = Some(done?);
+    pub async fn recode(self: &Arc<Self>, join: &Join) -> Result<(), SqlError> {
+        let begun = self.begin(join, |_, _| Some(Due::Anew));
+        begun.expect("it is to be done").run(join).await
+    }
+}
+
+/// Work on a column; the end of it is noted however it ends.
+struct Begun {
+    recodings: Arc<Recodings>,
+    place: Place,
+    due: Due,
+    /// What has become of the column, and the rows of it that are not stored by an order all the same.
+    done: Option<(Outcome, u64)>,
+}
+
+impl Begun {
+    async fn run(mut self, join: &Join) -> Result<(), SqlError> {
+        let recodings = &self.recodings;
+        let outcome = match &self.due {
+            Due::Anew => recodings.store_anew(join).await?,
+            Due::Late(attributes, order) => recodings.store_late(join, attributes, order).await?,
+        };
+        let left = recodings.engine.statistics(self.place.0)?;
+        self.done = Some((outcome, left.unordered(self.place.1)));
         Ok(())
     }
+}
 
-    async fn try_recode(&self, join: &Join) -> Result<Outcome, SqlError> {
-        let rows = self.read(join).await?;
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if let Some(known) = self.recodings.known().get_mut(&self.place) {
+            known.ends(self.done.take());
+        }
+        self.recodings.under_way.send_modify(|count| *count -= 1);
+    }
+}
+
+impl Recodings {
+    /// Stores a column by a new order.
+    async fn store_anew(&self, join: &Join) -> Result<Outcome, SqlError> {
+        let rows = self.read(join, 0..join.dimension.types.len()).await?;
         let key = join.key;
         let names = join.dimension.row_order.iter();
         let declared = names.filter_map(|name| join.dimension.schema.index_of(name).ok());
         let declared: Vec<usize> = declared.collect();
-        let order = tokio::task::spawn_blocking(move || order::of(&rows, key, &declared)).await;
-        let order = order.map_err(|error| DataFusionError::External(Box::new(error)));
-        let Some(Ordered { keys, attributes }) = order.map_err(SqlError::from_datafusion)? else {
+        let Some(Ordered { keys, attributes }) =
+            blocking(move || order::of(&rows, key, &declared)).await?
+        else {
             return Ok(Outcome::AsItIs);
         };
-        let Some(order) = KeyOrder::new(keys) else {
-            return Ok(Outcome::AsItIs);
-        };
-        let budget = self.engine.memory().budget();
-        let order = order
-            .accounted(budget)
-            .map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
-        let column = ColumnId(join.column as u32);
-        let object = join.fact.object;
-        self.engine.recode(object, column, Arc::new(order)).await?;
         let name = |&column: &usize| join.dimension.schema.field(column).name().clone();
-        Ok(Outcome::Stored(attributes.iter().map(name).collect()))
+        let attributes = attributes.iter().map(name).collect();
+        match KeyOrder::new(keys) {
+            Some(order) => {
+                let order = self.accounted(order)?;
+                self.store(join, attributes, order).await
+            }
+            None => Ok(Outcome::AsItIs),
+        }
     }
 
-    /// The columns of the other table by which its rows may be put in order, its key among them.
-    async fn read(&self, join: &Join) -> Result<Vec<RecordBatch>, SqlError> {
-        let columns = 0..join.dimension.types.len();
+    /// Stores by an order what is not stored by it yet. Keys that it does not have get places at its end, in the order of the same attributes.
+    async fn store_late(
+        &self,
+        join: &Join,
+        attributes: &[String],
+        order: &Arc<KeyOrder>,
+    ) -> Result<Outcome, SqlError> {
+        let names = attributes.iter();
+        let columns = names.map(|name| join.dimension.schema.index_of(name).ok());
+        let Some(columns) = columns.collect::<Option<Vec<usize>>>() else {
+            // They are called otherwise by now.
+            return self.store_anew(join).await;
+        };
+        let columns = std::iter::once(join.key).chain(columns);
+        let rows = self.read(join, columns).await?;
+        let known = Arc::clone(order);
+        let extended = blocking(move || {
+            let late = order::late(&rows, |key| known.ordinal(key).is_some())?;
+            match late.is_empty() {
+                true => Some(None),
+                false => known.extended(&late).map(Some),
+            }
+        });
+        let order = match extended.await? {
+            Some(None) => Arc::clone(order),
+            Some(Some(longer)) => self.accounted(longer)?,
+            None => return self.store_anew(join).await,
+        };
+        self.store(join, attributes.to_vec(), order).await
+    }
+
+    async fn store(
+        &self,
+        join: &Join,
+        attributes: Vec<String>,
+        order: Arc<KeyOrder>,
+    ) -> Result<Outcome, SqlError> {
+        let column = ColumnId(join.column as u32);
+        let stored = Stored {
+            attributes,
+            order: Arc::downgrade(&order),
+        };
+        self.engine.recode(join.fact, column, order).await?;
+        Ok(Outcome::Stored(stored))
+    }
+
+    fn accounted(&self, order: KeyOrder) -> Result<Arc<KeyOrder>, SqlError> {
+        let order = order.accounted(self.engine.memory().budget());
+        let order = order.map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
+        Ok(Arc::new(order))
+    }
+
+    /// Columns of the other table, in this order.
+    async fn read(
+        &self,
+        join: &Join,
+        columns: impl Iterator<Item = usize>,
+    ) -> Result<Vec<RecordBatch>, SqlError> {
+        let columns: Vec<ColumnId> = columns.map(|column| ColumnId(column as u32)).collect();
+        // Let go of when they are read: what comes then takes a while, and is none of theirs.
+        let snapshot = self.engine.hold();
         let fragment = Fragment {
             object: join.dimension.object,
-            snapshot: join.snapshot.at(),
-            columns: columns
-                .clone()
-                .map(|column| ColumnId(column as u32))
-                .collect(),
+            snapshot: snapshot.at(),
             filter: Vec::new(),
             probes: Vec::new(),
             lookups: Vec::new(),
             output: Output::Rows {
-                columns: columns.map(Expr::Column).collect(),
+                columns: (0..columns.len()).map(Expr::Column).collect(),
                 limit: None,
             },
+            columns,
             order: None,
         };
         let mut execution = self.engine.execute(Arc::new(fragment), 1)?;
         let lane = execution.lanes.pop().expect("one was asked for");
         Ok(lane.try_collect().await?)
     }
+}
+
+/// Computes something that may take a while.
+async fn blocking<T: Send + 'static>(
+    compute: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, SqlError> {
+    let computed = tokio::task::spawn_blocking(compute).await;
+    let computed = computed.map_err(|error| DataFusionError::External(Box::new(error)));
+    computed.map_err(SqlError::from_datafusion)
 }

@@ -29,6 +29,11 @@ impl TableStatistics {
         self.object.rows
     }
 
+    /// Rows whose values of a column could be stored by a key order, and are not.
+    pub fn unordered(&self, column: usize) -> u64 {
+        self.object.unordered(column)
+    }
+
     /// The least and greatest value of an integer-like column: no row lies outside, though there may be none at an end.
     pub fn range(&self, column: usize) -> Option<(i64, i64)> {
         if !self.exact {
@@ -253,14 +258,14 @@ mod tests {
             nulls: 10,
             min: Some(scalar(1)),
             max: Some(scalar(100)),
-            distinct: None,
+            ..Column::default()
         };
         let object = ObjectStatistics {
             rows: 1000,
-            deleted: 0,
             bytes: 4000,
             newest: Timestamp(5),
             columns: vec![column],
+            ..ObjectStatistics::default()
         };
         TableStatistics::new(object, Timestamp(5))
     }

@@ -22,9 +22,11 @@ use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
 use eris_engine::{Engine, EngineError, RowClient, Writer};
 use eris_types::RowId;
+use std::sync::Arc;
 
 /// The rows of one statement on their way into a table.
 pub(crate) struct TableWriter {
+    table: Arc<Table>,
     rows: Writer,
     uniques: Vec<UniqueWriter>,
     references: References,
@@ -53,6 +55,7 @@ impl TableWriter {
         });
         let uniques = uniques.collect::<Result<_, SqlError>>()?;
         Ok(TableWriter {
+            table: Arc::clone(table),
             rows,
             uniques,
             references: References::new(core, table, table.affected())?,
@@ -84,6 +87,7 @@ impl TableWriter {
             });
         }
         Ok(TableWriter {
+            table: Arc::clone(table),
             rows,
             uniques,
             references: References::new(core, table, table.affected())?,
@@ -154,7 +158,9 @@ impl TableWriter {
         writers.extend(self.uniques.into_iter().map(|unique| unique.keys));
         Writer::make_ready(&mut writers).await.map_err(&word)?;
         crate::cancel::begin_commit()?;
-        Writer::commit_all(writers).await.map_err(word)
+        Writer::commit_all(writers).await.map_err(word)?;
+        core.wrote(&self.table);
+        Ok(())
     }
 }
 

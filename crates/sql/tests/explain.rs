@@ -227,3 +227,49 @@ fn rows_that_an_index_leads_to_are_all_that_is_met() {
         assert_eq!(told.output, (few, few), "{told:#?}");
     });
 }
+
+#[test]
+fn what_was_read_is_held_against_what_memory_delivers() {
+    with_each_topology(async |session| {
+        tables(session).await;
+        let asked = "SELECT CAST(count(read_bytes_per_second) AS VARCHAR) FROM eris.nodes";
+        assert_eq!(lines(session, asked).await, ["0"], "nobody has asked");
+        let plan = lines(
+            session,
+            "EXPLAIN ANALYZE SELECT sum(w) FROM fact WHERE k > 7",
+        )
+        .await;
+        let same = "SELECT CAST(a.total > 1000000 AND abs(n.total - a.total) < 100 AS VARCHAR) \
+                    FROM (SELECT sum(read_bytes_per_second) AS total FROM eris.nodes) n, \
+                         (SELECT sum(read_bytes_per_second) AS total FROM eris.aeus) a";
+        assert_eq!(lines(session, same).await, ["true"]);
+        // Each worker's limit is its own, and that of the fragment theirs together.
+        let limits = "SELECT CAST(CAST(read_bytes_per_second AS BIGINT) AS VARCHAR) FROM eris.aeus ORDER BY aeu";
+        let limits = lines(session, limits).await;
+        let limit = |aeu: &str| {
+            limits[aeu.parse::<usize>().unwrap()]
+                .parse::<f64>()
+                .unwrap()
+                / 1e9
+        };
+        let mut workers = 0.0;
+        for line in &plan {
+            if let Some((_, rest)) = line.split_once("AEU ")
+                && let Some((_, shown)) = line.split_once(" % of ")
+            {
+                let aeu = rest.split(' ').next().unwrap();
+                assert!(
+                    shown.starts_with(&format!("{:.1} GB/s", limit(aeu))),
+                    "{plan:#?}"
+                );
+            }
+            if let Some((_, rest)) = line.split_once("AEU ") {
+                workers += limit(rest.split(' ').next().unwrap());
+            }
+        }
+        let total = plan.iter().find(|line| line.contains(" chunks, ")).unwrap();
+        let (_, shown) = total.split_once(" % of ").unwrap();
+        let shown: f64 = shown.split(' ').next().unwrap().parse().unwrap();
+        assert!((shown - workers).abs() < 0.2, "{workers} of {plan:#?}");
+    });
+}

@@ -5,9 +5,10 @@
 //! together   s0: 1.1 1.2 1.3 …   s1: 1.2 1.3 2.1 …   s2: 1.3 2.1 2.2 …      each begins with another query
 //! ```
 
-use super::SsbError;
 use super::summary::bytes;
+use super::{Sample, SsbError, failed};
 use crate::report::{digits, median};
+use arrow_row::OwnedRow;
 use eris_sql::{Database, Session};
 use eris_ssb::Query;
 use futures::future::try_join_all;
@@ -34,11 +35,11 @@ pub struct SessionsRun {
     pub peak_bytes: [u64; 2],
 }
 
-/// Interleaved rounds of either. `rows` are those of the queries' answers, which have to come again.
+/// Interleaved rounds of either. `expected` are the queries' answers, which have to come again.
 pub(super) async fn run(
     database: &Database,
     queries: &[Query],
-    rows: &[u64],
+    expected: &[Sample],
     (sessions, rounds): (usize, usize),
     bar: &ProgressBar,
 ) -> Result<SessionsRun, SsbError> {
@@ -48,62 +49,93 @@ pub(super) async fn run(
         together: Vec::new(),
         peak_bytes: [0; 2],
     };
+    let rows = expected.iter().map(rows_of);
+    let rows: Vec<Vec<OwnedRow>> = rows.collect();
     let all: Vec<Session> = (0..sessions).map(|_| database.session()).collect();
     let asked = (sessions * queries.len()) as f64;
     for _ in 0..rounds {
         let begun = Instant::now();
         let work = async {
+            let mut answers = Vec::with_capacity(sessions);
             for first in 0..sessions {
-                mix(&all[0], queries, rows, first, bar).await?;
+                answers.push(mix(&all[0], queries, first, bar).await?);
             }
-            Ok(())
+            Ok(answers)
         };
-        watched(database, &mut run.peak_bytes[0], work).await?;
+        let answers = watched(database, &mut run.peak_bytes[0], work).await?;
         run.alone.push(asked / begun.elapsed().as_secs_f64());
+        compare(queries, &rows, answers)?;
         let begun = Instant::now();
         let each = all.iter().enumerate();
-        let each = each.map(|(first, session)| mix(session, queries, rows, first, bar));
-        let work = async { try_join_all(each).await.map(drop) };
-        watched(database, &mut run.peak_bytes[1], work).await?;
+        let each = each.map(|(first, session)| mix(session, queries, first, bar));
+        let answers = watched(database, &mut run.peak_bytes[1], try_join_all(each)).await?;
         run.together.push(asked / begun.elapsed().as_secs_f64());
+        compare(queries, &rows, answers)?;
     }
     Ok(run)
 }
+
+/// What a session was answered: queries by their numbers.
+type Answers = Vec<(usize, Sample)>;
 
 /// All queries once, from one of them on.
 async fn mix(
     session: &Session,
     queries: &[Query],
-    rows: &[u64],
     first: usize,
     bar: &ProgressBar,
-) -> Result<(), SsbError> {
+) -> Result<Answers, SsbError> {
+    let mut answers = Vec::with_capacity(queries.len());
     for at in (0..queries.len()).map(|at| (first + at) % queries.len()) {
         let query = &queries[at];
         let answer = super::answer(session, query.sql).await;
-        let answer = answer.map_err(|source| SsbError::Statement {
-            what: format!("query {}", query.id),
-            source,
-        })?;
-        let got = answer.rows();
-        if got != rows[at] {
-            return Err(SsbError::OtherAnswer {
-                query: query.id,
-                got,
-                expected: rows[at],
-            });
-        }
+        answers.push((at, answer.map_err(|source| failed(query, source))?));
         bar.inc(1);
     }
+    Ok(answers)
+}
+
+/// Holds all rows of all answers against those that there have to be; behind the clock.
+fn compare(
+    queries: &[Query],
+    expected: &[Vec<OwnedRow>],
+    answers: Vec<Answers>,
+) -> Result<(), SsbError> {
+    for (at, answer) in answers.into_iter().flatten() {
+        let (got, expected) = (rows_of(&answer), &expected[at]);
+        if got != *expected {
+            return Err(SsbError::OtherAnswer {
+                query: queries[at].id,
+                got: got.len(),
+                different: different(&got, expected),
+                expected: expected.len(),
+            });
+        }
+    }
     Ok(())
+}
+
+fn rows_of(answer: &Sample) -> Vec<OwnedRow> {
+    let rows = answer.sorted_rows();
+    rows.expect("numbers and text can be sorted")
+}
+
+/// How many of some sorted rows are not among others; each counts as often as it comes.
+fn different(got: &[OwnedRow], expected: &[OwnedRow]) -> usize {
+    let mut expected = expected.iter().peekable();
+    let is_other = |row: &&OwnedRow| {
+        while expected.next_if(|other| other < row).is_some() {}
+        expected.next_if(|other| other == row).is_none()
+    };
+    got.iter().filter(is_other).count()
 }
 
 /// Does the work, and notes the most memory that was in use meanwhile.
 async fn watched(
     database: &Database,
     peak: &mut u64,
-    work: impl Future<Output = Result<(), SsbError>>,
-) -> Result<(), SsbError> {
+    work: impl Future<Output = Result<Vec<Answers>, SsbError>>,
+) -> Result<Vec<Answers>, SsbError> {
     let mut work = pin!(work);
     loop {
         match timeout(LOOK, &mut work).await {
@@ -126,5 +158,40 @@ impl SessionsRun {
             self.sessions,
             together / alone
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
+    use std::sync::Arc;
+
+    fn answer(rows: &[(i64, &str)]) -> Sample {
+        let numbers = Int64Array::from_iter_values(rows.iter().map(|(number, _)| *number));
+        let texts = StringViewArray::from_iter_values(rows.iter().map(|(_, text)| *text));
+        let columns: [(&str, ArrayRef); 2] = [("n", Arc::new(numbers)), ("t", Arc::new(texts))];
+        let batch = RecordBatch::try_from_iter(columns).expect("as long as each other");
+        Sample {
+            id: "",
+            schema: batch.schema(),
+            // Batches are no part of an answer.
+            batches: vec![batch.slice(0, 1), batch.slice(1, rows.len() - 1)],
+        }
+    }
+
+    #[test]
+    fn answers_are_the_same_in_any_order_and_not_by_their_number_of_rows() {
+        let query = &eris_ssb::queries()[..1];
+        let expected = [rows_of(&answer(&[(1, "a"), (1, "b"), (2, "a")]))];
+        let same = answer(&[(2, "a"), (1, "b"), (1, "a")]);
+        compare(query, &expected, vec![vec![(0, same)]]).expect("the same rows");
+        let other = answer(&[(1, "a"), (1, "a"), (2, "b")]);
+        let error = compare(query, &expected, vec![vec![(0, other)]]).expect_err("other rows");
+        let error = error.to_string();
+        assert!(
+            error.contains("3 rows") && error.contains(", 2 of which"),
+            "{error}"
+        );
     }
 }

@@ -69,6 +69,22 @@ pub(crate) fn positions(columns: &[String], schema: &Schema) -> Vec<usize> {
         .collect()
 }
 
+impl Table {
+    /// The tables to which single columns of this one refer: the column, the table, and its column that is referred to.
+    pub fn references(&self, contents: &Contents) -> Vec<(usize, Arc<Table>, usize)> {
+        let keys = self.foreign_keys.iter().filter_map(|key| {
+            let ([column], [referenced]) = (&key.columns[..], &key.referenced[..]) else {
+                return None;
+            };
+            let table = contents.table(&key.table)?;
+            let column = self.schema.index_of(column).ok()?;
+            let referenced = table.schema.index_of(referenced).ok()?;
+            Some((column, Arc::clone(table), referenced))
+        });
+        keys.collect()
+    }
+}
+
 impl Contents {
     /// The foreign keys that refer to a table, each with the table that has it.
     pub fn referencing<'a>(

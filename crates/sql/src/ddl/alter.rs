@@ -126,6 +126,8 @@ pub(super) async fn alter(
     match published.await {
         Ok(()) => {
             change.commit()?;
+            // Its rows refer to others from now on.
+            core.wrote(&new);
             drop(new);
             if rewritten {
                 retire_all(locked).await?;

@@ -9,7 +9,7 @@
 use super::compact::expressions;
 use super::{FragmentExec, over_scans};
 use crate::planner::rules_without_stars;
-use crate::recoding::Join;
+use crate::recoding::{Join, Sizes};
 use crate::scan::Scan;
 use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches, filter_record_batch, is_not_null};
@@ -163,17 +163,17 @@ impl Star {
             return;
         };
         for side in &self.sides {
-            if let Some((scan, key)) = &side.origin
-                && let Some(snapshot) = &scan.snapshot
-            {
+            if let Some((scan, key)) = &side.origin {
                 recodings.saw(Join {
-                    fact: Arc::clone(&fact.table),
+                    fact: fact.table.object,
                     column: side.column,
-                    fact_rows: fact.statistics.rows(),
                     dimension: Arc::clone(&scan.table),
                     key: *key,
-                    dimension_rows: scan.statistics.rows(),
-                    snapshot: snapshot.clone(),
+                    sizes: Sizes {
+                        fact_rows: fact.statistics.rows(),
+                        late_rows: fact.statistics.unordered(side.column),
+                        dimension_rows: scan.statistics.rows(),
+                    },
                 });
             }
         }

@@ -1,6 +1,7 @@
 //! The plan of a prepared statement.
 
 use super::conditions::parameter_types;
+use super::hopeless::Hopeless;
 use super::template::Template;
 use super::write::{Given, Origin, Write, compile};
 use super::{ReadyWrite, is_write, ready};
@@ -28,7 +29,7 @@ enum Known<T> {
     /// As long as it is there.
     Plan(Weak<T>),
     /// There is none.
-    Never,
+    None(Hopeless),
 }
 
 impl<T> Place<T> {
@@ -40,12 +41,21 @@ impl<T> Place<T> {
         }
     }
 
-    fn is_hopeless(&self) -> bool {
-        matches!(&*self.known(), Known::Never)
+    fn is_hopeless(&self, core: &Core) -> bool {
+        match &*self.known() {
+            Known::None(hopeless) => hopeless.is_so(core),
+            _ => false,
+        }
     }
 
-    fn learn(&self, plan: Option<&Arc<T>>) {
-        *self.known() = plan.map_or(Known::Never, |plan| Known::Plan(Arc::downgrade(plan)));
+    /// Notes a plan, or that there is none, and gives it back.
+    fn learn(&self, plan: Result<Arc<T>, Hopeless>) -> Option<Arc<T>> {
+        let (known, plan) = match plan {
+            Ok(plan) => (Known::Plan(Arc::downgrade(&plan)), Some(plan)),
+            Err(hopeless) => (Known::None(hopeless), None),
+        };
+        *self.known() = known;
+        plan
     }
 
     fn known(&self) -> MutexGuard<'_, Known<T>> {
@@ -81,7 +91,7 @@ impl PreparedPlan {
         let ast::Statement::Query(query) = tree else {
             return None;
         };
-        if self.query.is_hopeless() {
+        if self.query.is_hopeless(core) {
             return None;
         }
         if let Some(template) = self.query.plan() {
@@ -92,8 +102,7 @@ impl PreparedPlan {
         }
         // The first time, or what it depends on has changed.
         let template = plan(core, query, values.len(), statement).await;
-        self.query.learn(template.as_ref());
-        let template = template?;
+        let template = self.query.learn(template)?;
         if let Some(contents) = template.contents() {
             contents.plans.keep(Arc::clone(&template) as _);
         }
@@ -114,7 +123,7 @@ impl PreparedPlan {
         values: &[Parameter],
         statement: &Statement,
     ) -> Option<ReadyWrite> {
-        if !is_write(tree) || self.write.is_hopeless() {
+        if !is_write(tree) || self.write.is_hopeless(core) {
             return None;
         }
         let is_current = |write: &Arc<Write>| {
@@ -128,8 +137,8 @@ impl PreparedPlan {
         }
         let origin = Origin::Parameters(names, values);
         let write = compile(core, tree, origin, statement).await.map(Arc::new);
-        self.write.learn(write.as_ref());
-        let write = write?;
+        let write = write.ok_or_else(|| Hopeless::now(core, &[]));
+        let write = self.write.learn(write)?;
         if let Some(contents) = write.contents() {
             contents.plans.keep(Arc::clone(&write) as _);
         }
@@ -142,12 +151,12 @@ async fn plan(
     query: &ast::Query,
     parameters: usize,
     statement: &Statement,
-) -> Option<Arc<Template>> {
+) -> Result<Arc<Template>, Hopeless> {
     let mut query = query.clone();
-    let (tables, types) = parameter_types(core, &mut query, parameters)?;
-    if types.is_empty() {
-        return None;
-    }
+    let found = parameter_types(core, &mut query, parameters);
+    let found = found.filter(|(_, types)| !types.is_empty());
+    let (tables, types) = found.ok_or_else(|| Hopeless::now(core, &[]))?;
     let template = Template::plan(core, query, &tables, types, statement).await;
-    template.map(Arc::new)
+    let template = template.ok_or_else(|| Hopeless::now(core, &tables))?;
+    Ok(Arc::new(template))
 }

@@ -1,6 +1,8 @@
 //! Plans by the text that they are for, without its constants.
 
+use super::hopeless::Hopeless;
 use super::mask::Masked;
+use crate::core::Core;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +19,7 @@ pub(super) struct Texts<T>(Mutex<HashMap<String, Known<T>>>);
 enum Known<T> {
     Plans(Vec<Arc<TextPlan<T>>>),
     /// No plan of this text can be used again.
-    Never,
+    None(Hopeless),
 }
 
 /// A plan of a text.
@@ -56,25 +58,29 @@ impl<T> Texts<T> {
     }
 
     /// Whether no plan of the text can be used again.
-    pub fn is_hopeless(&self, masked: &Masked<'_>) -> bool {
-        matches!(self.texts().get(masked.key()), Some(Known::Never))
+    pub fn is_hopeless(&self, core: &Core, masked: &Masked<'_>) -> bool {
+        match self.texts().get(masked.key()) {
+            Some(Known::None(hopeless)) => hopeless.is_so(core),
+            _ => false,
+        }
     }
 
     /// No plan of the text can be used again.
-    pub fn give_up(&self, masked: &Masked<'_>) {
-        self.change(masked, |known| *known = Known::Never);
+    pub fn give_up(&self, masked: &Masked<'_>, hopeless: Hopeless) {
+        self.change(masked, |known| *known = Known::None(hopeless));
     }
 
     /// Keeps a plan.
     pub fn remember(&self, masked: &Masked<'_>, plan: &Arc<TextPlan<T>>) {
-        self.change(masked, |known| {
-            if let Known::Plans(plans) = known {
+        self.change(masked, |known| match known {
+            Known::Plans(plans) => {
                 plans.retain(|other| other.fixed != plan.fixed);
                 if plans.len() == PLANS {
                     plans.remove(0);
                 }
                 plans.push(Arc::clone(plan));
             }
+            Known::None(_) => *known = Known::Plans(vec![Arc::clone(plan)]),
         });
     }
 

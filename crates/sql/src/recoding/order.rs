@@ -7,7 +7,7 @@
 //!
 //! An order that the table's definition gives wins over all. If the order of the keys keeps the values of an attribute together, as that of days keeps years, it is such an order already, and is left alone.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::compute::{
     SortColumn, cast, concat, filter_record_batch, is_not_null, lexsort_to_indices,
 };
@@ -39,32 +39,13 @@ struct Attribute {
 /// The keys in such an order, that of the columns in `declared` if there are some; `None` if their own order is one and they have no gaps, or
 /// if they are no keys.
 pub(super) fn of(rows: &[RecordBatch], key: usize, declared: &[usize]) -> Option<Ordered> {
-    let with_key = |batch: &RecordBatch| {
-        let valid = is_not_null(batch.column(key)).ok()?;
-        filter_record_batch(batch, &valid).ok()
-    };
-    let rows: Vec<RecordBatch> = rows.iter().map(with_key).collect::<Option<_>>()?;
+    let rows = rows.iter().map(|batch| with_key(batch, key));
+    let rows: Vec<RecordBatch> = rows.collect::<Option<_>>()?;
     let columns = rows.first()?.num_columns();
-    let whole = |column: usize| {
-        let pieces: Vec<&dyn Array> = rows
-            .iter()
-            .map(|batch| batch.column(column).as_ref())
-            .collect();
-        concat(&pieces).ok()
-    };
+    let whole = |column| whole(&rows, column);
     let keys = eris_fragment::integer_keys(&whole(key)?)?;
     if !declared.is_empty() {
-        let by = declared.iter().copied().chain([key]);
-        let by = by.map(|column| {
-            let values = whole(column)?;
-            Some(SortColumn {
-                values,
-                options: None,
-            })
-        });
-        let ordered = lexsort_to_indices(&by.collect::<Option<Vec<_>>>()?, None).ok()?;
-        let ordered = ordered.values().iter().map(|&row| keys[row as usize]);
-        let ordered: Vec<i64> = ordered.collect();
+        let ordered = in_order(&rows, declared, key)?;
         let is_natural = ordered
             .windows(2)
             .all(|pair| pair[1] == pair[0].wrapping_add(1));
@@ -113,6 +94,50 @@ pub(super) fn of(rows: &[RecordBatch], key: usize, declared: &[usize]) -> Option
         keys: ordered.iter().map(|&row| keys[row as usize]).collect(),
         attributes: chain.iter().map(|&at| attributes[at].column).collect(),
     })
+}
+
+/// The keys in the first column that are not known, in the order of the other columns and then their own; `None` if they are no keys.
+pub(super) fn late(rows: &[RecordBatch], is_known: impl Fn(i64) -> bool) -> Option<Vec<i64>> {
+    let of_late = rows.iter().map(|batch| {
+        let batch = with_key(batch, 0)?;
+        let keys = eris_fragment::integer_keys(batch.column(0))?;
+        let late: BooleanArray = keys.iter().map(|&key| Some(!is_known(key))).collect();
+        filter_record_batch(&batch, &late).ok()
+    });
+    let rows: Vec<RecordBatch> = of_late.collect::<Option<_>>()?;
+    let Some(first) = rows.first() else {
+        return Some(Vec::new());
+    };
+    let attributes: Vec<usize> = (1..first.num_columns()).collect();
+    in_order(&rows, &attributes, 0)
+}
+
+/// The keys in the order of some columns, and then their own.
+fn in_order(rows: &[RecordBatch], by: &[usize], key: usize) -> Option<Vec<i64>> {
+    let keys = eris_fragment::integer_keys(&whole(rows, key)?)?;
+    let by = by.iter().copied().chain([key]);
+    let by = by.map(|column| {
+        let values = whole(rows, column)?;
+        Some(SortColumn {
+            values,
+            options: None,
+        })
+    });
+    let ordered = lexsort_to_indices(&by.collect::<Option<Vec<_>>>()?, None).ok()?;
+    let ordered = ordered.values().iter().map(|&row| keys[row as usize]);
+    Some(ordered.collect())
+}
+
+/// The rows that have a key.
+fn with_key(batch: &RecordBatch, key: usize) -> Option<RecordBatch> {
+    let valid = is_not_null(batch.column(key)).ok()?;
+    filter_record_batch(batch, &valid).ok()
+}
+
+/// A column of all rows.
+fn whole(rows: &[RecordBatch], column: usize) -> Option<ArrayRef> {
+    let pieces = rows.iter().map(|batch| batch.column(column).as_ref());
+    concat(&pieces.collect::<Vec<&dyn Array>>()).ok()
 }
 
 /// The longest chain of attributes of which each determines the one before: their places, the coarsest first.

@@ -75,7 +75,7 @@ pub(crate) static SETTINGS: [Setting; 16] = [
             get: |variables| Value::Boolean(variables.key_recoding),
             set: |variables, value| variables.key_recoding = value.boolean(),
         },
-        description: "whether joins may lead to the columns of their largest table being stored by the order of the others' rows",
+        description: "whether joins, and loads of tables with foreign keys, may lead to columns being stored by the order of the other table's rows",
     },
     Setting {
         name: "max_temp_directory_size",

@@ -12,7 +12,6 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
-use std::sync::Arc;
 
 /// CALL name(argument).
 pub(crate) async fn call(
@@ -87,27 +86,18 @@ async fn recode(core: &Core, call: &Function, statement: &Statement) -> Result<B
     })?;
     let fact = core.table(&name, statement)?;
     let mut joins = core.recodings.joins_of(fact.object);
-    let contents = core.catalog.contents();
-    for foreign in &fact.foreign_keys {
-        let ([column], [referenced]) = (&foreign.columns[..], &foreign.referenced[..]) else {
-            continue;
-        };
-        if let Some(table) = contents.table(&foreign.table)
-            && let Ok(column) = fact.schema.index_of(column)
-            && let Ok(key) = table.schema.index_of(referenced)
-            && !joins.iter().any(|(other, ..)| *other == column)
-        {
-            joins.push((column, Arc::clone(table), key));
+    for (column, table, key) in fact.references(&core.catalog.contents()) {
+        if !joins.iter().any(|(other, ..)| *other == column) {
+            joins.push((column, table, key));
         }
     }
-    let snapshot = core.engine.hold();
     for (column, dimension, key) in joins {
         let join = Join {
-            fact_rows: core.engine.statistics(fact.object)?.rows,
-            dimension_rows: core.engine.statistics(dimension.object)?.rows,
-            fact: Arc::clone(&fact),
-            snapshot: snapshot.clone(),
+            fact: fact.object,
             column,
+            sizes: core
+                .recodings
+                .sizes((fact.object, column), dimension.object)?,
             dimension,
             key,
         };

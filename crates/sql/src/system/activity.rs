@@ -33,6 +33,8 @@ pub(super) static RELATIONS: [Relation; 7] = [
             ("chunks_skipped", Number),
             ("chunks_helped", Number),
             ("panics", Number),
+            // What it can read from its node's memory while the others do the same; NULL before EXPLAIN ANALYZE has measured it.
+            ("read_bytes_per_second", Number),
         ],
         rows: |core| ready(Ok(aeus(core))).boxed(),
     },
@@ -45,6 +47,8 @@ pub(super) static RELATIONS: [Relation; 7] = [
             ("aeus", Number),
             ("memory_bytes", Number),
             ("table_bytes", Number),
+            // By its AEUs together; NULL before EXPLAIN ANALYZE has measured it.
+            ("read_bytes_per_second", Number),
         ],
         rows: |core| ready(Ok(nodes(core))).boxed(),
     },
@@ -110,6 +114,7 @@ pub(super) static RELATIONS: [Relation; 7] = [
 
 fn aeus(core: &Core) -> Vec<Vec<Cell>> {
     let counters = core.engine.counters();
+    let bandwidth = core.bandwidth.get();
     let places = core.engine.topology().aeus().iter();
     let rows = places.map(|AeuPlace { aeu, node, cpu }| {
         let counted = counters.aeus.get(aeu.index()).copied().unwrap_or_default();
@@ -133,6 +138,7 @@ fn aeus(core: &Core) -> Vec<Vec<Cell>> {
             counted.chunks_skipped,
             counted.chunks_helped,
             counted.panics,
+            bandwidth.map(|bandwidth| bandwidth.of_aeu(*aeu) as u64),
         ]
     });
     rows.collect()
@@ -141,6 +147,7 @@ fn aeus(core: &Core) -> Vec<Vec<Cell>> {
 fn nodes(core: &Core) -> Vec<Vec<Cell>> {
     let topology = core.engine.topology();
     let usage = core.engine.memory().usage();
+    let bandwidth = core.bandwidth.get();
     let rows = topology.nodes().iter().map(|node| {
         let aeus = topology.aeus().iter().filter(|place| place.node == node.id);
         let held = usage.iter().filter(|usage| usage.node == node.id);
@@ -151,6 +158,7 @@ fn nodes(core: &Core) -> Vec<Vec<Cell>> {
             aeus.count(),
             node.memory_bytes,
             held.map(|usage| usage.bytes).sum::<u64>(),
+            bandwidth.map(|bandwidth| bandwidth.of_node(node.id) as u64),
         ]
     });
     rows.collect()

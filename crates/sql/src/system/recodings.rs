@@ -23,6 +23,9 @@ pub(super) static RELATIONS: [Relation; 1] = [Relation {
         ("state", Text),
         // By which the keys are ordered, the coarsest first.
         ("attributes", Text),
+        ("keys", Number),
+        // Of these, those that have come since the order was made, and are at its end.
+        ("keys_late", Number),
         ("chunks", Number),
         ("chunks_recoded", Number),
         ("rows", Number),
@@ -72,10 +75,14 @@ async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
             _ if recoding.under_way => ("under way", None),
             None => ("seen", None),
             Some(Outcome::AsItIs) => ("as it is", None),
-            Some(Outcome::Stored(attributes)) => ("stored", Some(attributes.join(", "))),
+            Some(Outcome::Stored(stored)) => ("stored", Some(stored.attributes.join(", "))),
         };
-        let late =
-            matches!(recoding.outcome, Some(Outcome::Stored(_))).then_some(all.1 - recoded.1);
+        let stored = match &recoding.outcome {
+            Some(Outcome::Stored(stored)) => Some(stored),
+            _ => None,
+        };
+        let late = stored.map(|_| all.1 - recoded.1);
+        let order = stored.and_then(|stored| stored.order.upgrade());
         rows.push(row![
             &fact.schema,
             &fact.name,
@@ -85,6 +92,8 @@ async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
             &other.columns[recoding.key].name,
             state,
             attributes,
+            order.as_ref().map(|order| order.keys().len()),
+            order.as_ref().map(|order| order.late()),
             all.0,
             recoded.0,
             all.1,

@@ -192,3 +192,37 @@ fn a_plan_of_joins_keeps_no_deleted_rows() {
         panic!("the rows are still there");
     });
 }
+
+#[test]
+fn what_had_no_plan_gets_one_when_its_tables_have_become_others() {
+    let (database, runtime) = (database(), runtime());
+    let core = database.core();
+    let session = database.session();
+    runtime.block_on(async {
+        star(core).await;
+        run(
+            core,
+            "CREATE TABLE few AS SELECT i AS k, i % 60 AS item FROM range(50) AS s(i)",
+        )
+        .await
+        .unwrap();
+        let query = "SELECT count(*) FROM few, item WHERE few.item = item.k AND size = 3";
+        let prepared = session.prepare(query.replace('3', "$1")).await.unwrap();
+        let ask = async || {
+            let planned = run(core, &format!("{query} -- planned")).await;
+            assert_eq!(run(core, query).await, planned);
+            prepared.execute(&[3.into()]).await.unwrap();
+            let contents = core.catalog.contents();
+            let kept = contents.plans.prepared.lock().unwrap().len();
+            (templates(core), kept)
+        };
+        // Both tables are about as large: no star, and no template.
+        assert_eq!(ask().await, (0, 0));
+        let more = "INSERT INTO few SELECT i, i % 60 FROM range(20) AS s(i)";
+        run(core, more).await.unwrap();
+        assert_eq!(ask().await, (0, 0), "not much else");
+        let many = "INSERT INTO few SELECT i, i % 60 FROM range(3000) AS s(i)";
+        run(core, many).await.unwrap();
+        assert_eq!(ask().await, (1, 1));
+    });
+}
