@@ -223,6 +223,15 @@ impl Engine {
         ))
     }
 
+    /// The rows of a data object, those included that are deleted but not collected: less work than its
+    /// [statistics](Self::statistics).
+    ///
+    /// # Errors
+    /// There is no such object.
+    pub fn row_count(&self, id: ObjectId) -> Result<u64, EngineError> {
+        Ok(self.shared.object(id)?.total_rows())
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -435,7 +444,10 @@ impl Shared {
             None => self.participants(&object),
         };
         let rows: u64 = participants.iter().map(|(_, rows)| rows).sum();
-        let is_light = rows <= LIGHT_ROWS || path.as_ref().is_some_and(Path::is_point);
+        // Relations that are looked up in may be large.
+        let is_light =
+            rows <= LIGHT_ROWS && participants.len() <= LIGHT_AEUS && fragment.lookups.is_empty()
+                || path.as_ref().is_some_and(Path::is_point);
         let index = path.as_ref().and_then(|path| path.index);
         if let Some(id) = index {
             let indexes = object.indexes();
@@ -489,6 +501,9 @@ impl Shared {
 
 /// A fragment over so many rows, mostly some ten microseconds of work, takes less time than to wake an AEU.
 const LIGHT_ROWS: u64 = 1 << 16;
+
+/// They are worked for one after the other: of more, it is better that all wake.
+const LIGHT_AEUS: usize = 8;
 
 /// Steps in which such a fragment is done, or one for a single row, if nothing else is to be done.
 const LIGHT_STEPS: usize = 8;

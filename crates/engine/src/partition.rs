@@ -336,29 +336,30 @@ impl Partition {
         Ok(None)
     }
 
-    /// Stores a column of the sealed chunk at a place of a segment, both by their numbers, by an order of keys; says which one is next. `None`: that
-    /// was the last one.
+    /// Stores a column of the sealed chunk at a place of a segment, both by their numbers, by an order of keys; says which one is next, and how many rows
+    /// stay as they are. `None`: that was the last one.
     pub fn recode(
         &mut self,
         (segment, chunk): (usize, usize),
         column: ColumnId,
         order: &Arc<KeyOrder>,
         home: Home<'_>,
-    ) -> Result<Option<(usize, usize)>, EncodeError> {
-        match self.segments.get_mut(segment) {
-            Some(segment_there) => Ok(Some(
-                match segment_there.recode(chunk, column, order, home)? {
-                    true => (segment, chunk + 1),
-                    false => (segment + 1, 0),
-                },
-            )),
-            None => {
-                self.segments.iter_mut().for_each(Segment::recount);
-                self.tally.reset();
-                self.tell_planners();
-                Ok(None)
-            }
-        }
+    ) -> Result<Option<((usize, usize), u64)>, EncodeError> {
+        let Some(segment_there) = self.segments.get_mut(segment) else {
+            return Ok(None);
+        };
+        let left = segment_there.recode(chunk, column, order, home)?;
+        Ok(Some(match left {
+            Some(left) => ((segment, chunk + 1), left),
+            None => ((segment + 1, 0), 0),
+        }))
+    }
+
+    /// Takes stock again, after columns were [recoded](Self::recode), all chunks of them or some.
+    pub fn recount(&mut self) {
+        self.segments.iter_mut().for_each(Segment::recount);
+        self.tally.reset();
+        self.tell_planners();
     }
 
     pub fn abort(&mut self, statement: StatementId) {

@@ -18,6 +18,7 @@ use eris_column::{Home, KeyOrder};
 use eris_route::{Endpoint, Parcel};
 use eris_types::{AeuId, ColumnId, ObjectId};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// RECODE: a column to be stored by an order.
 pub(crate) struct Recode {
@@ -25,11 +26,13 @@ pub(crate) struct Recode {
     name: String,
     column: ColumnId,
     order: Arc<KeyOrder>,
+    /// Rows that owners have left as they are. Read when all have answered.
+    left: AtomicU64,
 }
 
 impl Engine {
     /// Stores a column of integers by an order of keys, chunk by chunk, and waits until that is done. Rows may be read and written meanwhile.
-    /// Dropping the future leaves it to the owners to finish.
+    /// Returns how many stay as they are, for a key that the order does not have, or since they would take more room. Dropping the future leaves it to the owners to finish.
     ///
     /// # Errors
     /// There is no such object, memory is exhausted, or an owner panicked; what has been exchanged by then stays.
@@ -38,7 +41,7 @@ impl Engine {
         id: ObjectId,
         column: ColumnId,
         order: Arc<KeyOrder>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<u64, EngineError> {
         let object = self.object(id)?;
         let mut client = self.client()?;
         let shared = self.shared();
@@ -49,12 +52,13 @@ impl Engine {
             name: object.name.clone(),
             column,
             order,
+            left: AtomicU64::new(0),
         });
-        client.multicast(&aeus, RECODE, id, callback, recode);
+        client.multicast(&aeus, RECODE, id, callback, Arc::clone(&recode));
         client.flush();
         let done = client.answered(callback, aeus.len(), &object.name).await;
         shared.give_back(&mut client);
-        done
+        done.map(|()| recode.left.load(Ordering::Relaxed))
     }
 }
 
@@ -81,6 +85,7 @@ impl RecodeTask {
             column,
             order,
             name,
+            left,
         } = &*self.recode;
         let memory = owner.memory.clone();
         let home = Home {
@@ -91,12 +96,17 @@ impl RecodeTask {
             return self.answer(RECODED, None, cx);
         };
         match partition.recode(self.next, *column, order, home) {
-            Ok(Some(next)) => {
+            Ok(Some((next, rows))) => {
                 self.next = next;
+                left.fetch_add(rows, Ordering::Relaxed);
                 Slice::Again
             }
-            Ok(None) => self.answer(RECODED, None, cx),
+            Ok(None) => {
+                partition.recount();
+                self.answer(RECODED, None, cx)
+            }
             Err(error) => {
+                partition.recount();
                 let error = EngineError::OutOfMemory {
                     table: name.clone(),
                     reason: error.to_string(),
@@ -108,6 +118,9 @@ impl RecodeTask {
 
     /// A panic in a slice leaves the rest of the chunks as they are.
     pub fn panicked(&self, message: &str, owner: &mut Owner, cx: &mut Context<'_>) {
+        if let Some(partition) = owner.existing(self.recode.object) {
+            partition.recount();
+        }
         let error = EngineError::Panicked {
             worker: owner.aeu.to_string(),
             table: self.recode.name.clone(),

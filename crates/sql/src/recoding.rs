@@ -23,6 +23,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::DataFusionError;
 use eris_engine::{Engine, KeyOrder};
 use eris_fragment::{Executor, Expr, Fragment, FragmentError, Output};
+use eris_numa::Reservation;
 use eris_types::{ColumnId, ObjectId};
 use futures::TryStreamExt;
 use known::{Due, Known};
@@ -30,7 +31,7 @@ use order::Ordered;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 /// Rows of a fact that make it worth the while.
 const WORTH_ROWS: u64 = 1 << 20;
@@ -65,8 +66,9 @@ pub(crate) struct Recodings {
     engine: Engine,
     worth_rows: u64,
     known: Mutex<HashMap<Place, Known>>,
-    /// Columns that are being stored anew.
+    /// Columns that are being stored anew, or wait for it.
     under_way: watch::Sender<usize>,
+    turns: Semaphore,
 }
 
 /// What has become of a column.
@@ -105,6 +107,7 @@ impl Recodings {
             worth_rows: WORTH_ROWS,
             known: Mutex::default(),
             under_way: watch::Sender::new(0),
+            turns: Semaphore::new(1),
         }
     }
 
@@ -205,7 +208,14 @@ impl Recodings {
         };
         runtime.spawn(async move {
             // Nobody waits for it: what cannot be done, for want of memory or of the table, is left.
-            let _ = begun.run(&join).await;
+            let place = (join.fact, join.column);
+            let recodings = Arc::clone(&begun.recodings);
+            // Rows may have come behind the owners' backs meanwhile, and whoever brought them has found this under way.
+            if begun.run(&join).await.is_ok()
+                && let Ok(sizes) = recodings.sizes(place, join.dimension.object)
+            {
+                recodings.begin_if_due(Join { sizes, ..join });
+            }
         });
     }
 
@@ -213,7 +223,7 @@ impl Recodings {
     fn begin(
         self: &Arc<Self>,
         join: &Join,
-        decide: impl FnOnce(&Known, &Join) -> Option<Due>,
+        decide: impl FnOnce(&mut Known, &Join) -> Option<Due>,
     ) -> Option<Begun> {
         let place = (join.fact, join.column);
         let mut known = self.known();
@@ -277,19 +287,22 @@ struct Begun {
     recodings: Arc<Recodings>,
     place: Place,
     due: Due,
-    /// What has become of the column, and the rows of it that are not stored by an order all the same.
+    /// What has become of the column, and the rows of it that could not be stored by the order.
     done: Option<(Outcome, u64)>,
 }
 
 impl Begun {
     async fn run(mut self, join: &Join) -> Result<(), SqlError> {
         let recodings = &self.recodings;
-        let outcome = match &self.due {
+        // One at a time: each reads the whole of a table.
+        let turn = recodings.turns.acquire().await;
+        let turn = turn.expect("it is never closed");
+        let (outcome, left) = match &self.due {
             Due::Anew => recodings.store_anew(join).await?,
             Due::Late(attributes, order) => recodings.store_late(join, attributes, order).await?,
         };
-        let left = recodings.engine.statistics(self.place.0)?;
-        self.done = Some((outcome, left.unordered(self.place.1)));
+        drop(turn);
+        self.done = Some((outcome, left));
         Ok(())
     }
 }
@@ -304,9 +317,9 @@ impl Drop for Begun {
 }
 
 impl Recodings {
-    /// Stores a column by a new order.
-    async fn store_anew(&self, join: &Join) -> Result<Outcome, SqlError> {
-        let rows = self.read(join, 0..join.dimension.types.len()).await?;
+    /// Stores a column by a new order. With the outcome, here and below, the rows that could not be stored.
+    async fn store_anew(&self, join: &Join) -> Result<(Outcome, u64), SqlError> {
+        let (rows, _reserved) = self.read(join, 0..join.dimension.types.len()).await?;
         let key = join.key;
         let names = join.dimension.row_order.iter();
         let declared = names.filter_map(|name| join.dimension.schema.index_of(name).ok());
@@ -314,7 +327,7 @@ impl Recodings {
         let Some(Ordered { keys, attributes }) =
             blocking(move || order::of(&rows, key, &declared)).await?
         else {
-            return Ok(Outcome::AsItIs);
+            return Ok((Outcome::AsItIs, 0));
         };
         let name = |&column: &usize| join.dimension.schema.field(column).name().clone();
         let attributes = attributes.iter().map(name).collect();
@@ -323,7 +336,7 @@ impl Recodings {
                 let order = self.accounted(order)?;
                 self.store(join, attributes, order).await
             }
-            None => Ok(Outcome::AsItIs),
+            None => Ok((Outcome::AsItIs, 0)),
         }
     }
 
@@ -333,7 +346,7 @@ impl Recodings {
         join: &Join,
         attributes: &[String],
         order: &Arc<KeyOrder>,
-    ) -> Result<Outcome, SqlError> {
+    ) -> Result<(Outcome, u64), SqlError> {
         let names = attributes.iter();
         let columns = names.map(|name| join.dimension.schema.index_of(name).ok());
         let Some(columns) = columns.collect::<Option<Vec<usize>>>() else {
@@ -341,7 +354,7 @@ impl Recodings {
             return self.store_anew(join).await;
         };
         let columns = std::iter::once(join.key).chain(columns);
-        let rows = self.read(join, columns).await?;
+        let (rows, _reserved) = self.read(join, columns).await?;
         let known = Arc::clone(order);
         let extended = blocking(move || {
             let late = order::late(&rows, |key| known.ordinal(key).is_some())?;
@@ -363,14 +376,14 @@ impl Recodings {
         join: &Join,
         attributes: Vec<String>,
         order: Arc<KeyOrder>,
-    ) -> Result<Outcome, SqlError> {
+    ) -> Result<(Outcome, u64), SqlError> {
         let column = ColumnId(join.column as u32);
         let stored = Stored {
             attributes,
             order: Arc::downgrade(&order),
         };
-        self.engine.recode(join.fact, column, order).await?;
-        Ok(Outcome::Stored(stored))
+        let left = self.engine.recode(join.fact, column, order).await?;
+        Ok((Outcome::Stored(stored), left))
     }
 
     fn accounted(&self, order: KeyOrder) -> Result<Arc<KeyOrder>, SqlError> {
@@ -379,12 +392,12 @@ impl Recodings {
         Ok(Arc::new(order))
     }
 
-    /// Columns of the other table, in this order.
+    /// Columns of the other table, in this order; and memory for them, and for as much again to order them.
     async fn read(
         &self,
         join: &Join,
         columns: impl Iterator<Item = usize>,
-    ) -> Result<Vec<RecordBatch>, SqlError> {
+    ) -> Result<(Vec<RecordBatch>, Reservation), SqlError> {
         let columns: Vec<ColumnId> = columns.map(|column| ColumnId(column as u32)).collect();
         // Let go of when they are read: what comes then takes a while, and is none of theirs.
         let snapshot = self.engine.hold();
@@ -402,8 +415,21 @@ impl Recodings {
             order: None,
         };
         let mut execution = self.engine.execute(Arc::new(fragment), 1)?;
-        let lane = execution.lanes.pop().expect("one was asked for");
-        Ok(lane.try_collect().await?)
+        let mut lane = execution.lanes.pop().expect("one was asked for");
+        let refused = |error: eris_numa::OutOfMemory| FragmentError::OutOfMemory(error.to_string());
+        let mut reserved = self
+            .engine
+            .memory()
+            .budget()
+            .try_reserve(0)
+            .map_err(refused)?;
+        let mut rows = Vec::new();
+        while let Some(batch) = lane.try_next().await? {
+            let bytes = 2 * batch.get_array_memory_size() as u64;
+            reserved.try_grow(bytes).map_err(refused)?;
+            rows.push(batch);
+        }
+        Ok((rows, reserved))
     }
 }
 

@@ -274,7 +274,7 @@ impl Segment {
     }
 
     /// Stores a column of the sealed chunk at a place by an order of keys, if it is not yet, and if that has all of its keys and does not take much more
-    /// room: readers who hold the chunk finish with its old form. Says whether there is such a chunk.
+    /// room: readers who hold the chunk finish with its old form. Returns how many rows stay as they are; `None`: there is no such chunk.
     ///
     /// # Errors
     /// The memory of the home is exhausted.
@@ -284,16 +284,19 @@ impl Segment {
         column: ColumnId,
         order: &Arc<KeyOrder>,
         home: Home<'_>,
-    ) -> Result<bool, EncodeError> {
+    ) -> Result<Option<u64>, EncodeError> {
         let Some(stored) = self.chunks.get_mut(place) else {
-            return Ok(false);
+            return Ok(None);
         };
         let old = stored.chunk.column(column);
-        let is_done = old.order().is_some_and(|other| Arc::ptr_eq(other, order));
-        if !is_done && let Some(form) = old.stored_by(order, home)? {
-            stored.chunk = Arc::new(stored.chunk.with_column(column, form));
+        if old.order().is_some_and(|other| Arc::ptr_eq(other, order)) {
+            return Ok(Some(0));
         }
-        Ok(true)
+        let Some(form) = old.stored_by(order, home)? else {
+            return Ok(Some(stored.chunk.rows() as u64));
+        };
+        stored.chunk = Arc::new(stored.chunk.with_column(column, form));
+        Ok(Some(0))
     }
 
     /// Takes stock of its chunks again, after some were [recoded](Self::recode).

@@ -179,7 +179,10 @@ impl RowChanges {
             }
             match self.attempt().await? {
                 Attempt::Done => return Ok(true),
-                Attempt::Unexpected => return Ok(false),
+                Attempt::Unexpected => {
+                    self.see_changes().await;
+                    return Ok(false);
+                }
                 Attempt::Elsewhere => break,
                 Attempt::Busy => {}
             }
@@ -188,6 +191,18 @@ impl RowChanges {
         }
         self.turns.clear();
         self.commit_alone().await
+    }
+
+    /// Waits until what owners have said is visible.
+    async fn see_changes(&self) {
+        let visible = self.engine.snapshot();
+        if self
+            .changes
+            .iter()
+            .any(|change| change.object.changed() > visible)
+        {
+            self.engine.settle().await;
+        }
     }
 
     /// Has all owners prepare, and commit if all of them can.

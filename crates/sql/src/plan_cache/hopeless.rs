@@ -23,8 +23,8 @@ impl Hopeless {
     /// For what reads these tables now.
     pub fn now(core: &Core, tables: &[Arc<Table>]) -> Self {
         let rows = tables.iter().filter_map(|table| {
-            let statistics = core.engine.statistics(table.object).ok()?;
-            Some((table.object, statistics.rows))
+            let rows = core.engine.row_count(table.object).ok()?;
+            Some((table.object, rows))
         });
         Hopeless {
             contents: Arc::downgrade(&core.catalog.contents()),
@@ -35,7 +35,7 @@ impl Hopeless {
     /// Whether it is so still.
     pub fn is_so(&self, core: &Core) -> bool {
         let is_same = |(object, then): &(ObjectId, u64)| {
-            let now = core.engine.statistics(*object).map(|now| now.rows);
+            let now = core.engine.row_count(*object);
             now.is_ok_and(|now| now.max(*then) < OTHER * now.min(*then).max(1))
         };
         std::ptr::eq(

@@ -1,12 +1,13 @@
 //! Expressions that take a short time for a row whatever is in it: an owner may evaluate them between two commands, where nobody can
 //! stop it, and in a thread with a small stack.
 //!
-//! Numbers are computed and compared, texts at most passed on or compared. What makes new text, or looks for patterns in it, takes as long
-//! as that is.
+//! Numbers are computed and compared, texts at most passed on or compared. What makes new text, looks for patterns in it or reads it takes
+//! as long as that is.
 
 use crate::arithmetic::CheckedArithmetic;
 use crate::rounding::RoundHalfEven;
 use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal,
     NegativeExpr, NotExpr,
@@ -31,6 +32,15 @@ fn are_quick(expr: &Arc<dyn PhysicalExpr>, schema: &Schema, parts: &mut usize) -
     if expr.is::<Column>() || expr.is::<Literal>() {
         return true;
     }
+    let is_operator = || match expr.downcast_ref::<BinaryExpr>() {
+        Some(binary) => is_quick_operator(*binary.op()),
+        None => false,
+    };
+    let is_cast = || {
+        let cast = expr.downcast_ref::<CastExpr>();
+        let from = cast.and_then(|cast| cast.expr().data_type(schema).ok());
+        from.is_some_and(|from| is_number(&from))
+    };
     let of_numbers = || {
         let function = expr.downcast_ref::<ScalarFunctionExpr>();
         let function = function.map(|function| function.fun().inner());
@@ -38,8 +48,8 @@ fn are_quick(expr: &Arc<dyn PhysicalExpr>, schema: &Schema, parts: &mut usize) -
             function.is::<CheckedArithmetic>() || function.is::<RoundHalfEven>()
         })
     };
-    let is_known = expr.is::<BinaryExpr>()
-        || expr.is::<CastExpr>()
+    let is_known = is_operator()
+        || is_cast()
         || expr.is::<CaseExpr>()
         || expr.is::<InListExpr>()
         || expr.is::<IsNullExpr>()
@@ -47,13 +57,38 @@ fn are_quick(expr: &Arc<dyn PhysicalExpr>, schema: &Schema, parts: &mut usize) -
         || expr.is::<NotExpr>()
         || expr.is::<NegativeExpr>()
         || of_numbers();
-    let is_number = || {
-        let data_type = expr.data_type(schema);
-        data_type.is_ok_and(|data_type| {
-            data_type.primitive_width().is_some() || data_type == DataType::Boolean
-        })
-    };
     is_known
-        && is_number()
+        && expr
+            .data_type(schema)
+            .is_ok_and(|result| is_number(&result))
         && (expr.children().into_iter()).all(|child| are_quick(child, schema, parts))
+}
+
+fn is_number(data_type: &DataType) -> bool {
+    data_type.primitive_width().is_some() || *data_type == DataType::Boolean
+}
+
+/// Arithmetic, comparisons and logic, but no patterns.
+fn is_quick_operator(op: Operator) -> bool {
+    use Operator::{
+        And, Divide, Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, Minus, Modulo,
+        Multiply, NotEq, Or, Plus,
+    };
+    matches!(
+        op,
+        And | Divide
+            | Eq
+            | Gt
+            | GtEq
+            | IsDistinctFrom
+            | IsNotDistinctFrom
+            | Lt
+            | LtEq
+            | Minus
+            | Modulo
+            | Multiply
+            | NotEq
+            | Or
+            | Plus
+    )
 }

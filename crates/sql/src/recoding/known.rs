@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A sixteenth, so that what is asked of late rows in the way of others is little; and as many as the other table has, for that is read each
-//! time. What could not be stored the last time, because a chunk would grow, is no reason to try again.
+//! time. What could not be stored the last time, because a chunk would grow, is no reason to try again; nor is what failed, for want of memory,
+//! before the tables have changed.
 
 use super::{Join, Outcome, Sizes, Stored};
 use crate::catalog::Table;
@@ -17,6 +18,8 @@ use std::sync::{Arc, Weak};
 /// All is done anew when the other table has grown or shrunk by one row in so many, or the order by one key; what could not be done is tried again
 /// when the fact has.
 const CHANGED: u64 = 8;
+/// A table of few rows is no other one for some more.
+const FEW: u64 = 16;
 /// Late rows are stored when they are one in so many, at least.
 const LATE: u64 = 16;
 
@@ -38,8 +41,10 @@ pub(super) struct Known {
     pub key: usize,
     /// That of the other table when the order was made, of the fact when the work was begun last.
     sizes: Sizes,
-    /// Late rows that were left the last time.
+    /// Rows that could not be stored the last time.
     left: u64,
+    /// With which sizes the work was begun that failed last.
+    failed: Option<Sizes>,
     /// Not only remembered.
     begun: bool,
     /// How often it is being done.
@@ -56,6 +61,7 @@ impl Known {
             key: join.key,
             sizes: join.sizes,
             left: 0,
+            failed: None,
             begun: false,
             under_way: 0,
             outcome: None,
@@ -79,16 +85,24 @@ impl Known {
     }
 
     /// What is to be done, unless somebody is about to.
-    pub fn due(&self, join: &Join) -> Option<Due> {
+    pub fn due(&mut self, join: &Join) -> Option<Due> {
         if self.under_way > 0 || !self.gives_way(join) {
             return None;
         }
-        let changed = |now: u64, then: u64| now.abs_diff(then) > then / CHANGED;
+        let changed = |now: u64, then: u64| now.abs_diff(then) > (then / CHANGED).max(FEW);
         let Sizes {
             fact_rows,
             late_rows,
             dimension_rows,
         } = join.sizes;
+        // They may have been deleted meanwhile.
+        self.left = self.left.min(late_rows);
+        if let Some(then) = self.failed
+            && !changed(fact_rows, then.fact_rows)
+            && !changed(dimension_rows, then.dimension_rows)
+        {
+            return None;
+        }
         if !self.begun
             || self.dimension != join.dimension.object
             || changed(dimension_rows, self.sizes.dimension_rows)
@@ -98,10 +112,10 @@ impl Known {
         let Stored { attributes, order } = match &self.outcome {
             Some(Outcome::Stored(stored)) => stored,
             Some(Outcome::AsItIs) => return None,
-            None => return changed(fact_rows, self.sizes.fact_rows).then_some(Due::Anew),
+            None => return Some(Due::Anew),
         };
         let enough = (fact_rows / LATE).max(dimension_rows);
-        if late_rows.saturating_sub(self.left) < enough {
+        if late_rows - self.left < enough {
             return None;
         }
         let order = order.upgrade();
@@ -116,6 +130,8 @@ impl Known {
         let is_same = self.dimension == join.dimension.object;
         *self = Known {
             left: self.left,
+            // Until it ends otherwise.
+            failed: Some(join.sizes),
             begun: true,
             under_way: self.under_way + 1,
             outcome: self.outcome.take().filter(|_| is_same),
@@ -132,6 +148,7 @@ impl Known {
         if let Some((outcome, left)) = done {
             self.outcome = Some(outcome);
             self.left = left;
+            self.failed = None;
         }
     }
 }

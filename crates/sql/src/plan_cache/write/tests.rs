@@ -512,3 +512,52 @@ fn rows_with_rules_go_the_short_way() {
         assert!(!is_short(&session, &runtime, broken), "{broken}");
     }
 }
+
+#[test]
+fn who_waits_for_his_turn_can_be_stopped() {
+    let (runtime, session) = (runtime(), database(2));
+    for sql in [
+        "CREATE TABLE plain (k INTEGER PRIMARY KEY, n INTEGER)",
+        "CREATE TABLE person (k INTEGER PRIMARY KEY, n INTEGER UNIQUE)",
+        "INSERT INTO plain VALUES (1, 1), (2, 2)",
+        "INSERT INTO person VALUES (1, 1), (2, 2)",
+    ] {
+        run(&session, &runtime, sql).unwrap();
+    }
+    let statements = |table: &str| {
+        [
+            format!("UPDATE {table} SET n = n + 10 WHERE k = 1"),
+            format!(
+                "INSERT INTO {table} VALUES (2, 20) ON CONFLICT (k) DO UPDATE SET n = excluded.n"
+            ),
+            format!("DELETE FROM {table} WHERE k = 2"),
+            format!("INSERT INTO {table} VALUES (3, 30)"),
+            format!("INSERT INTO {table} SELECT 4, 40"),
+        ]
+    };
+    let rows = |table: &str| {
+        let sql = format!("SELECT k, n FROM {table} ORDER BY k");
+        run(&session, &runtime, &sql).unwrap()
+    };
+    for table in ["plain", "person"] {
+        let before = rows(table);
+        let core = session.database().core();
+        let contents = core.catalog.contents();
+        let found = contents.tables().find(|found| found.name.name == table);
+        let object = found.expect("it was created").object;
+        let changer = runtime.block_on(core.engine.changer(object)).unwrap();
+        run(&session, &runtime, "SET statement_timeout = '20ms'").unwrap();
+        // The second time it is known.
+        for sql in statements(table).iter().flat_map(|sql| [sql, sql]) {
+            let stopped = run(&session, &runtime, sql).unwrap_err();
+            assert!(stopped.contains("statement_timeout"), "{sql}: {stopped}");
+        }
+        drop(changer);
+        run(&session, &runtime, "RESET statement_timeout").unwrap();
+        assert_eq!(rows(table), before);
+        for sql in statements(table) {
+            let done = run(&session, &runtime, &sql);
+            assert!(done.is_ok_and(|done| done.ends_with(" 1")), "{sql}");
+        }
+    }
+}
