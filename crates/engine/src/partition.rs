@@ -336,23 +336,25 @@ impl Partition {
         Ok(None)
     }
 
-    /// Stores a column of the sealed chunk at a place of a segment, both by their numbers, by an order of keys; says which one is next, and how many rows
-    /// stay as they are. `None`: that was the last one.
+    /// Stores a column of the next sealed chunk, of a segment by its number, by an order of keys; says how many of its rows stay as they
+    /// are. `None`: there is none left.
     pub fn recode(
         &mut self,
-        (segment, chunk): (usize, usize),
+        next: &mut (usize, usize),
         column: ColumnId,
         order: &Arc<KeyOrder>,
         home: Home<'_>,
-    ) -> Result<Option<((usize, usize), u64)>, EncodeError> {
+    ) -> Result<Option<u64>, EncodeError> {
+        let (segment, chunk) = *next;
         let Some(segment_there) = self.segments.get_mut(segment) else {
             return Ok(None);
         };
         let left = segment_there.recode(chunk, column, order, home)?;
-        Ok(Some(match left {
-            Some(left) => ((segment, chunk + 1), left),
-            None => ((segment + 1, 0), 0),
-        }))
+        *next = match left {
+            Some(_) => (segment, chunk + 1),
+            None => (segment + 1, 0),
+        };
+        Ok(Some(left.unwrap_or(0)))
     }
 
     /// Takes stock again, after columns were [recoded](Self::recode), all chunks of them or some.

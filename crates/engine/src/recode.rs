@@ -95,9 +95,8 @@ impl RecodeTask {
         let Some(partition) = owner.existing(*object) else {
             return self.answer(RECODED, None, cx);
         };
-        match partition.recode(self.next, *column, order, home) {
-            Ok(Some((next, rows))) => {
-                self.next = next;
+        match partition.recode(&mut self.next, *column, order, home) {
+            Ok(Some(rows)) => {
                 left.fetch_add(rows, Ordering::Relaxed);
                 Slice::Again
             }
