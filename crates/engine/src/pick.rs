@@ -14,11 +14,12 @@ use arrow_array::{
     downcast_primitive,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, ScalarBuffer};
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, DataType};
 use arrow_select::filter::{FilterBuilder, FilterPredicate};
 use eris_kernels::{Isa, MASK_WORDS, VECTOR};
 use eris_route::RangeTable;
 use eris_types::AeuId;
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// Ranges up to which it is worth while.
@@ -36,8 +37,8 @@ pub(crate) fn pick(
     let parts = masks(numbers, ranges)
         .into_iter()
         .filter_map(|(aeu, mask)| {
-            let rows = Rows::new(mask, numbers.len());
-            match rows.count() {
+            let rows = Rows::new(mask, batch);
+            match rows.count {
                 0 => None,
                 all if all == numbers.len() => Some((aeu, batch.clone())),
                 _ => Some((aeu, rows.of(batch))),
@@ -70,22 +71,38 @@ fn masks(numbers: &[i64], ranges: &RangeTable<i64, AeuId>) -> Vec<(AeuId, Vec<u6
 /// Some rows of a batch.
 struct Rows {
     mask: Vec<u64>,
-    /// The same for columns of all other types.
-    predicate: FilterPredicate,
+    rows: usize,
+    count: usize,
+    /// The same for columns of types without a kernel.
+    predicate: OnceCell<FilterPredicate>,
+    /// There are several of these, so that positions are looked for once.
+    is_used_again: bool,
 }
 
 impl Rows {
-    fn new(mask: Vec<u64>, rows: usize) -> Self {
-        let bits = BooleanBuffer::new(Buffer::from_vec(mask.clone()), 0, rows);
-        let predicate = FilterBuilder::new(&BooleanArray::new(bits, None));
+    fn new(mask: Vec<u64>, batch: &RecordBatch) -> Self {
+        let count = mask.iter().map(|word| word.count_ones() as usize);
+        let columns = batch.columns().iter();
+        let others =
+            columns.filter(|column| !has_kernel(column.data_type()) || column.nulls().is_some());
         Rows {
+            count: count.sum(),
             mask,
-            predicate: predicate.optimize().build(),
+            rows: batch.num_rows(),
+            predicate: OnceCell::new(),
+            is_used_again: others.count() > 1,
         }
     }
 
-    fn count(&self) -> usize {
-        self.predicate.count()
+    fn predicate(&self) -> &FilterPredicate {
+        self.predicate.get_or_init(|| {
+            let bits = BooleanBuffer::new(Buffer::from_vec(self.mask.clone()), 0, self.rows);
+            let predicate = FilterBuilder::new(&BooleanArray::new(bits, None));
+            match self.is_used_again {
+                true => predicate.optimize().build(),
+                false => predicate.build(),
+            }
+        })
     }
 
     fn of(&self, batch: &RecordBatch) -> RecordBatch {
@@ -104,7 +121,7 @@ impl Rows {
         }
         downcast_primitive! {
             column.data_type() => (picked),
-            _ => self.predicate.filter(column)
+            _ => self.predicate().filter(column)
         }
     }
 
@@ -125,10 +142,10 @@ impl Rows {
                 let select = |values: &_, mask: &_, out: &mut _| isa.select_u32(values, mask, out);
                 Buffer::from_vec(self.select(&values, select))
             }
-            _ => return self.predicate.filter(column),
+            _ => return self.predicate().filter(column),
         };
-        let values = ScalarBuffer::new(picked, 0, self.count());
-        let nulls = self.predicate.filter_nulls(column.nulls());
+        let values = ScalarBuffer::new(picked, 0, self.count);
+        let nulls = (column.nulls()).and_then(|_| self.predicate().filter_nulls(column.nulls()));
         let picked = PrimitiveArray::<T>::try_new(values, nulls)?;
         Ok(Arc::new(picked.with_data_type(column.data_type().clone())))
     }
@@ -139,12 +156,12 @@ impl Rows {
         values: &[T],
         kernel: impl Fn(&[T; VECTOR], &[u64; MASK_WORDS], &mut [T; VECTOR]) -> usize,
     ) -> Vec<T> {
-        let mut out = Vec::with_capacity(self.count());
         // Kernels write a whole vector behind what they have moved.
-        let mut picked = [T::default(); VECTOR];
+        let mut out = vec![T::default(); self.count + VECTOR];
+        let mut count = 0;
         let mut select = |values: &[T; VECTOR], mask: &[u64; MASK_WORDS]| {
-            let count = kernel(values, mask, &mut picked);
-            out.extend_from_slice(&picked[..count]);
+            let (room, _) = out[count..].split_first_chunk_mut().expect("room for all");
+            count += kernel(values, mask, room);
         };
         let (vectors, rest) = values.as_chunks();
         let (masks, mask_rest) = self.mask.split_at(vectors.len() * MASK_WORDS);
@@ -157,8 +174,14 @@ impl Rows {
             mask[..mask_rest.len()].copy_from_slice(mask_rest);
             select(&values, &mask);
         }
+        out.truncate(count);
         out
     }
+}
+
+/// Whether values of a type are moved by a kernel.
+fn has_kernel(data_type: &DataType) -> bool {
+    matches!(data_type.primitive_width(), Some(4 | 8))
 }
 
 #[cfg(test)]

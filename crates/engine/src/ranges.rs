@@ -12,6 +12,7 @@
 use crate::keys::{KeyRange, Keys, routing_of};
 use arrow_array::Int64Array;
 use eris_column::CHUNK_ROWS;
+use eris_kernels::Isa;
 use eris_route::RangeTable;
 use eris_types::AeuId;
 use std::sync::{Arc, Mutex};
@@ -133,7 +134,7 @@ impl<'a> Numbers<'a> {
         let ascend = all.is_sorted();
         let greatest = match ascend {
             true => all.last().copied(),
-            false => all.iter().copied().max(),
+            false => Isa::best().min_max_i64(all).map(|(_, greatest)| greatest),
         };
         Numbers {
             all,

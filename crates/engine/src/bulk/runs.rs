@@ -8,9 +8,11 @@
 use super::{Place, SLICE, words};
 use crate::unique::Added;
 use eris_index::{Build, IndexError};
+use eris_kernels::{Isa, VECTOR};
 
 /// So many keys should be in a run on average, or they are rather sorted.
 const RUN: usize = 64;
+const SIGN: u64 = 1 << 63;
 /// No more runs than are put in order within a slice's time.
 const MOST_RUNS: usize = 1 << 16;
 
@@ -60,7 +62,7 @@ impl Survey {
                 .iter()
                 .map(|run| (run.least, run.greatest))
                 .reduce(around),
-            true => words.iter().map(|&word| (word, word)).reduce(around),
+            true => words.chunks(VECTOR).filter_map(span_of).reduce(around),
         };
         self.span = self.span.into_iter().chain(spans).reduce(around);
         true
@@ -105,6 +107,17 @@ impl Survey {
             next: (0, 0),
         })
     }
+}
+
+/// The least and the greatest of some numbers, a vector at most.
+fn span_of(words: &[u64]) -> Option<(u64, u64)> {
+    // In the order of signed numbers, for which there is a kernel.
+    let mut signed = [0; VECTOR];
+    let signed = &mut signed[..words.len()];
+    let pairs = signed.iter_mut().zip(words);
+    pairs.for_each(|(signed, word)| *signed = (word ^ SIGN) as i64);
+    let (least, greatest) = Isa::best().min_max_i64(signed)?;
+    Some((least as u64 ^ SIGN, greatest as u64 ^ SIGN))
 }
 
 fn around(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
