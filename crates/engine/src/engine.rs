@@ -444,9 +444,13 @@ impl Shared {
             None => self.participants(&object),
         };
         let rows: u64 = participants.iter().map(|(_, rows)| rows).sum();
+        let most = match is_counted(fragment) {
+            true => COUNTED_ROWS,
+            false => LIGHT_ROWS,
+        };
         // Relations that are looked up in may be large.
         let is_light =
-            rows <= LIGHT_ROWS && participants.len() <= LIGHT_AEUS && fragment.lookups.is_empty()
+            rows <= most && participants.len() <= LIGHT_AEUS && fragment.lookups.is_empty()
                 || path.as_ref().is_some_and(Path::is_point);
         let index = path.as_ref().and_then(|path| path.index);
         if let Some(id) = index {
@@ -501,6 +505,14 @@ impl Shared {
 
 /// A fragment over so many rows, mostly some ten microseconds of work, takes less time than to wake an AEU.
 const LIGHT_ROWS: u64 = 1 << 16;
+
+/// The same of rows that are only counted, by the chunk: some hundred of these.
+const COUNTED_ROWS: u64 = 256 * CHUNK_ROWS as u64;
+
+/// Whether no value is read.
+fn is_counted(fragment: &Fragment) -> bool {
+    fragment.columns.is_empty() && fragment.filter.is_empty() && fragment.probes.is_empty()
+}
 
 /// They are worked for one after the other: of more, it is better that all wake.
 const LIGHT_AEUS: usize = 8;
