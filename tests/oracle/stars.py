@@ -16,6 +16,7 @@ Exit status: 0 all results agree, 1 some do not, 2 the command line is wrong.
 import argparse
 import os
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -111,8 +112,10 @@ def play_round(binary, seed, topologies, options):
     recoded = "?" if isinstance(outcomes[-1], StatementFailed) else outcomes[-1][0][0]
     sizes = ", ".join(f"{table.name} {table.rows:,}" for table in tables)
     empty = sum(not any(value for row in rows for value in row) for _, rows in expected.values())
+    names = [table.name for table in tables if not table.unique]
+    repeated = sum(any(re.search(rf"\b{name}\b", query.sql) for name in names) for query, _ in expected.values())
     seconds = time.monotonic() - begin
-    print(f"seed {seed} on {topology}: {len(script) - failures} of {len(script)} agree ({empty} empty, {recoded} columns re-coded); rows {sizes} ({seconds:.1f} s)", flush=True)
+    print(f"seed {seed} on {topology}: {len(script) - failures} of {len(script)} agree ({empty} empty, {repeated} with keys that repeat, {recoded} columns re-coded); rows {sizes} ({seconds:.1f} s)", flush=True)
     return failures
 
 
