@@ -13,6 +13,10 @@
 //! back to the next one.
 
 use arrow_buffer::NullBuffer;
+use std::ops::Range;
+
+/// Partners of a row that are written at once.
+const FEW: usize = 4;
 
 /// The pairs of some rows.
 #[derive(Debug)]
@@ -84,7 +88,7 @@ impl Pairs {
         self.next = pair;
     }
 
-    /// Makes the next piece, of so many pairs unless there are no more; `false` if there is none.
+    /// Makes the next piece, of so many pairs at most; `false` if there is none.
     pub(crate) fn advance(&mut self, most: usize) -> bool {
         self.rows.clear();
         self.sides.iter_mut().for_each(|side| side.places.clear());
@@ -108,7 +112,9 @@ impl Pairs {
 
     /// The same if each row has one partner: these are there at once.
     pub(crate) fn into_places(self) -> impl Iterator<Item = (usize, Vec<u32>)> {
-        self.sides.into_iter().map(|side| (side.lookup, side.starts))
+        self.sides
+            .into_iter()
+            .map(|side| (side.lookup, side.starts))
     }
 
     /// The rows' values, pair by pair.
@@ -124,23 +130,62 @@ impl Pairs {
 }
 
 fn advance_one(side: &mut Side, next: &mut Pair, rows: &mut Vec<u32>, most: usize) {
-    rows.reserve(most.min(2 * side.counts.len()));
-    side.places.reserve(most.min(2 * side.counts.len()));
-    while let Some(&count) = side.counts.get(next.row)
-        && rows.len() < most
-    {
-        // Fits, since the number is that of a partner.
-        let done = next.number as u32;
-        let taken = (count - done).min((most - rows.len()) as u32);
-        let start = side.starts[next.row] + done;
-        rows.extend(std::iter::repeat_n(next.row as u32, taken as usize));
-        side.places.extend(start..start + taken);
-        next.number += u64::from(taken);
-        if done + taken == count {
-            next.row += 1;
-            next.number = 0;
+    let counts = &side.counts[next.row.min(side.counts.len())..];
+    if next.number == 0 {
+        // As many rows as fit with all their partners.
+        let mut pairs = 0;
+        let fits = |&&count: &&u32| {
+            pairs += count as usize;
+            pairs <= most
+        };
+        let whole = counts.iter().take_while(fits).count();
+        fill(side, next.row..next.row + whole, rows);
+        next.row += whole;
+        if whole > 0 {
+            return;
         }
     }
+    let Some(&count) = side.counts.get(next.row) else {
+        return;
+    };
+    // Fits, since the number is that of a partner.
+    let done = next.number as u32;
+    let taken = (count - done).min(u32::try_from(most).unwrap_or(u32::MAX));
+    let start = side.starts[next.row] + done;
+    rows.extend(std::iter::repeat_n(next.row as u32, taken as usize));
+    side.places.extend(start..start + taken);
+    next.number += u64::from(taken);
+    if done + taken == count {
+        next.row += 1;
+        next.number = 0;
+    }
+}
+
+/// All pairs of some rows.
+fn fill(side: &mut Side, of: Range<usize>, rows: &mut Vec<u32>) {
+    let (starts, counts) = (&side.starts[of.clone()], &side.counts[of.clone()]);
+    let pairs: usize = counts.iter().map(|&count| count as usize).sum();
+    // Most rows have few partners: so many are written for each, whether they are there or not, and the next row's over them.
+    rows.resize(pairs + FEW, 0);
+    side.places.resize(pairs + FEW, 0);
+    let mut at = 0;
+    for ((row, &start), &count) in of.zip(starts).zip(counts) {
+        let row = row as u32;
+        let end = at + count as usize;
+        rows[at..at + FEW].copy_from_slice(&[row; FEW]);
+        let few = std::array::from_fn::<u32, FEW, _>(|more| start.wrapping_add(more as u32));
+        side.places[at..at + FEW].copy_from_slice(&few);
+        if count as usize > FEW {
+            rows[at + FEW..end].fill(row);
+            let places = side.places[at + FEW..end].iter_mut();
+            places
+                .zip(start + FEW as u32..)
+                .for_each(|(place, more)| *place = more);
+        }
+        at = end;
+    }
+    rows.truncate(pairs);
+    side.places.truncate(pairs);
 }
 
 fn advance_several(sides: &mut [Side], next: &mut Pair, rows: &mut Vec<u32>, most: usize) {
@@ -230,7 +275,14 @@ mod tests {
     #[test]
     fn what_cannot_be_counted_is_not() {
         let spans = |_| (vec![0], vec![u32::MAX]);
-        assert!(Pairs::new((0..2).map(|lookup| (lookup, spans(lookup)))).count().is_some());
-        assert_eq!(Pairs::new((0..3).map(|lookup| (lookup, spans(lookup)))).count(), None);
+        assert!(
+            Pairs::new((0..2).map(|lookup| (lookup, spans(lookup))))
+                .count()
+                .is_some()
+        );
+        assert_eq!(
+            Pairs::new((0..3).map(|lookup| (lookup, spans(lookup)))).count(),
+            None
+        );
     }
 }

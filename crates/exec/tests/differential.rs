@@ -103,8 +103,14 @@ impl Relations {
         let mut joined = vec![row.to_vec()];
         for (column, by_key) in &self.0 {
             let nobody = Vec::new();
-            let rows = by_key.get(&format!("{:?}", row[*column])).unwrap_or(&nobody);
-            let pairs = |row: &Vec<Value>| rows.iter().map(|more| [&row[..], more].concat()).collect::<Vec<_>>();
+            let rows = by_key
+                .get(&format!("{:?}", row[*column]))
+                .unwrap_or(&nobody);
+            let pairs = |row: &Vec<Value>| {
+                rows.iter()
+                    .map(|more| [&row[..], more].concat())
+                    .collect::<Vec<_>>()
+            };
             joined = joined.iter().flat_map(pairs).collect();
         }
         joined

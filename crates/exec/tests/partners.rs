@@ -54,7 +54,9 @@ struct Ran {
 
 fn run(fragment: &Fragment) -> Result<Ran, FragmentError> {
     let arrays = [numbers(0..ROWS), numbers((0..ROWS).map(|row| row % 20))];
-    let fields = arrays.iter().map(|array| Field::new("n", array.data_type().clone(), true));
+    let fields = arrays
+        .iter()
+        .map(|array| Field::new("n", array.data_type().clone(), true));
     let schema = Schema::new(fields.collect::<Vec<_>>());
     let view = chunk(&arrays, &[None, None]);
     let program = Program::compile(fragment, &schema, &[None, None])?;
@@ -99,9 +101,15 @@ fn a_chunk_with_very_many_partners_takes_several_turns() {
     let expected: i64 = partners(40).map(|(_, count)| count).sum();
     assert_eq!(ran.rows.len() as i64, expected);
     assert_eq!(ran.output, (2_500, expected as u64));
-    assert!(ran.turns as i64 >= expected / 200_000, "{} turns", ran.turns);
+    assert!(
+        ran.turns as i64 >= expected / 200_000,
+        "{} turns",
+        ran.turns
+    );
     let mut counts = vec![0; ROWS as usize];
-    ran.rows.iter().for_each(|row| counts[integer(&row[0]) as usize] += 1);
+    ran.rows
+        .iter()
+        .for_each(|row| counts[integer(&row[0]) as usize] += 1);
     for (row, count) in partners(40) {
         assert_eq!(counts[row as usize], count, "row {row}");
     }
@@ -137,7 +145,10 @@ fn groups_and_sums_are_those_of_all_pairs() {
     assert_eq!(ran.rows.len(), 10);
     for row in ran.rows {
         let (count, sum) = expected[integer(&row[0]) as usize];
-        assert_eq!((integer(&row[1]), integer(&row[2])), (count.into(), sum.into()));
+        assert_eq!(
+            (integer(&row[1]), integer(&row[2])),
+            (count.into(), sum.into())
+        );
     }
 }
 
@@ -164,7 +175,10 @@ fn rows_that_are_only_counted_are_not_made() {
     // More than anything can count.
     let relations: Vec<RecordBatch> = (0..6).map(|_| relation(1_000)).collect();
     let failed = run(&fragment(&relations, count())).map(|ran| ran.rows);
-    assert!(matches!(failed, Err(FragmentError::Overflow { .. })), "{failed:?}");
+    assert!(
+        matches!(failed, Err(FragmentError::Overflow { .. })),
+        "{failed:?}"
+    );
 }
 
 #[test]

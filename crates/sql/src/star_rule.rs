@@ -15,9 +15,10 @@
 //!
 //! Runs before joins choose their sides, since this says which one is read first. A join that is none of this stays above the fragment.
 
+mod keys;
+
 use crate::fragment_exec::{FragmentExec, Side, Star};
 use crate::scan::Scan;
-use crate::translate::is_number;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -32,6 +33,7 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use eris_fragment::{Expr, Output, Type};
+use keys::{is_key, key_column};
 use std::sync::Arc;
 
 /// The rule.
@@ -331,11 +333,12 @@ fn attach(
     let Some(sources) = sources else {
         return Ok(None);
     };
-    if let [(Source::Fact(Expr::Column(column)), widened)] = &sources[..]
+    if let [(Source::Fact(expr), cast)] = &sources[..]
+        && let Some((column, widened)) = key_column(expr, cast.as_ref())
         && let (_, key) = keys[0]
         && is_key(
             &spine.fact.scan().types,
-            *column,
+            column,
             widened.as_ref(),
             key,
             other,
@@ -343,7 +346,7 @@ fn attach(
     {
         spine.sides.push(Branch {
             plan: Arc::clone(other),
-            column: *column,
+            column,
             key: Arc::clone(key),
             semi,
         });
@@ -401,39 +404,4 @@ fn source(spine: &Spine, key: &PhysicalExprRef) -> Option<(Source, Option<DataTy
     };
     let column = column.downcast_ref::<Column>()?;
     Some((spine.columns.get(column.index())?.clone(), cast))
-}
-
-/// Whether a lookup can compare a column of the fact, perhaps widened, with the key of a side.
-fn is_key(
-    types: &[Type],
-    column: usize,
-    widened: Option<&DataType>,
-    key: &PhysicalExprRef,
-    side: &Arc<dyn ExecutionPlan>,
-) -> Result<bool> {
-    let Some(own) = types.get(column) else {
-        return Ok(false);
-    };
-    let Ok(key) = Type::try_from(&key.data_type(&side.schema())?) else {
-        return Ok(false);
-    };
-    let whole = |data_type: &Type| {
-        let fraction = matches!(
-            data_type,
-            Type::Float32 | Type::Float64 | Type::Decimal { .. } | Type::UInt64
-        );
-        is_number(data_type) && !fraction
-    };
-    let simple = match own {
-        Type::Float32 | Type::Float64 | Type::Boolean => false,
-        Type::Decimal { precision, .. } => *precision <= 18,
-        _ => true,
-    };
-    Ok(match widened {
-        None => simple && *own == key,
-        Some(to) => {
-            let to = Type::try_from(to).ok();
-            to.as_ref() == Some(&key) && whole(own) && whole(&key)
-        }
-    })
 }

@@ -162,7 +162,10 @@ impl<'a> Gathered<'a> {
             self.arrays[column] = Some(match self.columns.is_row_id(column) {
                 true => {
                     let ids = self.chunk.ids();
-                    let ids = self.selection().iter_ones().map(|row| ids.get(row).0 as i64);
+                    let ids = self
+                        .selection()
+                        .iter_ones()
+                        .map(|row| ids.get(row).0 as i64);
                     Arc::new(ids.collect::<Int64Array>())
                 }
                 false => self.column(column).gather(

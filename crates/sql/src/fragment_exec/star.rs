@@ -26,7 +26,8 @@ use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, Partitioning, execute_stream,
 };
 use eris_fragment::{
-    AggregateFunction, Execution, FragmentError, FragmentReport, FragmentStream, KeySet, Lookup, Output, Probe, Type,
+    AggregateFunction, Execution, FragmentError, FragmentReport, FragmentStream, KeySet, Lookup,
+    Output, Probe, Type,
 };
 use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt};
