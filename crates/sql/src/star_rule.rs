@@ -260,9 +260,15 @@ fn spine(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Spine>> {
         let Some(mut spine) = spine(projection.input())? else {
             return Ok(None);
         };
+        let inputs: Vec<_> = spine.columns.iter().map(of_fact).collect();
+        let schema = projection.input().schema();
+        let scope = spine.fact.scope(&schema, &inputs);
         let columns = projection.expr().iter().map(|column| {
-            let column = column.expr.downcast_ref::<Column>()?;
-            spine.columns.get(column.index()).cloned()
+            match column.expr.downcast_ref::<Column>() {
+                Some(column) => spine.columns.get(column.index()).cloned(),
+                // A key that is widened to be compared, for one.
+                None => scope.translate_output(&column.expr).map(Source::Fact),
+            }
         });
         let Some(columns) = columns.collect() else {
             return Ok(None);
@@ -273,6 +279,13 @@ fn spine(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Spine>> {
     match plan.downcast_ref::<HashJoinExec>() {
         Some(join) => joined(join),
         None => Ok(None),
+    }
+}
+
+fn of_fact(source: &Source) -> Option<Expr> {
+    match source {
+        Source::Fact(expr) => Some(expr.clone()),
+        Source::Side(..) => None,
     }
 }
 
