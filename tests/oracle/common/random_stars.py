@@ -86,7 +86,7 @@ def make_star(random, directory):
 def make_dimension(random, name, above, repeated, directory, statements):
     rows = random.choice([0, 1, 4, 25, 25, 25, 200, 200, 200, 1_000, 1_000, 2_500])
     sql, kind, keys = draw_keys(random, rows)
-    unique = random.random() < 0.55 or rows < 2
+    unique = random.random() < 0.65 or rows < 2
     stored = list(keys)
     how = None if unique else random.choice(["twice", "each", "often"]) if repeated < MOST_REPEATED else "twice"
     if how == "twice":

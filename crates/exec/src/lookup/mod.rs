@@ -52,6 +52,7 @@ pub(crate) struct Joined {
     pub(crate) array: ArrayRef,
     /// Its values as stored, if they are integers.
     integers: Option<Vec<i64>>,
+    range: OnceLock<Option<(i64, i64)>>,
 }
 
 impl Lookup {
@@ -93,6 +94,7 @@ impl Lookup {
         let joined = rows.columns()[1..].iter().map(|array| Joined {
             integers: stored_integers(array),
             array: array.clone(),
+            range: OnceLock::new(),
         });
         Ok(Lookup {
             column,
@@ -151,12 +153,12 @@ impl Lookup {
 impl Joined {
     /// The least and the greatest of its integers.
     pub(crate) fn range(&self) -> Option<(i64, i64)> {
-        let integers = self.integers.as_ref()?;
-        let bounds = |least: (i64, i64), &value: &i64| (least.0.min(value), least.1.max(value));
-        match integers[..] {
-            [] => Some((0, 0)),
-            [first, ref rest @ ..] => Some(rest.iter().fold((first, first), bounds)),
-        }
+        *self.range.get_or_init(|| {
+            let integers = self.integers.as_ref()?;
+            let least = integers.iter().min().copied();
+            let greatest = integers.iter().max().copied();
+            Some(least.zip(greatest).unwrap_or((0, 0)))
+        })
     }
 
     /// The integers of the rows at these places.

@@ -48,11 +48,10 @@ impl Partners {
 
     /// The first rows of keys by their numbers, and how many there are of each.
     pub(crate) fn spans(&self, numbers: &[u32]) -> (Vec<u32>, Vec<u32>) {
-        let span = |&number: &u32| {
-            let number = number as usize;
-            let start = self.starts[number];
-            (start, self.starts[number + 1] - start)
-        };
-        numbers.iter().map(span).unzip()
+        let start = |&number: &u32| self.starts[number as usize];
+        let starts: Vec<u32> = numbers.iter().map(start).collect();
+        let count = |(&number, start): (&u32, &u32)| self.starts[number as usize + 1] - start;
+        let counts = numbers.iter().zip(&starts).map(count).collect();
+        (starts, counts)
     }
 }
