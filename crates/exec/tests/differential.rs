@@ -81,14 +81,17 @@ fn verdict(fragment: &Fragment, relations: &Relations, oracle: &Oracle<'_>) -> V
     }
 }
 
-/// The relations of lookups: their rows by key.
-struct Relations(Vec<(usize, HashMap<String, Vec<Vec<Value>>>)>);
+/// Rows of a relation, without their keys, by these.
+type ByKey = HashMap<String, Vec<Vec<Value>>>;
+
+/// The relations of lookups, each with the column that it is joined by.
+struct Relations(Vec<(usize, ByKey)>);
 
 impl Relations {
     fn of(fragment: &Fragment) -> Self {
         let relation = |lookup: &Lookup| {
             let rows = rows_of(std::slice::from_ref(&lookup.rows)).into_iter();
-            let mut by_key: HashMap<_, Vec<_>> = HashMap::new();
+            let mut by_key = ByKey::new();
             for mut row in rows {
                 let key = format!("{:?}", row.remove(0));
                 by_key.entry(key).or_default().push(row);
