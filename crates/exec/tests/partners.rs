@@ -136,7 +136,7 @@ fn groups_and_sums_are_those_of_all_pairs() {
     };
     let ran = run(&fragment(&[relation(9), relation(4)], output)).unwrap();
     assert!(ran.turns > 5, "{} turns", ran.turns);
-    let mut expected = vec![(0, 0); 10];
+    let mut expected = [(0, 0); 10];
     for ((row, one), (_, other)) in partners(9).zip(partners(4)) {
         let (count, sum) = &mut expected[(row % 20) as usize];
         *count += one * other;
