@@ -16,6 +16,7 @@ Exit status: 0 all results agree, 1 some do not, 2 the command line is wrong.
 import argparse
 import os
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -33,6 +34,8 @@ from common.star_queries import StarQueries
 RECODE = "CALL eris.recode('f')"
 # Columns with a part in such an order, for whoever wants to know whether a round had any.
 RECODED = "SELECT count(*) FROM eris.columns WHERE \"table\" = 'f' AND encodings LIKE '%ordinals%'"
+# What DuckDB says of a few queries that it cannot answer, though nothing is wrong with them: others are drawn.
+ORACLE_FAILS = {"unordered_map::at"}
 # What is done between the questions.
 PHASES = [[], ["change"], ["recode"], ["change"], ["recode"]]
 
@@ -111,19 +114,29 @@ def play_round(binary, seed, topologies, options):
     recoded = "?" if isinstance(outcomes[-1], StatementFailed) else outcomes[-1][0][0]
     sizes = ", ".join(f"{table.name} {table.rows:,}" for table in tables)
     empty = sum(not any(value for row in rows for value in row) for _, rows in expected.values())
+    names = [table.name for table in tables if not table.unique]
+    repeated = sum(any(re.search(rf"\b{name}\b", query.sql) for name in names) for query, _ in expected.values())
     seconds = time.monotonic() - begin
-    print(f"seed {seed} on {topology}: {len(script) - failures} of {len(script)} agree ({empty} empty, {recoded} columns re-coded); rows {sizes} ({seconds:.1f} s)", flush=True)
+    print(f"seed {seed} on {topology}: {len(script) - failures} of {len(script)} agree ({empty} empty, {repeated} with keys that repeat, {recoded} columns re-coded); rows {sizes} ({seconds:.1f} s)", flush=True)
     return failures
 
 
 def draw_query(generator, oracle, attempts=4):
     """A query and its expected rows; preferably some, for an empty result shows little."""
-    for _ in range(attempts):
+    drawn = None
+    while drawn is None or attempts > 0:
+        attempts -= 1
         query = generator.query()
-        rows = oracle.execute(query.sql).fetchall()
+        try:
+            rows = oracle.execute(query.sql).fetchall()
+        except duckdb.Error as error:
+            if str(error) in ORACLE_FAILS:
+                continue
+            raise
+        drawn = query, rows
         if any(value for row in rows for value in row):
             break
-    return query, rows
+    return drawn
 
 
 def keep(directory, seed, scratch, script):

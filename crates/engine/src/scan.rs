@@ -149,6 +149,9 @@ impl ScanTask {
             if run.is_satisfied() {
                 return self.finish(owner);
             }
+            if self.go_on(owner)? {
+                return Ok(Slice::Again);
+            }
             if let Some((position, view)) = own.claim() {
                 if let Some(partition) = owner.existing(run.object.id) {
                     partition.advance(position);
@@ -179,7 +182,6 @@ impl ScanTask {
         let partial = self.partial.as_mut().expect("not finished while claiming");
         let mut work = Work::default();
         let batches = self.run.program.run(view, partial, &mut work)?;
-        let bytes = partial.bytes();
         self.report(|report| {
             report.chunks += work.chunks;
             report.chunks_skipped += work.chunks_skipped;
@@ -197,12 +199,31 @@ impl ScanTask {
         counters.chunks_helped.add(u64::from(helping));
         counters.rows_scanned.add(work.rows_scanned);
         counters.bytes_scanned.add(work.bytes);
+        self.keep(batches, owner)?;
+        Ok(work.bytes + CLAIM_BYTES)
+    }
+
+    /// Goes on with a chunk whose rows are joined to very many; whether there was one.
+    fn go_on(&mut self, owner: &Owner) -> Result<bool, FragmentError> {
+        let partial = self.partial.as_mut().expect("not finished while claiming");
+        if !partial.is_midway() {
+            return Ok(false);
+        }
+        let batches = self.run.program.go_on(partial)?;
+        self.keep(batches, owner)?;
+        Ok(true)
+    }
+
+    /// Emits batches, and accounts for what is aggregated or buffered.
+    fn keep(&mut self, batches: Vec<RecordBatch>, owner: &Owner) -> Result<(), FragmentError> {
         batches.into_iter().for_each(|batch| self.emit(batch));
-        let refused = self.reserve(bytes as u64, owner);
-        if bytes as u64 >= MOST_GROUPS || refused.is_err() {
+        let partial = self.partial.as_ref().expect("not finished while claiming");
+        let bytes = partial.bytes() as u64;
+        let refused = self.reserve(bytes, owner);
+        if bytes >= MOST_GROUPS || refused.is_err() {
             self.flush(refused)?;
         }
-        Ok(work.bytes + CLAIM_BYTES)
+        Ok(())
     }
 
     /// Hands on the groups, or the rows that wait. What they take stays reserved until they are sent.

@@ -91,13 +91,17 @@ impl Columns {
         self.types.len()
     }
 
-    /// The fragment's own columns that some columns come from, ascending, each once.
+    /// The fragment's own columns that are read for some columns, ascending, each once: those they come from, and those that lead to
+    /// partners.
     pub(crate) fn sources(&self, mut columns: Vec<usize>) -> Vec<usize> {
         for column in &mut columns {
             if let Some((lookup, _)) = self.joined(*column) {
                 *column = self.lookups.all[lookup].column;
             }
         }
+        let lookups = self.lookups.all.iter();
+        let paired = lookups.filter(|lookup| lookup.partners().is_some());
+        columns.extend(paired.map(|lookup| lookup.column));
         columns.sort_unstable();
         columns.dedup();
         columns

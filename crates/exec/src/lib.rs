@@ -26,6 +26,7 @@ mod expr;
 mod filter;
 mod group;
 mod lookup;
+mod pairs;
 mod phases;
 mod program;
 mod rows;

@@ -78,6 +78,11 @@ impl Tally {
         counts.rows_out += rows_out as u64;
     }
 
+    /// So many rows are left of those that it was taken with before.
+    pub(crate) fn took_more(&mut self, phase: usize, rows_out: usize) {
+        self.counts[phase].rows_out += rows_out as u64;
+    }
+
     /// It is about to read a column for the rows that are left.
     pub(crate) fn reads(
         &mut self,

@@ -5,6 +5,7 @@ use crate::filter::{Filter, FilterState, Passed};
 use crate::group::{GroupPlan, GroupState};
 use crate::phases::{Left, Tally};
 use crate::rows::{RowPlan, RowState};
+use crate::window::Position;
 use crate::work::Work;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
@@ -40,6 +41,15 @@ pub struct Partial {
     filter: FilterState,
     selection: Selection,
     output: Gathered,
+    rest: Option<Rest>,
+}
+
+/// A chunk that is not done with; what passed of it is in the filter's list of few rows, or in the selection.
+#[derive(Debug)]
+struct Rest {
+    view: ChunkView,
+    few: bool,
+    from: Position,
 }
 
 #[derive(Debug)]
@@ -56,6 +66,12 @@ impl Partial {
             Gathered::Rows(state) => state.bytes(),
             Gathered::Groups(state) => state.bytes(),
         }
+    }
+
+    /// Whether the chunk of the last [`Program::run`] is not done with, since its rows are joined to very many: then comes
+    /// [`Program::go_on`], again and again, before anything else.
+    pub fn is_midway(&self) -> bool {
+        self.rest.is_some()
     }
 
     /// Groups so far; 0 for a program that yields rows.
@@ -144,6 +160,7 @@ impl Program {
                 Plan::Rows(_) => Gathered::Rows(RowState::default()),
                 Plan::Groups(plan) => Gathered::Groups(Box::new(plan.start())),
             },
+            rest: None,
         }
     }
 
@@ -157,16 +174,21 @@ impl Program {
     }
 
     /// Runs over one chunk. Yields batches when enough rows have come together (a full chunk's rows make one batch, or
-    /// several if they are wide); groups only come from [`Program::finish`]. After an error the share is lost.
+    /// several if they are wide); groups only come from [`Program::finish`]. The share may be [midway](Partial::is_midway) in the chunk
+    /// then. After an error it is lost.
     ///
     /// # Errors
     /// [`FragmentError::Overflow`] and [`FragmentError::Evaluation`] from expressions.
+    ///
+    /// # Panics
+    /// If the share is midway in another chunk.
     pub fn run(
         &self,
         view: &ChunkView,
         partial: &mut Partial,
         work: &mut Work,
     ) -> Result<Vec<RecordBatch>, FragmentError> {
+        assert!(!partial.is_midway(), "one chunk after the other");
         partial.filter.tally.begin(view, &self.columns);
         if self.is_done(partial) {
             work.chunks_skipped += 1;
@@ -182,54 +204,109 @@ impl Program {
             self.snapshot,
             &self.columns,
             self.isa,
-            only_count,
+            only_count && !self.columns.lookups.have_partners(),
             &mut partial.filter,
             &mut partial.selection,
             work,
         )?;
+        let few = match passed {
+            Passed::Nothing => return Ok(Vec::new()),
+            Passed::Counted(rows) => {
+                work.rows_passed += rows as u64;
+                let tally = &mut partial.filter.tally;
+                tally.took(tally.output(), rows, rows);
+                self.count_rows(rows as u64, partial)?;
+                return Ok(Vec::new());
+            }
+            Passed::Selected => false,
+            Passed::Few => true,
+        };
+        let (plan_of_rows, columns) = match &self.output {
+            Plan::Rows(plan) => (true, &plan.columns),
+            Plan::Groups(plan) => (false, &plan.columns),
+        };
         let selection = &mut partial.selection;
-        let FilterState { few, tally, .. } = &mut partial.filter;
-        let few = matches!(passed, Passed::Few).then_some(&few[..]);
-        match (passed, &self.output, &mut partial.output) {
-            (Passed::Nothing, ..) => Ok(Vec::new()),
-            (Passed::Counted(rows), Plan::Groups(plan), Gathered::Groups(state)) => {
-                work.rows_passed += rows as u64;
-                tally.took(tally.output(), rows, rows);
-                plan.add_rows(rows, state);
-                Ok(Vec::new())
-            }
-            (Passed::Selected | Passed::Few, Plan::Groups(plan), Gathered::Groups(state)) => {
-                let rows = few.map_or_else(|| selection.count(), <[u32]>::len);
-                work.rows_passed += rows as u64;
-                tally.took(tally.output(), rows, rows);
-                if only_count {
-                    plan.add_rows(rows, state);
-                    return Ok(Vec::new());
+        let FilterState {
+            few: listed, tally, ..
+        } = &mut partial.filter;
+        if few && (plan_of_rows || only_count) {
+            selection.reset_to(chunk.rows(), listed);
+        }
+        let rows = match few {
+            true => listed.len(),
+            false => selection.count(),
+        };
+        work.rows_passed += rows as u64;
+        tally.took(tally.output(), rows, 0);
+        if only_count {
+            let joined = match (&self.output, self.columns.lookups.have_partners()) {
+                (Plan::Groups(plan), true) => {
+                    plan.count(chunk, &self.columns, self.isa, selection)?
                 }
-                let left = || match few {
-                    Some(few) => Left::Listed(few, chunk.rows()),
-                    None => Left::Selected(selection),
+                _ => rows as u64,
+            };
+            tally.took_more(tally.output(), joined as usize);
+            self.count_rows(joined, partial)?;
+            return Ok(Vec::new());
+        }
+        let left = || match few && !plan_of_rows {
+            true => Left::Listed(listed, chunk.rows()),
+            false => Left::Selected(selection),
+        };
+        self.touch(columns, view, left, tally, work);
+        self.put_out(view, few, Position::default(), partial)
+    }
+
+    /// Goes on with the chunk that [`Program::run`] was not done with; see [`Partial::is_midway`].
+    ///
+    /// # Errors
+    /// Those of [`Program::run`].
+    pub fn go_on(&self, partial: &mut Partial) -> Result<Vec<RecordBatch>, FragmentError> {
+        match partial.rest.take() {
+            Some(Rest { view, few, from }) => self.put_out(&view, few, from, partial),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn count_rows(&self, rows: u64, partial: &mut Partial) -> Result<(), FragmentError> {
+        match (&self.output, &mut partial.output) {
+            (Plan::Groups(plan), Gathered::Groups(state)) => plan.add_rows(rows, state),
+            _ => unreachable!("only groups are counted"),
+        }
+    }
+
+    /// One turn with the rows of a chunk that passed.
+    fn put_out(
+        &self,
+        view: &ChunkView,
+        few: bool,
+        from: Position,
+        partial: &mut Partial,
+    ) -> Result<Vec<RecordBatch>, FragmentError> {
+        let (chunk, columns, isa) = (&*view.chunk, &self.columns, self.isa);
+        let selection = &mut partial.selection;
+        let listed = &partial.filter.few;
+        let (batches, turn) = match (&self.output, &mut partial.output) {
+            (Plan::Groups(plan), Gathered::Groups(state)) => {
+                let turn = match few {
+                    true => plan.add_few(chunk, columns, isa, listed, from, state)?,
+                    false => plan.add(chunk, columns, isa, selection, from, state)?,
                 };
-                self.touch(&plan.columns, view, left, tally, work);
-                match few {
-                    Some(few) => plan.add_few(chunk, &self.columns, self.isa, few, state)?,
-                    None => plan.add(chunk, &self.columns, self.isa, selection, state)?,
-                }
-                Ok(Vec::new())
+                (Vec::new(), turn)
             }
-            (Passed::Selected | Passed::Few, Plan::Rows(plan), Gathered::Rows(state)) => {
-                if let Some(few) = few {
-                    selection.reset_to(chunk.rows(), few);
-                }
-                let rows = selection.count();
-                work.rows_passed += rows as u64;
-                tally.took(tally.output(), rows, rows);
-                let left = || Left::Selected(selection);
-                self.touch(&plan.columns, view, left, tally, work);
-                plan.add(chunk, &self.columns, self.isa, selection, state)
+            (Plan::Rows(plan), Gathered::Rows(state)) => {
+                plan.add(chunk, columns, isa, selection, from, state)?
             }
             _ => unreachable!("a share of another program"),
-        }
+        };
+        let tally = &mut partial.filter.tally;
+        tally.took_more(tally.output(), turn.rows as usize);
+        partial.rest = turn.rest.map(|from| Rest {
+            view: view.clone(),
+            few,
+            from,
+        });
+        Ok(batches)
     }
 
     fn touch<'a>(
@@ -268,11 +345,16 @@ impl Program {
         }
     }
 
-    /// The rest of the rows, or the groups.
+    /// The rest of the rows, or the groups. What is left of a chunk is not wanted any more.
     ///
     /// # Errors
     /// [`FragmentError::Overflow`] if a sum does not fit its state.
+    ///
+    /// # Panics
+    /// If the share is midway in a chunk, and there is no limit.
     pub fn finish(&self, partial: Partial) -> Result<Vec<RecordBatch>, FragmentError> {
+        let limited = matches!(&self.output, Plan::Rows(plan) if plan.is_limited());
+        assert!(limited || !partial.is_midway(), "a chunk is not done with");
         match (&self.output, partial.output) {
             (Plan::Rows(plan), Gathered::Rows(mut state)) => {
                 Ok(plan.flush(&mut state)?.into_iter().collect())

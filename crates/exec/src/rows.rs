@@ -3,8 +3,8 @@
 use crate::columns::Columns;
 use crate::expr::{Expression, Frame, unexpected};
 use crate::group::Window;
-use crate::window::Windows;
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
+use crate::window::{Position, Turn, Windows};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use eris_column::Selection;
@@ -80,62 +80,92 @@ impl RowPlan {
         })
     }
 
+    /// Whether not all rows may be wanted.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limit < u64::MAX
+    }
+
     /// Whether no more rows are wanted.
     pub(crate) fn is_full(&self, state: &RowState) -> bool {
         state.taken >= self.limit
     }
 
-    /// Takes in the selected rows of a chunk; batches, if enough rows have come together.
+    /// Takes in the selected rows of a chunk, from a position on; batches, if enough rows have come together. The selection must be the
+    /// same until the chunk is done with.
     pub(crate) fn add(
         &self,
         chunk: &Chunk,
         columns: &Columns,
         isa: Isa,
         selection: &mut Selection,
+        from: Position,
         state: &mut RowState,
-    ) -> Result<Vec<RecordBatch>, FragmentError> {
+    ) -> Result<(Vec<RecordBatch>, Turn), FragmentError> {
         let wanted = self.limit - state.taken;
-        if (selection.count() as u64) > wanted {
+        if from == Position::default() && (selection.count() as u64) > wanted {
             truncate(selection, wanted as usize);
         }
         let mut batches = Vec::new();
+        let mut turn = Turn::default();
         if selection.count() <= self.batch_rows {
-            self.add_window(chunk, columns, isa, selection, state)?;
-            batches.extend(self.take(state)?);
-            return Ok(batches);
+            let window = Window::new(chunk, columns, isa, selection);
+            self.add_window(window, from, &mut turn, state, &mut batches)?;
+            return Ok((batches, turn));
         }
         // A window may be a vector larger than what is asked for.
-        let mut windows = Windows::new(self.batch_rows - eris_kernels::VECTOR + 1);
-        while let Some(window) = windows.next(selection) {
-            self.add_window(chunk, columns, isa, window, state)?;
-            batches.extend(self.take(state)?);
+        let rows = self.batch_rows - eris_kernels::VECTOR + 1;
+        let mut windows = Windows::starting(rows, from.word);
+        let mut from = from;
+        while let Some(selection) = windows.next(selection)
+            && !self.is_full(state)
+        {
+            let window = Window::new(chunk, columns, isa, selection);
+            if self.add_window(window, from, &mut turn, state, &mut batches)? {
+                break;
+            }
+            from = Position::window(windows.end());
         }
-        Ok(batches)
+        Ok((batches, turn))
     }
 
+    /// Takes in a window's rows; whether the turn ends in it.
     fn add_window(
         &self,
-        chunk: &Chunk,
-        columns: &Columns,
-        isa: Isa,
-        selection: &Selection,
+        mut window: Window<'_>,
+        from: Position,
+        turn: &mut Turn,
         state: &mut RowState,
-    ) -> Result<(), FragmentError> {
-        let rows = selection.count();
-        state.taken += rows as u64;
+        batches: &mut Vec<RecordBatch>,
+    ) -> Result<bool, FragmentError> {
+        window.skip_to(from.row);
+        while !self.is_full(state) {
+            let wanted = usize::try_from(self.limit - state.taken).unwrap_or(usize::MAX);
+            if !window.advance(self.batch_rows.min(wanted)) {
+                break;
+            }
+            let rows = self.add_at_hand(&mut window, state)?;
+            batches.extend(self.take(state)?);
+            let next = window.next().map(|row| Position { row, ..from });
+            let next = next.filter(|_| !self.is_full(state));
+            if turn.took(rows, next) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes in the rows at hand, as far as they are wanted; how many that are.
+    fn add_at_hand(
+        &self,
+        window: &mut Window<'_>,
+        state: &mut RowState,
+    ) -> Result<usize, FragmentError> {
+        let rows = window.rows;
         let mut frame = Frame {
             rows,
-            columns: vec![None; columns.len()],
+            columns: vec![None; window.columns.len()],
         };
-        let mut window = Window::new(chunk, columns, isa, selection);
         for &column in &self.read {
-            if columns.is_row_id(column) {
-                let ids = selection
-                    .iter_ones()
-                    .map(|row| chunk.ids().get(row).0 as i64);
-                frame.columns[column] = Some(Arc::new(ids.collect::<Int64Array>()));
-                continue;
-            }
             frame.columns[column] = Some(window.array(column).clone());
         }
         let arrays: Result<Vec<ArrayRef>, _> = self
@@ -145,9 +175,12 @@ impl RowPlan {
             .collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays?, &options);
-        state.batches.push(batch.map_err(unexpected)?);
-        state.rows += rows;
-        Ok(())
+        let batch = batch.map_err(unexpected)?;
+        let wanted = (rows as u64).min(self.limit - state.taken) as usize;
+        state.batches.push(batch.slice(0, wanted));
+        state.taken += wanted as u64;
+        state.rows += wanted;
+        Ok(wanted)
     }
 
     /// A batch, if enough rows have come together.

@@ -1,7 +1,47 @@
 //! A selection in pieces, so that what is gathered for one piece stays in the cache.
 
-use eris_column::Selection;
+use crate::pairs::Pair;
+use eris_column::{CHUNK_ROWS, Selection};
 use eris_kernels::MASK_WORDS;
+
+/// Once more rows than this have been put out of a chunk, the rest of it waits for another turn. Only rows that are joined to several
+/// make so many.
+const TURN_ROWS: u64 = CHUNK_ROWS as u64;
+
+/// What came of a chunk in one turn.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turn {
+    /// Rows that were put out.
+    pub(crate) rows: u64,
+    /// Where to go on; `None`: the chunk is done with.
+    pub(crate) rest: Option<Position>,
+}
+
+/// A place in a chunk's selection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// The word with which the window begins.
+    pub(crate) word: usize,
+    /// The next row in it.
+    pub(crate) row: Pair,
+}
+
+impl Position {
+    /// The beginning of a window.
+    pub(crate) fn window(word: usize) -> Self {
+        let row = Pair::default();
+        Position { word, row }
+    }
+}
+
+impl Turn {
+    /// Notes rows that were put out; whether it ends here, before `next` if there is more to come.
+    pub(crate) fn took(&mut self, rows: usize, next: Option<Position>) -> bool {
+        self.rows += rows as u64;
+        self.rest = next.filter(|_| self.rows > TURN_ROWS);
+        self.rest.is_some()
+    }
+}
 
 /// Hands out a selection vector by vector, as many at a time as hold a number of rows.
 pub(crate) struct Windows {
@@ -14,9 +54,14 @@ pub(crate) struct Windows {
 
 impl Windows {
     pub(crate) fn new(rows: usize) -> Self {
+        Windows::starting(rows, 0)
+    }
+
+    /// The same from a word on at which a window begins.
+    pub(crate) fn starting(rows: usize, word: usize) -> Self {
         Windows {
             rows,
-            end: 0,
+            end: word,
             window: Selection::default(),
         }
     }

@@ -73,7 +73,7 @@ fn verdict(fragment: &Fragment, relations: &Relations, oracle: &Oracle<'_>) -> V
         };
         excluded |= !found;
     }
-    excluded |= relations.join(oracle.row).is_none();
+    excluded |= relations.join(oracle.row).is_empty();
     match (excluded, failed) {
         (true, may_fail) => Verdict::Excluded { may_fail },
         (false, true) => Verdict::Fails,
@@ -81,26 +81,42 @@ fn verdict(fragment: &Fragment, relations: &Relations, oracle: &Oracle<'_>) -> V
     }
 }
 
-/// The relations of lookups: their rows by key.
-struct Relations(Vec<(usize, HashMap<String, Vec<Value>>)>);
+/// Rows of a relation, without their keys, by these.
+type ByKey = HashMap<String, Vec<Vec<Value>>>;
+
+/// The relations of lookups, each with the column that it is joined by.
+struct Relations(Vec<(usize, ByKey)>);
 
 impl Relations {
     fn of(fragment: &Fragment) -> Self {
         let relation = |lookup: &Lookup| {
             let rows = rows_of(std::slice::from_ref(&lookup.rows)).into_iter();
-            let rows = rows.map(|mut row| (format!("{:?}", row.remove(0)), row));
-            (lookup.column, rows.collect())
+            let mut by_key = ByKey::new();
+            for mut row in rows {
+                let key = format!("{:?}", row.remove(0));
+                by_key.entry(key).or_default().push(row);
+            }
+            (lookup.column, by_key)
         };
         Relations(fragment.lookups.iter().map(relation).collect())
     }
 
-    /// The row with what is joined to it; `None` if a key is not found.
-    fn join(&self, row: &[Value]) -> Option<Vec<Value>> {
-        let mut joined = row.to_vec();
-        for (column, rows) in &self.0 {
-            joined.extend_from_slice(rows.get(&format!("{:?}", row[*column]))?);
+    /// The row with each of the rows that are joined to it; none if a key is not found.
+    fn join(&self, row: &[Value]) -> Vec<Vec<Value>> {
+        let mut joined = vec![row.to_vec()];
+        for (column, by_key) in &self.0 {
+            let nobody = Vec::new();
+            let rows = by_key
+                .get(&format!("{:?}", row[*column]))
+                .unwrap_or(&nobody);
+            let pairs = |row: &Vec<Value>| {
+                rows.iter()
+                    .map(|more| [&row[..], more].concat())
+                    .collect::<Vec<_>>()
+            };
+            joined = joined.iter().flat_map(pairs).collect();
         }
-        Some(joined)
+        joined
     }
 }
 
@@ -124,6 +140,8 @@ fn expected(fragment: &Fragment, table: &Table) -> Expected {
     };
     let mut may_fail = false;
     let mut must_fail = false;
+    // Rows that come after the last one that is wanted may have been looked at.
+    may_fail |= limit < u64::MAX && fragment.lookups.iter().any(|lookup| !lookup.is_unique());
     let mut passing: Vec<Vec<Value>> = Vec::new();
     for chunk in &table.chunks {
         for (row, visible) in chunk.rows.iter().zip(&chunk.visible) {
@@ -142,13 +160,14 @@ fn expected(fragment: &Fragment, table: &Table) -> Expected {
             let full = passing.len() as u64 >= limit;
             match verdict(fragment, &relations, &oracle) {
                 Verdict::Passes if full => {}
-                Verdict::Passes => passing.push(relations.join(&row).expect("it passes")),
+                Verdict::Passes => passing.extend(relations.join(&row)),
                 Verdict::Fails if full => may_fail = true,
                 Verdict::Fails => must_fail = true,
                 Verdict::Excluded { may_fail: may } => may_fail |= may,
             }
         }
     }
+    passing.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     let rows = match &fragment.output {
         _ if must_fail => Err(Failed),
         Output::Rows { columns, .. } => passing

@@ -1,4 +1,4 @@
-//! Lookups: the rows of small relations, joined to the rows of a scan by unique keys.
+//! Lookups: the rows of small relations, joined to the rows of a scan by their keys.
 //!
 //! ```text
 //! scanned row   … lo_custkey = 17 …                      positions of Expr::Column
@@ -16,13 +16,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use std::io::Cursor;
 use std::sync::Arc;
 
-/// Joins each row to the one row of a relation that has its key. A row without such a row does not pass; NULL never does.
+/// Joins each row to the rows of a relation that have its key. A row without such a row does not pass; NULL never does. Of a row that
+/// has several, there is one joined row for each; and of several lookups, one for each combination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Received")]
 pub struct Lookup {
     /// The key column, a position in [`Fragment::columns`](crate::Fragment::columns): of integer-like values or text.
     pub column: usize,
-    /// The relation. Its first column has the keys: each once, none NULL; text like the key column, or of any type whose
+    /// The relation. Its first column has the keys, none of them NULL: text like the key column, or of any type whose
     /// values are integers with the key column's meaning. The others are the columns that are joined.
     #[serde(serialize_with = "to_stream")]
     pub rows: RecordBatch,
@@ -61,6 +62,12 @@ impl Lookup {
     /// The keys as a set; `None` if their values are no keys.
     pub fn set(&self) -> Option<&KeySet> {
         self.set.as_deref()
+    }
+
+    /// Whether each key occurs once; of values that are no keys this is not known.
+    pub fn is_unique(&self) -> bool {
+        let rows = self.rows.num_rows() as u64;
+        self.set().is_none_or(|set| set.len() == rows)
     }
 
     /// The keys.

@@ -10,15 +10,15 @@
 //!
 //! A tree of inner equi-joins has a *fact*, its largest table, and the path from the root to it is the *spine*. What is
 //! joined to the spine by a column of the fact is a *side*, whatever plan it is; what is joined by a column of a side
-//! becomes part of that side, as in a snowflake. A side is read first, and its rows become a lookup of the fact's fragment, if
-//! each of its keys occurs once: that is seen when it is read, and if not, the tree is executed as it was. Semi-joins of the spine
-//! need no more of a side than its keys.
+//! becomes part of that side, as in a snowflake. A side is read first, and its rows become a lookup of the fact's fragment, however often
+//! its keys occur; if there is no room for them, the tree is executed as it was. Semi-joins of the spine need no more of a side than its keys.
 //!
 //! Runs before joins choose their sides, since this says which one is read first. A join that is none of this stays above the fragment.
 
+mod keys;
+
 use crate::fragment_exec::{FragmentExec, Side, Star};
 use crate::scan::Scan;
-use crate::translate::is_number;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -33,6 +33,7 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use eris_fragment::{Expr, Output, Type};
+use keys::{is_key, key_column};
 use std::sync::Arc;
 
 /// The rule.
@@ -259,9 +260,15 @@ fn spine(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Spine>> {
         let Some(mut spine) = spine(projection.input())? else {
             return Ok(None);
         };
+        let inputs: Vec<_> = spine.columns.iter().map(of_fact).collect();
+        let schema = projection.input().schema();
+        let scope = spine.fact.scope(&schema, &inputs);
         let columns = projection.expr().iter().map(|column| {
-            let column = column.expr.downcast_ref::<Column>()?;
-            spine.columns.get(column.index()).cloned()
+            match column.expr.downcast_ref::<Column>() {
+                Some(column) => spine.columns.get(column.index()).cloned(),
+                // A key that is widened to be compared, for one.
+                None => scope.translate_output(&column.expr).map(Source::Fact),
+            }
         });
         let Some(columns) = columns.collect() else {
             return Ok(None);
@@ -272,6 +279,13 @@ fn spine(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Spine>> {
     match plan.downcast_ref::<HashJoinExec>() {
         Some(join) => joined(join),
         None => Ok(None),
+    }
+}
+
+fn of_fact(source: &Source) -> Option<Expr> {
+    match source {
+        Source::Fact(expr) => Some(expr.clone()),
+        Source::Side(..) => None,
     }
 }
 
@@ -332,11 +346,12 @@ fn attach(
     let Some(sources) = sources else {
         return Ok(None);
     };
-    if let [(Source::Fact(Expr::Column(column)), widened)] = &sources[..]
+    if let [(Source::Fact(expr), cast)] = &sources[..]
+        && let Some((column, widened)) = key_column(expr, cast.as_ref())
         && let (_, key) = keys[0]
         && is_key(
             &spine.fact.scan().types,
-            *column,
+            column,
             widened.as_ref(),
             key,
             other,
@@ -344,7 +359,7 @@ fn attach(
     {
         spine.sides.push(Branch {
             plan: Arc::clone(other),
-            column: *column,
+            column,
             key: Arc::clone(key),
             semi,
         });
@@ -402,39 +417,4 @@ fn source(spine: &Spine, key: &PhysicalExprRef) -> Option<(Source, Option<DataTy
     };
     let column = column.downcast_ref::<Column>()?;
     Some((spine.columns.get(column.index())?.clone(), cast))
-}
-
-/// Whether a lookup can compare a column of the fact, perhaps widened, with the key of a side.
-fn is_key(
-    types: &[Type],
-    column: usize,
-    widened: Option<&DataType>,
-    key: &PhysicalExprRef,
-    side: &Arc<dyn ExecutionPlan>,
-) -> Result<bool> {
-    let Some(own) = types.get(column) else {
-        return Ok(false);
-    };
-    let Ok(key) = Type::try_from(&key.data_type(&side.schema())?) else {
-        return Ok(false);
-    };
-    let whole = |data_type: &Type| {
-        let fraction = matches!(
-            data_type,
-            Type::Float32 | Type::Float64 | Type::Decimal { .. } | Type::UInt64
-        );
-        is_number(data_type) && !fraction
-    };
-    let simple = match own {
-        Type::Float32 | Type::Float64 | Type::Boolean => false,
-        Type::Decimal { precision, .. } => *precision <= 18,
-        _ => true,
-    };
-    Ok(match widened {
-        None => simple && *own == key,
-        Some(to) => {
-            let to = Type::try_from(to).ok();
-            to.as_ref() == Some(&key) && whole(own) && whole(&key)
-        }
-    })
 }

@@ -133,6 +133,55 @@ fn what_takes_too_long_is_stopped_and_leaves_no_trace() {
 }
 
 #[test]
+fn a_chunk_that_is_joined_to_very_many_rows_is_left_in_its_midst() {
+    for (nodes, cores) in [(1, 1), (4, 2)] {
+        block_on(async {
+            let session = database(nodes, cores).session();
+            must(
+                &session,
+                "CREATE TABLE fact AS SELECT i, i % 7 AS k FROM range(8000) AS t(i)",
+            )
+            .await;
+            must(
+                &session,
+                "CREATE TABLE side AS SELECT i, i % 7 AS k FROM range(3500) AS t(i)",
+            )
+            .await;
+            let join = "fact JOIN side AS a ON fact.k = a.k JOIN side AS b ON fact.k = b.k JOIN side AS c ON fact.k = c.k";
+            let plan = must(
+                &session,
+                &format!("EXPLAIN SELECT sum(a.i + b.i * c.i) FROM {join}"),
+            )
+            .await;
+            assert!(
+                plan.iter()
+                    .flatten()
+                    .any(|line| line.contains("lookups=[k → (i), k → (i), k → (i)]")),
+                "{plan:?}"
+            );
+            // A million times a million pairs.
+            must(&session, "SET statement_timeout = '100ms'").await;
+            for wanted in ["sum(a.i + b.i * c.i)", "fact.i, a.i, b.i, c.i"] {
+                let error = run(&session, &format!("SELECT {wanted} FROM {join}"))
+                    .await
+                    .unwrap_err();
+                assert!(matches!(error.kind(), SqlErrorKind::Timeout(_)), "{error}");
+            }
+            must(&session, "RESET statement_timeout").await;
+            // Counted, and a few of them, they take no time.
+            assert_eq!(
+                one(&session, &format!("SELECT count(*) FROM {join}")).await,
+                "1000000000000"
+            );
+            let few = format!(
+                "SELECT count(*) FROM (SELECT a.i, b.i, c.i FROM {join} LIMIT 200000) AS t"
+            );
+            assert_eq!(one(&session, &few).await, "200000");
+        });
+    }
+}
+
+#[test]
 fn a_time_out_counts_while_rows_wait_for_their_reader() {
     block_on(async {
         let session = database(1, 2).session();

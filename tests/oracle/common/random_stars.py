@@ -4,8 +4,8 @@
     d0   its key, d0_up (key of s0, if there is one), a hierarchy d0_city → d0_nation → d0_region, attributes of every kind
     s0   what d0 refers to; u0 is what s0 refers to
 
-Keys are dense, with gaps, 10^12 apart, negative, days, moments, decimals or texts; NULL on either side, missing, or there twice
-as the draw will have it; integers of both sides are of widths of their own. Two numbers are small enough to be multiplied
+Keys are dense, with gaps, 10^12 apart, negative, days, moments, decimals or texts; NULL on either side, missing, or there more than once
+as the draw will have it: some of them twice, each one to several times, or one very often; integers of both sides are of widths of their own. Two numbers are small enough to be multiplied
 and summed in 64 bits, and fractions are binary, so that sums are exact.
 """
 
@@ -37,6 +37,10 @@ NULL_RATES = [0.0, 0.0, 0.0, 0.03, 0.3]
 COLORS = ["red", "green", "blue", "", "bl", "Grün", "青", "x' y", "100%"]
 # Only full chunks, of 65,536 rows at one owner, are stored in another order.
 FACTS = [5_000, 40_000, 140_000, 140_000, 270_000]
+# How many dimensions of a star may have many keys more than once: their numbers multiply.
+MOST_REPEATED = 2
+# A fact of such a star has no more rows.
+MOST_FACTS_REPEATED = 140_000
 # From about a million rows on, joins have that done in the background.
 LARGE_FACT = 1_200_000
 
@@ -56,6 +60,7 @@ class Table:
     rows: int
     key: Column = None
     unique: bool = True  # its key
+    repeated: bool = False  # many of its keys are there more than once
     # Which column of this table is joined to the key of which other.
     references: list = field(default_factory=list)
     values: dict = field(default_factory=dict)  # the keys, for whoever refers to it
@@ -71,24 +76,35 @@ def make_star(random, directory):
     for number in range(random.choice([1, 2, 2, 3, 3, 4, 5])):
         above = None
         for level in range(random.choice([1, 1, 1, 2, 3]), 0, -1):
-            above = make_dimension(random, f"{'dsu'[level - 1]}{number}", above, directory, statements)
+            repeated = sum(table.repeated for table in tables)
+            above = make_dimension(random, f"{'dsu'[level - 1]}{number}", above, repeated, directory, statements)
             tables.append(above)
     fact = make_fact(random, [table for table in tables if table.name[0] == "d"], directory, statements)
     return [fact] + tables, statements
 
 
-def make_dimension(random, name, above, directory, statements):
+def make_dimension(random, name, above, repeated, directory, statements):
     rows = random.choice([0, 1, 4, 25, 25, 25, 200, 200, 200, 1_000, 1_000, 2_500])
     sql, kind, keys = draw_keys(random, rows)
-    unique = random.random() < 0.9 or rows < 2
+    unique = random.random() < 0.65 or rows < 2
     stored = list(keys)
-    if not unique:
+    how = None if unique else random.choice(["twice", "each", "often"]) if repeated < MOST_REPEATED else "twice"
+    if how == "twice":
         for _ in range(random.choice([1, 3])):
             stored[random.randrange(rows)] = random.choice(keys)
+    elif how == "each":
+        some = keys[: max(1, rows * 2 // 5)]
+        stored = [random.choice(some) for _ in range(rows)]
+    elif how == "often":
+        key = random.choice(keys)
+        for _ in range(random.choice([3, 5] if repeated else [5, 16, 40])):
+            stored[random.randrange(rows)] = key
+    there = set(stored)
+    keys = [key for key in keys if key in there]
     null_keys = random.random() < 0.15
     if null_keys:
         stored = [None if random.random() < 0.05 else key for key in stored]
-    table = Table(name, [], rows, unique=unique, values=keys)
+    table = Table(name, [], rows, unique=unique, repeated=how in ("each", "often"), values=keys)
     arrays = []
 
     def add(suffix, sql, kind, values, nulls=True):
@@ -115,6 +131,9 @@ def make_dimension(random, name, above, directory, statements):
 
 def make_fact(random, dimensions, directory, statements):
     rows = random.choice(FACTS) if random.random() > 0.07 else LARGE_FACT
+    repeated = any(table.repeated for dimension in dimensions for table in lineage(dimension))
+    if repeated:
+        rows = min(rows, MOST_FACTS_REPEATED)
     drawn = min(rows, 40_000)
     table = Table("f", [], rows)
     arrays = []
@@ -131,7 +150,8 @@ def make_fact(random, dimensions, directory, statements):
     number = 0
     for dimension in dimensions:
         # A dimension may be there in two roles.
-        for _ in range(random.choice([1, 1, 1, 2])):
+        roles = random.choice([1, 1, 1, 2])
+        for _ in range(1 if any(table.repeated for table in lineage(dimension)) else roles):
             refer(random, table, dimension, f"k{number}", drawn, add)
             number += 1
     add("num", random.choice(["TINYINT", "SMALLINT", "INTEGER"]), "small", [random.randint(-100, 100) for _ in range(drawn)])
@@ -144,6 +164,11 @@ def make_fact(random, dimensions, directory, statements):
         arrays = [pa.array(range(rows), pa.int64())] + [array.take(places) for array in arrays[1:]]
     write(table, arrays, directory, statements, primary=random.random() < 0.15)
     return table
+
+
+def lineage(table):
+    """The table and all that it refers to."""
+    return [table] + [each for _, above in table.references for each in lineage(above)]
 
 
 def add_some(random, add, rows):

@@ -1,39 +1,43 @@
-//! What aggregates and keys read of a window of rows.
+//! What aggregates, keys and rows read of a window of rows.
+//!
+//! ```text
+//! chunk ── selection ──▶ rows of the window ── lookups with several rows of a key ──▶ pairs, in pieces: the rows at hand
+//!                                           └─ or none of these ────────────────────▶ the rows at hand, all at once
+//! ```
 
+use super::gathered::Gathered;
 use crate::columns::Columns;
 use crate::expr::{Expression, Frame};
-use crate::lookup::KeyMap;
+use crate::lookup::{Combinations, KeyMap, Numbers};
+use crate::pairs::{Pair, Pairs};
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, StringViewArray, UInt32Array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
 use arrow_select::take::take;
-use eris_column::{Domain, Selection, ZoneRange};
+use eris_column::Selection;
 use eris_fragment::FragmentError;
 use eris_kernels::Isa;
 use eris_store::Chunk;
 use std::borrow::Cow;
-use std::cell::OnceCell;
 
-/// The selected rows of one window, gathered as they are asked for, each column once.
+/// The rows of one window with what is joined to them, each column gathered once when it is asked for. There are none at hand before
+/// [`Window::advance`].
 pub(crate) struct Window<'a> {
-    pub(crate) chunk: &'a Chunk,
+    own: Gathered<'a>,
     pub(crate) columns: &'a Columns,
     pub(crate) isa: Isa,
-    chosen: Chosen<'a>,
+    /// The rows at hand.
     pub(crate) rows: usize,
+    /// `None` if the rows at hand are those of the window.
+    pairs: Option<Pairs>,
+    /// All rows have been at hand.
+    over: bool,
     integers: Vec<Option<Vec<i64>>>,
     arrays: Vec<Option<ArrayRef>>,
     /// Per lookup the places of the relation's rows.
     places: Vec<Option<Vec<u32>>>,
-}
-
-/// Which rows are in a window.
-enum Chosen<'a> {
-    Selected(&'a Selection),
-    /// A few, which ascend; and the selection of them for whatever needs one.
-    Few(&'a [u32], OnceCell<Selection>),
 }
 
 /// Values of one argument. Those of NULLs may be anything.
@@ -54,8 +58,7 @@ impl<'a> Window<'a> {
         isa: Isa,
         selection: &'a Selection,
     ) -> Self {
-        let rows = selection.count();
-        Window::with(chunk, columns, isa, Chosen::Selected(selection), rows)
+        Window::over(Gathered::new(chunk, columns, isa, selection))
     }
 
     /// Of a few rows, which ascend.
@@ -65,59 +68,88 @@ impl<'a> Window<'a> {
         isa: Isa,
         rows: &'a [u32],
     ) -> Self {
-        let chosen = Chosen::Few(rows, OnceCell::new());
-        Window::with(chunk, columns, isa, chosen, rows.len())
+        Window::over(Gathered::of_few(chunk, columns, isa, rows))
     }
 
-    fn with(
-        chunk: &'a Chunk,
-        columns: &'a Columns,
-        isa: Isa,
-        chosen: Chosen<'a>,
-        rows: usize,
-    ) -> Self {
+    fn over(mut own: Gathered<'a>) -> Self {
+        let columns = own.columns;
+        let lookups = &columns.lookups;
+        let mut places = vec![None; lookups.all.len()];
+        let mut pairs = None;
+        if lookups.have_partners() {
+            let lookups = lookups.all.iter().enumerate();
+            let spans = lookups.filter_map(|(number, lookup)| {
+                let partners = lookup.partners()?;
+                let keys: Vec<u32> = own.numbers(lookup.column, lookup.of_keys(columns));
+                Some((number, partners.spans(&keys)))
+            });
+            let found = Pairs::new(spans);
+            match found.are_rows() {
+                true => (found.into_places()).for_each(|(lookup, of)| places[lookup] = Some(of)),
+                false => pairs = Some(found),
+            }
+        }
         Window {
-            chunk,
             columns,
-            isa,
-            chosen,
-            rows,
+            isa: own.isa,
+            rows: own.rows,
+            own,
+            pairs,
+            over: false,
             integers: vec![None; columns.len()],
             arrays: vec![None; columns.len()],
-            places: vec![None; columns.lookups.all.len()],
+            places,
         }
     }
 
-    fn column(&self, column: usize) -> &'a eris_column::ColumnChunk {
-        self.chunk.column(self.columns.ids[column])
+    /// Brings the next rows to hand, `most` of them if rows are joined to several; whether there are any.
+    pub(crate) fn advance(&mut self, most: usize) -> bool {
+        let Some(pairs) = &mut self.pairs else {
+            return self.own.rows > 0 && !std::mem::replace(&mut self.over, true);
+        };
+        if !pairs.advance(most) {
+            return false;
+        }
+        self.rows = pairs.rows().len();
+        self.integers.fill(None);
+        self.arrays.fill(None);
+        self.places.fill(None);
+        for (lookup, places) in pairs.take_places() {
+            self.places[lookup] = Some(places);
+        }
+        true
     }
 
-    fn selection(&self) -> &Selection {
-        match &self.chosen {
-            Chosen::Selected(selection) => selection,
-            Chosen::Few(rows, selection) => selection.get_or_init(|| {
-                let mut selection = Selection::default();
-                selection.reset_to(self.chunk.rows(), rows);
-                selection
-            }),
+    /// The row that comes after those that have been at hand; `None` if it has none that comes later.
+    pub(crate) fn next(&self) -> Option<Pair> {
+        self.pairs.as_ref().map(Pairs::next)
+    }
+
+    /// Goes on with a row.
+    pub(crate) fn skip_to(&mut self, row: Pair) {
+        if let Some(pairs) = &mut self.pairs {
+            pairs.skip_to(row);
+        }
+    }
+
+    /// How many rows will have been at hand in the end; `None` if they cannot be counted.
+    pub(crate) fn count(&self) -> Option<u64> {
+        match &self.pairs {
+            None => Some(self.own.rows as u64),
+            Some(pairs) => pairs.count(),
         }
     }
 
     /// Whether a column of text holds codes in this chunk.
     pub(crate) fn is_coded(&self, column: usize) -> bool {
-        self.columns.joined(column).is_none() && self.column(column).is_coded()
+        self.columns.joined(column).is_none() && self.own.is_coded(column)
     }
 
     /// The range of a column of integers in this chunk.
     pub(crate) fn range(&self, column: usize) -> Option<(i64, i64)> {
-        if let Some((lookup, joined)) = self.columns.joined(column) {
-            return self.columns.lookups.all[lookup].joined(joined).range();
-        }
-        match self.column(column).zone().range {
-            ZoneRange::Integer(low, high) => Some((low, high)),
-            // Only NULLs, whose slots hold 0.
-            ZoneRange::Empty => Some((0, 0)),
-            _ => None,
+        match self.columns.joined(column) {
+            Some((lookup, joined)) => self.columns.lookups.all[lookup].joined(joined).range(),
+            None => self.own.range(column),
         }
     }
 
@@ -126,10 +158,11 @@ impl<'a> Window<'a> {
             let joined = self.columns.lookups.all[lookup].joined(joined);
             return joined.validity(self.places(lookup));
         }
-        match self.column(column).nulls() {
-            0 => None,
-            _ => self.column(column).gather_validity(self.selection()),
-        }
+        let nulls = self.own.validity(column)?;
+        Some(match &self.pairs {
+            None => nulls,
+            Some(pairs) => pairs.spread_nulls(&nulls),
+        })
     }
 
     /// Makes [`Window::integers`] of the column available.
@@ -137,59 +170,55 @@ impl<'a> Window<'a> {
         if self.integers[column].is_some() {
             return;
         }
-        self.integers[column] = Some(
-            if let Some((lookup, joined)) = self.columns.joined(column) {
-                let joined = self.columns.lookups.all[lookup].joined(joined);
-                joined.integers(self.places(lookup))
-            } else {
-                let (chunk, mut values) = (self.column(column), Vec::with_capacity(self.rows));
-                match self.chosen {
-                    Chosen::Few(rows, _) => chunk.take_integers(self.isa, rows, &mut values),
-                    Chosen::Selected(selection) => {
-                        chunk.gather_integers(self.isa, selection, &mut values);
-                    }
-                }
-                values
-            },
-        );
+        if let Some((lookup, joined)) = self.columns.joined(column) {
+            let joined = self.columns.lookups.all[lookup].joined(joined);
+            self.integers[column] = Some(joined.integers(self.places(lookup)));
+            return;
+        }
+        let own = self.own.integers(column);
+        if let Some(pairs) = &self.pairs {
+            self.integers[column] = Some(pairs.spread(own));
+        }
+    }
+
+    /// The integers or codes of a column that was loaded.
+    pub(crate) fn integers(&self, column: usize) -> &[i64] {
+        match &self.integers[column] {
+            Some(integers) => integers,
+            None => self.own.loaded(column),
+        }
+    }
+
+    /// The numbers of the combinations of a lookup's values.
+    pub(crate) fn combinations(&mut self, of: &Combinations) -> Vec<i64> {
+        match &of.numbers {
+            Numbers::OfKeys(map) => self.numbers(of.column, map),
+            Numbers::OfPlaces(table) => {
+                let places = self.places(of.lookup).iter().map(|&place| place as usize);
+                let mut numbers = Vec::with_capacity(places.len());
+                table.each(places, &mut numbers);
+                numbers
+            }
+        }
     }
 
     /// What a map says of the keys in a column.
-    pub(crate) fn numbers<T: From<u32>>(&mut self, column: usize, map: &KeyMap) -> Vec<T> {
-        let mut numbers = Vec::with_capacity(self.rows);
-        if self.columns.domains[column] == Domain::Text && !self.is_coded(column) {
-            map.numbers_of_texts(self.array(column).as_string_view(), &mut numbers);
-        } else if let Some(order) = self.column(column).order() {
-            // Not kept: hardly anybody needs the ordinals twice.
-            let mut ordinals = Vec::with_capacity(self.rows);
-            let chunk = self.column(column);
-            match self.chosen {
-                Chosen::Few(rows, _) => chunk.take_ordinals(self.isa, rows, &mut ordinals),
-                Chosen::Selected(selection) => {
-                    chunk.gather_ordinals(self.isa, selection, &mut ordinals);
-                }
-            }
-            map.numbers_of_ordinals(order, &ordinals, &mut numbers);
-        } else {
-            self.load_integers(column);
-            map.numbers(self.integers(column), &mut numbers);
+    fn numbers<T: From<u32> + Copy>(&mut self, column: usize, map: &KeyMap) -> Vec<T> {
+        let numbers = self.own.numbers(column, map);
+        match &self.pairs {
+            None => numbers,
+            Some(pairs) => pairs.spread(&numbers),
         }
-        numbers
     }
 
     /// The places of a lookup's rows.
     fn places(&mut self, lookup: usize) -> &[u32] {
         if self.places[lookup].is_none() {
-            let columns = self.columns;
-            let found = &columns.lookups.all[lookup];
-            self.places[lookup] = Some(self.numbers(found.column, found.places(columns)));
+            let found = &self.columns.lookups.all[lookup];
+            let places = self.numbers(found.column, found.of_keys(self.columns));
+            self.places[lookup] = Some(places);
         }
         self.places[lookup].as_deref().expect("found above")
-    }
-
-    /// The integers or codes of a column that was loaded.
-    pub(crate) fn integers(&self, column: usize) -> &[i64] {
-        self.integers[column].as_deref().expect("loaded before")
     }
 
     pub(crate) fn floats(&mut self, column: usize) -> Vec<f64> {
@@ -199,31 +228,31 @@ impl<'a> Window<'a> {
                 _ => unreachable!("floats asked of a column of others"),
             };
         }
-        let mut values = Vec::with_capacity(self.rows);
-        self.column(column)
-            .gather_floats(self.isa, self.selection(), &mut values);
-        values
+        let floats = self.own.floats(column);
+        match &self.pairs {
+            None => floats,
+            Some(pairs) => pairs.spread(&floats),
+        }
     }
 
+    /// A column, or the rows' ids.
     pub(crate) fn array(&mut self, column: usize) -> &ArrayRef {
-        if let Some((lookup, joined)) = self.columns.joined(column)
-            && self.arrays[column].is_none()
-        {
-            let joined = self.columns.lookups.all[lookup].joined(joined);
-            let places = UInt32Array::from(self.places(lookup).to_vec());
-            let array = take(&joined.array, &places, None).expect("places of the relation's rows");
+        if self.arrays[column].is_none() {
+            let array = match (self.columns.joined(column), &self.pairs) {
+                (Some((lookup, joined)), _) => {
+                    let joined = self.columns.lookups.all[lookup].joined(joined);
+                    let places = UInt32Array::from(self.places(lookup).to_vec());
+                    take(&joined.array, &places, None).expect("places of the relation's rows")
+                }
+                (None, None) => self.own.array(column).clone(),
+                (None, Some(pairs)) => {
+                    let rows = UInt32Array::from(pairs.rows().to_vec());
+                    take(self.own.array(column), &rows, None).expect("rows of the window")
+                }
+            };
             self.arrays[column] = Some(array);
         }
-        if self.arrays[column].is_some() {
-            return self.arrays[column].as_ref().expect("just seen");
-        }
-        let array = self.column(column).gather(
-            self.isa,
-            self.selection(),
-            &self.columns.data_types[column],
-            self.columns.dictionaries[column].as_ref(),
-        );
-        self.arrays[column].insert(array)
+        self.arrays[column].as_ref().expect("just made")
     }
 
     pub(crate) fn evaluate(&mut self, expression: &Expression) -> Result<ArrayRef, FragmentError> {

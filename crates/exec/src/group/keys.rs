@@ -180,8 +180,7 @@ impl Keys {
             let expression = match &key.source {
                 Source::Expression(expression) => expression,
                 Source::Joined(combinations) => {
-                    let numbers = window.numbers(combinations.column, &combinations.numbers);
-                    lanes.push(LaneValues::Computed(numbers));
+                    lanes.push(LaneValues::Computed(window.combinations(combinations)));
                     nulls.push(None);
                     continue;
                 }
@@ -264,7 +263,8 @@ fn sources(exprs: &[Expr], columns: &Columns) -> Result<(Vec<Source>, Vec<Part>)
         parts[at].key = sources.len();
         sources.push(Source::Expression(Expression::compile(expr, columns)?));
     }
-    for (lookup, chosen) in columns.lookups.all.iter().zip(&chosen) {
+    let lookups = columns.lookups.all.iter().enumerate();
+    for ((own, lookup), chosen) in lookups.zip(&chosen) {
         if chosen.is_empty() {
             continue;
         }
@@ -273,7 +273,7 @@ fn sources(exprs: &[Expr], columns: &Columns) -> Result<(Vec<Source>, Vec<Part>)
             parts[at] = Part { key, column };
         }
         let joined: Vec<usize> = chosen.iter().map(|&(_, joined)| joined).collect();
-        sources.push(Source::Joined(lookup.combinations(&joined, columns)));
+        sources.push(Source::Joined(lookup.combinations(own, &joined, columns)));
     }
     Ok((sources, parts))
 }

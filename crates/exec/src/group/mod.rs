@@ -11,6 +11,7 @@
 //! Groups are numbered in the order in which they are met; only the index knows how a key leads to its number, so that
 //! it can change its form (dense table, hash table) without touching a state.
 
+mod gathered;
 mod index;
 mod input;
 mod interner;

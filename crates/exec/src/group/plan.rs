@@ -11,7 +11,7 @@ use crate::columns::Columns;
 use crate::expr::Expression;
 use crate::expr::ints::Integers;
 use crate::filter::value_bounds;
-use crate::window::Windows;
+use crate::window::{Position, Turn, Windows};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{Field, Schema, SchemaRef};
@@ -24,6 +24,8 @@ use std::sync::Arc;
 
 /// Rows of a window: what is gathered for it stays in the second-level cache.
 const WINDOW_ROWS: usize = 4_096;
+/// The same of rows that are joined to several: a few for each are taken in at once.
+const JOINED_ROWS: usize = 4 * WINDOW_ROWS;
 
 /// A compiled grouping.
 #[derive(Debug)]
@@ -145,35 +147,66 @@ impl GroupPlan {
     }
 
     /// Takes in a number of rows, after [`GroupPlan::only_counts`].
-    pub(crate) fn add_rows(&self, rows: usize, state: &mut GroupState) {
-        for state in &mut state.states {
-            state.count(Numbers::One(rows), None);
+    ///
+    /// # Errors
+    /// [`FragmentError::Overflow`] if there are more than can be counted.
+    pub(crate) fn add_rows(&self, rows: u64, state: &mut GroupState) -> Result<(), FragmentError> {
+        for (plan, state) in self.aggregates.iter().zip(&mut state.states) {
+            state.count_more(rows).ok_or_else(|| overflow(&plan.text))?;
         }
+        Ok(())
     }
 
-    /// Takes in the selected rows of a chunk.
+    /// How many rows there are with what is joined to the selected rows of a chunk.
+    ///
+    /// # Errors
+    /// [`FragmentError::Overflow`] if there are more than can be counted.
+    pub(crate) fn count(
+        &self,
+        chunk: &Chunk,
+        columns: &Columns,
+        isa: Isa,
+        selection: &Selection,
+    ) -> Result<u64, FragmentError> {
+        let mut windows = Windows::new(WINDOW_ROWS);
+        let mut rows = 0u64;
+        while let Some(selection) = windows.next(selection) {
+            let window = Window::new(chunk, columns, isa, selection).count();
+            let all = window.and_then(|window| rows.checked_add(window));
+            rows = all.ok_or_else(|| overflow("the number of joined rows"))?;
+        }
+        Ok(rows)
+    }
+
+    /// Takes in the selected rows of a chunk, from a position on.
     pub(crate) fn add(
         &self,
         chunk: &Chunk,
         columns: &Columns,
         isa: Isa,
         selection: &Selection,
+        from: Position,
         state: &mut GroupState,
-    ) -> Result<(), FragmentError> {
+    ) -> Result<Turn, FragmentError> {
         let count = selection.count();
         if count <= selection.rows() / FEW_ROWS {
             let mut rows = std::mem::take(&mut state.rows);
             selection.positions(isa, count, &mut rows);
-            self.add_few(chunk, columns, isa, &rows, state)?;
+            let turn = self.add_few(chunk, columns, isa, &rows, from, state)?;
             state.rows = rows;
-            return Ok(());
+            return Ok(turn);
         }
-        let mut windows = Windows::new(WINDOW_ROWS);
+        let mut windows = Windows::starting(WINDOW_ROWS, from.word);
+        let mut from = from;
+        let mut turn = Turn::default();
         while let Some(selection) = windows.next(selection) {
             let window = Window::new(chunk, columns, isa, selection);
-            self.add_window(window, state)?;
+            if self.add_window(window, from, &mut turn, state)? {
+                break;
+            }
+            from = Position::window(windows.end());
         }
-        Ok(())
+        Ok(turn)
     }
 
     /// Takes in a few rows of a chunk, which ascend.
@@ -183,20 +216,43 @@ impl GroupPlan {
         columns: &Columns,
         isa: Isa,
         rows: &[u32],
+        from: Position,
         state: &mut GroupState,
-    ) -> Result<(), FragmentError> {
-        self.add_window(Window::of_few(chunk, columns, isa, rows), state)
+    ) -> Result<Turn, FragmentError> {
+        let mut turn = Turn::default();
+        let window = Window::of_few(chunk, columns, isa, rows);
+        self.add_window(window, from, &mut turn, state)?;
+        Ok(turn)
     }
 
+    /// Takes in a window's rows; whether the turn ends in it.
     fn add_window(
         &self,
         mut window: Window<'_>,
+        from: Position,
+        turn: &mut Turn,
+        state: &mut GroupState,
+    ) -> Result<bool, FragmentError> {
+        window.skip_to(from.row);
+        while window.advance(JOINED_ROWS) {
+            self.add_at_hand(&mut window, state)?;
+            let next = window.next().map(|row| Position { row, ..from });
+            if turn.took(window.rows, next) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn add_at_hand(
+        &self,
+        window: &mut Window<'_>,
         state: &mut GroupState,
     ) -> Result<(), FragmentError> {
         let grouped = !self.keys.keys.is_empty();
         if grouped {
-            let (lanes, nulls) = self.keys.load(&mut window, &mut state.interners)?;
-            let lanes: Vec<&[i64]> = lanes.iter().map(|lane| lane.of(&window)).collect();
+            let (lanes, nulls) = self.keys.load(window, &mut state.interners)?;
+            let lanes: Vec<&[i64]> = lanes.iter().map(|lane| lane.of(window)).collect();
             state
                 .index
                 .assign(window.isa, &self.keys, &lanes, &nulls, &mut state.numbers);
@@ -209,7 +265,7 @@ impl GroupPlan {
             if grouped {
                 entries.grow(state.index.groups());
             }
-            plan.add(&mut window, numbers, entries)?;
+            plan.add(window, numbers, entries)?;
         }
         Ok(())
     }

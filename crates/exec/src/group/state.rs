@@ -151,6 +151,15 @@ impl State {
         }
     }
 
+    /// Counts so many rows more in group 0; `None` if they cannot be counted.
+    pub(crate) fn count_more(&mut self, rows: u64) -> Option<()> {
+        let State::Count(totals) = self else {
+            unreachable!("only COUNT counts");
+        };
+        totals[0] = totals[0].checked_add(i64::try_from(rows).ok()?)?;
+        Some(())
+    }
+
     /// Counts rows.
     pub(crate) fn count(&mut self, numbers: Numbers<'_>, counts: Option<&BooleanBuffer>) {
         let State::Count(totals) = self else {

@@ -3,7 +3,7 @@
 //! Whatever the number of columns, a relation adds one small number to a row's group: that of its combination. Its values
 //! are looked at only when groups are handed out.
 
-use super::KeyMap;
+use super::{KeyMap, Table};
 use crate::group::{Values, values_of};
 use arrow_array::{Array, ArrayRef, StringViewArray, UInt32Array};
 use arrow_buffer::NullBuffer;
@@ -17,12 +17,23 @@ const PLACES_PER_ROW: u64 = 4;
 /// The combinations of some columns of a lookup.
 #[derive(Debug)]
 pub(crate) struct Combinations {
-    /// From keys to the numbers of combinations.
-    pub(crate) numbers: KeyMap,
+    /// Of combinations.
+    pub(crate) numbers: Numbers,
+    /// Which lookup of the fragment it is.
+    pub(crate) lookup: usize,
     /// The key column.
     pub(crate) column: usize,
     /// The columns' values, one per combination.
     pub(crate) arrays: Vec<ArrayRef>,
+}
+
+/// What leads to numbers.
+#[derive(Debug)]
+pub(crate) enum Numbers {
+    /// Keys, each of which occurs once.
+    OfKeys(KeyMap),
+    /// The places of the relation's rows.
+    OfPlaces(Table),
 }
 
 /// The number of each row's combination, and the values of each combination, column by column.

@@ -72,8 +72,15 @@ impl Table {
         }
     }
 
+    /// A table of just these numbers.
+    pub(crate) fn of(numbers: &[u32]) -> Self {
+        let entries = numbers.iter().copied().enumerate();
+        Table::new(numbers.len(), most(numbers), entries)
+    }
+
+    /// Appends the entries at some places.
     #[inline(always)]
-    fn each<T: From<u32>>(&self, places: impl Iterator<Item = usize>, out: &mut Vec<T>) {
+    pub(crate) fn each<T: From<u32>>(&self, places: impl Iterator<Item = usize>, out: &mut Vec<T>) {
         match self {
             Table::One(table) => out.extend(places.map(|at| T::from(u32::from(table[at])))),
             Table::Two(table) => out.extend(places.map(|at| T::from(u32::from(table[at])))),

@@ -5,16 +5,21 @@
 //!                        └─ KeyMap ──▶ number of the combination of values               where rows are grouped by them
 //! ```
 //!
+//! If keys occur more than once, a key leads to the places of all its rows, and a scanned row [is there](crate::pairs) once for each.
+//!
 //! Whether a row has a partner at all is a test of the [filter](crate::filter) like any other: it takes part in the order
 //! of the tests, and behind it every key is found.
 
 mod combinations;
 mod key_map;
+mod partners;
 
-pub(crate) use combinations::Combinations;
-pub(crate) use key_map::KeyMap;
+pub(crate) use combinations::{Combinations, Numbers};
+pub(crate) use key_map::{KeyMap, Table};
+pub(crate) use partners::Partners;
 
 use crate::columns::Columns;
+use crate::expr::unexpected;
 use crate::group::values_of;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::NullBuffer;
@@ -29,10 +34,12 @@ pub(crate) struct Lookup {
     pub(crate) column: usize,
     keys: Keys,
     joined: Vec<Joined>,
-    places: OnceLock<KeyMap>,
+    of_keys: OnceLock<KeyMap>,
+    /// Where each key's rows are, if there are more rows than keys.
+    partners: Option<Partners>,
 }
 
-/// The relation's keys, row by row.
+/// The relation's keys, each once: row by row, unless there are partners.
 #[derive(Debug)]
 enum Keys {
     Integers(Arc<Vec<i64>>),
@@ -45,6 +52,7 @@ pub(crate) struct Joined {
     pub(crate) array: ArrayRef,
     /// Its values as stored, if they are integers.
     integers: Option<Vec<i64>>,
+    range: OnceLock<Option<(i64, i64)>>,
 }
 
 impl Lookup {
@@ -57,12 +65,21 @@ impl Lookup {
         if column >= columns.ids.len() {
             return malformed("a lookup by a column that the fragment does not read");
         }
-        let of_keys = Type::try_from(lookup.keys().data_type()).ok();
+        if lookup.keys().null_count() > 0 {
+            return malformed("a lookup with a key NULL");
+        }
+        let (keys, partners, rows) = match lookup.is_unique() {
+            true => (lookup.keys().clone(), None, lookup.rows.clone()),
+            false => {
+                let (keys, partners, rows) = Partners::group(&lookup.rows).map_err(unexpected)?;
+                (keys, Some(partners), rows)
+            }
+        };
+        let of_keys = Type::try_from(keys.data_type()).ok();
         let keys = match (columns.domains[column], of_keys) {
-            _ if lookup.keys().null_count() > 0 => return malformed("a lookup with a key NULL"),
-            (Domain::Text, Some(Type::Text)) => Keys::Texts(lookup.keys().clone()),
+            (Domain::Text, Some(Type::Text)) => Keys::Texts(keys),
             (Domain::Integer, Some(of_keys)) if comparable(&columns.types[column], &of_keys) => {
-                match values_of(lookup.keys()) {
+                match values_of(&keys) {
                     crate::group::Values::Integers(keys) => {
                         Keys::Integers(Arc::new(keys.into_owned()))
                     }
@@ -74,19 +91,21 @@ impl Lookup {
             }
             _ => return malformed("a lookup with keys of another type than its column"),
         };
-        let joined = lookup.joined().iter().map(|array| Joined {
+        let joined = rows.columns()[1..].iter().map(|array| Joined {
             integers: stored_integers(array),
             array: array.clone(),
+            range: OnceLock::new(),
         });
         Ok(Lookup {
             column,
             keys,
             joined: joined.collect(),
-            places: OnceLock::new(),
+            of_keys: OnceLock::new(),
+            partners,
         })
     }
 
-    /// A map from keys to what `value` says of the relation's rows.
+    /// A map from keys to what `values` says of their numbers.
     fn map(&self, values: impl Fn(usize) -> u32, columns: &Columns) -> KeyMap {
         match &self.keys {
             Keys::Integers(keys) => KeyMap::integers(keys, values),
@@ -96,21 +115,35 @@ impl Lookup {
         }
     }
 
-    /// From keys to the places of the relation's rows.
-    pub(crate) fn places(&self, columns: &Columns) -> &KeyMap {
-        (self.places).get_or_init(|| self.map(|place| place as u32, columns))
+    /// From keys to their numbers: the places of the relation's rows, unless there are partners.
+    pub(crate) fn of_keys(&self, columns: &Columns) -> &KeyMap {
+        (self.of_keys).get_or_init(|| self.map(|number| number as u32, columns))
+    }
+
+    /// Where each key's rows are; `None` if each has one, at the place that is its number.
+    pub(crate) fn partners(&self) -> Option<&Partners> {
+        self.partners.as_ref()
     }
 
     pub(crate) fn joined(&self, column: usize) -> &Joined {
         &self.joined[column]
     }
 
-    /// Numbers for the combinations of the values of some of the relation's columns.
-    pub(crate) fn combinations(&self, chosen: &[usize], columns: &Columns) -> Combinations {
+    /// Numbers for the combinations of the values of some of the columns of this lookup, which is the fragment's `own`-th.
+    pub(crate) fn combinations(
+        &self,
+        own: usize,
+        chosen: &[usize],
+        columns: &Columns,
+    ) -> Combinations {
         let arrays: Vec<&ArrayRef> = chosen.iter().map(|&at| &self.joined[at].array).collect();
         let (numbers, distinct) = combinations::number(&arrays);
         Combinations {
-            numbers: self.map(|place| numbers[place], columns),
+            numbers: match self.partners {
+                None => Numbers::OfKeys(self.map(|place| numbers[place], columns)),
+                Some(_) => Numbers::OfPlaces(Table::of(&numbers)),
+            },
+            lookup: own,
             column: self.column,
             arrays: distinct,
         }
@@ -120,12 +153,12 @@ impl Lookup {
 impl Joined {
     /// The least and the greatest of its integers.
     pub(crate) fn range(&self) -> Option<(i64, i64)> {
-        let integers = self.integers.as_ref()?;
-        let bounds = |least: (i64, i64), &value: &i64| (least.0.min(value), least.1.max(value));
-        match integers[..] {
-            [] => Some((0, 0)),
-            [first, ref rest @ ..] => Some(rest.iter().fold((first, first), bounds)),
-        }
+        *self.range.get_or_init(|| {
+            let integers = self.integers.as_ref()?;
+            let least = integers.iter().min().copied();
+            let greatest = integers.iter().max().copied();
+            Some(least.zip(greatest).unwrap_or((0, 0)))
+        })
     }
 
     /// The integers of the rows at these places.
@@ -173,6 +206,13 @@ pub(crate) struct Lookups {
     pub(crate) all: Vec<Lookup>,
     /// Per joined column: its lookup, and which of its columns it is.
     pub(crate) joined: Vec<(usize, usize)>,
+}
+
+impl Lookups {
+    /// Whether a row may be joined to several rows of a relation.
+    pub(crate) fn have_partners(&self) -> bool {
+        self.all.iter().any(|lookup| lookup.partners.is_some())
+    }
 }
 
 /// The columns that lookups join, in the order of their positions.

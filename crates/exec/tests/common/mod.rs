@@ -70,6 +70,9 @@ pub fn run_counting(
     let mut batches = Vec::new();
     for chunk in &table.chunks {
         batches.extend(program.run(&chunk.view, &mut partial, work)?);
+        while partial.is_midway() {
+            batches.extend(program.go_on(&mut partial)?);
+        }
     }
     batches.extend(program.finish(partial)?);
     for batch in &batches {

@@ -284,6 +284,17 @@ impl Generator<'_> {
                 keys.push(key);
             }
         }
+        // Some keys more than once, or all, or one of them very often.
+        let often = match keys.len() {
+            0 => 0,
+            1..20 => *self.rng.pick(&[0, 0, 0, 1, 3]),
+            _ => *self.rng.pick(&[0, 0, 0, 5, 40, 200]),
+        };
+        for _ in 0..often {
+            let key = self.rng.pick(&keys).clone();
+            let place = self.rng.below(keys.len() + 1);
+            keys.insert(place, key);
+        }
         let mut relation = vec![("key".to_owned(), array_of(&of_keys, &keys))];
         for number in 0..self.rng.below(4) {
             let (_, data_type) = self.rng.pick(&columns()).clone();

@@ -53,8 +53,12 @@ pub(super) fn draw(
             let what = describe(kind, &schema);
             lines.push(format!("{indent}    ├─ {what}: {}", passed(counts)));
         }
+        let joined = match output.rows_out > output.rows_in {
+            true => format!(", {} joined", output.rows_out),
+            false => String::new(),
+        };
         lines.push(format!(
-            "{indent}    └─ output: {} rows → {} sent, {}",
+            "{indent}    └─ output: {} rows{joined} → {} sent, {}",
             output.rows_in,
             sum(|worker| worker.rows_sent),
             Bytes(output.bytes)

@@ -47,7 +47,7 @@ impl FragmentExec {
         let mut lookups = Vec::new();
         if let Some(sides) = sides {
             let more;
-            (lookups, more) = sides.into_parts(&chosen)?;
+            (lookups, more) = sides.into_parts(&chosen, &output)?;
             probes.extend(more);
         }
         let mut note = |column: usize| {

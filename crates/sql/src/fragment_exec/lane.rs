@@ -5,7 +5,7 @@ use crate::run::{Run, Starting};
 use datafusion::arrow::array::UInt64Array;
 use datafusion::arrow::compute::kernels::cmp::eq;
 use datafusion::arrow::compute::{cast, nullif};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{RecordBatchStream, TaskContext};
@@ -99,12 +99,17 @@ fn restore(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let (_, mut columns, _) = batch.into_parts();
     for (column, field) in columns.iter_mut().zip(schema.fields()) {
-        // Only the counts of averages differ: see `aggregate_rule`. DataFusion takes a group whose count is 0 for one
-        // that has an average, NaN; of a group without values it expects NULL.
-        if column.data_type() != field.data_type() {
-            let counts = cast(column, field.data_type())?;
-            let none = eq(&counts, &UInt64Array::new_scalar(0))?;
-            *column = nullif(&counts, &none)?;
+        match (column.data_type(), field.data_type()) {
+            (own, promised) if own == promised => {}
+            // The counts of averages: see `aggregate_rule`. DataFusion takes a group whose count is 0 for one
+            // that has an average, NaN; of a group without values it expects NULL.
+            (_, DataType::UInt64) => {
+                let counts = cast(column, field.data_type())?;
+                let none = eq(&counts, &UInt64Array::new_scalar(0))?;
+                *column = nullif(&counts, &none)?;
+            }
+            // Texts of a side that are no views, such as literals.
+            (_, promised) => *column = cast(column, promised)?,
         }
     }
     Ok(RecordBatch::try_new_with_options(

@@ -101,12 +101,14 @@ impl ExecutionPlan for FragmentExec {
             return Ok(Arc::new(Statistics::new_unknown(&self.schema)));
         };
         let all = self.scan.statistics.rows_out(columns, &self.filter, *limit);
-        // A lane gets what its workers send, so only the sum is known.
-        Ok(Arc::new(if args.partition().is_none() {
-            all
-        } else {
-            all.to_inexact()
-        }))
+        // A lane gets what its workers send, so only the sum is known; and of joined rows not even that.
+        Ok(Arc::new(
+            if args.partition().is_none() && !self.is_joined() {
+                all
+            } else {
+                all.to_inexact()
+            },
+        ))
     }
 
     fn supports_limit_pushdown(&self) -> bool {

@@ -1,10 +1,12 @@
 //! The sides of a star join: read first, then looked up by the fact's fragment.
 //!
 //! ```text
-//! sides ── all at once ──▶ their rows ── keys occur once ──▶ lookups of the fragment
-//!                              │  └────── or only keys matter ─▶ probes of the fragment
-//!                              └── else, or no room for them ──▶ the joins as they were planned, optimised only now
+//! sides ── all at once ──▶ their rows ───────────────────────▶ lookups of the fragment
+//!                              │  └── if only keys matter ─────▶ probes of the fragment
+//!                              └── if there is no room ────────▶ the joins as they were planned, optimised only now
 //! ```
+//!
+//! Only keys matter if nothing else of a side is needed, and each key occurs once or it does not matter how often.
 
 use super::compact::expressions;
 use super::{FragmentExec, over_scans};
@@ -24,7 +26,8 @@ use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, Partitioning, execute_stream,
 };
 use eris_fragment::{
-    Execution, FragmentError, FragmentReport, FragmentStream, KeySet, Lookup, Output, Probe, Type,
+    AggregateFunction, Execution, FragmentError, FragmentReport, FragmentStream, KeySet, Lookup,
+    Output, Probe, Type,
 };
 use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt};
@@ -32,6 +35,8 @@ use std::sync::Arc;
 
 /// Bytes that a row of a lookup takes beside its values: its entries in maps, its bit in a set.
 const BYTES_PER_KEY: usize = 16;
+/// Bytes that it takes besides if keys occur more than once: while rows are brought together by their keys, and to find them.
+const BYTES_PER_PARTNER: usize = 32;
 
 /// What is joined to a fragment's rows.
 #[derive(Clone, Debug)]
@@ -71,6 +76,7 @@ struct Rows {
     rows: RecordBatch,
     keys: KeySet,
     column: usize,
+    only_keys: bool,
 }
 
 impl Star {
@@ -235,19 +241,36 @@ impl Side {
         let Some((keys, unique)) = KeySet::of_values(rows.column(0)) else {
             return Ok(None);
         };
-        let column = self.column;
-        Ok((unique || self.semi).then_some(Rows { rows, keys, column }))
+        if !unique && !self.semi && held.try_grow(BYTES_PER_PARTNER * rows.num_rows()).is_err() {
+            return Ok(None);
+        }
+        Ok(Some(Rows {
+            rows,
+            keys,
+            column: self.column,
+            only_keys: unique || self.semi,
+        }))
     }
 }
 
 impl Sides {
-    /// What becomes of the sides in a fragment: `chosen` has the columns that are needed, side by side.
-    pub(super) fn into_parts(self, chosen: &[Vec<usize>]) -> Result<(Vec<Lookup>, Vec<Probe>)> {
+    /// What becomes of the sides in a fragment with an output: `chosen` has the columns that are needed, side by side.
+    pub(super) fn into_parts(
+        self,
+        chosen: &[Vec<usize>],
+        output: &Output,
+    ) -> Result<(Vec<Lookup>, Vec<Probe>)> {
+        let often_matters = matters_how_often(output);
         let mut lookups = Vec::new();
         let mut probes = Vec::new();
         for (side, chosen) in self.rows.into_iter().zip(chosen) {
-            let Rows { rows, keys, column } = side;
-            if chosen.is_empty() {
+            let Rows {
+                rows,
+                keys,
+                column,
+                only_keys,
+            } = side;
+            if chosen.is_empty() && (only_keys || !often_matters) {
                 probes.push(Probe { column, keys });
                 continue;
             }
@@ -314,6 +337,19 @@ impl FragmentExec {
             offset += side.types.len();
         }
         joined
+    }
+}
+
+/// Whether it makes a difference how often a row is there.
+fn matters_how_often(output: &Output) -> bool {
+    match output {
+        Output::Rows { .. } => true,
+        Output::Groups { aggregates, .. } => aggregates.iter().any(|aggregate| {
+            !matches!(
+                aggregate.function,
+                AggregateFunction::Min | AggregateFunction::Max
+            )
+        }),
     }
 }
 

@@ -88,7 +88,7 @@ fn query() -> impl Strategy<Value = String> {
 /// Rows that come and go between the first and the second execution of a text.
 fn change() -> impl Strategy<Value = Option<String>> {
     let change = prop_oneof![
-        // A key that occurs twice: the sides cannot be looked up any more, until one goes.
+        // A key that occurs twice, until one goes.
         (0..60).prop_map(|k| format!("INSERT INTO item VALUES ({k}, 'maker9', 3, 1)")),
         Just("DELETE FROM item WHERE maker = 'maker9'".to_owned()),
         (0..27, 0..9).prop_map(|(k, city)| format!(

@@ -1,0 +1,181 @@
+//! The fragment's own columns of some rows of a chunk.
+
+use crate::columns::Columns;
+use crate::lookup::KeyMap;
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, Int64Array};
+use arrow_buffer::NullBuffer;
+use eris_column::{ColumnChunk, Domain, Selection, ZoneRange};
+use eris_kernels::Isa;
+use eris_store::Chunk;
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// Rows, whose values are gathered as they are asked for, each column once.
+pub(super) struct Gathered<'a> {
+    pub(super) chunk: &'a Chunk,
+    pub(super) columns: &'a Columns,
+    pub(super) isa: Isa,
+    chosen: Chosen<'a>,
+    pub(super) rows: usize,
+    integers: Vec<Option<Vec<i64>>>,
+    arrays: Vec<Option<ArrayRef>>,
+}
+
+/// Which rows.
+enum Chosen<'a> {
+    Selected(&'a Selection),
+    /// A few, which ascend; and the selection of them for whatever needs one.
+    Few(&'a [u32], OnceCell<Selection>),
+}
+
+impl<'a> Gathered<'a> {
+    pub(super) fn new(
+        chunk: &'a Chunk,
+        columns: &'a Columns,
+        isa: Isa,
+        selection: &'a Selection,
+    ) -> Self {
+        let rows = selection.count();
+        Gathered::with(chunk, columns, isa, Chosen::Selected(selection), rows)
+    }
+
+    /// Of a few rows, which ascend.
+    pub(super) fn of_few(
+        chunk: &'a Chunk,
+        columns: &'a Columns,
+        isa: Isa,
+        rows: &'a [u32],
+    ) -> Self {
+        let chosen = Chosen::Few(rows, OnceCell::new());
+        Gathered::with(chunk, columns, isa, chosen, rows.len())
+    }
+
+    fn with(
+        chunk: &'a Chunk,
+        columns: &'a Columns,
+        isa: Isa,
+        chosen: Chosen<'a>,
+        rows: usize,
+    ) -> Self {
+        Gathered {
+            chunk,
+            columns,
+            isa,
+            chosen,
+            rows,
+            integers: vec![None; columns.ids.len()],
+            arrays: vec![None; columns.ids.len()],
+        }
+    }
+
+    fn column(&self, column: usize) -> &'a ColumnChunk {
+        self.chunk.column(self.columns.ids[column])
+    }
+
+    fn selection(&self) -> &Selection {
+        match &self.chosen {
+            Chosen::Selected(selection) => selection,
+            Chosen::Few(rows, selection) => selection.get_or_init(|| {
+                let mut selection = Selection::default();
+                selection.reset_to(self.chunk.rows(), rows);
+                selection
+            }),
+        }
+    }
+
+    /// Whether a column of text holds codes in this chunk.
+    pub(super) fn is_coded(&self, column: usize) -> bool {
+        self.column(column).is_coded()
+    }
+
+    /// The range of a column of integers in this chunk.
+    pub(super) fn range(&self, column: usize) -> Option<(i64, i64)> {
+        match self.column(column).zone().range {
+            ZoneRange::Integer(low, high) => Some((low, high)),
+            // Only NULLs, whose slots hold 0.
+            ZoneRange::Empty => Some((0, 0)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn validity(&self, column: usize) -> Option<NullBuffer> {
+        match self.column(column).nulls() {
+            0 => None,
+            _ => self.column(column).gather_validity(self.selection()),
+        }
+    }
+
+    /// The integers or codes of a column.
+    pub(super) fn integers(&mut self, column: usize) -> &[i64] {
+        if self.integers[column].is_none() {
+            let mut values = Vec::with_capacity(self.rows);
+            let chunk = self.column(column);
+            match self.chosen {
+                Chosen::Few(rows, _) => chunk.take_integers(self.isa, rows, &mut values),
+                Chosen::Selected(selection) => {
+                    chunk.gather_integers(self.isa, selection, &mut values);
+                }
+            }
+            self.integers[column] = Some(values);
+        }
+        self.loaded(column)
+    }
+
+    /// The same of a column that has been asked for.
+    pub(super) fn loaded(&self, column: usize) -> &[i64] {
+        self.integers[column].as_deref().expect("loaded before")
+    }
+
+    /// What a map says of the keys in a column.
+    pub(super) fn numbers<T: From<u32>>(&mut self, column: usize, map: &KeyMap) -> Vec<T> {
+        let mut numbers = Vec::with_capacity(self.rows);
+        if self.columns.domains[column] == Domain::Text && !self.is_coded(column) {
+            map.numbers_of_texts(self.array(column).as_string_view(), &mut numbers);
+        } else if let Some(order) = self.column(column).order() {
+            // Not kept: hardly anybody needs the ordinals twice.
+            let mut ordinals = Vec::with_capacity(self.rows);
+            let chunk = self.column(column);
+            match self.chosen {
+                Chosen::Few(rows, _) => chunk.take_ordinals(self.isa, rows, &mut ordinals),
+                Chosen::Selected(selection) => {
+                    chunk.gather_ordinals(self.isa, selection, &mut ordinals);
+                }
+            }
+            map.numbers_of_ordinals(order, &ordinals, &mut numbers);
+        } else {
+            map.numbers(self.integers(column), &mut numbers);
+        }
+        numbers
+    }
+
+    pub(super) fn floats(&self, column: usize) -> Vec<f64> {
+        let mut values = Vec::with_capacity(self.rows);
+        self.column(column)
+            .gather_floats(self.isa, self.selection(), &mut values);
+        values
+    }
+
+    /// A column, or the rows' ids.
+    pub(super) fn array(&mut self, column: usize) -> &ArrayRef {
+        if self.arrays[column].is_none() {
+            self.arrays[column] = Some(match self.columns.is_row_id(column) {
+                true => {
+                    let ids = self.chunk.ids();
+                    let ids = self
+                        .selection()
+                        .iter_ones()
+                        .map(|row| ids.get(row).0 as i64);
+                    Arc::new(ids.collect::<Int64Array>())
+                }
+                false => self.column(column).gather(
+                    self.isa,
+                    self.selection(),
+                    &self.columns.data_types[column],
+                    self.columns.dictionaries[column].as_ref(),
+                ),
+            });
+        }
+        self.arrays[column].as_ref().expect("just made")
+    }
+}
