@@ -480,6 +480,7 @@ impl Shared {
             .iter()
             .map(|share| share.report.clone())
             .collect();
+        let merged = run.clone();
         let phases = run.program.phases().clone();
         let report = move || FragmentReport {
             phases: phases.clone(),
@@ -494,6 +495,7 @@ impl Shared {
         });
         Ok(Execution {
             lanes: lanes.collect(),
+            is_merged: Arc::new(move || !merged.routing.is_in_parts()),
             report: Arc::new(report),
         })
     }

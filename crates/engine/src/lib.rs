@@ -53,6 +53,7 @@ mod protocol;
 mod ranges;
 mod recode;
 mod reorganize;
+mod routed;
 #[cfg(test)]
 mod row_simulation;
 mod rows;

@@ -1,10 +1,10 @@
 //! A fragment at one AEU: a task that takes one chunk per slice, or a few narrow ones.
 //!
 //! ```text
-//! start ──publish the ticket──▶ claiming ──nothing left──▶ draining ──all batches sent──▶ END
-//!                                 │    ▲                     │   ▲
-//!                    no credit or ▼    │ CREDIT, HELP        ▼   │ CREDIT
-//!                    no ticket yet  suspended               suspended
+//! start ──publish the ticket──▶ claiming ──nothing left──▶ merging ──all handed on──▶ draining ──all batches sent──▶ END
+//!                                 │    ▲      (if groups     │   ▲                     │   ▲
+//!                    no credit or ▼    │       are dealt)    ▼   │ DEAL, DEALT,        ▼   │ CREDIT
+//!                    no ticket yet  suspended             suspended CREDIT           suspended
 //! ```
 //!
 //! Tasks take turns, one slice each. Fragments on the same data object start where the others are, so the slices of one turn
@@ -13,13 +13,14 @@
 
 use crate::owner::{Context, Owner};
 use crate::protocol::*;
+use crate::routed::{Routes, afford};
 use crate::run::{Help, Run, Ticket};
 use arrow_array::RecordBatch;
 use eris_aeu::Slice;
-use eris_exec::{Partial, Work};
+use eris_exec::{Groups, Partial, Work};
 use eris_fragment::{FragmentError, WorkerReport};
 use eris_numa::{Reservation, Topology};
-use eris_route::Parcel;
+use eris_route::{Endpoint, Parcel};
 use eris_store::ChunkView;
 use eris_types::{AeuId, ObjectId};
 use std::collections::VecDeque;
@@ -50,15 +51,28 @@ pub(crate) struct ScanTask {
     /// What `partial` may take of the budget.
     reserved: Vec<Reservation>,
     reserved_bytes: u64,
-    /// Batches that wait for credit.
-    outgoing: VecDeque<RecordBatch>,
+    /// The lanes that it sends to.
+    lanes: Vec<Outgoing>,
+    /// What becomes of groups that are dealt; `None` in a run that deals none.
+    routes: Option<Routes>,
+    /// For groups that were dealt and are handed on as they are.
+    passing: Vec<Reservation>,
     state: State,
+}
+
+/// What goes to one lane.
+struct Outgoing {
+    lane: usize,
+    /// Batches that wait for credit.
+    batches: VecDeque<RecordBatch>,
+    has_ended: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Starting,
     Claiming,
+    Merging,
     Draining,
     Over,
 }
@@ -74,14 +88,26 @@ impl ScanTask {
             let node = topology.node_of(run.shares[other].aeu).index();
             (distances[node], (other + count - share) % count)
         });
+        let mut partial = run.program.start();
+        let division = run.routing.division();
+        if let Some(division) = division {
+            run.program.start_dealing(division, &mut partial);
+        }
+        let lanes = run.lanes_of(share).map(|lane| Outgoing {
+            lane,
+            batches: VecDeque::new(),
+            has_ended: false,
+        });
         ScanTask {
-            partial: Some(run.program.start()),
+            partial: Some(partial),
+            lanes: lanes.collect(),
+            routes: division.map(|division| Routes::new(&run.program, division)),
             run,
             share,
             others,
             reserved: Vec::new(),
             reserved_bytes: 0,
-            outgoing: VecDeque::new(),
+            passing: Vec::new(),
             state: State::Starting,
         }
     }
@@ -93,8 +119,7 @@ impl ScanTask {
 
     pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
         let began = Instant::now();
-        let lane = self.run.shares[self.share].lane;
-        let slice = if self.run.is_dropped(lane) {
+        let slice = if self.is_deserted() {
             self.leave(owner, cx)
         } else if let Some(error) = self.run.failure().cloned() {
             self.fail(error, owner, cx)
@@ -109,12 +134,15 @@ impl ScanTask {
     }
 
     fn advance(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
+        self.receive(owner)?;
         if self.state != State::Starting && !self.send(owner, cx) {
             return Ok(Slice::Suspend);
         }
         match self.state {
             State::Starting => self.start(owner, cx),
+            State::Claiming if self.gives_up_merging()? => Ok(Slice::Again),
             State::Claiming => self.claim(owner, cx),
+            State::Merging => self.merge(owner),
             State::Draining | State::Over => Ok(self.end(Ok(()), owner, cx)),
         }
     }
@@ -141,13 +169,18 @@ impl ScanTask {
     }
 
     /// Works on a chunk, or on a few if they are narrow.
-    fn claim(&mut self, owner: &mut Owner, cx: &Context<'_>) -> Result<Slice, FragmentError> {
+    fn claim(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
         let run = self.run.clone();
         let own = run.ticket(self.share).expect("published at the start");
         let mut bytes = 0;
-        while bytes < SLICE_BYTES && self.outgoing.is_empty() {
+        while bytes < SLICE_BYTES && self.lanes.iter().all(|out| out.batches.is_empty()) {
             if run.is_satisfied() {
-                return self.finish(owner);
+                return self.finish(owner, cx);
+            }
+            if let Some(routes) = self.routes.as_mut().filter(|routes| routes.is_due()) {
+                routes.merge(&run.program)?;
+                bytes += SLICE_BYTES / 4;
+                continue;
             }
             if let Some((position, view)) = own.claim() {
                 if let Some(partition) = owner.existing(run.object.id) {
@@ -161,7 +194,7 @@ impl ScanTask {
             match run.help(self.share, &self.others) {
                 Help::Claimed(view) => bytes += self.work(view, true, owner, cx)?,
                 Help::Later => return Ok(Slice::Suspend),
-                Help::Nothing => return self.finish(owner),
+                Help::Nothing => return self.finish(owner, cx),
             }
         }
         Ok(Slice::Again)
@@ -173,13 +206,17 @@ impl ScanTask {
         view: &ChunkView,
         helping: bool,
         owner: &mut Owner,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Result<u64, FragmentError> {
         self.run.object.trip();
         let partial = self.partial.as_mut().expect("not finished while claiming");
+        if self.run.routing.is_in_parts() {
+            self.run.program.stop_dealing(partial);
+        }
         let mut work = Work::default();
         let batches = self.run.program.run(view, partial, &mut work)?;
-        let bytes = partial.bytes();
+        let dealt = self.run.program.take_dealt(partial);
+        let bytes = partial.bytes() + self.routes.as_ref().map_or(0, Routes::bytes);
         self.report(|report| {
             report.chunks += work.chunks;
             report.chunks_skipped += work.chunks_skipped;
@@ -197,9 +234,15 @@ impl ScanTask {
         counters.chunks_helped.add(u64::from(helping));
         counters.rows_scanned.add(work.rows_scanned);
         counters.bytes_scanned.add(work.bytes);
-        batches.into_iter().for_each(|batch| self.emit(batch));
+        let own = self.run.shares[self.share].lane;
+        batches.into_iter().for_each(|batch| self.emit(own, batch));
+        if !dealt.is_empty() {
+            let deals = self.run.routing.wants_to_deal();
+            self.deal(dealt, deals, owner, cx)?;
+        }
         let refused = self.reserve(bytes as u64, owner);
-        if bytes as u64 >= MOST_GROUPS || refused.is_err() {
+        let partial = self.partial.as_ref().expect("not finished while claiming");
+        if partial.bytes() as u64 >= MOST_GROUPS || refused.is_err() {
             self.flush(refused)?;
         }
         Ok(work.bytes + CLAIM_BYTES)
@@ -208,36 +251,174 @@ impl ScanTask {
     /// Hands on the groups, or the rows that wait. What they take stays reserved until they are sent.
     fn flush(&mut self, refused: Result<(), FragmentError>) -> Result<(), FragmentError> {
         let partial = self.partial.as_mut().expect("not finished while claiming");
-        let batches = self.run.program.flush(partial)?;
-        if batches.is_empty() {
+        let workers = self.run.shares.len() as u32;
+        self.run.routing.divide_groups();
+        let batches = self.run.program.flush(partial, workers)?;
+        if batches.is_empty() && self.routes.as_ref().is_none_or(Routes::is_empty) {
             // An empty table of groups, or the sums of all rows, are too little to fail for.
             return refused.or_else(|error| match partial.bytes() as u64 {
                 0..=RESERVE_STEP => Ok(()),
                 _ => Err(error),
             });
         }
-        batches.into_iter().for_each(|batch| self.emit(batch));
+        self.emit_all(batches);
         Ok(())
     }
 
-    fn finish(&mut self, owner: &mut Owner) -> Result<Slice, FragmentError> {
-        if let Some(partial) = self.partial.take() {
-            self.report_phases(&partial);
-            self.alight(owner);
-            for batch in self.run.program.finish(partial)? {
-                self.emit(batch);
-            }
+    /// Hands on what is left: rows and groups to the lanes, or groups to the participants to which their keys belong.
+    fn finish(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
+        let mut partial = self.partial.take().expect("finished once");
+        self.report_phases(&partial);
+        self.alight(owner);
+        let run = self.run.clone();
+        if let Some(division) = run.routing.division()
+            && run.routing.ends_by_dealing(partial.groups())
+        {
+            let dealt = run.program.deal(division, &mut partial);
+            drop(partial);
+            self.deal(dealt, true, owner, cx)?;
+            self.say_dealt(cx);
+            self.state = State::Merging;
+            return Ok(Slice::Again);
         }
+        let workers = run.shares.len() as u32;
+        if workers > 1 {
+            run.routing.divide_groups();
+        }
+        self.emit_all(run.program.finish(partial, workers)?);
         self.state = State::Draining;
         Ok(Slice::Again)
     }
 
-    fn emit(&mut self, batch: RecordBatch) {
-        if batch.num_rows() > 0 {
-            self.run.count_sent(batch.num_rows());
-            self.report(|report| report.rows_sent += batch.num_rows() as u64);
-            self.outgoing.push_back(batch);
+    /// Sends groups to the participants to which their keys belong, or to their lanes if that is not wanted or there is no
+    /// memory for it.
+    fn deal(
+        &mut self,
+        dealt: Vec<(u32, Groups)>,
+        is_wanted: bool,
+        owner: &Owner,
+        cx: &mut Context<'_>,
+    ) -> Result<(), FragmentError> {
+        let run = self.run.clone();
+        if !is_wanted {
+            run.routing.divide_groups();
         }
+        for (worker, groups) in dealt {
+            let routes = self.routes.as_mut().expect("groups are dealt in such runs");
+            let reserved = match run.routing.is_in_parts() {
+                true => None,
+                false => afford(&owner.budget, groups.bytes() as u64).ok(),
+            };
+            let Some(reserved) = reserved else {
+                run.routing.divide_groups();
+                let batches = run.program.batches(groups)?.into_iter();
+                self.emit_all(batches.map(|batch| (worker, batch)).collect());
+                continue;
+            };
+            let worker = worker as usize;
+            let count = groups.len() as u64;
+            if worker == self.share {
+                routes.push(groups, reserved);
+            } else {
+                routes.sent[worker] += 1;
+                let to = Endpoint::aeu(run.shares[worker].aeu);
+                let header = header(DEAL, run.object.id, cx.endpoint(), run.id);
+                let run = run.clone();
+                let deal = Deal {
+                    run,
+                    groups,
+                    reserved,
+                };
+                cx.send(to, header, &[], Some(Parcel::owned(deal)));
+            }
+            self.report(|report| report.groups_dealt += count);
+        }
+        Ok(())
+    }
+
+    /// Tells the others that nothing more is dealt to them.
+    fn say_dealt(&self, cx: &mut Context<'_>) {
+        let sent = self.routes.as_ref().map(|routes| &routes.sent[..]);
+        for &other in &self.others {
+            let header = header(DEALT, self.run.object.id, cx.endpoint(), self.run.id);
+            let sent = [sent.map_or(0, |sent| sent[other])];
+            let to = Endpoint::aeu(self.run.shares[other].aeu);
+            cx.send(to, header, &sent, Some(Parcel::shared(self.run.clone())));
+        }
+    }
+
+    /// Takes in what was dealt to it.
+    fn receive(&mut self, owner: &mut Owner) -> Result<(), FragmentError> {
+        let (Some(routes), Some(riding)) = (&mut self.routes, owner.runs.get_mut(&self.run.id))
+        else {
+            return Ok(());
+        };
+        for deal in std::mem::take(&mut riding.mail.arrived) {
+            if !self.run.routing.is_in_parts() {
+                routes.push(deal.groups, deal.reserved);
+                continue;
+            }
+            self.passing.push(deal.reserved);
+            let lane = self.run.shares[self.share].lane;
+            for batch in self.run.program.batches(deal.groups)? {
+                emit(&self.run, self.share, &mut self.lanes, lane, batch);
+            }
+        }
+        Ok(())
+    }
+
+    /// If groups come in parts, hands on what was merged until then; says whether there was any.
+    fn gives_up_merging(&mut self) -> Result<bool, FragmentError> {
+        let is_in_vain = |routes: &&mut Routes| !routes.is_empty();
+        let routes = self.routes.as_mut().filter(is_in_vain);
+        let Some(routes) = routes.filter(|_| self.run.routing.is_in_parts()) else {
+            return Ok(false);
+        };
+        let batches = routes.take(&self.run.program)?;
+        self.emit_merged(batches);
+        Ok(true)
+    }
+
+    /// Once everything has been dealt, hands on what is this participant's own.
+    fn merge(&mut self, owner: &mut Owner) -> Result<Slice, FragmentError> {
+        if self.gives_up_merging()? {
+            return Ok(Slice::Again);
+        }
+        let riding = owner.runs.get(&self.run.id);
+        if !riding.is_some_and(|riding| riding.mail.is_complete(self.others.len())) {
+            return Ok(Slice::Suspend);
+        }
+        let routes = self.routes.as_mut().expect("groups were dealt");
+        let batches = routes.take(&self.run.program)?;
+        if routes.is_empty() {
+            self.state = State::Draining;
+        }
+        self.emit_merged(batches);
+        Ok(Slice::Again)
+    }
+
+    fn emit_merged(&mut self, batches: Vec<RecordBatch>) {
+        let groups: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        self.report(|report| report.groups_merged += groups as u64);
+        let lane = self.run.shares[self.share].lane;
+        for batch in batches {
+            self.emit(lane, batch);
+        }
+    }
+
+    /// Hands on groups of participants' keys.
+    fn emit_all(&mut self, batches: Vec<(u32, RecordBatch)>) {
+        for (worker, batch) in batches {
+            let of = match self.run.is_keyed() {
+                true => worker as usize,
+                false => self.share,
+            };
+            self.emit(self.run.shares[of].lane, batch);
+        }
+    }
+
+    fn emit(&mut self, lane: usize, batch: RecordBatch) {
+        emit(&self.run, self.share, &mut self.lanes, lane, batch);
     }
 
     /// Sends what there is credit for; says whether that was all.
@@ -245,15 +426,36 @@ impl ScanTask {
         let Some(riding) = owner.runs.get_mut(&self.run.id) else {
             return true;
         };
-        let endpoint = self.run.lanes[self.run.shares[self.share].lane].endpoint;
-        while riding.credits > 0
-            && let Some(batch) = self.outgoing.pop_front()
-        {
-            riding.credits -= 1;
-            let header = header(BATCH, self.run.object.id, cx.endpoint(), self.run.id);
-            cx.send(endpoint, header, &[], Some(Parcel::owned(batch)));
+        let mut is_all = true;
+        for out in &mut self.lanes {
+            let lane = &self.run.lanes[out.lane];
+            if self.run.is_dropped(out.lane) {
+                out.batches.clear();
+            }
+            let credits = &mut riding.credits[out.lane];
+            while *credits > 0
+                && let Some(batch) = out.batches.pop_front()
+            {
+                *credits -= 1;
+                let header = header(BATCH, self.run.object.id, cx.endpoint(), self.run.id);
+                cx.send(lane.endpoint, header, &[], Some(Parcel::owned(batch)));
+            }
+            // A lane that is read to its end must not wait until another one is read.
+            if self.state == State::Draining && out.batches.is_empty() {
+                out.end(Ok(()), &self.run, cx);
+            }
+            is_all &= out.batches.is_empty();
         }
-        self.outgoing.is_empty()
+        if is_all {
+            self.passing.clear();
+        }
+        is_all
+    }
+
+    /// Whether nobody reads any more what it sends.
+    fn is_deserted(&self) -> bool {
+        let mut lanes = self.lanes.iter();
+        lanes.all(|out| out.has_ended || self.run.is_dropped(out.lane))
     }
 
     fn reserve(&mut self, bytes: u64, owner: &Owner) -> Result<(), FragmentError> {
@@ -263,7 +465,10 @@ impl ScanTask {
             self.reserved_bytes -= RESERVE_STEP;
         }
         while bytes > self.reserved_bytes {
-            let step = owner.budget.try_reserve(RESERVE_STEP);
+            let step = match &self.routes {
+                Some(routes) if !routes.is_empty() => afford(&owner.budget, RESERVE_STEP),
+                _ => owner.budget.try_reserve(RESERVE_STEP),
+            };
             let step = step.map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
             self.reserved.push(step);
             self.reserved_bytes += RESERVE_STEP;
@@ -271,11 +476,12 @@ impl ScanTask {
         Ok(())
     }
 
-    /// Fails the fragment for everybody and tells this lane.
+    /// Fails the fragment for everybody and tells its lanes. Others may wait for what this one will not deal.
     pub fn fail(&mut self, error: FragmentError, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
         self.run.fail(error.clone());
-        let willing = self.run.wake().collect();
-        owner.call_for_help(&self.run, willing, cx);
+        let others = self.others.iter();
+        let others = others.map(|&other| self.run.shares[other].aeu).collect();
+        owner.call_for_help(&self.run, others, cx);
         self.end(Err(error), owner, cx)
     }
 
@@ -286,9 +492,9 @@ impl ScanTask {
         cx: &mut Context<'_>,
     ) -> Slice {
         if self.state != State::Over {
-            let endpoint = self.run.lanes[self.run.shares[self.share].lane].endpoint;
-            let header = header(END, self.run.object.id, cx.endpoint(), self.run.id);
-            cx.send(endpoint, header, &[], Some(Parcel::owned(result)));
+            for out in &mut self.lanes {
+                out.end(result.clone(), &self.run, cx);
+            }
         }
         self.leave(owner, cx)
     }
@@ -306,7 +512,9 @@ impl ScanTask {
             self.alight(owner);
         }
         self.state = State::Over;
-        self.outgoing.clear();
+        self.lanes.clear();
+        self.routes = None;
+        self.passing.clear();
         self.reserved.clear();
         owner.runs.remove(&self.run.id);
         Slice::Done
@@ -329,5 +537,27 @@ impl ScanTask {
     fn report(&self, change: impl FnOnce(&mut WorkerReport)) {
         let report = &self.run.shares[self.share].report;
         change(&mut report.lock().expect("nothing panics under this lock"));
+    }
+}
+
+impl Outgoing {
+    fn end(&mut self, result: Result<(), FragmentError>, run: &Run, cx: &mut Context<'_>) {
+        if !std::mem::replace(&mut self.has_ended, true) {
+            let header = header(END, run.object.id, cx.endpoint(), run.id);
+            let endpoint = run.lanes[self.lane].endpoint;
+            cx.send(endpoint, header, &[], Some(Parcel::owned(result)));
+        }
+    }
+}
+
+/// Puts a batch of a share's into a lane's queue.
+fn emit(run: &Run, share: usize, lanes: &mut [Outgoing], lane: usize, batch: RecordBatch) {
+    if batch.num_rows() > 0 {
+        run.count_sent(batch.num_rows());
+        let report = &run.shares[share].report;
+        let mut report = report.lock().expect("nothing panics under this lock");
+        report.rows_sent += batch.num_rows() as u64;
+        let out = lanes.iter_mut().find(|out| out.lane == lane);
+        out.expect("one of its lanes").batches.push_back(batch);
     }
 }

@@ -35,7 +35,8 @@ impl Interner {
         }));
     }
 
-    fn number(&mut self, text: &str) -> u32 {
+    /// The number of a string among its own.
+    pub(super) fn number(&mut self, text: &str) -> u32 {
         let (texts, hasher) = (&mut self.texts, &self.hasher);
         let entry = self.numbers.entry(
             hasher.hash_one(text),
@@ -51,6 +52,14 @@ impl Interner {
                 self.bytes += text.len();
                 number
             }
+        }
+    }
+
+    /// With these strings, which are distinct and need not be found again.
+    pub(super) fn of_texts(texts: Box<[Box<str>]>) -> Self {
+        Interner {
+            texts: texts.into(),
+            ..Interner::default()
         }
     }
 

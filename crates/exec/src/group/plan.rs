@@ -1,5 +1,7 @@
 //! A compiled grouping, and a worker's state of it.
 
+use super::deal::{Groups, deal};
+use super::division::Division;
 use super::index::Index;
 use super::input::{Values, Window, values};
 use super::interner::Interner;
@@ -25,11 +27,17 @@ use std::sync::Arc;
 /// Rows of a window: what is gathered for it stays in the second-level cache.
 const WINDOW_ROWS: usize = 4_096;
 
+/// Groups with which a table has outgrown a core's cache for sure.
+const MOST_AT_FIRST: usize = 64 << 10;
+
+/// Groups of a table that fits into a core's cache with all that is read beside it.
+const MOST_LATER: usize = 16 << 10;
+
 /// A compiled grouping.
 #[derive(Debug)]
 pub(crate) struct GroupPlan {
-    keys: Keys,
-    aggregates: Vec<AggregatePlan>,
+    pub(super) keys: Keys,
+    pub(super) aggregates: Vec<AggregatePlan>,
     /// All columns that are read, ascending.
     pub(crate) columns: Vec<usize>,
     pub(crate) schema: SchemaRef,
@@ -39,7 +47,7 @@ pub(crate) struct GroupPlan {
 }
 
 #[derive(Debug)]
-struct AggregatePlan {
+pub(super) struct AggregatePlan {
     input: Input,
     filter: Option<Expression>,
     function: AggregateFunction,
@@ -47,7 +55,7 @@ struct AggregatePlan {
     argument: Option<Type>,
     state: Type,
     /// For messages.
-    text: String,
+    pub(super) text: String,
 }
 
 /// Where the values of an aggregate come from.
@@ -72,12 +80,22 @@ enum Input {
 /// A worker's groups.
 #[derive(Debug)]
 pub(crate) struct GroupState {
-    index: Index,
-    interners: Vec<Interner>,
-    states: Vec<State>,
+    pub(super) index: Index,
+    pub(super) interners: Vec<Interner>,
+    pub(super) states: Vec<State>,
     numbers: Vec<u32>,
     /// The rows of a chunk of which few are left.
     rows: Vec<u32>,
+    dealing: Option<Dealing>,
+}
+
+/// That groups leave the table when they are too many for it.
+#[derive(Debug)]
+struct Dealing {
+    division: Division,
+    /// Groups from which on they leave the table.
+    most: usize,
+    dealt: Vec<(u32, Groups)>,
 }
 
 impl GroupPlan {
@@ -131,11 +149,67 @@ impl GroupPlan {
             states: self.aggregates.iter().map(AggregatePlan::start).collect(),
             numbers: Vec::new(),
             rows: Vec::new(),
+            dealing: None,
         };
         if self.keys.keys.is_empty() {
             state.states.iter_mut().for_each(|state| state.grow(1));
         }
         state
+    }
+
+    /// A table for groups to be merged into.
+    pub(super) fn table(&self) -> GroupState {
+        GroupState {
+            index: Index::of_packed(Vec::new(), &self.keys),
+            ..self.start()
+        }
+    }
+
+    /// A table of these groups, to be finished.
+    pub(super) fn table_of(&self, groups: Groups) -> GroupState {
+        GroupState {
+            index: Index::of_packed(groups.packed, &self.keys),
+            interners: groups.texts.into_iter().map(Interner::of_texts).collect(),
+            states: groups.states,
+            numbers: Vec::new(),
+            rows: Vec::new(),
+            dealing: None,
+        }
+    }
+
+    /// Has groups leave the table from now on when they are too many for a cache.
+    pub(crate) fn start_dealing(&self, division: Division, state: &mut GroupState) {
+        state.dealing = Some(Dealing {
+            division,
+            most: MOST_AT_FIRST,
+            dealt: Vec::new(),
+        });
+    }
+
+    /// What has left the table.
+    pub(crate) fn take_dealt(&self, state: &mut GroupState) -> Vec<(u32, Groups)> {
+        let dealing = state.dealing.as_mut();
+        dealing.map_or_else(Vec::new, |dealing| std::mem::take(&mut dealing.dealt))
+    }
+
+    /// Has all groups leave the table.
+    pub(crate) fn deal(
+        &self,
+        division: Division,
+        state: &mut GroupState,
+        columns: &Columns,
+    ) -> Vec<(u32, Groups)> {
+        let GroupState {
+            index,
+            interners,
+            states,
+            ..
+        } = state;
+        let dealt = deal(division, index, states, interners, &self.keys, columns);
+        index.clear();
+        states.iter_mut().for_each(State::clear);
+        interners.fill_with(Interner::default);
+        dealt
     }
 
     /// Whether for this chunk only the number of passing rows matters.
@@ -211,12 +285,51 @@ impl GroupPlan {
             }
             plan.add(&mut window, numbers, entries)?;
         }
+        if let Some(dealing) = &state.dealing
+            && state.index.is_hashed()
+            && state.index.groups() >= dealing.most
+        {
+            let more = self.deal(dealing.division, state, window.columns);
+            let dealing = state.dealing.as_mut().expect("seen above");
+            dealing.most = MOST_LATER;
+            dealing.dealt.extend(more);
+        }
         Ok(())
     }
 
     /// Whether there may be more than one group.
     pub(crate) fn has_keys(&self) -> bool {
         !self.keys.keys.is_empty()
+    }
+
+    /// The groups so far as batches, each with the worker among so many to which its keys belong.
+    pub(crate) fn finish_by_worker(
+        &self,
+        state: GroupState,
+        workers: u32,
+        columns: &Columns,
+    ) -> Result<Vec<(u32, RecordBatch)>, FragmentError> {
+        let of = |worker: u32| move |batch| (worker, batch);
+        if workers == 1 || !self.has_keys() {
+            let batches = self.finish(state, columns)?.into_iter();
+            return Ok(batches.map(of(0)).collect());
+        }
+        let buckets = 1;
+        let division = Division { workers, buckets };
+        let (index, states) = (&state.index, &state.states);
+        let mut batches = Vec::new();
+        for (worker, groups) in deal(
+            division,
+            index,
+            states,
+            &state.interners,
+            &self.keys,
+            columns,
+        ) {
+            let groups = self.batches(groups, columns)?.into_iter();
+            batches.extend(groups.map(of(worker)));
+        }
+        Ok(batches)
     }
 
     pub(crate) fn finish(
@@ -250,6 +363,16 @@ impl GroupState {
             + self.interners.iter().map(Interner::bytes).sum::<usize>()
             + self.states.iter().map(State::bytes).sum::<usize>()
             + (self.numbers.capacity() + self.rows.capacity()) * size_of::<u32>()
+            + (self.dealing.iter().flat_map(|dealing| &dealing.dealt))
+                .map(|(_, groups)| groups.bytes())
+                .sum::<usize>()
+    }
+
+    /// Has groups stay in the table again.
+    pub(crate) fn stop_dealing(&mut self) {
+        if let Some(dealing) = &mut self.dealing {
+            dealing.most = usize::MAX;
+        }
     }
 
     /// Groups so far.
