@@ -117,7 +117,6 @@ impl Routing {
 
 /// What a participant has to do with dealt groups.
 pub(crate) struct Routes {
-    division: Division,
     merger: Merger,
     /// DEALs to each participant.
     pub sent: Box<[u64]>,
@@ -129,16 +128,11 @@ pub(crate) struct Routes {
 impl Routes {
     pub fn new(program: &Program, division: Division) -> Self {
         Routes {
-            division,
             merger: program.merger(division),
             sent: vec![0; division.workers as usize].into(),
             waiting: Vec::new(),
             merging: Vec::new(),
         }
-    }
-
-    pub fn division(&self) -> Division {
-        self.division
     }
 
     /// Memory of the tables; what was dealt is paid for by its sender.

@@ -138,9 +138,11 @@ impl ScanTask {
         if self.state != State::Starting && !self.send(owner, cx) {
             return Ok(Slice::Suspend);
         }
+        if self.gives_up_merging()? {
+            return Ok(Slice::Again);
+        }
         match self.state {
             State::Starting => self.start(owner, cx),
-            State::Claiming if self.gives_up_merging()? => Ok(Slice::Again),
             State::Claiming => self.claim(owner, cx),
             State::Merging => self.merge(owner),
             State::Draining | State::Over => Ok(self.end(Ok(()), owner, cx)),
@@ -381,9 +383,6 @@ impl ScanTask {
 
     /// Once everything has been dealt, hands on what is this participant's own.
     fn merge(&mut self, owner: &mut Owner) -> Result<Slice, FragmentError> {
-        if self.gives_up_merging()? {
-            return Ok(Slice::Again);
-        }
         let riding = owner.runs.get(&self.run.id);
         if !riding.is_some_and(|riding| riding.mail.is_complete(self.others.len())) {
             return Ok(Slice::Suspend);

@@ -27,7 +27,7 @@ use datafusion::physical_expr::{Partitioning, PhysicalExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::execution_plan::{
-    Boundedness, EmissionType, ReplaceChildrenOptions,
+    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
 };
 use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
 use datafusion::physical_plan::metrics::RecordOutput;
@@ -71,7 +71,7 @@ impl MergeGroupsExec {
     fn new(planned: AggregateExec) -> Self {
         let lanes = planned.input().output_partitioning().partition_count();
         let properties = PlanProperties::new(
-            planned.equivalence_properties().clone(),
+            planned.cache().eq_properties.clone(),
             Partitioning::UnknownPartitioning(lanes),
             EmissionType::Incremental,
             Boundedness::Bounded,
@@ -192,9 +192,7 @@ impl ExecutionPlan for MergeGroupsExec {
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let options = ReplaceChildrenOptions::new(
-            datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute,
-        );
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
         self.replace_children(children, options)
     }
 
@@ -231,7 +229,8 @@ impl ExecutionPlan for MergeGroupsExec {
             }
             let all = Box::pin(RecordBatchStreamAdapter::new(schema, all));
             let lane: Arc<dyn ExecutionPlan> = Arc::new(OnceExec::new(all));
-            let merge = (planned as Arc<dyn ExecutionPlan>).with_new_children(vec![lane])?;
+            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            let merge = planned.replace_children(vec![lane], options)?;
             let results = merge.execute(0, context)?;
             let mut merging = merging.lock().unwrap_or_else(PoisonError::into_inner);
             merging.push(merge);
