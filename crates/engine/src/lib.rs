@@ -55,6 +55,8 @@ mod recode;
 mod reorganize;
 mod routed;
 #[cfg(test)]
+mod routed_simulation;
+#[cfg(test)]
 mod row_simulation;
 mod rows;
 mod run;

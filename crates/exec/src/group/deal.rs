@@ -15,6 +15,7 @@ use super::index::Index;
 use super::interner::Interner;
 use super::keys::{Keys, dictionary};
 use super::state::State;
+use super::texts::Texts;
 use crate::columns::Columns;
 use std::ops::Range;
 
@@ -24,7 +25,7 @@ pub struct Groups {
     pub(super) packed: Vec<u64>,
     pub(super) states: Vec<State>,
     /// Per key, strings without a code in the dictionary: their codes are those behind the dictionary's.
-    pub(super) texts: Vec<Box<[Box<str>]>>,
+    pub(super) texts: Vec<Texts>,
     /// Where each bucket ends.
     pub(super) ends: Vec<u32>,
 }
@@ -42,8 +43,7 @@ impl Groups {
 
     /// Memory taken.
     pub fn bytes(&self) -> usize {
-        let texts = self.texts.iter().flatten();
-        let texts: usize = texts.map(|text| text.len() + size_of::<Box<str>>()).sum();
+        let texts: usize = self.texts.iter().map(Texts::bytes).sum();
         let states: usize = self.states.iter().map(State::bytes).sum();
         self.packed.capacity() * size_of::<u64>() + self.ends.capacity() * 4 + states + texts
     }
@@ -113,19 +113,19 @@ fn take_along(
     interner: &Interner,
     keys: &Keys,
     packed: &mut [u64],
-) -> Box<[Box<str>]> {
-    let mut texts = Vec::new();
+) -> Texts {
+    let mut texts = Texts::default();
     if interner.texts().is_empty() {
-        return texts.into();
+        return texts;
     }
     let mut codes = vec![None; interner.texts().len()];
     renumber(key, known, keys, packed, |own| {
         *codes[own].get_or_insert_with(|| {
-            texts.push(interner.texts()[own].clone());
+            texts.push(interner.texts().get(own));
             texts.len() - 1
         })
     });
-    texts.into()
+    texts
 }
 
 /// Changes the codes behind a dictionary's: `number` is given how far behind the last one each is, and says how far it shall be.

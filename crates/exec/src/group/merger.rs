@@ -196,7 +196,7 @@ impl GroupPlan {
             let known = known.map_or(0, |dictionary| dictionary.len()) as i64;
             let interner = &mut table.interners[key];
             renumber(key, known, &self.keys, packed.to_mut(), |text| {
-                interner.number(&texts[text]) as usize
+                interner.number(texts.get(text)) as usize
             });
         }
         table.index.assign_packed(&self.keys, &packed, numbers);

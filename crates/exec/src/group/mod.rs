@@ -22,10 +22,12 @@ mod interner;
 mod keys;
 mod merge;
 mod merger;
+mod most;
 mod output;
 mod plan;
 mod seen;
 mod state;
+mod texts;
 
 pub use deal::Groups;
 pub use division::Division;

@@ -6,6 +6,7 @@ use super::index::Index;
 use super::input::{Values, Window, values};
 use super::interner::Interner;
 use super::keys::{Keys, Source};
+use super::most::Most;
 use super::output;
 use super::seen::Seen;
 use super::state::{Numbers, State, overflow};
@@ -26,12 +27,6 @@ use std::sync::Arc;
 
 /// Rows of a window: what is gathered for it stays in the second-level cache.
 const WINDOW_ROWS: usize = 4_096;
-
-/// Groups with which a table has outgrown a core's cache for sure.
-const MOST_AT_FIRST: usize = 64 << 10;
-
-/// Groups of a table that fits into a core's cache with all that is read beside it.
-const MOST_LATER: usize = 16 << 10;
 
 /// A compiled grouping.
 #[derive(Debug)]
@@ -93,8 +88,7 @@ pub(crate) struct GroupState {
 #[derive(Debug)]
 struct Dealing {
     division: Division,
-    /// Groups from which on they leave the table.
-    most: usize,
+    most: Most,
     dealt: Vec<(u32, Groups)>,
 }
 
@@ -181,7 +175,7 @@ impl GroupPlan {
     pub(crate) fn start_dealing(&self, division: Division, state: &mut GroupState) {
         state.dealing = Some(Dealing {
             division,
-            most: MOST_AT_FIRST,
+            most: Most::default(),
             dealt: Vec::new(),
         });
     }
@@ -208,7 +202,7 @@ impl GroupPlan {
         let dealt = deal(division, index, states, interners, &self.keys, columns);
         index.clear();
         states.iter_mut().for_each(State::clear);
-        interners.fill_with(Interner::default);
+        interners.iter_mut().for_each(Interner::clear);
         dealt
     }
 
@@ -285,14 +279,14 @@ impl GroupPlan {
             }
             plan.add(&mut window, numbers, entries)?;
         }
-        if let Some(dealing) = &state.dealing
-            && state.index.is_hashed()
-            && state.index.groups() >= dealing.most
+        if let Some(dealing) = &mut state.dealing
+            && dealing.most.is_exceeded(window.rows, &state.index)
         {
-            let more = self.deal(dealing.division, state, window.columns);
-            let dealing = state.dealing.as_mut().expect("seen above");
-            dealing.most = MOST_LATER;
-            dealing.dealt.extend(more);
+            let division = dealing.division;
+            let more = self.deal(division, state, window.columns);
+            if let Some(dealing) = &mut state.dealing {
+                dealing.dealt.extend(more);
+            }
         }
         Ok(())
     }
@@ -371,7 +365,7 @@ impl GroupState {
     /// Has groups stay in the table again.
     pub(crate) fn stop_dealing(&mut self) {
         if let Some(dealing) = &mut self.dealing {
-            dealing.most = usize::MAX;
+            dealing.most = Most::never();
         }
     }
 
