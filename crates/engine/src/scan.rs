@@ -11,19 +11,19 @@
 //! work on the same chunk: it comes from memory once for all of them (scan sharing, ERIS paper, Section 3.1). A fragment
 //! without credit is suspended and thereby leaves the pass; its cursor stays where it is.
 
+mod dealing;
+mod sending;
+
 use crate::owner::{Context, Owner};
-use crate::protocol::*;
 use crate::routed::{Routes, afford};
 use crate::run::{Help, Run, Ticket};
-use arrow_array::RecordBatch;
 use eris_aeu::Slice;
-use eris_exec::{Groups, Partial, Work};
+use eris_exec::{Partial, Work};
 use eris_fragment::{FragmentError, WorkerReport};
 use eris_numa::{Reservation, Topology};
-use eris_route::{Endpoint, Parcel};
 use eris_store::ChunkView;
 use eris_types::{AeuId, ObjectId};
-use std::collections::VecDeque;
+use sending::Outgoing;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -60,14 +60,6 @@ pub(crate) struct ScanTask {
     state: State,
 }
 
-/// What goes to one lane.
-struct Outgoing {
-    lane: usize,
-    /// Batches that wait for credit.
-    batches: VecDeque<RecordBatch>,
-    has_ended: bool,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Starting,
@@ -93,11 +85,7 @@ impl ScanTask {
         if let Some(division) = division {
             run.program.start_dealing(division, &mut partial);
         }
-        let lanes = run.lanes_of(share).map(|lane| Outgoing {
-            lane,
-            batches: VecDeque::new(),
-            has_ended: false,
-        });
+        let lanes = run.lanes_of(share).map(Outgoing::new);
         ScanTask {
             partial: Some(partial),
             lanes: lanes.collect(),
@@ -175,7 +163,7 @@ impl ScanTask {
         let run = self.run.clone();
         let own = run.ticket(self.share).expect("published at the start");
         let mut bytes = 0;
-        while bytes < SLICE_BYTES && self.lanes.iter().all(|out| out.batches.is_empty()) {
+        while bytes < SLICE_BYTES && self.lanes.iter().all(Outgoing::is_empty) {
             if run.is_satisfied() {
                 return self.finish(owner, cx);
             }
@@ -292,171 +280,6 @@ impl ScanTask {
         Ok(Slice::Again)
     }
 
-    /// Sends groups to the participants to which their keys belong, or to their lanes if that is not wanted or there is no
-    /// memory for it.
-    fn deal(
-        &mut self,
-        dealt: Vec<(u32, Groups)>,
-        is_wanted: bool,
-        owner: &Owner,
-        cx: &mut Context<'_>,
-    ) -> Result<(), FragmentError> {
-        let run = self.run.clone();
-        if !is_wanted {
-            run.routing.divide_groups();
-        }
-        for (worker, groups) in dealt {
-            let routes = self.routes.as_mut().expect("groups are dealt in such runs");
-            let reserved = match run.routing.is_in_parts() {
-                true => None,
-                false => afford(&owner.budget, groups.bytes() as u64).ok(),
-            };
-            let Some(reserved) = reserved else {
-                run.routing.divide_groups();
-                let batches = run.program.batches(groups)?.into_iter();
-                self.emit_all(batches.map(|batch| (worker, batch)).collect());
-                continue;
-            };
-            let worker = worker as usize;
-            let count = groups.len() as u64;
-            if worker == self.share {
-                routes.push(groups, reserved);
-            } else {
-                routes.sent[worker] += 1;
-                let to = Endpoint::aeu(run.shares[worker].aeu);
-                let header = header(DEAL, run.object.id, cx.endpoint(), run.id);
-                let run = run.clone();
-                let deal = Deal {
-                    run,
-                    groups,
-                    reserved,
-                };
-                cx.send(to, header, &[], Some(Parcel::owned(deal)));
-            }
-            self.report(|report| report.groups_dealt += count);
-        }
-        Ok(())
-    }
-
-    /// Tells the others that nothing more is dealt to them.
-    fn say_dealt(&self, cx: &mut Context<'_>) {
-        let sent = self.routes.as_ref().map(|routes| &routes.sent[..]);
-        for &other in &self.others {
-            let header = header(DEALT, self.run.object.id, cx.endpoint(), self.run.id);
-            let sent = [sent.map_or(0, |sent| sent[other])];
-            let to = Endpoint::aeu(self.run.shares[other].aeu);
-            cx.send(to, header, &sent, Some(Parcel::shared(self.run.clone())));
-        }
-    }
-
-    /// Takes in what was dealt to it.
-    fn receive(&mut self, owner: &mut Owner) -> Result<(), FragmentError> {
-        let (Some(routes), Some(riding)) = (&mut self.routes, owner.runs.get_mut(&self.run.id))
-        else {
-            return Ok(());
-        };
-        for deal in std::mem::take(&mut riding.mail.arrived) {
-            if !self.run.routing.is_in_parts() {
-                routes.push(deal.groups, deal.reserved);
-                continue;
-            }
-            self.passing.push(deal.reserved);
-            let lane = self.run.shares[self.share].lane;
-            for batch in self.run.program.batches(deal.groups)? {
-                emit(&self.run, self.share, &mut self.lanes, lane, batch);
-            }
-        }
-        Ok(())
-    }
-
-    /// If groups come in parts, hands on what was merged until then; says whether there was any.
-    fn gives_up_merging(&mut self) -> Result<bool, FragmentError> {
-        let is_in_vain = |routes: &&mut Routes| !routes.is_empty();
-        let routes = self.routes.as_mut().filter(is_in_vain);
-        let Some(routes) = routes.filter(|_| self.run.routing.is_in_parts()) else {
-            return Ok(false);
-        };
-        let batches = routes.take(&self.run.program)?;
-        self.emit_merged(batches);
-        Ok(true)
-    }
-
-    /// Once everything has been dealt, hands on what is this participant's own.
-    fn merge(&mut self, owner: &mut Owner) -> Result<Slice, FragmentError> {
-        let riding = owner.runs.get(&self.run.id);
-        if !riding.is_some_and(|riding| riding.mail.is_complete(self.others.len())) {
-            return Ok(Slice::Suspend);
-        }
-        let routes = self.routes.as_mut().expect("groups were dealt");
-        let batches = routes.take(&self.run.program)?;
-        if routes.is_empty() {
-            self.state = State::Draining;
-        }
-        self.emit_merged(batches);
-        Ok(Slice::Again)
-    }
-
-    fn emit_merged(&mut self, batches: Vec<RecordBatch>) {
-        let groups: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        self.report(|report| report.groups_merged += groups as u64);
-        let lane = self.run.shares[self.share].lane;
-        for batch in batches {
-            self.emit(lane, batch);
-        }
-    }
-
-    /// Hands on groups of participants' keys.
-    fn emit_all(&mut self, batches: Vec<(u32, RecordBatch)>) {
-        for (worker, batch) in batches {
-            let of = match self.run.is_keyed() {
-                true => worker as usize,
-                false => self.share,
-            };
-            self.emit(self.run.shares[of].lane, batch);
-        }
-    }
-
-    fn emit(&mut self, lane: usize, batch: RecordBatch) {
-        emit(&self.run, self.share, &mut self.lanes, lane, batch);
-    }
-
-    /// Sends what there is credit for; says whether that was all.
-    fn send(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> bool {
-        let Some(riding) = owner.runs.get_mut(&self.run.id) else {
-            return true;
-        };
-        let mut is_all = true;
-        for out in &mut self.lanes {
-            let lane = &self.run.lanes[out.lane];
-            if self.run.is_dropped(out.lane) {
-                out.batches.clear();
-            }
-            let credits = &mut riding.credits[out.lane];
-            while *credits > 0
-                && let Some(batch) = out.batches.pop_front()
-            {
-                *credits -= 1;
-                let header = header(BATCH, self.run.object.id, cx.endpoint(), self.run.id);
-                cx.send(lane.endpoint, header, &[], Some(Parcel::owned(batch)));
-            }
-            // A lane that is read to its end must not wait until another one is read.
-            if self.state == State::Draining && out.batches.is_empty() {
-                out.end(Ok(()), &self.run, cx);
-            }
-            is_all &= out.batches.is_empty();
-        }
-        if is_all {
-            self.passing.clear();
-        }
-        is_all
-    }
-
-    /// Whether nobody reads any more what it sends.
-    fn is_deserted(&self) -> bool {
-        let mut lanes = self.lanes.iter();
-        lanes.all(|out| out.has_ended || self.run.is_dropped(out.lane))
-    }
-
     fn reserve(&mut self, bytes: u64, owner: &Owner) -> Result<(), FragmentError> {
         // All batches have been sent, or nothing would be claimed.
         while self.reserved_bytes >= bytes + 2 * RESERVE_STEP {
@@ -536,27 +359,5 @@ impl ScanTask {
     fn report(&self, change: impl FnOnce(&mut WorkerReport)) {
         let report = &self.run.shares[self.share].report;
         change(&mut report.lock().expect("nothing panics under this lock"));
-    }
-}
-
-impl Outgoing {
-    fn end(&mut self, result: Result<(), FragmentError>, run: &Run, cx: &mut Context<'_>) {
-        if !std::mem::replace(&mut self.has_ended, true) {
-            let header = header(END, run.object.id, cx.endpoint(), run.id);
-            let endpoint = run.lanes[self.lane].endpoint;
-            cx.send(endpoint, header, &[], Some(Parcel::owned(result)));
-        }
-    }
-}
-
-/// Puts a batch of a share's into a lane's queue.
-fn emit(run: &Run, share: usize, lanes: &mut [Outgoing], lane: usize, batch: RecordBatch) {
-    if batch.num_rows() > 0 {
-        run.count_sent(batch.num_rows());
-        let report = &run.shares[share].report;
-        let mut report = report.lock().expect("nothing panics under this lock");
-        report.rows_sent += batch.num_rows() as u64;
-        let out = lanes.iter_mut().find(|out| out.lane == lane);
-        out.expect("one of its lanes").batches.push_back(batch);
     }
 }

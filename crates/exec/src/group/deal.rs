@@ -14,9 +14,13 @@ use super::division::{Division, Sorted, parts};
 use super::index::Index;
 use super::interner::Interner;
 use super::keys::{Keys, dictionary};
+use super::most::Most;
+use super::plan::{GroupPlan, GroupState};
 use super::state::State;
 use super::texts::Texts;
 use crate::columns::Columns;
+use arrow_array::RecordBatch;
+use eris_fragment::FragmentError;
 use std::ops::Range;
 
 /// Groups with partial states, sorted by the buckets of the worker that merges them. Belong to the program that made them.
@@ -55,8 +59,112 @@ impl Groups {
     }
 }
 
+/// That groups leave the table when they are too many for it.
+#[derive(Debug)]
+pub(super) struct Dealing {
+    division: Division,
+    most: Most,
+    dealt: Vec<(u32, Groups)>,
+}
+
+impl Dealing {
+    /// Memory of what has left the table and was not taken.
+    pub(super) fn bytes(&self) -> usize {
+        self.dealt.iter().map(|(_, groups)| groups.bytes()).sum()
+    }
+}
+
+impl GroupPlan {
+    /// Has groups leave the table from now on when they are too many for a cache.
+    pub(crate) fn start_dealing(&self, division: Division, state: &mut GroupState) {
+        state.dealing = Some(Dealing {
+            division,
+            most: Most::default(),
+            dealt: Vec::new(),
+        });
+    }
+
+    /// What has left the table.
+    pub(crate) fn take_dealt(&self, state: &mut GroupState) -> Vec<(u32, Groups)> {
+        let dealing = state.dealing.as_mut();
+        dealing.map_or_else(Vec::new, |dealing| std::mem::take(&mut dealing.dealt))
+    }
+
+    /// Has all groups leave the table.
+    pub(crate) fn deal(
+        &self,
+        division: Division,
+        state: &mut GroupState,
+        columns: &Columns,
+    ) -> Vec<(u32, Groups)> {
+        let GroupState {
+            index,
+            interners,
+            states,
+            ..
+        } = state;
+        let dealt = deal(division, index, states, interners, &self.keys, columns);
+        index.clear();
+        states.iter_mut().for_each(State::clear);
+        interners.iter_mut().for_each(Interner::clear);
+        dealt
+    }
+
+    /// Has groups leave the table if they are too many for it, behind so many more rows.
+    pub(super) fn deal_if_many(&self, rows: usize, state: &mut GroupState, columns: &Columns) {
+        if let Some(dealing) = &mut state.dealing
+            && dealing.most.is_exceeded(rows, &state.index)
+        {
+            let division = dealing.division;
+            let more = self.deal(division, state, columns);
+            if let Some(dealing) = &mut state.dealing {
+                dealing.dealt.extend(more);
+            }
+        }
+    }
+
+    /// The groups so far as batches, each with the worker among so many to which its keys belong.
+    pub(crate) fn finish_by_worker(
+        &self,
+        state: GroupState,
+        workers: u32,
+        columns: &Columns,
+    ) -> Result<Vec<(u32, RecordBatch)>, FragmentError> {
+        let of = |worker: u32| move |batch| (worker, batch);
+        if workers == 1 || !self.has_keys() {
+            let batches = self.finish(state, columns)?.into_iter();
+            return Ok(batches.map(of(0)).collect());
+        }
+        let buckets = 1;
+        let division = Division { workers, buckets };
+        let (index, states) = (&state.index, &state.states);
+        let mut batches = Vec::new();
+        for (worker, groups) in deal(
+            division,
+            index,
+            states,
+            &state.interners,
+            &self.keys,
+            columns,
+        ) {
+            let groups = self.batches(groups, columns)?.into_iter();
+            batches.extend(groups.map(of(worker)));
+        }
+        Ok(batches)
+    }
+}
+
+impl GroupState {
+    /// Has groups stay in the table again.
+    pub(crate) fn stop_dealing(&mut self) {
+        if let Some(dealing) = &mut self.dealing {
+            dealing.most = Most::never();
+        }
+    }
+}
+
 /// A table's groups, by the worker that merges them: of each that gets any, its number and its groups.
-pub(super) fn deal(
+fn deal(
     division: Division,
     index: &Index,
     states: &[State],
@@ -94,7 +202,7 @@ pub(super) fn deal(
 }
 
 /// The packed keys of some groups.
-pub(super) fn gather_packed(index: &Index, order: &[u32], words: usize) -> Vec<u64> {
+fn gather_packed(index: &Index, order: &[u32], words: usize) -> Vec<u64> {
     let packed = index.packed();
     if words == 1 {
         return order.iter().map(|&group| packed[group as usize]).collect();

@@ -1,12 +1,10 @@
 //! A compiled grouping, and a worker's state of it.
 
-use super::deal::{Groups, deal};
-use super::division::Division;
+use super::deal::{Dealing, Groups};
 use super::index::Index;
 use super::input::{Values, Window, values};
 use super::interner::Interner;
 use super::keys::{Keys, Source};
-use super::most::Most;
 use super::output;
 use super::seen::Seen;
 use super::state::{Numbers, State, overflow};
@@ -81,15 +79,7 @@ pub(crate) struct GroupState {
     numbers: Vec<u32>,
     /// The rows of a chunk of which few are left.
     rows: Vec<u32>,
-    dealing: Option<Dealing>,
-}
-
-/// That groups leave the table when they are too many for it.
-#[derive(Debug)]
-struct Dealing {
-    division: Division,
-    most: Most,
-    dealt: Vec<(u32, Groups)>,
+    pub(super) dealing: Option<Dealing>,
 }
 
 impl GroupPlan {
@@ -171,41 +161,6 @@ impl GroupPlan {
         }
     }
 
-    /// Has groups leave the table from now on when they are too many for a cache.
-    pub(crate) fn start_dealing(&self, division: Division, state: &mut GroupState) {
-        state.dealing = Some(Dealing {
-            division,
-            most: Most::default(),
-            dealt: Vec::new(),
-        });
-    }
-
-    /// What has left the table.
-    pub(crate) fn take_dealt(&self, state: &mut GroupState) -> Vec<(u32, Groups)> {
-        let dealing = state.dealing.as_mut();
-        dealing.map_or_else(Vec::new, |dealing| std::mem::take(&mut dealing.dealt))
-    }
-
-    /// Has all groups leave the table.
-    pub(crate) fn deal(
-        &self,
-        division: Division,
-        state: &mut GroupState,
-        columns: &Columns,
-    ) -> Vec<(u32, Groups)> {
-        let GroupState {
-            index,
-            interners,
-            states,
-            ..
-        } = state;
-        let dealt = deal(division, index, states, interners, &self.keys, columns);
-        index.clear();
-        states.iter_mut().for_each(State::clear);
-        interners.iter_mut().for_each(Interner::clear);
-        dealt
-    }
-
     /// Whether for this chunk only the number of passing rows matters.
     pub(crate) fn only_counts(&self, chunk: &Chunk, columns: &Columns) -> bool {
         let no_null = |&column: &usize| chunk.column(columns.ids[column]).nulls() == 0;
@@ -279,51 +234,13 @@ impl GroupPlan {
             }
             plan.add(&mut window, numbers, entries)?;
         }
-        if let Some(dealing) = &mut state.dealing
-            && dealing.most.is_exceeded(window.rows, &state.index)
-        {
-            let division = dealing.division;
-            let more = self.deal(division, state, window.columns);
-            if let Some(dealing) = &mut state.dealing {
-                dealing.dealt.extend(more);
-            }
-        }
+        self.deal_if_many(window.rows, state, window.columns);
         Ok(())
     }
 
     /// Whether there may be more than one group.
     pub(crate) fn has_keys(&self) -> bool {
         !self.keys.keys.is_empty()
-    }
-
-    /// The groups so far as batches, each with the worker among so many to which its keys belong.
-    pub(crate) fn finish_by_worker(
-        &self,
-        state: GroupState,
-        workers: u32,
-        columns: &Columns,
-    ) -> Result<Vec<(u32, RecordBatch)>, FragmentError> {
-        let of = |worker: u32| move |batch| (worker, batch);
-        if workers == 1 || !self.has_keys() {
-            let batches = self.finish(state, columns)?.into_iter();
-            return Ok(batches.map(of(0)).collect());
-        }
-        let buckets = 1;
-        let division = Division { workers, buckets };
-        let (index, states) = (&state.index, &state.states);
-        let mut batches = Vec::new();
-        for (worker, groups) in deal(
-            division,
-            index,
-            states,
-            &state.interners,
-            &self.keys,
-            columns,
-        ) {
-            let groups = self.batches(groups, columns)?.into_iter();
-            batches.extend(groups.map(of(worker)));
-        }
-        Ok(batches)
     }
 
     pub(crate) fn finish(
@@ -357,16 +274,7 @@ impl GroupState {
             + self.interners.iter().map(Interner::bytes).sum::<usize>()
             + self.states.iter().map(State::bytes).sum::<usize>()
             + (self.numbers.capacity() + self.rows.capacity()) * size_of::<u32>()
-            + (self.dealing.iter().flat_map(|dealing| &dealing.dealt))
-                .map(|(_, groups)| groups.bytes())
-                .sum::<usize>()
-    }
-
-    /// Has groups stay in the table again.
-    pub(crate) fn stop_dealing(&mut self) {
-        if let Some(dealing) = &mut self.dealing {
-            dealing.most = Most::never();
-        }
+            + self.dealing.as_ref().map_or(0, Dealing::bytes)
     }
 
     /// Groups so far.
