@@ -97,8 +97,9 @@ impl State {
                 },
             ) => {
                 seen.merge(other, groups.clone(), numbers);
+                let all = &mut sums[..];
                 for (&number, &sum) in numbers.iter().zip(&theirs[groups.clone()]) {
-                    add(sums, rest, number as usize, sum);
+                    add(all, rest, number as usize, sum);
                 }
                 let more = more.get(groups.start..groups.end.min(more.len()));
                 for (&number, &more) in numbers.iter().zip(more.unwrap_or_default()) {

@@ -203,6 +203,7 @@ impl State {
                 });
             }
             (State::SumIntegers { sums, rest, .. }, Values::Integers(values)) => {
+                let sums = &mut sums[..];
                 numbers.zip(values, counts, |number, value| {
                     add(sums, rest, number, value);
                 });
