@@ -61,9 +61,8 @@ impl MergeGroupsExec {
             AggregateMode::Final => lanes == 1,
             _ => false,
         };
-        let is_plain = planned.group_expr().is_single()
-            && planned.limit_options().is_none()
-            && planned.filter_expr().iter().all(Option::is_none);
+        // FILTER is the partial aggregate's business.
+        let is_plain = planned.group_expr().is_single() && planned.limit_options().is_none();
         let fragment = fragment_below(planned.input())?;
         (is_final && is_plain && fragment.has_groups()).then(|| Self::new(planned.clone()))
     }

@@ -33,7 +33,7 @@ impl Division {
 
     /// The part of a key with this hash: the buckets of the first worker, then those of the second, and so on.
     fn part(self, hash: u64) -> u32 {
-        (u64::from((hash >> 16) as u32) * self.parts() >> 32) as u32
+        ((u64::from((hash >> 16) as u32) * self.parts()) >> 32) as u32
     }
 
     /// A worker's parts.
@@ -95,11 +95,7 @@ pub(super) fn parts(
             lane: key.lane,
             null: key.null,
             known: dictionary(key, columns).map_or(0, |dictionary| dictionary.len()) as i64,
-            hashes: interner
-                .texts()
-                .iter()
-                .map(|text| hash_of_text(text))
-                .collect(),
+            hashes: interner.texts().iter().map(hash_of_text).collect(),
         })
         .collect();
     let rows = packed.chunks_exact(keys.words);

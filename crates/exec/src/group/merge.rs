@@ -184,8 +184,8 @@ impl State {
                 for (&number, theirs) in numbers.iter().zip(&their_texts[groups]) {
                     let Some(theirs) = theirs else { continue };
                     let best = &mut texts[number as usize];
-                    let is_better = |best: &Box<str>| theirs != best && (theirs > best) == max;
-                    if best.as_ref().is_none_or(is_better) {
+                    let is_better = |best: &str| **theirs != *best && (&**theirs > best) == max;
+                    if best.as_deref().is_none_or(is_better) {
                         *best = Some(theirs.clone());
                     }
                 }
