@@ -484,6 +484,7 @@ impl Shared {
             .iter()
             .map(|share| share.report.clone())
             .collect();
+        let merged = run.clone();
         let phases = run.program.phases().clone();
         let report = move || FragmentReport {
             phases: phases.clone(),
@@ -498,6 +499,7 @@ impl Shared {
         });
         Ok(Execution {
             lanes: lanes.collect(),
+            is_merged: Arc::new(move || !merged.routing.is_in_parts()),
             report: Arc::new(report),
         })
     }

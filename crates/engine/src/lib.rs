@@ -53,6 +53,9 @@ mod protocol;
 mod ranges;
 mod recode;
 mod reorganize;
+mod routed;
+#[cfg(test)]
+mod routed_simulation;
 #[cfg(test)]
 mod row_simulation;
 mod rows;

@@ -12,6 +12,7 @@ use crate::partition::Partition;
 use crate::protocol::*;
 use crate::recode::{Recode, RecodeTask};
 use crate::reorganize::{Reorganizable, ReorganizeTask};
+use crate::routed::Mail;
 use crate::rows::RowBatch;
 use crate::run::Run;
 use crate::scan::ScanTask;
@@ -21,7 +22,7 @@ use eris_aeu::{AeuContext, Group, Handler, Panicked, Slice, TaskId};
 use eris_column::Home;
 use eris_fragment::FragmentError;
 use eris_numa::{Budget, NodeMemory, Topology};
-use eris_route::{Command, Endpoint, Header, Parcel};
+use eris_route::{Command, Endpoint, Header, Parcel, Rank};
 use eris_types::{AeuId, ObjectId, StatementId};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -51,7 +52,10 @@ pub(crate) struct Owner {
 /// What commands about a run find here.
 pub(crate) struct Riding {
     pub task: TaskId,
-    pub credits: u32,
+    /// Per lane of the run.
+    pub credits: Box<[u32]>,
+    pub mail: Mail,
+    run: Arc<Run>,
 }
 
 /// Rows that wait for codes.
@@ -199,13 +203,30 @@ impl Owner {
         }
     }
 
-    fn scan(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
-        let run: Arc<Run> = shared(command);
+    /// Begins with a run, if it has not begun: groups that are dealt may come before the SCAN.
+    fn scan(&mut self, run: Arc<Run>, cx: &mut Context<'_>) {
+        if !run.begin(run.share_of(self.aeu)) {
+            return;
+        }
+        let scan = ScanTask::new(run.clone(), self.aeu, &self.topology);
+        let task = cx.spawn_at(Rank::Scan, Task::Scan(Box::new(scan)));
+        let riding = Riding {
+            task,
+            credits: vec![crate::run::CREDITS; run.lanes.len()].into(),
+            mail: Mail::default(),
+            run,
+        };
+        self.runs.insert(riding.run.id, riding);
+    }
+
+    /// What somebody says of the groups of a run; nothing if the run is over here.
+    fn dealt(&mut self, run: Arc<Run>, change: impl FnOnce(&mut Mail), cx: &mut Context<'_>) {
         let id = run.id;
-        let scan = ScanTask::new(run, self.aeu, &self.topology);
-        let task = cx.spawn(Task::Scan(Box::new(scan)));
-        let credits = crate::run::CREDITS;
-        self.runs.insert(id, Riding { task, credits });
+        self.scan(run, cx);
+        if let Some(riding) = self.runs.get_mut(&id) {
+            change(&mut riding.mail);
+            cx.resume(riding.task);
+        }
     }
 
     fn commit(&mut self, commit: &Commit, object: ObjectId, statement: StatementId) {
@@ -325,7 +346,7 @@ impl Owner {
         }
     }
 
-    /// Wakes the participants that wait for a ticket.
+    /// Wakes the participants that wait for a ticket, or all others.
     pub fn call_for_help(&self, run: &Run, willing: Vec<AeuId>, cx: &mut Context<'_>) {
         for aeu in willing {
             let help = header(HELP, run.object.id, cx.endpoint(), run.id);
@@ -360,7 +381,25 @@ impl Handler for Owner {
                     }
                 }
                 ROWS => self.rows(command, cx),
-                SCAN => self.scan(command, cx),
+                SCAN => self.scan(shared(command), cx),
+                DEAL => {
+                    let deal: Deal = *owned(command);
+                    self.dealt(deal.run.clone(), |mail| mail.deal(deal), cx);
+                }
+                DEALT => {
+                    let deals = command.words[0];
+                    self.dealt(shared(command), |mail| mail.dealt(deals), cx);
+                }
+                SPOILT => {
+                    if let Some(riding) = self.runs.get(&run) {
+                        riding.run.fail(FragmentError::Panicked {
+                            worker: format!("{:?}", command.header.sender),
+                            object,
+                            message: "groups were lost".to_owned(),
+                        });
+                        cx.resume(riding.task);
+                    }
+                }
                 COMMIT => {
                     let statement = StatementId(command.header.callback);
                     self.commit(&shared::<Commit>(command), object, statement);
@@ -380,7 +419,7 @@ impl Handler for Owner {
                 INTERNED => self.interned(command, cx),
                 CREDIT => {
                     if let Some(riding) = self.runs.get_mut(&run) {
-                        riding.credits += command.words[0] as u32;
+                        riding.credits[command.words[1] as usize] += command.words[0] as u32;
                         cx.resume(riding.task);
                     }
                 }
@@ -458,8 +497,17 @@ impl Handler for Owner {
                         | REORGANIZE
                         | RECODE
                 );
-                for header in headers.filter(|_| awaited) {
+                for header in headers {
                     let callback = header.callback;
+                    if matches!(kind, DEAL | DEALT) {
+                        // They will never be complete here: who sent them fails the run for all.
+                        let spoilt = self::header(SPOILT, header.object, cx.endpoint(), callback);
+                        cx.send(header.sender, spoilt, &[], None);
+                        continue;
+                    }
+                    if !awaited {
+                        continue;
+                    }
                     let reply = self::header(PANICKED, header.object, cx.endpoint(), callback);
                     let message = Parcel::owned(message.to_owned());
                     cx.send(header.sender, reply, &[], Some(message));

@@ -6,7 +6,7 @@
 //!         ── CHECK ──▶ owners       ◀── CHECKED | REFUSED ──      (callback: the statement; keys, once all is staged)
 //!         ── COMMIT | ABORT | DROP ▶                              (commit is answered by the sequencer, drop by DROPPED)
 //!         ── SCAN ──▶ participants  ◀── BATCH* · END ──           (callback: the run)
-//!         ── CREDIT | CANCEL ▶
+//!         ── CREDIT | CANCEL ▶                                    (CREDIT: how many batches, to which lane)
 //!         ── INSPECT ──▶ owners     ◀── INSPECTED ──              (callback: the inspection)
 //!         ── KEYS ──▶ owner         ◀── KEYED ──                  (callback: the part of a batch)
 //!         ── ROWS ──▶ owner         ◀── ROWED ──                  (callback: the part of an operation on rows)
@@ -17,16 +17,21 @@
 //!         ── UNINDEX ──▶ owners                                   (callback: the index)
 //! owner   ── INTERN ──▶ dictionary owner  ◀── INTERNED ──         (callback: the waiting stage)
 //! owner   ── HELP ──▶ idle participant                            (callback: the run)
+//! owner   ── DEAL* · DEALT ──▶ participants                       (callback: the run; groups, and that these were all)
+//! owner   ── SPOILT ──▶ participant                               (callback: the run; what it dealt got lost in a panic)
 //! ```
 //!
 //! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE, CHECK, KEYS and ROWS are client work, SCAN, DROP, INSPECT,
-//! COLLECT, BUILD, RECODE and INTERN are scan work, answers are replies, everything that must never wait is control.
+//! COLLECT, BUILD, RECODE and INTERN are scan work, answers are replies, and so is what scans make for each other, everything that must
+//! never wait is control.
 
 use crate::error::EngineError;
 use crate::object::DataObject;
+use crate::run::Run;
 use crate::sequencer::Sequencer;
 use arrow_array::RecordBatch;
 use eris_column::Dictionary;
+use eris_exec::Groups;
 use eris_numa::Reservation;
 use eris_route::{Endpoint, Header, Rank};
 use eris_types::{ObjectId, RowId, StatementId, Timestamp};
@@ -47,6 +52,10 @@ pub(crate) const INSPECT: u16 = 11;
 pub(crate) const DELETE: u16 = 12;
 pub(crate) const COLLECT: u16 = 13;
 pub(crate) const CHECK: u16 = 14;
+
+pub(crate) const DEAL: u16 = 26;
+pub(crate) const DEALT: u16 = 27;
+pub(crate) const SPOILT: u16 = 28;
 
 pub(crate) const KEYS: u16 = 16;
 pub(crate) const ROWS: u16 = 17;
@@ -77,7 +86,7 @@ pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u6
         STAGE | DELETE | CHECK | KEYS | ROWS => Rank::Client,
         SCAN | DROP | INTERN | INSPECT | COLLECT | BUILD | REORGANIZE | RECODE => Rank::Scan,
         STAGED | DELETED | CHECKED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED
-        | KEYED | ROWED | INDEXED | REORGANIZED | RECODED => Rank::Reply,
+        | KEYED | ROWED | INDEXED | REORGANIZED | RECODED | DEAL | DEALT => Rank::Reply,
         _ => Rank::Control,
     };
     Header {
@@ -146,6 +155,14 @@ impl Drop for CommitShare<'_> {
             self.0.sequencer.finish(self.0.at);
         }
     }
+}
+
+/// DEAL: groups whose keys belong to the receiver. It may not have begun with the run yet.
+pub(crate) struct Deal {
+    pub run: Arc<Run>,
+    pub groups: Groups,
+    /// For the groups, until they are merged.
+    pub reserved: Reservation,
 }
 
 /// INTERN: text that the dictionary may not have.

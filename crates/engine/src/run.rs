@@ -11,14 +11,19 @@
 //! An owner publishes the chunks of its partition as a *ticket*. It claims from its own ticket first; whoever has nothing
 //! left claims from the tickets of others, the nearest first. Chunks are immutable, so helping needs no latch. With the last
 //! reference to a run its tickets go, and with them the memory of chunks that nobody else holds.
+//!
+//! Rows go to the lane of whoever found them. A group goes to the lane of the participant to which its key belongs, whoever
+//! hands it on, so that no two lanes have groups in common. See [`crate::routed`] for groups that are merged on the way.
 
 use crate::object::DataObject;
 use crate::path::Path;
+use crate::routed::Routing;
 use eris_exec::Program;
 use eris_fragment::{FragmentError, WorkerReport};
 use eris_route::Endpoint;
 use eris_store::ChunkView;
 use eris_types::{AeuId, Timestamp};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -39,6 +44,7 @@ pub(crate) struct Run {
     pub lanes: Box<[Lane]>,
     /// One per participant, in order of the AEUs.
     pub shares: Box<[Share]>,
+    pub routing: Routing,
     /// Rows that passed so far, for `limit`; only ever added to.
     sent: AtomicU64,
     failed: OnceLock<FragmentError>,
@@ -54,10 +60,12 @@ pub(crate) struct Share {
     pub aeu: AeuId,
     pub lane: usize,
     /// The rows of its partition, as planned.
-    rows: u64,
+    pub rows: u64,
     ticket: OnceLock<Ticket>,
     /// Set by a participant that waits for others' tickets. See [`Run::publish`].
     willing: AtomicBool,
+    /// Set by the participant itself, when it begins. It alone reads it, so that it begins once.
+    begun: AtomicBool,
     pub report: Arc<Mutex<WorkerReport>>,
 }
 
@@ -136,6 +144,7 @@ impl Share {
             rows,
             ticket: OnceLock::new(),
             willing: AtomicBool::new(false),
+            begun: AtomicBool::new(false),
             report: Arc::new(Mutex::new(report)),
         }
     }
@@ -152,6 +161,7 @@ impl Run {
         shares: Box<[Share]>,
     ) -> Self {
         Run {
+            routing: Routing::new(&program, &shares),
             id,
             object,
             program,
@@ -166,8 +176,32 @@ impl Run {
     }
 
     /// The same, if an index leads to the rows.
-    pub fn along(self, path: Option<Path>) -> Self {
-        Run { path, ..self }
+    pub fn along(mut self, path: Option<Path>) -> Self {
+        if path.is_some() {
+            // It leads to few rows.
+            self.routing.forbid();
+        }
+        self.path = path;
+        self
+    }
+
+    /// Whether groups go to lanes by their keys: every participant may then send to every lane.
+    pub fn is_keyed(&self) -> bool {
+        self.program.has_keys()
+    }
+
+    /// The lanes to which a share sends.
+    pub fn lanes_of(&self, share: usize) -> Range<usize> {
+        let lane = self.shares[share].lane;
+        match self.is_keyed() {
+            true => 0..self.lanes.len(),
+            false => lane..lane + 1,
+        }
+    }
+
+    /// Whether this is the first time that a share is begun.
+    pub fn begin(&self, share: usize) -> bool {
+        !self.shares[share].begun.swap(true, Ordering::Relaxed)
     }
 
     /// The position of an AEU's share.

@@ -1,28 +1,30 @@
 //! A fragment at one AEU: a task that takes one chunk per slice, or a few narrow ones.
 //!
 //! ```text
-//! start ──publish the ticket──▶ claiming ──nothing left──▶ draining ──all batches sent──▶ END
-//!                                 │    ▲                     │   ▲
-//!                    no credit or ▼    │ CREDIT, HELP        ▼   │ CREDIT
-//!                    no ticket yet  suspended               suspended
+//! start ──publish the ticket──▶ claiming ──nothing left──▶ merging ──all handed on──▶ draining ──all batches sent──▶ END
+//!                                 │    ▲      (if groups     │   ▲                     │   ▲
+//!                    no credit or ▼    │       are dealt)    ▼   │ DEAL, DEALT,        ▼   │ CREDIT
+//!                    no ticket yet  suspended             suspended CREDIT           suspended
 //! ```
 //!
 //! Tasks take turns, one slice each. Fragments on the same data object start where the others are, so the slices of one turn
 //! work on the same chunk: it comes from memory once for all of them (scan sharing, ERIS paper, Section 3.1). A fragment
 //! without credit is suspended and thereby leaves the pass; its cursor stays where it is.
 
+mod dealing;
+mod sending;
+
 use crate::owner::{Context, Owner};
-use crate::protocol::*;
+use crate::routed::{Routes, afford};
 use crate::run::{Help, Run, Ticket};
 use arrow_array::RecordBatch;
 use eris_aeu::Slice;
 use eris_exec::{Partial, Work};
 use eris_fragment::{FragmentError, WorkerReport};
 use eris_numa::{Reservation, Topology};
-use eris_route::Parcel;
 use eris_store::ChunkView;
 use eris_types::{AeuId, ObjectId};
-use std::collections::VecDeque;
+use sending::Outgoing;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -50,8 +52,12 @@ pub(crate) struct ScanTask {
     /// What `partial` may take of the budget.
     reserved: Vec<Reservation>,
     reserved_bytes: u64,
-    /// Batches that wait for credit.
-    outgoing: VecDeque<RecordBatch>,
+    /// The lanes that it sends to.
+    lanes: Vec<Outgoing>,
+    /// What becomes of groups that are dealt; `None` in a run that deals none.
+    routes: Option<Routes>,
+    /// For groups that were dealt and are handed on as they are.
+    passing: Vec<Reservation>,
     state: State,
 }
 
@@ -59,6 +65,7 @@ pub(crate) struct ScanTask {
 enum State {
     Starting,
     Claiming,
+    Merging,
     Draining,
     Over,
 }
@@ -74,14 +81,22 @@ impl ScanTask {
             let node = topology.node_of(run.shares[other].aeu).index();
             (distances[node], (other + count - share) % count)
         });
+        let mut partial = run.program.start();
+        let division = run.routing.division();
+        if let Some(division) = division {
+            run.program.start_dealing(division, &mut partial);
+        }
+        let lanes = run.lanes_of(share).map(Outgoing::new);
         ScanTask {
-            partial: Some(run.program.start()),
+            partial: Some(partial),
+            lanes: lanes.collect(),
+            routes: division.map(|division| Routes::new(&run.program, division)),
             run,
             share,
             others,
             reserved: Vec::new(),
             reserved_bytes: 0,
-            outgoing: VecDeque::new(),
+            passing: Vec::new(),
             state: State::Starting,
         }
     }
@@ -93,8 +108,7 @@ impl ScanTask {
 
     pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
         let began = Instant::now();
-        let lane = self.run.shares[self.share].lane;
-        let slice = if self.run.is_dropped(lane) {
+        let slice = if self.is_deserted() {
             self.leave(owner, cx)
         } else if let Some(error) = self.run.failure().cloned() {
             self.fail(error, owner, cx)
@@ -109,12 +123,17 @@ impl ScanTask {
     }
 
     fn advance(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
+        self.receive(owner)?;
         if self.state != State::Starting && !self.send(owner, cx) {
             return Ok(Slice::Suspend);
+        }
+        if self.gives_up_merging()? {
+            return Ok(Slice::Again);
         }
         match self.state {
             State::Starting => self.start(owner, cx),
             State::Claiming => self.claim(owner, cx),
+            State::Merging => self.merge(owner),
             State::Draining | State::Over => Ok(self.end(Ok(()), owner, cx)),
         }
     }
@@ -141,16 +160,22 @@ impl ScanTask {
     }
 
     /// Works on a chunk, or on a few if they are narrow.
-    fn claim(&mut self, owner: &mut Owner, cx: &Context<'_>) -> Result<Slice, FragmentError> {
+    fn claim(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
         let run = self.run.clone();
         let own = run.ticket(self.share).expect("published at the start");
         let mut bytes = 0;
-        while bytes < SLICE_BYTES && self.outgoing.is_empty() {
+        while bytes < SLICE_BYTES && self.lanes.iter().all(Outgoing::is_empty) {
             if run.is_satisfied() {
-                return self.finish(owner);
+                return self.finish(owner, cx);
             }
-            if self.go_on(owner)? {
+            // Nothing else before a chunk is done with.
+            if self.go_on(owner, cx)? {
                 return Ok(Slice::Again);
+            }
+            if let Some(routes) = self.routes.as_mut().filter(|routes| routes.is_due()) {
+                routes.merge(&run.program)?;
+                bytes += SLICE_BYTES / 4;
+                continue;
             }
             if let Some((position, view)) = own.claim() {
                 if let Some(partition) = owner.existing(run.object.id) {
@@ -164,7 +189,7 @@ impl ScanTask {
             match run.help(self.share, &self.others) {
                 Help::Claimed(view) => bytes += self.work(view, true, owner, cx)?,
                 Help::Later => return Ok(Slice::Suspend),
-                Help::Nothing => return self.finish(owner),
+                Help::Nothing => return self.finish(owner, cx),
             }
         }
         Ok(Slice::Again)
@@ -176,10 +201,13 @@ impl ScanTask {
         view: &ChunkView,
         helping: bool,
         owner: &mut Owner,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Result<u64, FragmentError> {
         self.run.object.trip();
         let partial = self.partial.as_mut().expect("not finished while claiming");
+        if self.run.routing.is_in_parts() {
+            self.run.program.stop_dealing(partial);
+        }
         let mut work = Work::default();
         let batches = self.run.program.run(view, partial, &mut work)?;
         self.report(|report| {
@@ -199,28 +227,43 @@ impl ScanTask {
         counters.chunks_helped.add(u64::from(helping));
         counters.rows_scanned.add(work.rows_scanned);
         counters.bytes_scanned.add(work.bytes);
-        self.keep(batches, owner)?;
+        self.keep(batches, owner, cx)?;
         Ok(work.bytes + CLAIM_BYTES)
     }
 
     /// Goes on with a chunk whose rows are joined to very many; whether there was one.
-    fn go_on(&mut self, owner: &Owner) -> Result<bool, FragmentError> {
+    fn go_on(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<bool, FragmentError> {
         let partial = self.partial.as_mut().expect("not finished while claiming");
         if !partial.is_midway() {
             return Ok(false);
         }
+        if self.run.routing.is_in_parts() {
+            self.run.program.stop_dealing(partial);
+        }
         let batches = self.run.program.go_on(partial)?;
-        self.keep(batches, owner)?;
+        self.keep(batches, owner, cx)?;
         Ok(true)
     }
 
-    /// Emits batches, and accounts for what is aggregated or buffered.
-    fn keep(&mut self, batches: Vec<RecordBatch>, owner: &Owner) -> Result<(), FragmentError> {
-        batches.into_iter().for_each(|batch| self.emit(batch));
+    /// Emits batches, deals groups, and accounts for what is aggregated or buffered.
+    fn keep(
+        &mut self,
+        batches: Vec<RecordBatch>,
+        owner: &mut Owner,
+        cx: &mut Context<'_>,
+    ) -> Result<(), FragmentError> {
+        let partial = self.partial.as_mut().expect("not finished while claiming");
+        let dealt = self.run.program.take_dealt(partial);
+        let bytes = partial.bytes() + self.routes.as_ref().map_or(0, Routes::bytes);
+        let own = self.run.shares[self.share].lane;
+        batches.into_iter().for_each(|batch| self.emit(own, batch));
+        if !dealt.is_empty() {
+            let deals = self.run.routing.wants_to_deal();
+            self.deal(dealt, deals, owner, cx)?;
+        }
+        let refused = self.reserve(bytes as u64, owner);
         let partial = self.partial.as_ref().expect("not finished while claiming");
-        let bytes = partial.bytes() as u64;
-        let refused = self.reserve(bytes, owner);
-        if bytes >= MOST_GROUPS || refused.is_err() {
+        if partial.bytes() as u64 >= MOST_GROUPS || refused.is_err() {
             self.flush(refused)?;
         }
         Ok(())
@@ -229,52 +272,43 @@ impl ScanTask {
     /// Hands on the groups, or the rows that wait. What they take stays reserved until they are sent.
     fn flush(&mut self, refused: Result<(), FragmentError>) -> Result<(), FragmentError> {
         let partial = self.partial.as_mut().expect("not finished while claiming");
-        let batches = self.run.program.flush(partial)?;
-        if batches.is_empty() {
+        let workers = self.run.shares.len() as u32;
+        self.run.routing.divide_groups();
+        let batches = self.run.program.flush(partial, workers)?;
+        if batches.is_empty() && self.routes.as_ref().is_none_or(Routes::is_empty) {
             // An empty table of groups, or the sums of all rows, are too little to fail for.
             return refused.or_else(|error| match partial.bytes() as u64 {
                 0..=RESERVE_STEP => Ok(()),
                 _ => Err(error),
             });
         }
-        batches.into_iter().for_each(|batch| self.emit(batch));
+        self.emit_all(batches);
         Ok(())
     }
 
-    fn finish(&mut self, owner: &mut Owner) -> Result<Slice, FragmentError> {
-        if let Some(partial) = self.partial.take() {
-            self.report_phases(&partial);
-            self.alight(owner);
-            for batch in self.run.program.finish(partial)? {
-                self.emit(batch);
-            }
+    /// Hands on what is left: rows and groups to the lanes, or groups to the participants to which their keys belong.
+    fn finish(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
+        let mut partial = self.partial.take().expect("finished once");
+        self.report_phases(&partial);
+        self.alight(owner);
+        let run = self.run.clone();
+        if let Some(division) = run.routing.division()
+            && run.routing.ends_by_dealing(partial.groups())
+        {
+            let dealt = run.program.deal(division, &mut partial);
+            drop(partial);
+            self.deal(dealt, true, owner, cx)?;
+            self.say_dealt(cx);
+            self.state = State::Merging;
+            return Ok(Slice::Again);
         }
+        let workers = run.shares.len() as u32;
+        if workers > 1 {
+            run.routing.divide_groups();
+        }
+        self.emit_all(run.program.finish(partial, workers)?);
         self.state = State::Draining;
         Ok(Slice::Again)
-    }
-
-    fn emit(&mut self, batch: RecordBatch) {
-        if batch.num_rows() > 0 {
-            self.run.count_sent(batch.num_rows());
-            self.report(|report| report.rows_sent += batch.num_rows() as u64);
-            self.outgoing.push_back(batch);
-        }
-    }
-
-    /// Sends what there is credit for; says whether that was all.
-    fn send(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> bool {
-        let Some(riding) = owner.runs.get_mut(&self.run.id) else {
-            return true;
-        };
-        let endpoint = self.run.lanes[self.run.shares[self.share].lane].endpoint;
-        while riding.credits > 0
-            && let Some(batch) = self.outgoing.pop_front()
-        {
-            riding.credits -= 1;
-            let header = header(BATCH, self.run.object.id, cx.endpoint(), self.run.id);
-            cx.send(endpoint, header, &[], Some(Parcel::owned(batch)));
-        }
-        self.outgoing.is_empty()
     }
 
     fn reserve(&mut self, bytes: u64, owner: &Owner) -> Result<(), FragmentError> {
@@ -284,7 +318,10 @@ impl ScanTask {
             self.reserved_bytes -= RESERVE_STEP;
         }
         while bytes > self.reserved_bytes {
-            let step = owner.budget.try_reserve(RESERVE_STEP);
+            let step = match &self.routes {
+                Some(routes) if !routes.is_empty() => afford(&owner.budget, RESERVE_STEP),
+                _ => owner.budget.try_reserve(RESERVE_STEP),
+            };
             let step = step.map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
             self.reserved.push(step);
             self.reserved_bytes += RESERVE_STEP;
@@ -292,11 +329,12 @@ impl ScanTask {
         Ok(())
     }
 
-    /// Fails the fragment for everybody and tells this lane.
+    /// Fails the fragment for everybody and tells its lanes. Others may wait for what this one will not deal.
     pub fn fail(&mut self, error: FragmentError, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
         self.run.fail(error.clone());
-        let willing = self.run.wake().collect();
-        owner.call_for_help(&self.run, willing, cx);
+        let others = self.others.iter();
+        let others = others.map(|&other| self.run.shares[other].aeu).collect();
+        owner.call_for_help(&self.run, others, cx);
         self.end(Err(error), owner, cx)
     }
 
@@ -307,9 +345,9 @@ impl ScanTask {
         cx: &mut Context<'_>,
     ) -> Slice {
         if self.state != State::Over {
-            let endpoint = self.run.lanes[self.run.shares[self.share].lane].endpoint;
-            let header = header(END, self.run.object.id, cx.endpoint(), self.run.id);
-            cx.send(endpoint, header, &[], Some(Parcel::owned(result)));
+            for out in &mut self.lanes {
+                out.end(result.clone(), &self.run, cx);
+            }
         }
         self.leave(owner, cx)
     }
@@ -327,7 +365,9 @@ impl ScanTask {
             self.alight(owner);
         }
         self.state = State::Over;
-        self.outgoing.clear();
+        self.lanes.clear();
+        self.routes = None;
+        self.passing.clear();
         self.reserved.clear();
         owner.runs.remove(&self.run.id);
         Slice::Done

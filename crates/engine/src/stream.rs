@@ -31,7 +31,9 @@ pub(crate) struct LaneStream {
 
 impl LaneStream {
     pub fn new(shared: Arc<Shared>, client: Client, run: Arc<Run>, lane: usize) -> Self {
-        let senders = run.shares.iter().filter(|share| share.lane == lane);
+        let is_keyed = run.is_keyed();
+        let shares = run.shares.iter();
+        let senders = shares.filter(|share| is_keyed || share.lane == lane);
         LaneStream {
             open: senders.map(|share| share.aeu).collect(),
             owed: vec![0; shared.topology.aeus().len()],
@@ -50,7 +52,7 @@ impl LaneStream {
         let owed = &mut self.owed[aeu.index()];
         *owed += 1;
         if *owed >= CREDITS / 2 && self.open.contains(&aeu) {
-            let credits = [u64::from(*owed)];
+            let credits = [u64::from(*owed), self.lane as u64];
             *owed = 0;
             (self.client).tell(aeu, CREDIT, self.run.object.id, self.run.id, &credits);
             self.client.flush();

@@ -33,5 +33,6 @@ mod rows;
 mod window;
 mod work;
 
+pub use group::{Division, Groups, Merger};
 pub use program::{Partial, Program};
 pub use work::Work;

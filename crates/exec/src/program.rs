@@ -2,7 +2,7 @@
 
 use crate::columns::Columns;
 use crate::filter::{Filter, FilterState, Passed};
-use crate::group::{GroupPlan, GroupState};
+use crate::group::{Division, GroupPlan, GroupState, Groups, Merger};
 use crate::phases::{Left, Tally};
 use crate::rows::{RowPlan, RowState};
 use crate::window::Position;
@@ -327,39 +327,129 @@ impl Program {
         }
     }
 
-    /// The rows that do not fill a batch yet, or the groups so far, if there are any keys. More than one partial aggregate of
-    /// a group may then be on its way to whoever merges them, as there is one of each worker anyway.
+    /// Has groups leave the share from now on when they are too many for a cache; [`Program::take_dealt`] has them then.
+    pub fn start_dealing(&self, division: Division, partial: &mut Partial) {
+        if let (Plan::Groups(plan), Gathered::Groups(state)) = (&self.output, &mut partial.output) {
+            plan.start_dealing(division, state);
+        }
+    }
+
+    /// Has groups stay in the share again.
+    pub fn stop_dealing(&self, partial: &mut Partial) {
+        if let Gathered::Groups(state) = &mut partial.output {
+            state.stop_dealing();
+        }
+    }
+
+    /// Groups that have left the share, each with the worker to which their keys belong. More than one partial aggregate of a
+    /// group may leave it.
+    pub fn take_dealt(&self, partial: &mut Partial) -> Vec<(u32, Groups)> {
+        match (&self.output, &mut partial.output) {
+            (Plan::Groups(plan), Gathered::Groups(state)) => plan.take_dealt(state),
+            _ => Vec::new(),
+        }
+    }
+
+    /// All groups of the share, each with the worker to which their keys belong.
+    pub fn deal(&self, division: Division, partial: &mut Partial) -> Vec<(u32, Groups)> {
+        match (&self.output, &mut partial.output) {
+            (Plan::Groups(plan), Gathered::Groups(state)) => {
+                plan.deal(division, state, &self.columns)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Nothing yet of what a worker merges, in so many buckets.
+    pub fn merger(&self, division: Division) -> Merger {
+        Merger::new(division.buckets)
+    }
+
+    /// Merges a bucket of what the merger has begun a round with; says whether that was the last one.
+    ///
+    /// # Errors
+    /// [`FragmentError::Overflow`] if a sum leaves 128 bits.
+    pub fn merge_next(&self, merger: &mut Merger) -> Result<bool, FragmentError> {
+        self.grouping().merge_next(merger, &self.columns)
+    }
+
+    /// Takes groups out of a merger, about a batch of them, each of them once; none once all have been taken. Nothing may be
+    /// pushed in between.
+    ///
+    /// # Errors
+    /// [`FragmentError::Overflow`] if a sum does not fit its state.
+    pub fn take_merged(&self, merger: &mut Merger) -> Result<Vec<RecordBatch>, FragmentError> {
+        self.grouping().take_next(merger, &self.columns)
+    }
+
+    /// Groups that were dealt, as batches.
+    ///
+    /// # Errors
+    /// As [`Program::take_merged`].
+    pub fn batches(&self, groups: Groups) -> Result<Vec<RecordBatch>, FragmentError> {
+        self.grouping().batches(groups, &self.columns)
+    }
+
+    fn grouping(&self) -> &GroupPlan {
+        match &self.output {
+            Plan::Groups(plan) => plan,
+            Plan::Rows(_) => unreachable!("groups of a program that has none"),
+        }
+    }
+
+    /// Whether it yields groups by keys: any number of them.
+    pub fn has_keys(&self) -> bool {
+        matches!(&self.output, Plan::Groups(plan) if plan.has_keys())
+    }
+
+    /// The rows that do not fill a batch yet, or the groups so far, if there are any keys, with the worker among so many to
+    /// which the keys belong; rows and keyless groups with 0. More than one partial aggregate of a group may then be on its
+    /// way to whoever merges them, as there is one of each worker anyway.
     ///
     /// # Errors
     /// As [`Program::finish`].
-    pub fn flush(&self, partial: &mut Partial) -> Result<Vec<RecordBatch>, FragmentError> {
+    pub fn flush(
+        &self,
+        partial: &mut Partial,
+        workers: u32,
+    ) -> Result<Vec<(u32, RecordBatch)>, FragmentError> {
         match (&self.output, &mut partial.output) {
             (Plan::Groups(plan), Gathered::Groups(state)) if plan.has_keys() => {
                 let state = std::mem::replace(&mut **state, plan.start());
-                plan.finish(state, &self.columns)
+                plan.finish_by_worker(state, workers, &self.columns)
             }
-            (Plan::Rows(plan), Gathered::Rows(state)) => {
-                Ok(plan.flush(state)?.into_iter().collect())
-            }
+            (Plan::Rows(plan), Gathered::Rows(state)) => Ok(plan
+                .flush(state)?
+                .into_iter()
+                .map(|batch| (0, batch))
+                .collect()),
             _ => Ok(Vec::new()),
         }
     }
 
-    /// The rest of the rows, or the groups. What is left of a chunk is not wanted any more.
+    /// The rest of the rows, or the groups, with the worker among so many to which the keys belong; rows and keyless groups
+    /// with 0. What is left of a chunk is not wanted any more.
     ///
     /// # Errors
     /// [`FragmentError::Overflow`] if a sum does not fit its state.
     ///
     /// # Panics
     /// If the share is midway in a chunk, and there is no limit.
-    pub fn finish(&self, partial: Partial) -> Result<Vec<RecordBatch>, FragmentError> {
+    pub fn finish(
+        &self,
+        partial: Partial,
+        workers: u32,
+    ) -> Result<Vec<(u32, RecordBatch)>, FragmentError> {
         let limited = matches!(&self.output, Plan::Rows(plan) if plan.is_limited());
         assert!(limited || !partial.is_midway(), "a chunk is not done with");
         match (&self.output, partial.output) {
             (Plan::Rows(plan), Gathered::Rows(mut state)) => {
-                Ok(plan.flush(&mut state)?.into_iter().collect())
+                let rest = plan.flush(&mut state)?.into_iter();
+                Ok(rest.map(|batch| (0, batch)).collect())
             }
-            (Plan::Groups(plan), Gathered::Groups(state)) => plan.finish(*state, &self.columns),
+            (Plan::Groups(plan), Gathered::Groups(state)) => {
+                plan.finish_by_worker(*state, workers, &self.columns)
+            }
             _ => unreachable!("a share of another program"),
         }
     }

@@ -5,7 +5,7 @@ mod common;
 use common::oracle::{Failed, Oracle, aggregate};
 use common::random::Generator;
 use common::table::Table;
-use common::{Rng, rows_of, run, same, seeds};
+use common::{Rng, rows_of, run, run_dealing, same, seeds};
 use eris_fragment::*;
 use std::collections::HashMap;
 
@@ -250,7 +250,12 @@ fn check(seed: u64) -> &'static str {
     let fragment = Generator::fragment(&mut rng);
     let expected = expected(&fragment, &table);
     let context = || format!("ERIS_SEED={seed}\n{fragment:#?}");
-    let (mut rows, expected) = match (run(&fragment, &table), expected) {
+    let grouped = matches!(&fragment.output, Output::Groups { keys, .. } if !keys.is_empty());
+    let result = match grouped && rng.one_in(2) {
+        true => run_dealing(&fragment, &table, &mut rng),
+        false => run(&fragment, &table),
+    };
+    let (mut rows, expected) = match (result, expected) {
         (Err(FragmentError::Malformed { reason }), _) => panic!("{reason}: {}", context()),
         (Err(_), Expected { rows: None, .. }) => return "failed",
         (Err(_), Expected { may_fail: true, .. }) => return "failed early",

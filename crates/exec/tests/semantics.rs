@@ -6,7 +6,7 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema};
 use common::random::binary;
 use common::table::{SNAPSHOT, Table, TableChunk, chunk};
-use common::{rows_of, run, run_counting};
+use common::{finish, rows_of, run, run_counting};
 use eris_column::Dictionary;
 use eris_exec::{Program, Work};
 use eris_fragment::{
@@ -402,7 +402,7 @@ fn groups_survive_the_change_of_the_index() {
         bytes = partial.bytes();
     }
     assert_eq!(partial.groups(), expected.len());
-    let rows = rows_of(&program.finish(partial).unwrap());
+    let rows = rows_of(&finish(&program, partial).unwrap());
     assert_eq!(rows.len(), expected.len());
     for row in rows {
         let [Value::Integer(key), Value::Integer(count)] = row[..] else {

@@ -16,7 +16,8 @@ pub type FragmentStream = Pin<Box<dyn Stream<Item = Result<RecordBatch, Fragment
 /// Executes fragments.
 pub trait Executor: Debug + Send + Sync {
     /// Starts a fragment whose batches arrive on `lanes` streams; each batch arrives on one of them, and each lane must be
-    /// read or dropped, or the fragment waits (back-pressure). Returns at once, before any row was read.
+    /// read or dropped, or the fragment waits (back-pressure). All partial aggregates of a group arrive on one lane. Returns
+    /// at once, before any row was read.
     fn execute(&self, fragment: Arc<Fragment>, lanes: usize) -> Result<Execution, FragmentError>;
 
     /// The index by which it would find the fragment's rows now; `None`: it would read all.
@@ -29,6 +30,9 @@ pub trait Executor: Debug + Send + Sync {
 pub struct Execution {
     /// The streams of its batches.
     pub lanes: Vec<FragmentStream>,
+    /// Of a fragment that yields groups by keys, once a batch has arrived on any lane: whether each group arrives once, on all
+    /// lanes together, so that its partial aggregates are those of all rows. Does not change any more then.
+    pub is_merged: Arc<dyn Fn() -> bool + Send + Sync>,
     /// What it did so far; final once every lane has ended.
     pub report: Arc<dyn Fn() -> FragmentReport + Send + Sync>,
 }
@@ -64,6 +68,10 @@ pub struct WorkerReport {
     pub rows_passed: u64,
     /// Rows it sent.
     pub rows_sent: u64,
+    /// Partial groups that it dealt to the workers to which their keys belong, itself among them.
+    pub groups_dealt: u64,
+    /// Groups that it made of those that were dealt to it.
+    pub groups_merged: u64,
     /// Encoded bytes of the columns it touched.
     pub bytes: u64,
     /// Time it worked.

@@ -1,7 +1,7 @@
 //! The physical rule that sends aggregation to the data.
 //!
 //! ```text
-//! AggregateExec Final                    AggregateExec Final      as before: merges partial states
+//! AggregateExec Final                    MergeGroupsExec          merges partial states, unless the fragment has
 //!   AggregateExec Partial         ──►      FragmentExec groups    one row per group and worker
 //!     ProjectionExec                         keys, sum, count, min, max
 //!       FragmentExec rows
@@ -11,6 +11,7 @@
 //! aggregate's, state columns included: AVG is a count and a sum, in this order.
 
 use crate::fragment_exec::FragmentExec;
+use crate::merge_groups::MergeGroupsExec;
 use crate::translate::{Scope, constant, is_number};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -36,7 +37,11 @@ impl PhysicalOptimizerRule for PushAggregates {
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
-            let fragment = node.downcast_ref::<AggregateExec>().and_then(push);
+            let aggregate = node.downcast_ref::<AggregateExec>();
+            if let Some(merge) = aggregate.and_then(MergeGroupsExec::in_place_of) {
+                return Ok(Transformed::yes(Arc::new(merge) as _));
+            }
+            let fragment = aggregate.and_then(push);
             let fragment = fragment.map(|fragment| fragment.with_joins_below(&node));
             Ok(match fragment.transpose()? {
                 Some(fragment) => Transformed::yes(Arc::new(fragment) as _),

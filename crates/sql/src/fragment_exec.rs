@@ -11,7 +11,7 @@ use crate::scan::Scan;
 use crate::translate::Scope;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::error::Result;
-use datafusion::execution::TaskContext;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{
@@ -151,6 +151,30 @@ impl FragmentExec {
             runs: Arc::default(),
             ..FragmentExec::clone(&self)
         })
+    }
+
+    /// Whether it yields groups by keys.
+    pub fn has_groups(&self) -> bool {
+        self.keys() > 0
+    }
+
+    /// The keys by which it groups.
+    fn keys(&self) -> usize {
+        match &self.output {
+            Output::Rows { .. } => 0,
+            Output::Groups { keys, .. } => keys.len(),
+        }
+    }
+
+    /// One lane of its groups, and the run that it is of.
+    pub fn open_groups(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> (Arc<Run>, SendableRecordBatchStream) {
+        let run = self.open(partition);
+        let lane = self.lane(Arc::clone(&run), partition, context);
+        (run, Box::pin(lane))
     }
 
     /// Whether anything is joined to its rows.
@@ -325,7 +349,7 @@ impl FragmentExec {
             if let Some(star) = &plan.star {
                 sides = star.read(&context).await.map_err(into_fragment_error)?;
                 if sides.is_none() {
-                    let execution = star.execute_general(lanes, &context);
+                    let execution = star.execute_general(lanes, plan.keys(), &context);
                     return execution.map_err(into_fragment_error);
                 }
             }

@@ -41,6 +41,7 @@ enum State {
     },
     Running {
         lanes: Vec<Option<FragmentStream>>,
+        is_merged: Arc<dyn Fn() -> bool + Send + Sync>,
         report: Report,
     },
     Failed(FragmentError),
@@ -94,10 +95,14 @@ impl Run {
 
     fn started(&self, result: Result<Execution, FragmentError>) {
         let (mut lanes, next) = match result {
-            Ok(Execution { lanes, report }) => {
+            Ok(Execution {
+                lanes,
+                is_merged,
+                report,
+            }) => {
                 let lanes: Vec<_> = lanes.into_iter().map(Some).collect();
                 self.progress.began(Arc::clone(&report));
-                (lanes, Ok(report))
+                (lanes, Ok((is_merged, report)))
             }
             Err(error) => (Vec::new(), Err(error)),
         };
@@ -111,7 +116,11 @@ impl Run {
         let before = std::mem::replace(
             &mut *state,
             match next {
-                Ok(report) => State::Running { lanes, report },
+                Ok((is_merged, report)) => State::Running {
+                    lanes,
+                    is_merged,
+                    report,
+                },
                 Err(error) => State::Failed(error),
             },
         );
@@ -147,6 +156,15 @@ impl Run {
         };
         // As above.
         drop(dropped);
+    }
+
+    /// Whether each of its groups arrives once, merged; known behind the first batch.
+    pub fn is_merged(&self) -> bool {
+        let is_merged = match &*self.state() {
+            State::Running { is_merged, .. } => Arc::clone(is_merged),
+            _ => return false,
+        };
+        is_merged()
     }
 
     /// What the fragment did so far; `None` before it began.
@@ -190,6 +208,7 @@ mod tests {
         let empty = || Box::pin(stream::empty()) as FragmentStream;
         Execution {
             lanes: (0..lanes).map(|_| empty()).collect(),
+            is_merged: Arc::new(|| true),
             report: Arc::new(FragmentReport::default),
         }
     }

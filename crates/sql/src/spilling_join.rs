@@ -22,7 +22,6 @@
 mod feed;
 mod pairs;
 mod parts;
-mod source;
 mod spilled;
 
 use datafusion::common::Statistics;

@@ -224,6 +224,40 @@ fn sorts_groups_and_windows_answer_the_same_when_they_spill() {
 }
 
 #[test]
+fn groups_that_are_dealt_answer_the_same_when_memory_gets_short() {
+    for (nodes, cores) in [(1, 1), (1, 2), (2, 2)] {
+        block_on(async {
+            let (database, seed) = (database(nodes, cores), seed());
+            let session = database.session();
+            let key = format!("(i * 7919 + {seed}) % 180001");
+            let create = format!(
+                "CREATE TABLE g AS SELECT CASE WHEN i % 31 = 5 THEN NULL ELSE {key} END AS k, i % 700 AS a, \
+                        i % 900 AS b, 'text ' || {key} AS t, i AS v \
+                 FROM generate_series(1, 500000) AS s(i)"
+            );
+            run(&session, &create).await.unwrap();
+            let query = |keys: &str| {
+                format!(
+                    "SELECT count(*), sum(n), sum(s), sum(x), min(low), max(low), sum(length(high)) FROM (\
+                        SELECT {keys}, count(*) AS n, sum(v) AS s, max(v) FILTER (WHERE v % 3 = 0) AS x, \
+                               min(v) AS low, max(t) AS high FROM g GROUP BY {keys})"
+                )
+            };
+            let queries: Vec<String> = ["k", "a, b", "t", "t, k", "v"].map(query).into();
+            // Enough for everything, for some of it, and for nothing that lasts.
+            for left in [AMPLE, 120_000_000, 60_000_000, 30_000_000] {
+                differ(&database, &queries, left, seed).await;
+            }
+            let explained = format!("EXPLAIN ANALYZE {}", queries[0]);
+            let shown = rows(&session, &explained).await.unwrap();
+            let shown = format!("{shown:?}");
+            assert!(shown.contains("MergeGroupsExec"), "{shown}");
+            assert!(shown.contains("groups_merged="), "{shown}");
+        });
+    }
+}
+
+#[test]
 fn exchanges_that_spill_on_several_threads_do_not_wait_for_each_other() {
     block_on(async {
         let (database, seed) = (database(1, 4), seed());

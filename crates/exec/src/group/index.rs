@@ -57,8 +57,39 @@ impl Index {
         }
     }
 
+    /// One that hashes, of these packed keys, which are distinct and need not be found again.
+    pub(crate) fn of_packed(packed: Vec<u64>, keys: &Keys) -> Self {
+        Index {
+            groups: packed.len() / keys.words,
+            packed,
+            form: Form::Hash(HashTable::new()),
+            slots: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
     pub(crate) fn groups(&self) -> usize {
         self.groups
+    }
+
+    /// Whether the dense table is outgrown: there may be any number of groups.
+    pub(crate) fn is_hashed(&self) -> bool {
+        matches!(self.form, Form::Hash(_))
+    }
+
+    /// The packed keys of all groups, one after the other.
+    pub(crate) fn packed(&self) -> &[u64] {
+        &self.packed
+    }
+
+    /// Forgets all groups, but keeps the room for them.
+    pub(crate) fn clear(&mut self) {
+        self.packed.clear();
+        self.groups = 0;
+        match &mut self.form {
+            Form::Hash(table) => table.clear(),
+            Form::Dense(dense) => dense.table.fill(NONE),
+        }
     }
 
     /// The packed key of a group.
@@ -112,20 +143,30 @@ impl Index {
                     *number
                 }));
             }
-            Form::Hash(table) => {
-                pack(keys, lanes, nulls, &mut self.rows);
-                let rows = &self.rows;
-                let packed = &mut self.packed;
-                match keys.words {
-                    1 => look_up::<1>(table, rows, packed, numbers),
-                    2 => look_up::<2>(table, rows, packed, numbers),
-                    3 => look_up::<3>(table, rows, packed, numbers),
-                    words => look_up_many(words, table, rows, packed, numbers),
-                }
-                self.groups = self.packed.len() / keys.words;
-                assert!(self.groups < NONE as usize, "group numbers have 32 bits");
+            Form::Hash(_) => {
+                let mut rows = std::mem::take(&mut self.rows);
+                pack(keys, lanes, nulls, &mut rows);
+                self.assign_packed(keys, &rows, numbers);
+                self.rows = rows;
             }
         }
+    }
+
+    /// The same for packed keys, of an index that hashes.
+    pub(crate) fn assign_packed(&mut self, keys: &Keys, rows: &[u64], numbers: &mut Vec<u32>) {
+        let Form::Hash(table) = &mut self.form else {
+            unreachable!("packed keys are looked up in an index that hashes");
+        };
+        numbers.clear();
+        let packed = &mut self.packed;
+        match keys.words {
+            1 => look_up::<1>(table, rows, packed, numbers),
+            2 => look_up::<2>(table, rows, packed, numbers),
+            3 => look_up::<3>(table, rows, packed, numbers),
+            words => look_up_many(words, table, rows, packed, numbers),
+        }
+        self.groups = self.packed.len() / keys.words;
+        assert!(self.groups < NONE as usize, "group numbers have 32 bits");
     }
 
     fn hashed(&self, keys: &Keys) -> HashTable<u32> {
@@ -319,7 +360,7 @@ fn pack(keys: &Keys, lanes: &[&[i64]], nulls: &[Option<NullBuffer>], rows: &mut 
 
 /// Folded multiplication, word by word.
 #[inline(always)]
-fn hash(words: &[u64]) -> u64 {
+pub(super) fn hash(words: &[u64]) -> u64 {
     words.iter().fold(0x243f_6a88_85a3_08d3, |hash, &word| {
         let product = (hash ^ word) as u128 * 0x9e37_79b9_7f4a_7c15_u128;
         product as u64 ^ (product >> 64) as u64

@@ -1,5 +1,6 @@
 //! Codes for strings that no dictionary has: those of chunks of plain text, and computed ones.
 
+use super::texts::Texts;
 use arrow_array::{Array, StringViewArray};
 use eris_column::Dictionary;
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -9,8 +10,7 @@ use std::hash::BuildHasher;
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     numbers: HashTable<u32>,
-    texts: Vec<Box<str>>,
-    bytes: usize,
+    texts: Texts,
     hasher: DefaultHashBuilder,
 }
 
@@ -35,33 +35,45 @@ impl Interner {
         }));
     }
 
-    fn number(&mut self, text: &str) -> u32 {
+    /// The number of a string among its own.
+    pub(super) fn number(&mut self, text: &str) -> u32 {
         let (texts, hasher) = (&mut self.texts, &self.hasher);
         let entry = self.numbers.entry(
             hasher.hash_one(text),
-            |&number| &*texts[number as usize] == text,
-            |&number| hasher.hash_one(&*texts[number as usize]),
+            |&number| texts.get(number as usize) == text,
+            |&number| hasher.hash_one(texts.get(number as usize)),
         );
         match entry {
             hashbrown::hash_table::Entry::Occupied(entry) => *entry.get(),
             hashbrown::hash_table::Entry::Vacant(entry) => {
                 let number = u32::try_from(texts.len()).expect("fewer strings than rows");
                 entry.insert(number);
-                texts.push(text.into());
-                self.bytes += text.len();
+                texts.push(text);
                 number
             }
         }
     }
 
+    /// With these strings, which are distinct and need not be found again.
+    pub(super) fn of_texts(texts: Texts) -> Self {
+        Interner {
+            texts,
+            ..Interner::default()
+        }
+    }
+
     /// The strings in the order of their numbers.
-    pub(crate) fn texts(&self) -> &[Box<str>] {
+    pub(super) fn texts(&self) -> &Texts {
         &self.texts
     }
 
+    /// Forgets all strings, but keeps the room for them.
+    pub(super) fn clear(&mut self) {
+        self.numbers.clear();
+        self.texts.clear();
+    }
+
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-            + self.texts.capacity() * size_of::<Box<str>>()
-            + self.numbers.capacity() * size_of::<u32>()
+        self.texts.bytes() + self.numbers.capacity() * size_of::<u32>()
     }
 }

@@ -6,20 +6,32 @@
 //!   arguments  ─input──▶ i64 / f64 / i128 / text per row ─┐        │
 //!                                  one loop per aggregate ▼        ▼
 //!                                                 states: one column per aggregate, one entry per group
+//!                                                                       │
+//!            of tables too large for a cache: cut by a hash of the keys ▼
+//!                                        Groups ─▶ Merger of the worker to which the keys belong
 //! ```
 //!
 //! Groups are numbered in the order in which they are met; only the index knows how a key leads to its number, so that
 //! it can change its form (dense table, hash table) without touching a state.
 
+mod deal;
+mod division;
 mod gathered;
 mod index;
 mod input;
 mod interner;
 mod keys;
+mod merge;
+mod merger;
+mod most;
 mod output;
 mod plan;
 mod seen;
 mod state;
+mod texts;
 
+pub use deal::Groups;
+pub use division::Division;
 pub(crate) use input::{Values, Window, values as values_of};
+pub use merger::Merger;
 pub(crate) use plan::{GroupPlan, GroupState};

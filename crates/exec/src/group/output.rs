@@ -18,7 +18,7 @@ use eris_fragment::FragmentError;
 use std::sync::Arc;
 
 /// Rows of an output batch.
-const BATCH_ROWS: usize = 8_192;
+pub(super) const BATCH_ROWS: usize = 8_192;
 
 /// One key of the grouping, of all groups in the order of their numbers.
 pub(super) fn key_array(

@@ -1,5 +1,6 @@
 //! A compiled grouping, and a worker's state of it.
 
+use super::deal::{Dealing, Groups};
 use super::index::Index;
 use super::input::{Values, Window, values};
 use super::interner::Interner;
@@ -30,8 +31,8 @@ const JOINED_ROWS: usize = 4 * WINDOW_ROWS;
 /// A compiled grouping.
 #[derive(Debug)]
 pub(crate) struct GroupPlan {
-    keys: Keys,
-    aggregates: Vec<AggregatePlan>,
+    pub(super) keys: Keys,
+    pub(super) aggregates: Vec<AggregatePlan>,
     /// All columns that are read, ascending.
     pub(crate) columns: Vec<usize>,
     pub(crate) schema: SchemaRef,
@@ -41,7 +42,7 @@ pub(crate) struct GroupPlan {
 }
 
 #[derive(Debug)]
-struct AggregatePlan {
+pub(super) struct AggregatePlan {
     input: Input,
     filter: Option<Expression>,
     function: AggregateFunction,
@@ -49,7 +50,7 @@ struct AggregatePlan {
     argument: Option<Type>,
     state: Type,
     /// For messages.
-    text: String,
+    pub(super) text: String,
 }
 
 /// Where the values of an aggregate come from.
@@ -74,12 +75,13 @@ enum Input {
 /// A worker's groups.
 #[derive(Debug)]
 pub(crate) struct GroupState {
-    index: Index,
-    interners: Vec<Interner>,
-    states: Vec<State>,
+    pub(super) index: Index,
+    pub(super) interners: Vec<Interner>,
+    pub(super) states: Vec<State>,
     numbers: Vec<u32>,
     /// The rows of a chunk of which few are left.
     rows: Vec<u32>,
+    pub(super) dealing: Option<Dealing>,
 }
 
 impl GroupPlan {
@@ -133,11 +135,32 @@ impl GroupPlan {
             states: self.aggregates.iter().map(AggregatePlan::start).collect(),
             numbers: Vec::new(),
             rows: Vec::new(),
+            dealing: None,
         };
         if self.keys.keys.is_empty() {
             state.states.iter_mut().for_each(|state| state.grow(1));
         }
         state
+    }
+
+    /// A table for groups to be merged into.
+    pub(super) fn table(&self) -> GroupState {
+        GroupState {
+            index: Index::of_packed(Vec::new(), &self.keys),
+            ..self.start()
+        }
+    }
+
+    /// A table of these groups, to be finished.
+    pub(super) fn table_of(&self, groups: Groups) -> GroupState {
+        GroupState {
+            index: Index::of_packed(groups.packed, &self.keys),
+            interners: groups.texts.into_iter().map(Interner::of_texts).collect(),
+            states: groups.states,
+            numbers: Vec::new(),
+            rows: Vec::new(),
+            dealing: None,
+        }
     }
 
     /// Whether for this chunk only the number of passing rows matters.
@@ -267,6 +290,7 @@ impl GroupPlan {
             }
             plan.add(window, numbers, entries)?;
         }
+        self.deal_if_many(window.rows, state, window.columns);
         Ok(())
     }
 
@@ -306,6 +330,7 @@ impl GroupState {
             + self.interners.iter().map(Interner::bytes).sum::<usize>()
             + self.states.iter().map(State::bytes).sum::<usize>()
             + (self.numbers.capacity() + self.rows.capacity()) * size_of::<u32>()
+            + self.dealing.as_ref().map_or(0, Dealing::bytes)
     }
 
     /// Groups so far.

@@ -2,6 +2,7 @@
 
 use super::state::Numbers;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
+use std::ops::Range;
 
 /// One flag per group. As long as every row counts, no row is looked at: a group exists only because of a row.
 #[derive(Debug, Default)]
@@ -36,6 +37,31 @@ impl Seen {
     /// Those without a value are NULL.
     pub(super) fn into_nulls(self) -> Option<NullBuffer> {
         Some(NullBuffer::from(self.flags)).filter(|nulls| nulls.null_count() > 0)
+    }
+
+    /// The flags of some groups, in this order.
+    pub(super) fn gather(&self, groups: &[u32]) -> Self {
+        Seen {
+            flags: groups
+                .iter()
+                .map(|&group| self.flags[group as usize])
+                .collect(),
+            ..Seen::default()
+        }
+    }
+
+    /// Adds what others know: each of these groups of theirs is the group here of the number beside it. Rows are marked no
+    /// more behind this.
+    pub(super) fn merge(&mut self, other: &Seen, groups: Range<usize>, numbers: &[u32]) {
+        for (&number, &flag) in numbers.iter().zip(&other.flags[groups]) {
+            self.flags[number as usize] |= flag;
+        }
+    }
+
+    /// Forgets all groups.
+    pub(super) fn clear(&mut self) {
+        self.flags.clear();
+        (self.complete, self.marked) = (0, 0);
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -22,7 +22,7 @@ pub(crate) enum State {
     /// their type is decided at the end, whatever the order of the rows was.
     SumIntegers {
         sums: Vec<i64>,
-        /// What left the 64 bits of `sums`, and all that was never in them.
+        /// What left the 64 bits of `sums`, and all that was never in them; of the groups up to the last one that has any.
         rest: Vec<i128>,
         seen: Seen,
         /// What has to be added to each stored integer.
@@ -54,7 +54,7 @@ pub(crate) enum State {
 }
 
 /// No rank.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Which group each row of a window belongs to.
 #[derive(Clone, Copy)]
@@ -109,11 +109,8 @@ impl State {
     pub(crate) fn grow(&mut self, groups: usize) {
         match self {
             State::Count(counts) => counts.resize(groups, 0),
-            State::SumIntegers {
-                sums, rest, seen, ..
-            } => {
+            State::SumIntegers { sums, seen, .. } => {
                 sums.resize(groups, 0);
-                rest.resize(groups, 0);
                 seen.grow(groups);
             }
             State::SumFloats { sums, seen } => {
@@ -194,26 +191,34 @@ impl State {
             seen.mark(numbers, counts);
         }
         match (self, values) {
-            (State::SumIntegers { rest, offset, .. }, Values::Integers(values))
-                if matches!((numbers, counts), (Numbers::One(_), None)) =>
-            {
+            (
+                State::SumIntegers {
+                    sums, rest, offset, ..
+                },
+                Values::Integers(values),
+            ) if matches!((numbers, counts), (Numbers::One(_), None)) => {
+                rest.resize(sums.len(), 0);
                 rest[0] += isa.sum_i64(values) + *offset * values.len() as i128;
             }
-            (State::SumIntegers { rest, offset, .. }, Values::Integers(values)) if *offset != 0 => {
+            (
+                State::SumIntegers {
+                    sums, rest, offset, ..
+                },
+                Values::Integers(values),
+            ) if *offset != 0 => {
+                rest.resize(sums.len(), 0);
                 numbers.zip(values, counts, |number, value| {
                     rest[number] += value as i128 + *offset;
                 });
             }
             (State::SumIntegers { sums, rest, .. }, Values::Integers(values)) => {
+                let sums = &mut sums[..];
                 numbers.zip(values, counts, |number, value| {
-                    let (sum, left) = sums[number].overflowing_add(value);
-                    sums[number] = sum;
-                    if left {
-                        rest[number] += (value.signum() as i128) << 64;
-                    }
+                    add(sums, rest, number, value);
                 });
             }
-            (State::SumIntegers { rest, .. }, Values::Wide(values)) => {
+            (State::SumIntegers { sums, rest, .. }, Values::Wide(values)) => {
+                rest.resize(sums.len(), 0);
                 let mut overflow = false;
                 numbers.zip(values, counts, |number, value| {
                     let (sum, over) = rest[number].overflowing_add(value);
@@ -296,6 +301,7 @@ impl State {
             State::SumIntegers {
                 sums, rest, seen, ..
             } => {
+                let rest = rest.into_iter().chain(std::iter::repeat(0));
                 let sums = sums.into_iter().zip(rest);
                 let sums = sums.map(|(sum, rest)| rest.checked_add(sum as i128));
                 let sums: Vec<i128> = sums.collect::<Option<_>>()?;
@@ -353,6 +359,23 @@ impl State {
             }
         })
     }
+}
+
+/// Adds to a sum, of whose 64 bits little ever leaves.
+#[inline(always)]
+pub(super) fn add(sums: &mut [i64], rest: &mut Vec<i128>, group: usize, value: i64) {
+    let (sum, left) = sums[group].overflowing_add(value);
+    sums[group] = sum;
+    if left {
+        let groups = sums.len();
+        carry(rest, groups, group, value);
+    }
+}
+
+#[cold]
+fn carry(rest: &mut Vec<i128>, groups: usize, group: usize, value: i64) {
+    rest.resize(groups, 0);
+    rest[group] += i128::from(value.signum()) << 64;
 }
 
 fn floats(data_type: &DataType, values: Vec<f64>, nulls: Option<NullBuffer>) -> ArrayRef {

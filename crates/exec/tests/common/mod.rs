@@ -11,7 +11,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
-use eris_exec::{Program, Work};
+use eris_exec::{Division, Partial, Program, Work};
 use eris_fragment::{Fragment, FragmentError, Value};
 use table::Table;
 
@@ -74,11 +74,81 @@ pub fn run_counting(
             batches.extend(program.go_on(&mut partial)?);
         }
     }
-    batches.extend(program.finish(partial)?);
+    batches.extend(finish(&program, partial)?);
     for batch in &batches {
         assert_eq!(&batch.schema(), program.output_schema());
     }
     Ok(batches)
+}
+
+/// Runs a fragment with several workers that deal their groups to each other whenever it pleases `rng`. Each group comes from
+/// one worker only, that to which all agree that it belongs, and once.
+pub fn run_dealing(
+    fragment: &Fragment,
+    table: &Table,
+    rng: &mut Rng,
+) -> Result<Vec<RecordBatch>, FragmentError> {
+    let program = Program::compile(fragment, &table.schema, &table.dictionaries)?;
+    let division = Division {
+        workers: 1 + rng.below(4) as u32,
+        buckets: 1 + rng.below(20) as u32,
+    };
+    let mut workers = Vec::new();
+    for _ in 0..division.workers {
+        let mut partial = program.start();
+        program.start_dealing(division, &mut partial);
+        workers.push((partial, program.merger(division)));
+    }
+    for chunk in &table.chunks {
+        let worker = rng.below(workers.len());
+        let partial = &mut workers[worker].0;
+        let batches = program.run(&chunk.view, partial, &mut Work::default())?;
+        assert!(batches.is_empty(), "groups come in the end");
+        let mut dealt = program.take_dealt(partial);
+        if rng.one_in(3) {
+            dealt.extend(program.deal(division, partial));
+        }
+        for (to, groups) in dealt {
+            assert!(!groups.is_empty() && groups.bytes() > 0);
+            workers[to as usize].1.push(groups);
+        }
+        let merger = &mut workers[rng.below(division.workers as usize)].1;
+        if rng.one_in(3) && !merger.is_in_round() && merger.pending_bytes() > 0 {
+            merger.begin_round();
+        }
+        for _ in 0..rng.below(30) {
+            if merger.is_in_round() {
+                program.merge_next(merger)?;
+            }
+        }
+    }
+    let mut all = Vec::new();
+    let mut mergers = Vec::new();
+    for (mut partial, merger) in workers {
+        mergers.push(merger);
+        all.extend(program.deal(division, &mut partial));
+    }
+    for (to, groups) in all {
+        mergers[to as usize].push(groups);
+    }
+    let mut batches = Vec::new();
+    for mut merger in mergers {
+        loop {
+            let taken = program.take_merged(&mut merger)?;
+            if taken.is_empty() {
+                break;
+            }
+            batches.extend(taken);
+        }
+        assert!(merger.is_empty() && merger.bytes() == 0);
+    }
+    Ok(batches)
+}
+
+/// The rest of what one worker has.
+pub fn finish(program: &Program, partial: Partial) -> Result<Vec<RecordBatch>, FragmentError> {
+    let batches = program.finish(partial, 1)?.into_iter();
+    Ok(batches.map(|(_, batch)| batch).collect())
 }
 
 /// The rows of batches.

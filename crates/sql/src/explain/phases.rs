@@ -170,13 +170,19 @@ fn share(report: &WorkerReport, bandwidth: Option<&ReadBandwidth>) -> String {
         rows_scanned,
         rows_passed,
         rows_sent,
+        groups_dealt,
+        groups_merged,
         busy,
         phases,
         ..
     } = report;
+    let routed = match groups_dealt + groups_merged {
+        0 => String::new(),
+        _ => format!(", groups_dealt={groups_dealt}, groups_merged={groups_merged}"),
+    };
     let read = phases.iter().map(|phase| phase.bytes).sum();
     format!(
-        "AEU {worker} on node {node}: rows_scanned={rows_scanned}, rows_passed={rows_passed}, rows_sent={rows_sent}, \
+        "AEU {worker} on node {node}: rows_scanned={rows_scanned}, rows_passed={rows_passed}, rows_sent={rows_sent}{routed}, \
          read={}{}, busy={}, chunks={chunks}, skipped={chunks_skipped}, helped={chunks_helped}",
         Bytes(read),
         rate(read, *busy, limit(bandwidth, std::slice::from_ref(report))),

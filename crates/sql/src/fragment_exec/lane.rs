@@ -18,16 +18,32 @@ use std::task::{Context, Poll, ready};
 
 /// One partition.
 pub(super) struct Lane {
-    pub run: Arc<Run>,
-    pub lane: usize,
+    run: Arc<Run>,
+    lane: usize,
     /// What it waits for before it has its stream.
-    pub starting: Option<Starting>,
-    pub stream: Option<FragmentStream>,
+    starting: Option<Starting>,
+    stream: Option<FragmentStream>,
     /// Rows that may still pass, of a limit. The engine only promises to stop soon after it.
-    pub rest: Option<u64>,
-    pub metrics: BaselineMetrics,
-    pub plan: FragmentExec,
-    pub context: Arc<TaskContext>,
+    rest: Option<u64>,
+    metrics: BaselineMetrics,
+    plan: FragmentExec,
+    context: Arc<TaskContext>,
+}
+
+impl FragmentExec {
+    /// One lane of a run.
+    pub(super) fn lane(&self, run: Arc<Run>, lane: usize, context: Arc<TaskContext>) -> Lane {
+        Lane {
+            run,
+            lane,
+            starting: None,
+            stream: None,
+            rest: self.limit(),
+            metrics: BaselineMetrics::new(&self.metrics, lane),
+            plan: self.clone(),
+            context,
+        }
+    }
 }
 
 impl Stream for Lane {

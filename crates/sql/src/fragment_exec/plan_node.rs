@@ -1,7 +1,6 @@
 //! The leaf as DataFusion sees it: what it executes, and what moves into it while plans are optimised.
 
 use super::FragmentExec;
-use super::lane::Lane;
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::config::ConfigOptions;
@@ -13,7 +12,7 @@ use datafusion::physical_plan::execution_plan::{ReplaceChildrenOptions, apply_ex
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
-use datafusion::physical_plan::metrics::{BaselineMetrics, MetricsSet};
+use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
@@ -76,16 +75,8 @@ impl ExecutionPlan for FragmentExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        Ok(Box::pin(Lane {
-            run: self.open(partition),
-            lane: partition,
-            starting: None,
-            stream: None,
-            rest: self.limit(),
-            metrics: BaselineMetrics::new(&self.metrics, partition),
-            plan: self.clone(),
-            context,
-        }))
+        let run = self.open(partition);
+        Ok(Box::pin(self.lane(run, partition, context)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

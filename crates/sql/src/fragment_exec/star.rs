@@ -19,6 +19,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -185,10 +186,12 @@ impl Star {
         }
     }
 
-    /// Executes the joins as they were planned.
+    /// Executes the joins as they were planned. If they are grouped by so many keys, their first columns, a lane gets all there
+    /// is of a group.
     pub(super) fn execute_general(
         &self,
         lanes: usize,
+        keys: usize,
         context: &Arc<TaskContext>,
     ) -> Result<Execution> {
         let options = context.session_config().options();
@@ -197,11 +200,17 @@ impl Star {
         for rule in rules_without_stars() {
             plan = rule.optimize(plan, options)?;
         }
-        if plan.output_partitioning().partition_count() != lanes {
-            plan = match lanes {
-                1 => Arc::new(CoalescePartitionsExec::new(plan)),
-                _ => {
+        if keys > 0 || plan.output_partitioning().partition_count() != lanes {
+            let fields = plan.schema();
+            let key = |key: usize| Arc::new(Column::new(fields.field(key).name(), key)) as _;
+            plan = match (lanes, keys) {
+                (1, _) => Arc::new(CoalescePartitionsExec::new(plan)),
+                (_, 0) => {
                     let dealt = Partitioning::RoundRobinBatch(lanes);
+                    Arc::new(RepartitionExec::try_new(plan, dealt)?)
+                }
+                _ => {
+                    let dealt = Partitioning::Hash((0..keys).map(key).collect(), lanes);
                     Arc::new(RepartitionExec::try_new(plan, dealt)?)
                 }
             };
@@ -212,6 +221,7 @@ impl Star {
         });
         Ok(Execution {
             lanes: lanes.collect::<Result<_>>()?,
+            is_merged: Arc::new(|| false),
             report: Arc::new(FragmentReport::default),
         })
     }

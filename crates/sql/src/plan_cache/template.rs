@@ -23,12 +23,13 @@ use eris_fragment::{Scalar, Type};
 use std::sync::{Arc, Weak};
 
 /// Operators that begin anew when they get new inputs, and hold nothing that depends on a snapshot.
-const OPERATORS: [&str; 9] = [
+const OPERATORS: [&str; 10] = [
     "AggregateExec",
     "CoalescePartitionsExec",
     "CooperativeExec",
     "GlobalLimitExec",
     "LocalLimitExec",
+    "MergeGroupsExec",
     "ProjectionExec",
     "RepartitionExec",
     "SortExec",

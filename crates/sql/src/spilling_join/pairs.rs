@@ -1,8 +1,8 @@
 //! The rows with the same hash of both sides, joined.
 
 use super::parts::Parts;
-use super::source::OnceExec;
 use super::{DEEPEST, SpillingJoinExec};
+use crate::once::OnceExec;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;

@@ -11,8 +11,8 @@
 use super::feed::{Feed, Rest};
 use super::pairs::Pairs;
 use super::parts::{Dealer, Parts};
-use super::source::OnceExec;
 use super::{DEEPEST, pairs};
+use crate::once::OnceExec;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::JoinType;

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The leaf.
-pub(super) struct OnceExec {
+pub(crate) struct OnceExec {
     stream: Mutex<Option<SendableRecordBatchStream>>,
     properties: Arc<PlanProperties>,
 }

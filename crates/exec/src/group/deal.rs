@@ -1,0 +1,256 @@
+//! Groups on their way from the worker that met them to the one that merges them.
+//!
+//! ```text
+//! worker's table                          Groups for worker 0         Groups for worker 1
+//!   keys │ state │ state      sorted      ┌ bucket 0 ┬ 1 ┬ 2 ┐        ┌ bucket 0 ┬ 1 ┬ 2 ┐
+//!   keys │ state │ state  ──by part──▶    │ keys · states    │        │ keys · states    │
+//!   …                                     └──────────┴───┴───┘        └──────────┴───┴───┘
+//! ```
+//!
+//! They travel as they lie in a table: packed keys and columns of states, so that a sum keeps its 128 bits. Codes of a
+//! dictionary mean the same to all workers of a program; strings that have none there travel along.
+
+use super::division::{Division, Sorted, parts};
+use super::index::Index;
+use super::interner::Interner;
+use super::keys::{Keys, dictionary};
+use super::most::Most;
+use super::plan::{GroupPlan, GroupState};
+use super::state::State;
+use super::texts::Texts;
+use crate::columns::Columns;
+use arrow_array::RecordBatch;
+use eris_fragment::FragmentError;
+use std::ops::Range;
+
+/// Groups with partial states, sorted by the buckets of the worker that merges them. Belong to the program that made them.
+#[derive(Debug)]
+pub struct Groups {
+    pub(super) packed: Vec<u64>,
+    pub(super) states: Vec<State>,
+    /// Per key, strings without a code in the dictionary: their codes are those behind the dictionary's.
+    pub(super) texts: Vec<Texts>,
+    /// Where each bucket ends.
+    pub(super) ends: Vec<u32>,
+}
+
+impl Groups {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.last().map_or(0, |&end| end as usize)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Memory taken.
+    pub fn bytes(&self) -> usize {
+        let texts: usize = self.texts.iter().map(Texts::bytes).sum();
+        let states: usize = self.states.iter().map(State::bytes).sum();
+        self.packed.capacity() * size_of::<u64>() + self.ends.capacity() * 4 + states + texts
+    }
+
+    /// The groups of a bucket.
+    pub(super) fn of_bucket(&self, bucket: usize) -> Range<usize> {
+        let start = bucket.checked_sub(1).map_or(0, |last| self.ends[last]);
+        start as usize..self.ends[bucket] as usize
+    }
+}
+
+/// That groups leave the table when they are too many for it.
+#[derive(Debug)]
+pub(super) struct Dealing {
+    division: Division,
+    most: Most,
+    dealt: Vec<(u32, Groups)>,
+}
+
+impl Dealing {
+    /// Memory of what has left the table and was not taken.
+    pub(super) fn bytes(&self) -> usize {
+        self.dealt.iter().map(|(_, groups)| groups.bytes()).sum()
+    }
+}
+
+impl GroupPlan {
+    /// Has groups leave the table from now on when they are too many for a cache.
+    pub(crate) fn start_dealing(&self, division: Division, state: &mut GroupState) {
+        state.dealing = Some(Dealing {
+            division,
+            most: Most::default(),
+            dealt: Vec::new(),
+        });
+    }
+
+    /// What has left the table.
+    pub(crate) fn take_dealt(&self, state: &mut GroupState) -> Vec<(u32, Groups)> {
+        let dealing = state.dealing.as_mut();
+        dealing.map_or_else(Vec::new, |dealing| std::mem::take(&mut dealing.dealt))
+    }
+
+    /// Has all groups leave the table.
+    pub(crate) fn deal(
+        &self,
+        division: Division,
+        state: &mut GroupState,
+        columns: &Columns,
+    ) -> Vec<(u32, Groups)> {
+        let GroupState {
+            index,
+            interners,
+            states,
+            ..
+        } = state;
+        let dealt = deal(division, index, states, interners, &self.keys, columns);
+        index.clear();
+        states.iter_mut().for_each(State::clear);
+        interners.iter_mut().for_each(Interner::clear);
+        dealt
+    }
+
+    /// Has groups leave the table if they are too many for it, behind so many more rows.
+    pub(super) fn deal_if_many(&self, rows: usize, state: &mut GroupState, columns: &Columns) {
+        if let Some(dealing) = &mut state.dealing
+            && dealing.most.is_exceeded(rows, &state.index)
+        {
+            let division = dealing.division;
+            let more = self.deal(division, state, columns);
+            if let Some(dealing) = &mut state.dealing {
+                dealing.dealt.extend(more);
+            }
+        }
+    }
+
+    /// The groups so far as batches, each with the worker among so many to which its keys belong.
+    pub(crate) fn finish_by_worker(
+        &self,
+        state: GroupState,
+        workers: u32,
+        columns: &Columns,
+    ) -> Result<Vec<(u32, RecordBatch)>, FragmentError> {
+        let of = |worker: u32| move |batch| (worker, batch);
+        if workers == 1 || !self.has_keys() {
+            let batches = self.finish(state, columns)?.into_iter();
+            return Ok(batches.map(of(0)).collect());
+        }
+        let buckets = 1;
+        let division = Division { workers, buckets };
+        let (index, states) = (&state.index, &state.states);
+        let mut batches = Vec::new();
+        for (worker, groups) in deal(
+            division,
+            index,
+            states,
+            &state.interners,
+            &self.keys,
+            columns,
+        ) {
+            let groups = self.batches(groups, columns)?.into_iter();
+            batches.extend(groups.map(of(worker)));
+        }
+        Ok(batches)
+    }
+}
+
+impl GroupState {
+    /// Has groups stay in the table again.
+    pub(crate) fn stop_dealing(&mut self) {
+        if let Some(dealing) = &mut self.dealing {
+            dealing.most = Most::never();
+        }
+    }
+}
+
+/// A table's groups, by the worker that merges them: of each that gets any, its number and its groups.
+fn deal(
+    division: Division,
+    index: &Index,
+    states: &[State],
+    interners: &[Interner],
+    keys: &Keys,
+    columns: &Columns,
+) -> Vec<(u32, Groups)> {
+    let numbers = parts(division, index.packed(), keys, interners, columns);
+    let parts = (division.workers * division.buckets) as usize;
+    let sorted = Sorted::by(&numbers, parts);
+    let of_worker = |worker: u32| {
+        let parts = division.of_worker(worker);
+        let range = sorted.range(parts.clone());
+        let start = range.start as u32;
+        let order = &sorted.order[range];
+        if order.is_empty() {
+            return None;
+        }
+        let mut packed = gather_packed(index, order, keys.words);
+        let own = keys.keys.iter().zip(interners).enumerate();
+        let texts = own.map(|(key, (compiled, interner))| {
+            let known = dictionary(compiled, columns).map_or(0, |dictionary| dictionary.len());
+            take_along(key, known as i64, interner, keys, &mut packed)
+        });
+        let texts = texts.collect();
+        let groups = Groups {
+            states: states.iter().map(|state| state.gather(order)).collect(),
+            ends: sorted.ends[parts].iter().map(|end| end - start).collect(),
+            packed,
+            texts,
+        };
+        Some((worker, groups))
+    };
+    (0..division.workers).filter_map(of_worker).collect()
+}
+
+/// The packed keys of some groups.
+fn gather_packed(index: &Index, order: &[u32], words: usize) -> Vec<u64> {
+    let packed = index.packed();
+    if words == 1 {
+        return order.iter().map(|&group| packed[group as usize]).collect();
+    }
+    let mut gathered = Vec::with_capacity(order.len() * words);
+    for &group in order {
+        gathered.extend_from_slice(&packed[group as usize * words..][..words]);
+    }
+    gathered
+}
+
+/// The strings that these groups have of an interner, numbered anew.
+fn take_along(
+    key: usize,
+    known: i64,
+    interner: &Interner,
+    keys: &Keys,
+    packed: &mut [u64],
+) -> Texts {
+    let mut texts = Texts::default();
+    if interner.texts().is_empty() {
+        return texts;
+    }
+    let mut codes = vec![None; interner.texts().len()];
+    renumber(key, known, keys, packed, |own| {
+        *codes[own].get_or_insert_with(|| {
+            texts.push(interner.texts().get(own));
+            texts.len() - 1
+        })
+    });
+    texts
+}
+
+/// Changes the codes behind a dictionary's: `number` is given how far behind the last one each is, and says how far it shall be.
+pub(super) fn renumber(
+    key: usize,
+    known: i64,
+    keys: &Keys,
+    packed: &mut [u64],
+    mut number: impl FnMut(usize) -> usize,
+) {
+    let (null, lane) = (keys.keys[key].null, keys.lanes[keys.keys[key].lane]);
+    for words in packed.chunks_exact_mut(keys.words) {
+        let code = lane.unpack(words);
+        if code >= known && !null.is_set(words) {
+            let code = known + number((code - known) as usize) as i64;
+            let word = &mut words[lane.place.word];
+            *word = *word & !lane.pack(-1) | lane.pack(code);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! States that leave a worker's table, and come into another's.
+
+use super::state::{NONE, State, add};
+use std::ops::Range;
+
+/// The values of some groups.
+fn of<T: Copy>(values: &[T], groups: &[u32]) -> Vec<T> {
+    groups.iter().map(|&group| values[group as usize]).collect()
+}
+
+/// Calls `f` with an entry of ours and what is to be merged into it.
+#[inline(always)]
+fn each<T: Copy, U>(ours: &mut [T], theirs: &[U], numbers: &[u32], f: impl Fn(T, &U) -> T) {
+    for (&number, value) in numbers.iter().zip(theirs) {
+        let entry = &mut ours[number as usize];
+        *entry = f(*entry, value);
+    }
+}
+
+impl State {
+    /// The entries of some groups, in this order.
+    pub(super) fn gather(&self, groups: &[u32]) -> State {
+        match self {
+            State::Count(counts) => State::Count(of(counts, groups)),
+            State::SumIntegers {
+                sums,
+                rest,
+                seen,
+                offset,
+            } => State::SumIntegers {
+                sums: of(sums, groups),
+                rest: match rest.is_empty() {
+                    true => Vec::new(),
+                    false => {
+                        let rest = |&group: &u32| rest.get(group as usize).copied();
+                        groups
+                            .iter()
+                            .map(|group| rest(group).unwrap_or(0))
+                            .collect()
+                    }
+                },
+                seen: seen.gather(groups),
+                offset: *offset,
+            },
+            State::SumFloats { sums, seen } => State::SumFloats {
+                sums: of(sums, groups),
+                seen: seen.gather(groups),
+            },
+            State::Extreme { best, seen, max } => State::Extreme {
+                best: of(best, groups),
+                seen: seen.gather(groups),
+                max: *max,
+            },
+            State::ExtremeWide { best, seen, max } => State::ExtremeWide {
+                best: of(best, groups),
+                seen: seen.gather(groups),
+                max: *max,
+            },
+            State::ExtremeText {
+                ranks,
+                texts,
+                dictionary,
+                max,
+            } => State::ExtremeText {
+                ranks: of(ranks, groups),
+                texts: groups
+                    .iter()
+                    .map(|&group| texts[group as usize].clone())
+                    .collect(),
+                dictionary: dictionary.clone(),
+                max: *max,
+            },
+        }
+    }
+
+    /// Merges some groups' entries of another worker's state: each belongs to our group of the number beside it. `None`: a
+    /// sum left 128 bits.
+    pub(super) fn merge(
+        &mut self,
+        other: &State,
+        groups: Range<usize>,
+        numbers: &[u32],
+    ) -> Option<()> {
+        match (self, other) {
+            (State::Count(ours), State::Count(theirs)) => {
+                each(ours, &theirs[groups], numbers, |count, more| count + more);
+            }
+            (
+                State::SumIntegers {
+                    sums, rest, seen, ..
+                },
+                State::SumIntegers {
+                    sums: theirs,
+                    rest: more,
+                    seen: other,
+                    ..
+                },
+            ) => {
+                seen.merge(other, groups.clone(), numbers);
+                let all = &mut sums[..];
+                for (&number, &sum) in numbers.iter().zip(&theirs[groups.clone()]) {
+                    add(all, rest, number as usize, sum);
+                }
+                let more = more.get(groups.start..groups.end.min(more.len()));
+                for (&number, &more) in numbers.iter().zip(more.unwrap_or_default()) {
+                    rest.resize(sums.len(), 0);
+                    let rest = &mut rest[number as usize];
+                    *rest = rest.checked_add(more)?;
+                }
+            }
+            (
+                State::SumFloats { sums, seen },
+                State::SumFloats {
+                    sums: theirs,
+                    seen: other,
+                },
+            ) => {
+                seen.merge(other, groups.clone(), numbers);
+                each(sums, &theirs[groups], numbers, |sum, more| sum + more);
+            }
+            (
+                State::Extreme { best, seen, max },
+                State::Extreme {
+                    best: theirs,
+                    seen: other,
+                    ..
+                },
+            ) => {
+                seen.merge(other, groups.clone(), numbers);
+                match *max {
+                    true => each(best, &theirs[groups], numbers, |best, &other| {
+                        best.max(other)
+                    }),
+                    false => each(best, &theirs[groups], numbers, |best, &other| {
+                        best.min(other)
+                    }),
+                }
+            }
+            (
+                State::ExtremeWide { best, seen, max },
+                State::ExtremeWide {
+                    best: theirs,
+                    seen: other,
+                    ..
+                },
+            ) => {
+                seen.merge(other, groups.clone(), numbers);
+                match *max {
+                    true => each(best, &theirs[groups], numbers, |best, &other| {
+                        best.max(other)
+                    }),
+                    false => each(best, &theirs[groups], numbers, |best, &other| {
+                        best.min(other)
+                    }),
+                }
+            }
+            (
+                State::ExtremeText {
+                    ranks,
+                    texts,
+                    dictionary,
+                    max,
+                },
+                State::ExtremeText {
+                    ranks: their_ranks,
+                    texts: their_texts,
+                    dictionary: other,
+                    ..
+                },
+            ) => {
+                if dictionary.is_none() {
+                    dictionary.clone_from(other);
+                }
+                let max = *max;
+                each(
+                    ranks,
+                    &their_ranks[groups.clone()],
+                    numbers,
+                    |best, &other| match best == NONE || other != NONE && (other > best) == max {
+                        true => other,
+                        false => best,
+                    },
+                );
+                for (&number, theirs) in numbers.iter().zip(&their_texts[groups]) {
+                    let Some(theirs) = theirs else { continue };
+                    let best = &mut texts[number as usize];
+                    let is_better = |best: &str| **theirs != *best && (&**theirs > best) == max;
+                    if best.as_deref().is_none_or(is_better) {
+                        *best = Some(theirs.clone());
+                    }
+                }
+            }
+            _ => unreachable!("states of one aggregate"),
+        }
+        Some(())
+    }
+
+    /// Forgets all groups, but keeps the room for them.
+    pub(super) fn clear(&mut self) {
+        match self {
+            State::Count(counts) => counts.clear(),
+            State::SumIntegers {
+                sums, rest, seen, ..
+            } => {
+                sums.clear();
+                rest.clear();
+                seen.clear();
+            }
+            State::SumFloats { sums, seen } => {
+                sums.clear();
+                seen.clear();
+            }
+            State::Extreme { best, seen, .. } => {
+                best.clear();
+                seen.clear();
+            }
+            State::ExtremeWide { best, seen, .. } => {
+                best.clear();
+                seen.clear();
+            }
+            State::ExtremeText { ranks, texts, .. } => {
+                ranks.clear();
+                texts.clear();
+            }
+        }
+    }
+}
