@@ -10,7 +10,9 @@
 //! interleave between parts, never within one.
 
 mod batch;
+mod layout;
 mod owned;
+mod segment;
 
 pub(crate) use batch::KeyBatch;
 pub(crate) use owned::OwnedKeys;
@@ -20,8 +22,9 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::exchange::Exchange;
 use crate::protocol::KEYS;
-use batch::Operation;
+use batch::{Operation, Rest};
 use eris_route::{RangeTable, Split};
+use layout::{Layout, Table};
 use eris_types::{AeuId, ObjectId};
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -39,7 +42,7 @@ pub struct KeyIndex {
 pub(crate) struct KeyObject {
     id: ObjectId,
     name: String,
-    ranges: RangeTable<u64, AeuId>,
+    layout: Layout,
     /// Set once by whoever drops it, before owners are told; read by owners before they would make a tree.
     dropped: AtomicBool,
 }
@@ -63,7 +66,7 @@ impl Engine {
         let object = KeyObject {
             id: self.next_object(),
             name: name.to_owned(),
-            ranges: RangeTable::new(bounds).expect("there is an AEU, and the bounds ascend"),
+            layout: Layout::new(RangeTable::new(bounds).expect(ASCENDING)),
             dropped: AtomicBool::new(false),
         };
         KeyIndex {
@@ -96,6 +99,7 @@ impl KeyIndex {
     pub fn client(&self) -> Result<KeyClient, EngineError> {
         Ok(KeyClient {
             client: self.engine.client()?,
+            table: self.object.layout.newest(),
             index: self.clone(),
             split: Split::default(),
             spare: Vec::new(),
@@ -143,6 +147,8 @@ impl fmt::Debug for KeyIndex {
 pub struct KeyClient {
     client: Client,
     index: KeyIndex,
+    /// Which owner the keys of the operation under way were sent to.
+    table: Arc<Table>,
     split: Split,
     /// Batches to be used again.
     #[expect(clippy::vec_box, reason = "they travel in their boxes")]
@@ -204,22 +210,24 @@ impl KeyClient {
         keys: RangeInclusive<u64>,
         limit: usize,
     ) -> Result<Vec<(u64, u64)>, EngineError> {
-        let object = Arc::clone(&self.index.object);
         let mut found = Vec::new();
         // One owner after the other: the first ones mostly have enough.
-        for aeu in object.ranges.overlapping(*keys.start(), *keys.end()) {
+        self.index.object.layout.refresh(&mut self.table);
+        let table = self.table.clone();
+        for (low, high, aeu) in table.spans(*keys.start(), *keys.end()) {
             let rest = limit - found.len();
             if rest == 0 {
                 break;
             }
-            let mut batch = self.empty(Operation::Range {
-                first: *keys.start(),
-                last: *keys.end(),
-                limit: rest,
-            });
-            batch.entries.clear();
+            let mut batch = self.empty(Operation::Range { limit: rest });
+            batch.rest = Rest::Spans(vec![(low, high)]);
             self.exchange.push(aeu, batch);
-            for batch in self.execute()? {
+            for mut batch in self.execute()? {
+                // Each owner has added what it has of the span, in the order in which it has come to them.
+                if !batch.entries.is_sorted() {
+                    batch.entries.sort_unstable();
+                }
+                batch.entries.truncate(rest);
                 found.extend_from_slice(&batch.entries);
                 self.spare.push(batch);
             }
@@ -248,10 +256,10 @@ impl KeyClient {
         keys: &[u64],
         add: impl Fn(&mut KeyBatch, u32),
     ) {
-        let object = Arc::clone(&self.index.object);
-        object.ranges.split(keys, &mut self.split);
-        let split = std::mem::take(&mut self.split);
-        for (aeu, positions) in object.ranges.parts(&split) {
+        self.index.object.layout.refresh(&mut self.table);
+        let (table, mut split) = (self.table.clone(), std::mem::take(&mut self.split));
+        table.ranges.split(keys, &mut split);
+        for (aeu, positions) in table.ranges.parts(&split) {
             let mut batch = self.empty(operation);
             positions
                 .iter()
@@ -267,9 +275,8 @@ impl KeyClient {
         parts: impl Iterator<Item = Box<KeyBatch>>,
         values: &mut [Option<u64>],
     ) -> Result<(), EngineError> {
-        let object = Arc::clone(&self.index.object);
         let mut failure = None;
-        for (mut batch, (_, positions)) in parts.zip(object.ranges.parts(&self.split)) {
+        for (mut batch, (_, positions)) in parts.zip(self.table.ranges.parts(&self.split)) {
             for (position, value) in positions.iter().zip(&batch.values) {
                 values[*position as usize] = *value;
             }
@@ -279,7 +286,7 @@ impl KeyClient {
         match failure {
             None => Ok(()),
             Some(failure) => Err(EngineError::OutOfMemory {
-                table: object.name.clone(),
+                table: self.index.object.name.clone(),
                 reason: failure.to_string(),
             }),
         }
@@ -317,6 +324,8 @@ impl Drop for KeyClient {
         self.index.engine.give_back(&mut self.client);
     }
 }
+
+const ASCENDING: &str = "there is an AEU, and the bounds ascend";
 
 impl fmt::Debug for KeyClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

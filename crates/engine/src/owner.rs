@@ -125,7 +125,7 @@ impl Owner {
     /// The key index of an object, or the bare index.
     pub fn index(&mut self, object: ObjectId) -> Option<&mut dyn Reorganizable> {
         match self.key_indexes.get_mut(&object) {
-            Some(keys) => Some(keys.index()),
+            Some(keys) => Some(keys),
             None => self.partitions.get_mut(&object)?.index(),
         }
     }
@@ -250,11 +250,13 @@ impl Owner {
         let is_dropped = batches.iter().any(|(_, batch)| batch.is_dropped());
         // Who comes after DROP must not bring the index back.
         if !is_dropped {
-            let memory = &self.memory;
-            let keys = (self.key_indexes.entry(object))
-                .or_insert_with(|| OwnedKeys::new(memory.clone(), object));
+            let (aeu, memory) = (self.aeu, &self.memory);
+            let keys = (self.key_indexes.entry(object)).or_insert_with(|| {
+                let (_, batch) = batches.first().expect("a group has a command");
+                OwnedKeys::new(batch.object().clone(), aeu, memory)
+            });
             keys.execute(&mut batches);
-            keys.index().tend(0);
+            keys.tend(0);
         }
         for (request, batch) in batches {
             let reply = header(KEYED, object, cx.endpoint(), request.callback);
