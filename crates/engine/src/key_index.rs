@@ -10,12 +10,21 @@
 //! interleave between parts, never within one.
 
 mod batch;
+mod cycle;
 mod layout;
+mod measure;
 mod owned;
 mod segment;
+#[cfg(test)]
+mod simulation;
+mod transfer;
 
 pub(crate) use batch::KeyBatch;
+pub use cycle::{Shift, Shifted};
+pub use measure::SegmentLoad;
 pub(crate) use owned::OwnedKeys;
+pub use transfer::Moved;
+pub(crate) use transfer::{GiveTask, Giving, Incoming};
 
 use crate::client::Client;
 use crate::engine::Engine;
@@ -23,9 +32,10 @@ use crate::error::EngineError;
 use crate::exchange::Exchange;
 use crate::protocol::KEYS;
 use batch::{Operation, Rest};
+use cycle::Pending;
 use eris_route::{RangeTable, Split};
-use layout::{Layout, Table};
 use eris_types::{AeuId, ObjectId};
+use layout::{Layout, Table};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -43,6 +53,8 @@ pub(crate) struct KeyObject {
     id: ObjectId,
     name: String,
     layout: Layout,
+    /// Held while keys change their owners, and by whoever drops the index.
+    cycle: tokio::sync::Mutex<Option<Pending>>,
     /// Set once by whoever drops it, before owners are told; read by owners before they would make a tree.
     dropped: AtomicBool,
 }
@@ -67,6 +79,7 @@ impl Engine {
             id: self.next_object(),
             name: name.to_owned(),
             layout: Layout::new(RangeTable::new(bounds).expect(ASCENDING)),
+            cycle: tokio::sync::Mutex::default(),
             dropped: AtomicBool::new(false),
         };
         KeyIndex {
@@ -112,6 +125,9 @@ impl KeyIndex {
     /// # Errors
     /// There are too many clients and statements.
     pub async fn drop(&self) -> Result<(), EngineError> {
+        // What is on its way between owners would come after it.
+        let mut cycle = self.object.cycle.lock().await;
+        self.finish(&mut cycle).await;
         // Without a session nothing has happened.
         let client = self.engine.client()?;
         self.object.dropped.store(true, Ordering::Release);
@@ -123,6 +139,13 @@ impl KeyIndex {
 impl fmt::Debug for KeyIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KeyIndex({}, {})", self.object.id, self.object.name)
+    }
+}
+
+impl KeyObject {
+    /// Whether it was dropped.
+    pub fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
     }
 }
 
@@ -210,29 +233,47 @@ impl KeyClient {
         keys: RangeInclusive<u64>,
         limit: usize,
     ) -> Result<Vec<(u64, u64)>, EngineError> {
-        let mut found = Vec::new();
+        let (mut found, table) = (Vec::new(), self.spans());
         // One owner after the other: the first ones mostly have enough.
-        self.index.object.layout.refresh(&mut self.table);
-        let table = self.table.clone();
         for (low, high, aeu) in table.spans(*keys.start(), *keys.end()) {
             let rest = limit - found.len();
             if rest == 0 {
                 break;
             }
-            let mut batch = self.empty(Operation::Range { limit: rest });
-            batch.rest = Rest::Spans(vec![(low, high)]);
-            self.exchange.push(aeu, batch);
-            for mut batch in self.execute()? {
-                // Each owner has added what it has of the span, in the order in which it has come to them.
-                if !batch.entries.is_sorted() {
-                    batch.entries.sort_unstable();
-                }
-                batch.entries.truncate(rest);
-                found.extend_from_slice(&batch.entries);
-                self.spare.push(batch);
-            }
+            self.push_range(low, high, aeu, rest);
+            let parts = self.execute()?;
+            self.gather_range(parts, rest, &mut found);
         }
         Ok(found)
+    }
+
+    /// The newest table.
+    fn spans(&mut self) -> Arc<Table> {
+        self.index.object.layout.refresh(&mut self.table);
+        self.table.clone()
+    }
+
+    fn push_range(&mut self, low: u64, high: u64, aeu: AeuId, limit: usize) {
+        let mut batch = self.empty(Operation::Range { limit });
+        batch.rest = Rest::Spans(vec![(low, high)]);
+        self.exchange.push(aeu, batch);
+    }
+
+    fn gather_range(
+        &mut self,
+        parts: impl Iterator<Item = Box<KeyBatch>>,
+        limit: usize,
+        found: &mut Vec<(u64, u64)>,
+    ) {
+        for mut batch in parts {
+            // Each owner has added what it has of the span, in the order in which it has come to them.
+            if !batch.entries.is_sorted() {
+                batch.entries.sort_unstable();
+            }
+            batch.entries.truncate(limit);
+            found.extend_from_slice(&batch.entries);
+            self.spare.push(batch);
+        }
     }
 
     fn by_key(
@@ -256,8 +297,7 @@ impl KeyClient {
         keys: &[u64],
         add: impl Fn(&mut KeyBatch, u32),
     ) {
-        self.index.object.layout.refresh(&mut self.table);
-        let (table, mut split) = (self.table.clone(), std::mem::take(&mut self.split));
+        let (table, mut split) = (self.spans(), std::mem::take(&mut self.split));
         table.ranges.split(keys, &mut split);
         for (aeu, positions) in table.ranges.parts(&split) {
             let mut batch = self.empty(operation);
@@ -304,6 +344,11 @@ impl KeyClient {
     fn execute(&mut self) -> Result<impl Iterator<Item = Box<KeyBatch>> + use<>, EngineError> {
         self.exchange.begin(&self.index.engine, &mut self.client);
         self.exchange.wait(&mut self.client);
+        self.executed()
+    }
+
+    /// The parts, as they have come back.
+    fn executed(&mut self) -> Result<impl Iterator<Item = Box<KeyBatch>> + use<>, EngineError> {
         let object = &self.index.object;
         let parts = self.exchange.finish();
         let parts = parts.map_err(|message| EngineError::Panicked {

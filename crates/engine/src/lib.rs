@@ -87,7 +87,7 @@ pub use indexes::IndexStatistics;
 pub use inspect::{
     ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection,
 };
-pub use key_index::{KeyClient, KeyIndex};
+pub use key_index::{KeyClient, KeyIndex, Moved, SegmentLoad, Shift, Shifted};
 pub use object::Partitioning;
 pub use partition::{Becomes, Compute};
 pub use reorganize::{

@@ -6,7 +6,7 @@ use crate::collect::CollectTask;
 use crate::create_index::Build;
 use crate::dictionaries::Numbering;
 use crate::error::EngineError;
-use crate::key_index::{KeyBatch, OwnedKeys};
+use crate::key_index::{GiveTask, Giving, Incoming, KeyBatch, OwnedKeys};
 use crate::object::DataObject;
 use crate::partition::Partition;
 use crate::protocol::*;
@@ -41,7 +41,11 @@ pub(crate) struct Owner {
     pub stages: HashMap<u64, Waiting>,
     next_stage: u64,
     numberings: HashMap<(ObjectId, usize), Numbering>,
-    key_indexes: HashMap<ObjectId, OwnedKeys>,
+    pub key_indexes: HashMap<ObjectId, OwnedKeys>,
+    /// Indexes of which keys are being given away.
+    pub giving: HashMap<ObjectId, Giving>,
+    /// Keys that are being taken in, by index and transfer.
+    pub incoming: HashMap<(ObjectId, u64), Incoming>,
     /// The objects whose garbage is being collected.
     pub collecting: HashSet<ObjectId>,
     /// The objects whose index has a task.
@@ -77,6 +81,8 @@ pub(crate) enum Task {
     Recode(RecodeTask),
     /// An index to be reorganised.
     Reorganize(ReorganizeTask),
+    /// Keys to be given to another owner.
+    Give(Box<GiveTask>),
 }
 
 pub(crate) type Context<'a> = AeuContext<'a, Task>;
@@ -103,6 +109,8 @@ impl Owner {
             next_stage: 0,
             numberings: HashMap::new(),
             key_indexes: HashMap::new(),
+            giving: HashMap::new(),
+            incoming: HashMap::new(),
         }
     }
 
@@ -229,6 +237,8 @@ impl Owner {
     fn drop_object(&mut self, header: &Header, cx: &mut Context<'_>) {
         self.partitions.remove(&header.object);
         self.key_indexes.remove(&header.object);
+        self.incoming
+            .retain(|(object, _), _| *object != header.object);
         self.numberings
             .retain(|(object, _), _| *object != header.object);
         let reply = self::header(DROPPED, header.object, cx.endpoint(), header.callback);
@@ -246,22 +256,7 @@ impl Owner {
     /// Executes batches of keys, all of one index.
     fn keys(&mut self, object: ObjectId, commands: Group<'_>, cx: &mut Context<'_>) {
         let batches = commands.map(|command| (command.header, owned::<KeyBatch>(command)));
-        let mut batches: Vec<_> = batches.collect();
-        let is_dropped = batches.iter().any(|(_, batch)| batch.is_dropped());
-        // Who comes after DROP must not bring the index back.
-        if !is_dropped {
-            let (aeu, memory) = (self.aeu, &self.memory);
-            let keys = (self.key_indexes.entry(object)).or_insert_with(|| {
-                let (_, batch) = batches.first().expect("a group has a command");
-                OwnedKeys::new(batch.object().clone(), aeu, memory)
-            });
-            keys.execute(&mut batches);
-            keys.tend(0);
-        }
-        for (request, batch) in batches {
-            let reply = header(KEYED, object, cx.endpoint(), request.callback);
-            cx.send(request.sender, reply, &[], Some(Parcel::from_box(batch)));
-        }
+        self.execute_keys(object, batches.collect(), cx);
     }
 
     /// Reads or changes rows by their keys.
@@ -362,6 +357,13 @@ impl Handler for Owner {
                     }
                 }
                 ROWS => self.rows(command, cx),
+                GIVE => self.give(command, cx),
+                HAND_OVER => self.hand_over(command, cx),
+                MEASURE => self.measure(command, cx),
+                TOOK => {
+                    let header = command.header;
+                    self.took(&header, *owned(command), cx);
+                }
                 SCAN => self.scan(command, cx),
                 COMMIT => {
                     let statement = StatementId(command.header.callback);
@@ -391,6 +393,15 @@ impl Handler for Owner {
                         cx.resume(riding.task);
                     }
                 }
+                PANICKED if self.giving.contains_key(&object) => {
+                    let header = command.header;
+                    let message: String = *owned(command);
+                    self.took(
+                        &header,
+                        Err(format!("the new owner panicked: {message}")),
+                        cx,
+                    );
+                }
                 PANICKED => {
                     // Only a dictionary's owner sends this to an AEU.
                     let message: String = *owned(command);
@@ -418,6 +429,7 @@ impl Handler for Owner {
             Task::Build(build) => build.slice(self, cx),
             Task::Recode(task) => task.slice(self, cx),
             Task::Reorganize(task) => task.slice(self),
+            Task::Give(give) => give.slice(self, cx),
         }
     }
 
@@ -443,6 +455,9 @@ impl Handler for Owner {
                 Task::Build(mut build) => build.panicked(message, self, cx),
                 Task::Recode(task) => task.panicked(message, self, cx),
                 Task::Reorganize(mut task) => task.panicked(message, self),
+                Task::Give(mut give) => {
+                    give.fail(&format!("the owner panicked: {message}"), self, cx);
+                }
             },
             Panicked::Group { kind, headers, .. } => {
                 let awaited = matches!(
@@ -456,6 +471,9 @@ impl Handler for Owner {
                         | INSPECT
                         | KEYS
                         | ROWS
+                        | GIVE
+                        | HAND_OVER
+                        | MEASURE
                         | BUILD
                         | REORGANIZE
                         | RECODE

@@ -65,11 +65,6 @@ impl KeyBatch {
         self.failure = None;
     }
 
-    /// Its index.
-    pub fn object(&self) -> &Arc<KeyObject> {
-        &self.object
-    }
-
     /// Whether its index was dropped.
     pub fn is_dropped(&self) -> bool {
         self.object.dropped.load(Ordering::Acquire)

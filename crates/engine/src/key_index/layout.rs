@@ -52,18 +52,9 @@ impl Layout {
 }
 
 impl Table {
-    /// The parts of `low..=high` with the holder of each, ascending.
+    /// [`spans`] of the ranges.
     pub fn spans(&self, low: u64, high: u64) -> impl Iterator<Item = (u64, u64, AeuId)> + '_ {
-        let lasts = self.ranges.iter().skip(1).map(|(next, _)| next - 1);
-        let ranges = self.ranges.iter().zip(lasts.chain([u64::MAX]));
-        let ranges = ranges.enumerate().map(|(at, ((first, aeu), last))| {
-            // The first range has all keys below it, too.
-            (if at == 0 { 0 } else { first }, last, aeu)
-        });
-        ranges
-            .skip_while(move |(_, last, _)| *last < low)
-            .take_while(move |(first, ..)| *first <= high)
-            .map(move |(first, last, aeu)| (first.max(low), last.min(high), aeu))
+        spans(&self.ranges, low, high)
     }
 
     /// What an AEU has.
@@ -73,6 +64,23 @@ impl Table {
             .filter(move |(.., holder)| *holder == aeu)
             .map(|(low, high, _)| (low, high))
     }
+}
+
+/// The parts of `low..=high` with the holder of each, ascending.
+pub(super) fn spans<V: Ord + Copy>(
+    ranges: &RangeTable<u64, V>,
+    low: u64,
+    high: u64,
+) -> impl Iterator<Item = (u64, u64, V)> + '_ {
+    let lasts = ranges.iter().skip(1).map(|(next, _)| next - 1);
+    let all = ranges.iter().zip(lasts.chain([u64::MAX]));
+    let all = all.enumerate().map(|(at, ((first, holder), last))| {
+        // The first range has all keys below it, too.
+        (if at == 0 { 0 } else { first }, last, holder)
+    });
+    all.skip_while(move |(_, last, _)| *last < low)
+        .take_while(move |(first, ..)| *first <= high)
+        .map(move |(first, last, holder)| (first.max(low), last.min(high), holder))
 }
 
 const UNPOISONED: &str = "nothing panics under this lock";
@@ -88,8 +96,15 @@ mod tests {
         let mut known = layout.newest();
         let spans = |table: &Table, low, high| table.spans(low, high).collect::<Vec<_>>();
         assert_eq!(spans(&known, 3, 5), [(3, 5, AeuId(0))]);
-        assert_eq!(spans(&known, 19, 20), [(19, 19, AeuId(0)), (20, 20, AeuId(1))]);
-        let all = [(0, 19, AeuId(0)), (20, 29, AeuId(1)), (30, u64::MAX, AeuId(0))];
+        assert_eq!(
+            spans(&known, 19, 20),
+            [(19, 19, AeuId(0)), (20, 20, AeuId(1))]
+        );
+        let all = [
+            (0, 19, AeuId(0)),
+            (20, 29, AeuId(1)),
+            (30, u64::MAX, AeuId(0)),
+        ];
         assert_eq!(spans(&known, 0, u64::MAX), all);
         assert_eq!(known.of(AeuId(1)).collect::<Vec<_>>(), [(20, 29)]);
 

@@ -13,7 +13,6 @@ use eris_numa::NodeMemory;
 use eris_route::{Header, RangeTable, Split};
 use eris_types::{AeuId, NodeId};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Lookups of fewer keys than this gain by being done together with others.
 const FEW: usize = 32;
@@ -31,6 +30,9 @@ pub(crate) struct OwnedKeys {
     directory: Arc<RangeTable<u64, u32>>,
     /// What was given away, to whom, until a table of this version says so, too.
     given: Vec<Given>,
+    /// Keys of a segment, up to its end or from its beginning, for which everything has to wait, and what waits.
+    closed: Option<(u64, u64)>,
+    held: Vec<(Header, Box<KeyBatch>)>,
     split: Split,
     /// Keys and entries of a segment, or of several batches, and their values.
     keys: Vec<u64>,
@@ -55,10 +57,12 @@ impl OwnedKeys {
             .map(|(low, high)| Segment::new(low, high, empty()));
         let segments: Vec<_> = segments.collect();
         OwnedKeys {
-            directory: directory(&segments),
+            directory: directory(&segments, None),
             segments,
             aeu,
             given: Vec::new(),
+            closed: None,
+            held: Vec::new(),
             split: Split::default(),
             keys: Vec::new(),
             entries: Vec::new(),
@@ -67,8 +71,8 @@ impl OwnedKeys {
         }
     }
 
-    pub fn object(&self) -> &Arc<KeyObject> {
-        &self.object
+    pub fn aeu(&self) -> AeuId {
+        self.aeu
     }
 
     /// Ascending by key.
@@ -86,13 +90,18 @@ impl OwnedKeys {
     /// # Panics
     /// If somebody here has some of its keys.
     pub fn link(&mut self, segment: Segment) {
-        let at = self.segments.partition_point(|other| other.high < segment.low);
+        let at = self
+            .segments
+            .partition_point(|other| other.high < segment.low);
         let next = self.segments.get(at);
-        assert!(next.is_none_or(|next| segment.high < next.low), "two have one key");
+        assert!(
+            next.is_none_or(|next| segment.high < next.low),
+            "two have one key"
+        );
         self.given
             .retain(|given| given.high < segment.low || given.low > segment.high);
         self.segments.insert(at, segment);
-        self.directory = directory(&self.segments);
+        self.renew();
     }
 
     /// Takes the segment out that begins with this key, for another owner.
@@ -103,11 +112,40 @@ impl OwnedKeys {
         segment
     }
 
-    /// Keys at the end of a segment are another owner's from here on.
-    pub fn cut(&mut self, low: u64, high: u64, to: AeuId) {
+    /// From here on whatever is to be done with these keys, which are some of one segment's, has to wait.
+    pub fn close(&mut self, low: u64, high: u64) {
+        self.closed = Some((low, high));
+        self.renew();
+    }
+
+    /// No keys have to wait any more; what has waited.
+    pub fn open(&mut self) -> Vec<(Header, Box<KeyBatch>)> {
+        self.closed = None;
+        self.renew();
+        std::mem::take(&mut self.held)
+    }
+
+    /// Whether operations on this key have to wait.
+    pub fn is_closed(&self, key: u64) -> bool {
+        (self.closed).is_some_and(|(low, high)| (low..=high).contains(&key))
+    }
+
+    /// Has a batch wait for its keys.
+    pub fn hold(&mut self, request: Header, batch: Box<KeyBatch>) {
+        self.held.push((request, batch));
+    }
+
+    /// The keys that were closed are another owner's from here on, who has their entries; what has waited for them.
+    pub fn give(&mut self, low: u64, high: u64, to: AeuId) -> Vec<(Header, Box<KeyBatch>)> {
         let segment = self.segment(low).expect("a segment of this owner");
-        segment.shrink(low, high);
-        self.note_given(low, high, to);
+        match (segment.low, segment.high) == (low, high) {
+            true => drop(self.unlink(low, to)),
+            false => {
+                segment.shrink(low, high);
+                self.note_given(low, high, to);
+            }
+        }
+        self.open()
     }
 
     /// Puts a segment's first or last keys into a segment of their own, whose tree has been made.
@@ -117,7 +155,7 @@ impl OwnedKeys {
         segment.shrink(low, high);
         let at = self.segments.partition_point(|other| other.high < low);
         self.segments.insert(at, part);
-        self.directory = directory(&self.segments);
+        self.renew();
     }
 
     fn note_given(&mut self, low: u64, high: u64, to: AeuId) {
@@ -129,7 +167,11 @@ impl OwnedKeys {
             to,
             version: newest + 1,
         });
-        self.directory = directory(&self.segments);
+        self.renew();
+    }
+
+    fn renew(&mut self) {
+        self.directory = directory(&self.segments, self.closed);
     }
 
     /// Who has a key that nobody has here.
@@ -182,7 +224,7 @@ impl OwnedKeys {
             Operation::Put => {
                 values.resize(entries.len(), None);
                 let keys = entries.iter().map(|entry| entry.0);
-                let put = |segment: &mut Segment, entries: &[(u64, u64)], values: &mut [_]| {
+                let mut put = |segment: &mut Segment, entries: &[(u64, u64)], values: &mut [_]| {
                     let put = segment.put_many(entries, values);
                     put.map_err(|error| *failure = Some(error.error)).is_ok()
                 };
@@ -230,7 +272,9 @@ impl OwnedKeys {
     /// The only segment, if it has all these keys and nothing was done for them yet: the usual case.
     fn whole(&self, mut keys: impl Iterator<Item = u64>, rest: &Rest) -> Option<usize> {
         match (&self.segments[..], rest) {
-            ([only], Rest::All) if keys.all(|key| only.has(key)) => Some(0),
+            ([only], Rest::All) if self.closed.is_none() && keys.all(|key| only.has(key)) => {
+                Some(0)
+            }
             _ => None,
         }
     }
@@ -300,25 +344,14 @@ impl OwnedKeys {
         entries: &mut Vec<(u64, u64)>,
     ) -> Vec<(u64, u64)> {
         let most = entries.len() + limit;
+        let directory = self.directory.clone();
         let mut others = Vec::new();
         for &(low, high) in spans {
-            // Up to which key nothing is left to look for; `None`: to the end.
-            let mut next = Some(low);
-            for segment in &mut self.segments {
-                let Some(from) = next.filter(|from| *from <= high) else {
-                    break;
-                };
-                if segment.high < from || segment.low > high {
-                    continue;
+            for (low, high, at) in super::layout::spans(&directory, low, high) {
+                match self.segments.get_mut(at as usize) {
+                    Some(segment) => segment.read(low, high, most - entries.len(), entries),
+                    None => others.push((low, high)),
                 }
-                if from < segment.low {
-                    others.push((from, segment.low - 1));
-                }
-                segment.read(from, high, most - entries.len(), entries);
-                next = segment.high.checked_add(1);
-            }
-            if let Some(from) = next.filter(|from| *from <= high) {
-                others.push((from, high));
             }
         }
         others
@@ -327,7 +360,9 @@ impl OwnedKeys {
     fn get_together(&mut self, lookups: &mut [(Header, Box<KeyBatch>)]) {
         let keys = lookups.iter().flat_map(|(_, batch)| &batch.keys).copied();
         let Some(at) = self.whole(keys.clone(), &Rest::All) else {
-            lookups.iter_mut().for_each(|(_, batch)| self.execute_one(batch));
+            lookups
+                .iter_mut()
+                .for_each(|(_, batch)| self.execute_one(batch));
             return;
         };
         self.keys.clear();
@@ -345,18 +380,26 @@ impl OwnedKeys {
     }
 }
 
-/// From keys to segments.
-fn directory(segments: &[Segment]) -> Arc<RangeTable<u64, u32>> {
-    let mut bounds = Vec::with_capacity(2 * segments.len() + 1);
-    let mut next = Some(0);
+/// From keys to segments, but for those that are closed.
+fn directory(segments: &[Segment], closed: Option<(u64, u64)>) -> Arc<RangeTable<u64, u32>> {
+    let mut bounds: Vec<(u64, u32)> = Vec::with_capacity(2 * segments.len() + 3);
+    let mut add = |low: u64, at: u32| match bounds.last_mut() {
+        Some(last) if last.0 == low => last.1 = at,
+        _ => bounds.push((low, at)),
+    };
+    add(0, NOBODY);
     for (segment, at) in segments.iter().zip(0..) {
-        if next.is_some_and(|next| next < segment.low) {
-            bounds.push((next.expect("asked for above"), NOBODY));
+        add(segment.low, at);
+        if let Some((low, high)) = closed.filter(|(low, _)| segment.has(*low)) {
+            add(low, NOBODY);
+            if high < segment.high {
+                add(high + 1, at);
+            }
         }
-        bounds.push((segment.low, at));
-        next = segment.high.checked_add(1);
+        if let Some(next) = segment.high.checked_add(1) {
+            add(next, NOBODY);
+        }
     }
-    bounds.extend(next.map(|next| (next, NOBODY)));
     Arc::new(RangeTable::new(bounds).expect("segments are disjoint, and in order"))
 }
 
@@ -371,7 +414,9 @@ impl Reorganizable for OwnedKeys {
     }
 
     fn is_at_work(&self) -> bool {
-        self.segments.iter().any(|segment| segment.watched().is_at_work())
+        self.segments
+            .iter()
+            .any(|segment| segment.watched().is_at_work())
     }
 
     fn slice(&mut self) -> bool {
