@@ -24,7 +24,7 @@ pub use cycle::{Shift, Shifted};
 pub use measure::SegmentLoad;
 pub(crate) use owned::OwnedKeys;
 pub use transfer::Moved;
-pub(crate) use transfer::{GiveTask, Giving, Incoming};
+pub(crate) use transfer::{GiveTask, Giving, Incoming, Took};
 
 use crate::client::Client;
 use crate::engine::Engine;
@@ -82,14 +82,17 @@ impl Engine {
             cycle: tokio::sync::Mutex::default(),
             dropped: AtomicBool::new(false),
         };
-        KeyIndex {
-            engine: self.clone(),
-            object: Arc::new(object),
-        }
+        let object = Arc::new(object);
+        self.add_key_index(&object);
+        KeyIndex::of(self.clone(), object)
     }
 }
 
 impl KeyIndex {
+    pub(crate) fn of(engine: Engine, object: Arc<KeyObject>) -> Self {
+        KeyIndex { engine, object }
+    }
+
     /// The number under which its memory is accounted.
     pub fn id(&self) -> ObjectId {
         self.object.id

@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod balance;
 mod build;
 mod bulk;
 #[cfg(test)]
@@ -79,6 +80,7 @@ mod unique_simulation;
 mod walk;
 mod writer;
 
+pub use balance::{Algorithm, Balanced, Balancer, Balancing};
 pub use collect::HeldSnapshot;
 pub use engine::Engine;
 pub use eris_column::KeyOrder;

@@ -6,7 +6,7 @@ use crate::collect::CollectTask;
 use crate::create_index::Build;
 use crate::dictionaries::Numbering;
 use crate::error::EngineError;
-use crate::key_index::{GiveTask, Giving, Incoming, KeyBatch, OwnedKeys};
+use crate::key_index::{GiveTask, Giving, Incoming, KeyBatch, OwnedKeys, Took};
 use crate::object::DataObject;
 use crate::partition::Partition;
 use crate::protocol::*;
@@ -335,8 +335,10 @@ impl Handler for Owner {
     type Task = Task;
 
     fn execute(&mut self, object: ObjectId, kind: u16, commands: Group<'_>, cx: &mut Context<'_>) {
-        if kind == KEYS {
-            return self.keys(object, commands, cx);
+        match kind {
+            KEYS => return self.keys(object, commands, cx),
+            HAND_OVER => return self.hand_over(commands, cx),
+            _ => {}
         }
         if let Some(index) = self.index(object) {
             // What was asked for before this pays for it.
@@ -358,7 +360,6 @@ impl Handler for Owner {
                 }
                 ROWS => self.rows(command, cx),
                 GIVE => self.give(command, cx),
-                HAND_OVER => self.hand_over(command, cx),
                 MEASURE => self.measure(command, cx),
                 TOOK => {
                     let header = command.header;
@@ -396,11 +397,8 @@ impl Handler for Owner {
                 PANICKED if self.giving.contains_key(&object) => {
                     let header = command.header;
                     let message: String = *owned(command);
-                    self.took(
-                        &header,
-                        Err(format!("the new owner panicked: {message}")),
-                        cx,
-                    );
+                    let reason = format!("the new owner panicked: {message}");
+                    self.took(&header, Took::Failed(reason), cx);
                 }
                 PANICKED => {
                     // Only a dictionary's owner sends this to an AEU.
@@ -455,9 +453,7 @@ impl Handler for Owner {
                 Task::Build(mut build) => build.panicked(message, self, cx),
                 Task::Recode(task) => task.panicked(message, self, cx),
                 Task::Reorganize(mut task) => task.panicked(message, self),
-                Task::Give(mut give) => {
-                    give.fail(&format!("the owner panicked: {message}"), self, cx);
-                }
+                Task::Give(give) => give.panicked(message, self, cx),
             },
             Panicked::Group { kind, headers, .. } => {
                 let awaited = matches!(
@@ -479,6 +475,7 @@ impl Handler for Owner {
                         | RECODE
                 );
                 for header in headers.filter(|_| awaited) {
+                    self.distrust(header);
                     let callback = header.callback;
                     let reply = self::header(PANICKED, header.object, cx.endpoint(), callback);
                     let message = Parcel::owned(message.to_owned());

@@ -18,7 +18,7 @@ use super::{KeyObject, OwnedKeys};
 use crate::owner::{Context, Owner, Task};
 use crate::protocol::{GIVEN, HAND_OVER, KEYED, TOOK, header};
 use crate::reorganize::Reorganizable;
-use eris_aeu::{Slice, TaskId};
+use eris_aeu::{Group, Slice, TaskId};
 use eris_index::{Build, IndexError};
 use eris_numa::NodeMemory;
 use eris_route::{Command, Endpoint, Header, Parcel};
@@ -99,6 +99,19 @@ pub(crate) struct Incoming {
 enum Taking {
     Building(Box<Build<u64>>),
     Built(Box<Segment>),
+    /// Until who sends it hears of it and gives it up, too.
+    Failed,
+}
+
+/// TOOK: what the new owner says.
+#[derive(Clone, Debug)]
+pub(crate) enum Took {
+    /// Entries or changes, but not the last.
+    Some,
+    /// All: the keys are its own.
+    Linked,
+    /// Nothing, and nothing of this copy.
+    Failed(String),
 }
 
 /// What an owner that gives keys away has heard of the new one.
@@ -106,7 +119,7 @@ pub(crate) struct Giving {
     task: TaskId,
     /// That of the transfer under way.
     callback: u64,
-    answers: VecDeque<Result<(), String>>,
+    answers: VecDeque<Took>,
     /// Transfers that wait for the one under way.
     waiting: VecDeque<Asked>,
 }
@@ -126,6 +139,10 @@ pub(crate) struct GiveTask {
     phase: Phase,
     /// What the new owner has not answered.
     under_way: usize,
+    /// The new owner has linked what it has got.
+    is_linked: bool,
+    /// Why the rest stays.
+    failure: Option<String>,
 }
 
 enum Phase {
@@ -170,6 +187,8 @@ impl GiveTask {
             given: Vec::new(),
             phase: Phase::Looking,
             under_way: 0,
+            is_linked: false,
+            failure: None,
         }
     }
 
@@ -178,15 +197,22 @@ impl GiveTask {
     }
 
     pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
-        match self.advance(owner, cx) {
+        self.take_answers(owner);
+        if let Phase::Closing { low, high } = self.phase {
+            return self.close(low, high, owner, cx);
+        }
+        let advanced = match self.failure.take() {
+            None => self.advance(owner, cx),
+            Some(failure) => Err(failure),
+        };
+        match advanced {
             Ok(slice) => slice,
-            Err(reason) => self.fail(&reason, owner, cx),
+            Err(reason) => self.fail(reason, owner, cx),
         }
     }
 
     fn advance(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, String> {
         let object = self.object();
-        self.take_answers(owner)?;
         let Some(keys) = owner.key_indexes.get_mut(&object) else {
             return Err(DROPPED.to_owned());
         };
@@ -195,7 +221,7 @@ impl GiveTask {
                 Some(phase) => phase,
                 // Nobody may hear of it before the new owner has.
                 None if self.under_way > 0 => return Ok(Slice::Suspend),
-                None => return Ok(self.end(None, owner, cx)),
+                None => return Ok(self.end(owner, cx)),
             },
             Phase::Parting(parting) => match parting.step(keys).map_err(|e| e.to_string())? {
                 Parted::Again(parting) => Phase::Parting(parting),
@@ -211,16 +237,7 @@ impl GiveTask {
                 }
                 self.stream(streaming, keys, cx)
             }
-            Phase::Closing { low, high } => {
-                if self.under_way > 0 {
-                    self.phase = Phase::Closing { low, high };
-                    return Ok(Slice::Suspend);
-                }
-                let held = keys.give(low, high, self.asked.transfer.to);
-                self.given.push((low, high));
-                owner.execute_keys(object, held, cx);
-                Phase::Cleaning
-            }
+            Phase::Closing { .. } => unreachable!("looked for before"),
             Phase::Cleaning => {
                 let mut segments = keys.segments().iter_mut();
                 match segments.any(|segment| segment.clean(CLEANED)) {
@@ -232,16 +249,46 @@ impl GiveTask {
         Ok(Slice::Again)
     }
 
+    /// Closed keys are whose the new owner says they are, whatever happens here: it may have linked them.
+    fn close(&mut self, low: u64, high: u64, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        let object = self.object();
+        if self.under_way > 0 && !self.is_linked {
+            return Slice::Suspend;
+        }
+        let Some(keys) = owner.key_indexes.get_mut(&object) else {
+            return self.end(owner, cx);
+        };
+        self.phase = Phase::Cleaning;
+        self.under_way = 0;
+        if self.is_linked {
+            self.given.push((low, high));
+            let held = keys.give(low, high, self.asked.transfer.to);
+            owner.execute_keys(object, held, cx);
+        } else {
+            let held = keys.open();
+            owner.execute_keys(object, held, cx);
+        }
+        match self.failure.take() {
+            None => Slice::Again,
+            Some(reason) => self.fail(reason, owner, cx),
+        }
+    }
+
     /// Takes in what the new owner has said.
-    fn take_answers(&mut self, owner: &mut Owner) -> Result<(), String> {
+    fn take_answers(&mut self, owner: &mut Owner) {
         let giving = owner.giving.get_mut(&self.object());
         let giving = giving.expect("as long as its task lives");
-        while let Some(answer) = giving.answers.pop_front() {
+        for answer in giving.answers.drain(..) {
             // Whoever panics answers once more for what was done before.
             self.under_way = self.under_way.saturating_sub(1);
-            answer?;
+            match answer {
+                Took::Some => {}
+                Took::Linked => self.is_linked = true,
+                Took::Failed(reason) => {
+                    self.failure.get_or_insert(reason);
+                }
+            }
         }
-        Ok(())
     }
 
     /// Finds the next keys that are to be given, and links those that can be as they are.
@@ -310,6 +357,7 @@ impl GiveTask {
         let last = segment.changes() <= FEW_CHANGES || streaming.rounds > ROUNDS;
         let changes = segment.take_changes();
         if last {
+            self.is_linked = false;
             segment.end_copy();
             keys.close(low, high);
         }
@@ -327,27 +375,42 @@ impl GiveTask {
         cx.send(to, header, &[], Some(Parcel::owned((object, what))));
     }
 
+    /// A slice panicked.
+    pub fn panicked(mut self: Box<Self>, message: &str, owner: &mut Owner, cx: &mut Context<'_>) {
+        let reason = format!("the owner panicked: {message}");
+        if let Phase::Closing { .. } = self.phase {
+            self.failure.get_or_insert(reason);
+            let object = self.object();
+            let task = cx.spawn(Task::Give(self));
+            owner
+                .giving
+                .get_mut(&object)
+                .expect("as long as its task lives")
+                .task = task;
+            return;
+        }
+        self.fail(reason, owner, cx);
+    }
+
     /// Gives the transfer up: what has not been given stays.
-    pub fn fail(&mut self, reason: &str, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
-        let object = self.object();
+    fn fail(&mut self, reason: String, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        self.failure.get_or_insert(reason);
         // Perhaps there is no copy.
         self.hand(Handed::GiveUp, cx);
-        if let Some(keys) = owner.key_indexes.get_mut(&object) {
+        if let Some(keys) = owner.key_indexes.get_mut(&self.object()) {
             keys.segments().iter_mut().for_each(Segment::end_copy);
-            let held = keys.open();
-            owner.execute_keys(object, held, cx);
         }
-        self.end(Some(reason.to_owned()), owner, cx)
+        self.end(owner, cx)
     }
 
     /// Says what came of it, and begins with the next transfer of the index.
-    fn end(&mut self, failure: Option<String>, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+    fn end(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
         let object = self.object();
         let reply = header(GIVEN, object, cx.endpoint(), self.asked.callback);
         let given = Given {
             moved: self.moved,
             ranges: std::mem::take(&mut self.given),
-            failure,
+            failure: self.failure.take(),
         };
         cx.send(self.asked.sender, reply, &[], Some(Parcel::owned(given)));
         let giving = owner
@@ -412,7 +475,7 @@ fn behind(entries: &[(u64, u64)], high: u64) -> Option<u64> {
 }
 
 impl Incoming {
-    fn new(object: Arc<KeyObject>, low: u64, high: u64, memory: &NodeMemory) -> Self {
+    fn new(object: &KeyObject, low: u64, high: u64, memory: &NodeMemory) -> Self {
         let build = Build::new(memory.clone(), object.id);
         Incoming {
             low,
@@ -421,24 +484,42 @@ impl Incoming {
         }
     }
 
-    fn extend(&mut self, entries: Vec<(u64, u64)>) -> Result<(), IndexError> {
+    fn extend(&mut self, entries: Vec<(u64, u64)>) -> Result<(), String> {
         match &mut self.state {
-            Taking::Building(build) => build.extend(entries),
+            Taking::Building(build) => (build.extend(entries))
+                .inspect_err(|_| self.state = Taking::Failed)
+                .map_err(text),
             Taking::Built(_) => unreachable!("entries come before changes"),
+            Taking::Failed => Err(GIVEN_UP.to_owned()),
         }
     }
 
-    /// With the changes, as a segment.
-    fn change(self, changes: &[(u64, Option<u64>)]) -> Result<Box<Segment>, IndexError> {
-        let mut segment = match self.state {
+    /// Takes in changes; the segment with the last of them.
+    fn change(
+        &mut self,
+        changes: &[(u64, Option<u64>)],
+        last: bool,
+    ) -> Result<Option<Box<Segment>>, String> {
+        // What fails on the way stays failed.
+        let mut segment = match std::mem::replace(&mut self.state, Taking::Failed) {
             Taking::Building(build) => {
-                Box::new(Segment::new(self.low, self.high, build.finish()?.into()))
+                let tree = build.finish().map_err(text)?;
+                Box::new(Segment::new(self.low, self.high, tree.into()))
             }
             Taking::Built(segment) => segment,
+            Taking::Failed => return Err(GIVEN_UP.to_owned()),
         };
-        segment.apply(changes)?;
-        Ok(segment)
+        segment.apply(changes).map_err(text)?;
+        if last {
+            return Ok(Some(segment));
+        }
+        self.state = Taking::Built(segment);
+        Ok(None)
     }
+}
+
+fn text(error: IndexError) -> String {
+    error.to_string()
 }
 
 impl Owner {
@@ -478,68 +559,83 @@ impl Owner {
         self.giving.insert(object.id, giving);
     }
 
-    /// HAND_OVER.
-    pub(crate) fn hand_over(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
-        let request = command.header;
-        let parcel = command.parcel.and_then(|parcel| parcel.into_owned().ok());
-        let (object, what): (Arc<KeyObject>, Handed) =
-            *parcel.expect("the kind says what is in the parcel");
-        let copy = (request.object, request.callback);
-        if object.is_dropped() {
-            self.incoming.remove(&copy);
-        }
-        let taken = match what {
-            Handed::Batch(batch) => {
-                return self.execute_keys(object.id, vec![(request, batch)], cx);
-            }
-            Handed::GiveUp => {
-                self.incoming.remove(&copy);
-                return;
-            }
-            Handed::Link(segment) => {
-                if !object.is_dropped() {
-                    self.keys_of(&object).link(*segment);
+    /// HAND_OVER. What others have given comes first, so that no panic over something else loses it.
+    pub(crate) fn hand_over(&mut self, commands: Group<'_>, cx: &mut Context<'_>) {
+        let (mut copies, mut batches) = (Vec::new(), Vec::new());
+        for command in commands {
+            let request = command.header;
+            let parcel = command.parcel.and_then(|parcel| parcel.into_owned().ok());
+            let (object, what): (Arc<KeyObject>, Handed) =
+                *parcel.expect("the kind says what is in the parcel");
+            match what {
+                Handed::Link(segment) => {
+                    if !object.is_dropped() {
+                        self.keys_of(&object).link(*segment);
+                    }
+                    tell(&request, Took::Linked, cx);
                 }
-                Ok(())
+                Handed::Batch(batch) => batches.push((request, batch)),
+                copy => copies.push((request, object, copy)),
             }
+        }
+        for (request, object, copy) in copies {
+            self.take_in(&request, &object, copy, cx);
+        }
+        if let Some((request, _)) = batches.first() {
+            self.execute_keys(request.object, batches, cx);
+        }
+    }
+
+    /// Takes in some more of a copy.
+    fn take_in(
+        &mut self,
+        request: &Header,
+        object: &Arc<KeyObject>,
+        what: Handed,
+        cx: &mut Context<'_>,
+    ) {
+        let copy = (request.object, request.callback);
+        let taken = match what {
             _ if object.is_dropped() => Err(DROPPED.to_owned()),
             Handed::Entries { low, high, entries } => {
                 let memory = &self.memory;
                 let incoming = (self.incoming.entry(copy))
                     .or_insert_with(|| Incoming::new(object, low, high, memory));
-                incoming.extend(entries).map_err(|error| error.to_string())
+                incoming.extend(entries).map(|()| Took::Some)
             }
-            Handed::Changes { changes, last } => match self.incoming.remove(&copy) {
-                Some(incoming) => {
-                    let (low, high) = (incoming.low, incoming.high);
-                    (incoming.change(&changes))
-                        .map_err(|error| error.to_string())
-                        .map(|segment| {
-                            if last {
-                                return self.keys_of(&object).link(*segment);
-                            }
-                            let state = Taking::Built(segment);
-                            self.incoming.insert(copy, Incoming { low, high, state });
-                        })
-                }
-                // It failed before, and who sent this will hear of it.
-                None => Err("the copy was given up".to_owned()),
+            Handed::Changes { changes, last } => match self.incoming.get_mut(&copy) {
+                Some(incoming) => incoming
+                    .change(&changes, last)
+                    .map(|segment| match segment {
+                        Some(segment) => {
+                            self.keys_of(object).link(*segment);
+                            Took::Linked
+                        }
+                        None => Took::Some,
+                    }),
+                None => Err(GIVEN_UP.to_owned()),
             },
+            Handed::GiveUp => {
+                self.incoming.remove(&copy);
+                return;
+            }
+            Handed::Link(_) | Handed::Batch(_) => unreachable!("not of a copy"),
         };
-        if taken.is_err() {
+        if matches!(taken, Ok(Took::Linked)) || object.is_dropped() {
             self.incoming.remove(&copy);
         }
-        let reply = header(TOOK, request.object, cx.endpoint(), request.callback);
-        cx.send(request.sender, reply, &[], Some(Parcel::owned(taken)));
+        tell(request, taken.unwrap_or_else(Took::Failed), cx);
+    }
+
+    /// A command of a transfer panicked: what it was about cannot be trusted.
+    pub(crate) fn distrust(&mut self, header: &Header) {
+        if let Some(incoming) = self.incoming.get_mut(&(header.object, header.callback)) {
+            incoming.state = Taking::Failed;
+        }
     }
 
     /// TOOK, or the new owner has panicked.
-    pub(crate) fn took(
-        &mut self,
-        header: &Header,
-        taken: Result<(), String>,
-        cx: &mut Context<'_>,
-    ) {
+    pub(crate) fn took(&mut self, header: &Header, taken: Took, cx: &mut Context<'_>) {
         let giving = self.giving.get_mut(&header.object);
         if let Some(giving) = giving.filter(|giving| giving.callback == header.callback) {
             giving.answers.push_back(taken);
@@ -597,4 +693,11 @@ fn answer(request: &Header, batch: Box<KeyBatch>, cx: &mut Context<'_>) {
     cx.send(request.sender, reply, &[], Some(Parcel::from_box(batch)));
 }
 
+/// Tells a former owner what became of what it sent.
+fn tell(request: &Header, taken: Took, cx: &mut Context<'_>) {
+    let reply = header(TOOK, request.object, cx.endpoint(), request.callback);
+    cx.send(request.sender, reply, &[], Some(Parcel::owned(taken)));
+}
+
+const GIVEN_UP: &str = "the copy was given up";
 const DROPPED: &str = "the index was dropped";
