@@ -65,6 +65,15 @@ pub(crate) struct Shared {
 impl Engine {
     /// Starts an AEU on every place of the topology.
     pub fn start(settings: Settings) -> Result<Engine, EngineError> {
+        Engine::start_with_share(settings, None)
+    }
+
+    /// The same, with AEUs that use no more than this share of a core each, if it is given: for experiments with more AEUs than the machine has
+    /// cores, which would otherwise work for each other.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
+    pub fn start_with_share(settings: Settings, share: Option<f64>) -> Result<Engine, EngineError> {
         let start = |error: &dyn fmt::Display| EngineError::Start(error.to_string());
         let memory = Memory::new(
             &settings.topology,
@@ -76,7 +85,7 @@ impl Engine {
         let sequencer = Arc::new(Sequencer::new());
         let runtime = {
             let owner = |place: AeuPlace| owner(place.aeu, &topology, &memory, &sequencer);
-            Runtime::start(&topology, BufferSizes::default(), owner)
+            Runtime::start_with_share(&topology, BufferSizes::default(), share, owner)
         }
         .map_err(|error| start(&error))?;
         let router = runtime.router().clone();
