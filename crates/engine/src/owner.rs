@@ -6,7 +6,7 @@ use crate::collect::CollectTask;
 use crate::create_index::Build;
 use crate::dictionaries::Numbering;
 use crate::error::EngineError;
-use crate::key_index::{GiveTask, Giving, Incoming, KeyBatch, OwnedKeys, Took};
+use crate::key_index::{GiveTask, Giving, Incoming, KeyBatch, OwnedKeys, TidyTask, Took};
 use crate::object::DataObject;
 use crate::partition::Partition;
 use crate::protocol::*;
@@ -44,6 +44,8 @@ pub(crate) struct Owner {
     pub key_indexes: HashMap<ObjectId, OwnedKeys>,
     /// Indexes of which keys are being given away.
     pub giving: HashMap<ObjectId, Giving>,
+    /// Indexes whose segments are being put together.
+    pub tidying: HashSet<ObjectId>,
     /// Keys that are being taken in, by index and transfer.
     pub incoming: HashMap<(ObjectId, u64), Incoming>,
     /// The objects whose garbage is being collected.
@@ -83,6 +85,8 @@ pub(crate) enum Task {
     Reorganize(ReorganizeTask),
     /// Keys to be given to another owner.
     Give(Box<GiveTask>),
+    /// Segments of an index to be put together.
+    Tidy(TidyTask),
 }
 
 pub(crate) type Context<'a> = AeuContext<'a, Task>;
@@ -110,6 +114,7 @@ impl Owner {
             numberings: HashMap::new(),
             key_indexes: HashMap::new(),
             giving: HashMap::new(),
+            tidying: HashSet::new(),
             incoming: HashMap::new(),
         }
     }
@@ -337,7 +342,7 @@ impl Handler for Owner {
     fn execute(&mut self, object: ObjectId, kind: u16, commands: Group<'_>, cx: &mut Context<'_>) {
         match kind {
             KEYS => return self.keys(object, commands, cx),
-            HAND_OVER => return self.hand_over(commands, cx),
+            HAND_OVER => return self.hand_over(object, commands, cx),
             _ => {}
         }
         if let Some(index) = self.index(object) {
@@ -428,6 +433,7 @@ impl Handler for Owner {
             Task::Recode(task) => task.slice(self, cx),
             Task::Reorganize(task) => task.slice(self),
             Task::Give(give) => give.slice(self, cx),
+            Task::Tidy(tidy) => tidy.slice(self),
         }
     }
 
@@ -454,6 +460,8 @@ impl Handler for Owner {
                 Task::Recode(task) => task.panicked(message, self, cx),
                 Task::Reorganize(mut task) => task.panicked(message, self),
                 Task::Give(give) => give.panicked(message, self, cx),
+                // Nobody waits for it; the segments stay as they are.
+                Task::Tidy(tidy) => tidy.end(self),
             },
             Panicked::Group { kind, headers, .. } => {
                 let awaited = matches!(

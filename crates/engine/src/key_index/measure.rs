@@ -103,6 +103,7 @@ impl OwnedKeys {
         segments
             .map(|segment| {
                 let asked = segment.take_asked();
+                let busy = asked.busy();
                 let mut samples = asked.samples;
                 samples.sort_unstable();
                 SegmentLoad {
@@ -112,7 +113,7 @@ impl OwnedKeys {
                     keys: segment.len() as u64,
                     bytes: segment.bytes(),
                     asked: asked.keys,
-                    busy: asked.busy,
+                    busy,
                     samples,
                 }
             })

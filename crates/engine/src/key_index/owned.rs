@@ -9,6 +9,7 @@ use super::KeyObject;
 use super::batch::{KeyBatch, Operation, Rest};
 use super::segment::Segment;
 use crate::reorganize::{IndexReorganization, Reorganizable, Watched};
+use eris_index::IndexError;
 use eris_numa::NodeMemory;
 use eris_route::{Header, RangeTable, Split};
 use eris_types::{AeuId, NodeId};
@@ -16,6 +17,11 @@ use std::sync::Arc;
 
 /// Lookups of fewer keys than this gain by being done together with others.
 const FEW: usize = 32;
+
+/// Segments beyond which neighbours are put together.
+const MOST_SEGMENTS: usize = 8;
+/// Entries that are moved from tree to tree in one slice.
+const TIDIED: usize = 512;
 
 /// The position of no segment in the directory.
 const NOBODY: u32 = u32::MAX;
@@ -156,6 +162,39 @@ impl OwnedKeys {
         let at = self.segments.partition_point(|other| other.high < low);
         self.segments.insert(at, part);
         self.renew();
+    }
+
+    /// Puts some entries of one segment into its neighbour's tree, if there are more segments than are good for batches, whose keys are looked
+    /// up tree by tree; says whether there is more to be done.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn tidy(&mut self) -> Result<bool, IndexError> {
+        if self.segments.len() <= MOST_SEGMENTS || self.is_changing() {
+            return Ok(false);
+        }
+        let neighbours = (1..self.segments.len())
+            .filter(|&at| self.segments[at - 1].high.checked_add(1) == Some(self.segments[at].low));
+        let Some(at) = neighbours.min_by_key(|&at| self.segments[at].len()) else {
+            return Ok(false);
+        };
+        let (before, behind) = self.segments.split_at_mut(at);
+        let (first, next) = (&mut before[at - 1], &mut behind[0]);
+        if first.has_garbage() || next.has_garbage() {
+            first.clean(TIDIED);
+            next.clean(TIDIED);
+            return Ok(true);
+        }
+        if !first.absorb(next, TIDIED)? {
+            self.segments.remove(at);
+        }
+        self.renew();
+        Ok(true)
+    }
+
+    /// Whether keys of a segment are being copied or closed.
+    fn is_changing(&self) -> bool {
+        self.closed.is_some() || self.segments.iter().any(Segment::is_copied)
     }
 
     fn note_given(&mut self, low: u64, high: u64, to: AeuId) {

@@ -8,9 +8,12 @@
 
 use crate::reorganize::Watched;
 use eris_index::{Art, BatchError, IndexError};
+use eris_numa::thread_cpu_time;
 use std::ops::RangeInclusive;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+/// One operation of so many is timed: the thread's own clock, which does not run while others have the core, costs as much as some lookups.
+const TIMED: u64 = 16;
 /// One key of so many is kept, as what was asked for.
 const SAMPLED: usize = 61;
 /// So many are kept: enough to cut a segment where a few percent of its load lie before.
@@ -32,10 +35,12 @@ pub(crate) struct Segment {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     pub keys: u64,
-    /// What that took its owner.
-    pub busy: Duration,
     /// Some of the keys, in no order.
     pub samples: Vec<u64>,
+    /// Operations; how many keys those had that were timed, and what they took.
+    operations: u64,
+    timed: u64,
+    time: Duration,
     /// Keys up to the next sample, and where it goes.
     until: usize,
     next: usize,
@@ -62,7 +67,7 @@ impl Segment {
     }
 
     pub fn get_many(&mut self, keys: &[u64], values: &mut [Option<u64>]) {
-        let began = Instant::now();
+        let began = self.asked.begin();
         self.tree.get_many(keys, values);
         self.asked.note(keys.len(), began, |at| keys[at]);
     }
@@ -72,7 +77,7 @@ impl Segment {
         entries: &[(u64, u64)],
         before: &mut [Option<u64>],
     ) -> Result<(), BatchError> {
-        let began = Instant::now();
+        let began = self.asked.begin();
         self.note_changes(entries.iter().map(|entry| entry.0));
         let result = self.tree.upsert_many(entries, before);
         self.asked.note(entries.len(), began, |at| entries[at].0);
@@ -80,7 +85,7 @@ impl Segment {
     }
 
     pub fn remove_many(&mut self, keys: &[u64], values: &mut [Option<u64>]) {
-        let began = Instant::now();
+        let began = self.asked.begin();
         self.note_changes(keys.iter().copied());
         self.tree.remove_many(keys, values);
         self.asked.note(keys.len(), began, |at| keys[at]);
@@ -88,7 +93,7 @@ impl Segment {
 
     /// Appends the entries of its own keys from `low` to `high`, ascending, so many at most.
     pub fn read(&mut self, low: u64, high: u64, most: usize, entries: &mut Vec<(u64, u64)>) {
-        let began = Instant::now();
+        let began = self.asked.begin();
         let first = entries.len();
         entries.extend(self.range(low, high).take(most));
         let read = entries.len() - first;
@@ -175,9 +180,37 @@ impl Segment {
         self.garbage.push((low, high));
     }
 
+    /// Whether keys of it are being copied.
+    pub fn is_copied(&self) -> bool {
+        self.copied.is_some()
+    }
+
     /// Whether keys that are not its own are still in the tree.
     pub fn has_garbage(&self) -> bool {
         !self.garbage.is_empty()
+    }
+
+    /// Takes over some of the first keys of the segment behind it; says whether there are more.
+    ///
+    /// # Errors
+    /// No memory: nothing has changed but that some entries are in both trees, in one of them out of reach.
+    pub fn absorb(&mut self, next: &mut Segment, most: usize) -> Result<bool, IndexError> {
+        let entries: Vec<_> = next.range(next.low, next.high).take(most).collect();
+        let put = self
+            .tree
+            .upsert_many(&entries, &mut vec![None; entries.len()]);
+        put.map_err(|error| error.error)?;
+        let last = match entries.last() {
+            Some((last, _)) if entries.len() == most && *last < next.high => *last,
+            _ => {
+                self.high = next.high;
+                return Ok(false);
+            }
+        };
+        self.high = last;
+        next.shrink(next.low, last);
+        next.clean(usize::MAX);
+        Ok(true)
     }
 
     /// Removes some garbage; says whether there is more.
@@ -209,10 +242,28 @@ impl Segment {
 }
 
 impl Asked {
+    /// What that took its owner, as far as can be told from what was timed.
+    pub fn busy(&self) -> Duration {
+        match self.timed {
+            0 => Duration::ZERO,
+            timed => self.time.mul_f64(self.keys as f64 / timed as f64),
+        }
+    }
+
+    /// The thread's clock before an operation, if that is to be timed.
     #[inline]
-    fn note(&mut self, count: usize, began: Instant, key: impl Fn(usize) -> u64) {
+    fn begin(&mut self) -> Option<Duration> {
+        self.operations += 1;
+        (self.operations % TIMED == 1).then(thread_cpu_time)
+    }
+
+    #[inline]
+    fn note(&mut self, count: usize, began: Option<Duration>, key: impl Fn(usize) -> u64) {
         self.keys += count as u64;
-        self.busy += began.elapsed();
+        if let Some(began) = began {
+            self.timed += count as u64;
+            self.time += thread_cpu_time().saturating_sub(began);
+        }
         while self.until < count {
             let key = key(self.until);
             match self.samples.get_mut(self.next) {
@@ -277,7 +328,7 @@ mod tests {
     fn samples_are_spread_over_what_is_asked_for() {
         let mut asked = Asked::default();
         for first in (0..SAMPLED * SAMPLES * 2).step_by(10) {
-            asked.note(10, Instant::now(), |at| (first + at) as u64);
+            asked.note(10, None, |at| (first + at) as u64);
         }
         assert_eq!(asked.samples.len(), SAMPLES);
         assert!(

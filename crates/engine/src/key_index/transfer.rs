@@ -418,6 +418,7 @@ impl GiveTask {
             .remove(&object)
             .expect("as long as its task lives");
         owner.begin_to_give(giving.waiting, cx);
+        owner.tidy(object, cx);
         Slice::Done
     }
 }
@@ -522,6 +523,25 @@ fn text(error: IndexError) -> String {
     error.to_string()
 }
 
+/// Puts segments together that lie side by side, until there are few.
+pub(crate) struct TidyTask(ObjectId);
+
+impl TidyTask {
+    pub fn slice(&mut self, owner: &mut Owner) -> Slice {
+        let keys = owner.key_indexes.get_mut(&self.0);
+        // Short of memory it stays as it is.
+        if keys.is_some_and(|keys| keys.tidy().unwrap_or(false)) {
+            return Slice::Again;
+        }
+        self.end(owner);
+        Slice::Done
+    }
+
+    pub fn end(&self, owner: &mut Owner) {
+        owner.tidying.remove(&self.0);
+    }
+}
+
 impl Owner {
     /// GIVE.
     pub(crate) fn give(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
@@ -560,7 +580,12 @@ impl Owner {
     }
 
     /// HAND_OVER. What others have given comes first, so that no panic over something else loses it.
-    pub(crate) fn hand_over(&mut self, commands: Group<'_>, cx: &mut Context<'_>) {
+    pub(crate) fn hand_over(
+        &mut self,
+        object: ObjectId,
+        commands: Group<'_>,
+        cx: &mut Context<'_>,
+    ) {
         let (mut copies, mut batches) = (Vec::new(), Vec::new());
         for command in commands {
             let request = command.header;
@@ -581,6 +606,7 @@ impl Owner {
         for (request, object, copy) in copies {
             self.take_in(&request, &object, copy, cx);
         }
+        self.tidy(object, cx);
         if let Some((request, _)) = batches.first() {
             self.execute_keys(request.object, batches, cx);
         }
@@ -640,6 +666,13 @@ impl Owner {
         if let Some(giving) = giving.filter(|giving| giving.callback == header.callback) {
             giving.answers.push_back(taken);
             cx.resume(giving.task);
+        }
+    }
+
+    /// Sees to it that segments are few.
+    fn tidy(&mut self, object: ObjectId, cx: &mut Context<'_>) {
+        if self.key_indexes.contains_key(&object) && self.tidying.insert(object) {
+            cx.spawn(Task::Tidy(TidyTask(object)));
         }
     }
 
