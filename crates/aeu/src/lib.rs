@@ -95,6 +95,7 @@ mod simulation;
 mod spin;
 mod sync;
 mod tasks;
+mod throttle;
 mod token;
 
 pub use aeu::{Aeu, Step};

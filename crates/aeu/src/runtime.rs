@@ -2,6 +2,7 @@
 
 use crate::aeu::sweep;
 use crate::spin::{self, Spin};
+use crate::throttle::Throttle;
 use crate::token::Token;
 use crate::{Aeu, Handler, Session, Step};
 use crossbeam_utils::CachePadded;
@@ -43,6 +44,8 @@ pub struct Runtime<H: Handler> {
     router: Arc<Router>,
     telemetry: Telemetry,
     topology: Arc<Topology>,
+    /// AEUs have no more than a share of a core each, so that nobody else may run them either.
+    is_throttled: bool,
 }
 
 struct Shared<H: Handler> {
@@ -68,6 +71,16 @@ impl<H: Handler> Runtime<H> {
     pub fn start(
         topology: &Topology,
         sizes: BufferSizes,
+        make_handler: impl FnMut(AeuPlace) -> H,
+    ) -> Result<Self, StartError> {
+        Self::start_with_share(topology, sizes, None, make_handler)
+    }
+
+    /// The same, with AEUs that use no more than this share of a core each, if it is given: as many slow cores as there are AEUs.
+    pub fn start_with_share(
+        topology: &Topology,
+        sizes: BufferSizes,
+        share: Option<f64>,
         mut make_handler: impl FnMut(AeuPlace) -> H,
     ) -> Result<Self, StartError> {
         let topology = Arc::new(topology.clone());
@@ -87,6 +100,7 @@ impl<H: Handler> Runtime<H> {
             router: Router::new(places.len(), sizes),
             telemetry: Telemetry::new(places.len()),
             topology: topology.clone(),
+            is_throttled: share.is_some(),
         };
         let spin = spin::measure_hand_over();
         let (started, all_started) = mpsc::channel();
@@ -99,6 +113,7 @@ impl<H: Handler> Runtime<H> {
                 telemetry: runtime.telemetry.clone(),
                 topology: topology.clone(),
                 spin: Spin::new(spin),
+                share,
             };
             let started = started.clone();
             let thread = thread::Builder::new()
@@ -142,7 +157,7 @@ impl<H: Handler> Runtime<H> {
     /// The handler then runs on the client's thread: near enough to the AEU's node in a command on few rows, not for a long scan.
     pub fn try_run_in_place<R>(&self, aeu: AeuId, run: impl FnOnce(&mut Aeu<H>) -> R) -> Option<R> {
         let cell = &self.shared.cells[aeu.index()];
-        if !cell.token.take() {
+        if self.is_throttled || !cell.token.take() {
             return None;
         }
         let visit = Visit(cell);
@@ -156,7 +171,7 @@ impl<H: Handler> Runtime<H> {
 
     /// Whether the AEU sleeps, so that it can be taken; by the time this returns it may be awake.
     pub fn is_parked(&self, aeu: AeuId) -> bool {
-        self.shared.cells[aeu.index()].token.is_parked()
+        !self.is_throttled && self.shared.cells[aeu.index()].token.is_parked()
     }
 
     /// Whether another client is at work in this AEU, so that it may soon be free to be taken; by the time this returns it
@@ -224,6 +239,7 @@ struct Worker<H: Handler> {
     telemetry: Telemetry,
     topology: Arc<Topology>,
     spin: Spin,
+    share: Option<f64>,
 }
 
 impl<H: Handler> Worker<H> {
@@ -247,6 +263,7 @@ impl<H: Handler> Worker<H> {
         if !failed {
             Self::work(
                 &mut self.spin,
+                self.share.map(Throttle::new),
                 self.place.aeu,
                 &self.shared,
                 &self.telemetry,
@@ -254,7 +271,13 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    fn work(spin: &mut Spin, id: AeuId, shared: &Shared<H>, telemetry: &Telemetry) {
+    fn work(
+        spin: &mut Spin,
+        mut throttle: Option<Throttle>,
+        id: AeuId,
+        shared: &Shared<H>,
+        telemetry: &Telemetry,
+    ) {
         let (cell, counters) = (&shared.cells[id.index()], telemetry.of(id));
         let stopping = || shared.stop.load(Ordering::Relaxed);
         let step = || {
@@ -275,6 +298,7 @@ impl<H: Handler> Worker<H> {
             aeu.is_restless(step)
         };
         while !stopping() {
+            throttle.iter_mut().for_each(Throttle::pause);
             if step() {
                 spin.reset();
             } else if !spin.wait() {

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod balance;
 pub mod index;
 pub mod machine;
 pub mod plot;

@@ -216,6 +216,62 @@ pub enum BenchCommand {
         after_help = "Examples:\n  eris bench statement\n  eris bench statement --keys 1000000 --json"
     )]
     Statement(BenchStatement),
+
+    /// Load balancing while the workload moves: no balancer, One-Shot, MA1 and MA8
+    #[command(
+        after_help = "Every AEU has the same share of a core, so that more of them than the machine has cores show what as many slow cores would.\n\n\
+                            Examples:\n  ERIS_TOPOLOGY=8x4 eris bench balance\n  \
+                            ERIS_TOPOLOGY=8x4 eris bench balance --keys 64000000 --seconds 10 --svg figure-13.svg"
+    )]
+    Balance(BenchBalance),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchBalance {
+    /// Keys of the index
+    #[arg(long, default_value_t = 16_000_000, value_parser = clap::value_parser!(u64).range(1 << 16..=1 << 32))]
+    pub keys: u64,
+
+    /// How long the first phase lasts; the five others last twice as long
+    #[arg(long, default_value_t = 5.0, value_parser = seconds)]
+    pub seconds: f64,
+
+    /// How often loads are looked at, in seconds
+    #[arg(long, default_value_t = 0.5, value_parser = seconds)]
+    pub period: f64,
+
+    /// The part of the machine that all AEUs together may use
+    #[arg(long, default_value_t = 0.5, value_parser = share)]
+    pub share: f64,
+
+    /// Threads that look keys up
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub clients: u64,
+
+    /// Keys that each of them asks for at once
+    #[arg(long, default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub batch: u64,
+
+    /// Also draw the throughput over time, as an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub output: JsonFlag,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number from 0.01 to 3600".to_owned()),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.01..=0.8).contains(&share) => Ok(share),
+        _ => Err("a number from 0.01 to 0.8: clients need some of the machine, too".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,10 @@
 //! `eris machine` and `eris bench`: arguments to the benchmarks, their reports to standard output.
 
 use crate::allocator;
-use crate::args::{BenchCommand, BenchIndex, BenchIndexPart, BenchScan, BenchStatement};
+use crate::args::{
+    BenchBalance, BenchCommand, BenchIndex, BenchIndexPart, BenchScan, BenchStatement,
+};
+use eris_bench::balance::{self, BalanceBenchError, BalanceOptions};
 use eris_bench::index::{self, IndexBenchError, IndexOptions, IndexPart};
 use eris_bench::machine::{self, MachineError};
 use eris_bench::report::Report;
@@ -11,6 +14,7 @@ use eris_bench::statement::{self, StatementBenchError, StatementOptions};
 use eris_engine::Settings;
 use eris_numa::{HugePages, Topology};
 use std::io;
+use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// Timed runs of each case of a scan.
@@ -36,6 +40,9 @@ pub enum BenchError {
     /// Statements could not be measured.
     #[error(transparent)]
     Statement(#[from] StatementBenchError),
+    /// Balancing could not be measured.
+    #[error(transparent)]
+    Balance(#[from] BalanceBenchError),
     /// The report could not be printed, or its figures not be written.
     #[error("cannot write the report: {0}")]
     Output(#[from] io::Error),
@@ -89,8 +96,31 @@ pub fn run(settings: Settings, bench: &BenchCommand, runtime: &Runtime) -> Resul
             };
             (statement::run(settings, options)?, output)
         }
+        BenchCommand::Balance(bench) => (balance(&settings, bench)?, &bench.output),
     };
     Ok(report.print(output.json)?)
+}
+
+/// `eris bench balance`.
+fn balance(settings: &Settings, bench: &BenchBalance) -> Result<Report, BenchError> {
+    let options = BalanceOptions {
+        keys: bench.keys,
+        time: Duration::from_secs_f64(bench.seconds),
+        period: Duration::from_secs_f64(bench.period),
+        share: bench.share,
+        clients: bench.clients as usize,
+        batch: bench.batch as usize,
+    };
+    let mut report = balance::run(settings, &options)?;
+    if let Some(file) = &bench.svg {
+        std::fs::write(file, balance::figure(&report).svg())?;
+    }
+    if !bench.output.json {
+        print!("{}", balance::curves(&report));
+        // They are in the curves.
+        report.rows.retain(|row| row.case != "throughput");
+    }
+    Ok(report)
 }
 
 /// Keys of the largest index with `--full`.

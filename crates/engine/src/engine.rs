@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::collect::{Garbage, HeldSnapshot};
 use crate::error::EngineError;
+use crate::key_index::{KeyIndex, KeyObject};
 use crate::object::{DataObject, Partitioning};
 use crate::owner::Owner;
 use crate::path::Path;
@@ -28,7 +29,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, Weak};
 use std::task::Poll;
 
 /// How many idle sessions are kept for the next statements.
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     /// Read at the start of statements, written by CREATE and DROP.
     objects: RwLock<HashMap<ObjectId, Arc<DataObject>>>,
     pub garbage: Garbage,
+    /// The bare indexes, as long as somebody has them.
+    key_indexes: Mutex<Vec<Weak<KeyObject>>>,
     clients: Mutex<Vec<Session>>,
     next_object: AtomicU32,
     next_statement: AtomicU64,
@@ -62,6 +65,15 @@ pub(crate) struct Shared {
 impl Engine {
     /// Starts an AEU on every place of the topology.
     pub fn start(settings: Settings) -> Result<Engine, EngineError> {
+        Engine::start_with_share(settings, None)
+    }
+
+    /// The same, with AEUs that use no more than this share of a core each, if it is given: for experiments with more AEUs than the machine has
+    /// cores, which would otherwise work for each other.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
+    pub fn start_with_share(settings: Settings, share: Option<f64>) -> Result<Engine, EngineError> {
         let start = |error: &dyn fmt::Display| EngineError::Start(error.to_string());
         let memory = Memory::new(
             &settings.topology,
@@ -73,7 +85,7 @@ impl Engine {
         let sequencer = Arc::new(Sequencer::new());
         let runtime = {
             let owner = |place: AeuPlace| owner(place.aeu, &topology, &memory, &sequencer);
-            Runtime::start(&topology, BufferSizes::default(), owner)
+            Runtime::start_with_share(&topology, BufferSizes::default(), share, owner)
         }
         .map_err(|error| start(&error))?;
         let router = runtime.router().clone();
@@ -101,6 +113,7 @@ impl Engine {
             runtime,
             objects: RwLock::default(),
             garbage: Garbage::default(),
+            key_indexes: Mutex::default(),
             clients: Mutex::default(),
             next_object: AtomicU32::new(1),
             next_statement: AtomicU64::new(1),
@@ -251,6 +264,21 @@ impl Engine {
     /// The order of commits.
     pub(crate) fn sequencer(&self) -> &Arc<Sequencer> {
         &self.shared.sequencer
+    }
+
+    /// Notes a bare index.
+    pub(crate) fn add_key_index(&self, index: &Arc<KeyObject>) {
+        let mut all = self.shared.key_indexes.lock().expect(UNPOISONED);
+        all.retain(|index| index.strong_count() > 0);
+        all.push(Arc::downgrade(index));
+    }
+
+    /// The bare indexes that somebody has.
+    pub(crate) fn key_indexes(&self) -> Vec<KeyIndex> {
+        let all = self.shared.key_indexes.lock().expect(UNPOISONED);
+        let all = all.iter().filter_map(Weak::upgrade);
+        let all = all.filter(|index| !index.is_dropped());
+        all.map(|index| KeyIndex::of(self.clone(), index)).collect()
     }
 
     /// A number for a new object.

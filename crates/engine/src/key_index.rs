@@ -10,19 +10,32 @@
 //! interleave between parts, never within one.
 
 mod batch;
+mod cycle;
+mod layout;
+mod measure;
 mod owned;
+mod segment;
+#[cfg(test)]
+mod simulation;
+mod transfer;
 
 pub(crate) use batch::KeyBatch;
+pub use cycle::{Shift, Shifted};
+pub use measure::SegmentLoad;
 pub(crate) use owned::OwnedKeys;
+pub use transfer::Moved;
+pub(crate) use transfer::{GiveTask, Giving, Incoming, TidyTask, Took};
 
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::exchange::Exchange;
 use crate::protocol::KEYS;
-use batch::Operation;
+use batch::{Operation, Rest};
+use cycle::Pending;
 use eris_route::{RangeTable, Split};
 use eris_types::{AeuId, ObjectId};
+use layout::{Layout, Table};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -39,7 +52,9 @@ pub struct KeyIndex {
 pub(crate) struct KeyObject {
     id: ObjectId,
     name: String,
-    ranges: RangeTable<u64, AeuId>,
+    layout: Layout,
+    /// Held while keys change their owners, and by whoever drops the index.
+    cycle: tokio::sync::Mutex<Option<Pending>>,
     /// Set once by whoever drops it, before owners are told; read by owners before they would make a tree.
     dropped: AtomicBool,
 }
@@ -63,17 +78,21 @@ impl Engine {
         let object = KeyObject {
             id: self.next_object(),
             name: name.to_owned(),
-            ranges: RangeTable::new(bounds).expect("there is an AEU, and the bounds ascend"),
+            layout: Layout::new(RangeTable::new(bounds).expect(ASCENDING)),
+            cycle: tokio::sync::Mutex::default(),
             dropped: AtomicBool::new(false),
         };
-        KeyIndex {
-            engine: self.clone(),
-            object: Arc::new(object),
-        }
+        let object = Arc::new(object);
+        self.add_key_index(&object);
+        KeyIndex::of(self.clone(), object)
     }
 }
 
 impl KeyIndex {
+    pub(crate) fn of(engine: Engine, object: Arc<KeyObject>) -> Self {
+        KeyIndex { engine, object }
+    }
+
     /// The number under which its memory is accounted.
     pub fn id(&self) -> ObjectId {
         self.object.id
@@ -96,6 +115,7 @@ impl KeyIndex {
     pub fn client(&self) -> Result<KeyClient, EngineError> {
         Ok(KeyClient {
             client: self.engine.client()?,
+            table: self.object.layout.newest(),
             index: self.clone(),
             split: Split::default(),
             spare: Vec::new(),
@@ -108,6 +128,9 @@ impl KeyIndex {
     /// # Errors
     /// There are too many clients and statements.
     pub async fn drop(&self) -> Result<(), EngineError> {
+        // What is on its way between owners would come after it.
+        let mut cycle = self.object.cycle.lock().await;
+        self.finish(&mut cycle).await;
         // Without a session nothing has happened.
         let client = self.engine.client()?;
         self.object.dropped.store(true, Ordering::Release);
@@ -119,6 +142,13 @@ impl KeyIndex {
 impl fmt::Debug for KeyIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KeyIndex({}, {})", self.object.id, self.object.name)
+    }
+}
+
+impl KeyObject {
+    /// Whether it was dropped.
+    pub fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
     }
 }
 
@@ -143,6 +173,8 @@ impl fmt::Debug for KeyIndex {
 pub struct KeyClient {
     client: Client,
     index: KeyIndex,
+    /// Which owner the keys of the operation under way were sent to.
+    table: Arc<Table>,
     split: Split,
     /// Batches to be used again.
     #[expect(clippy::vec_box, reason = "they travel in their boxes")]
@@ -204,27 +236,47 @@ impl KeyClient {
         keys: RangeInclusive<u64>,
         limit: usize,
     ) -> Result<Vec<(u64, u64)>, EngineError> {
-        let object = Arc::clone(&self.index.object);
-        let mut found = Vec::new();
+        let (mut found, table) = (Vec::new(), self.spans());
         // One owner after the other: the first ones mostly have enough.
-        for aeu in object.ranges.overlapping(*keys.start(), *keys.end()) {
+        for (low, high, aeu) in table.spans(*keys.start(), *keys.end()) {
             let rest = limit - found.len();
             if rest == 0 {
                 break;
             }
-            let mut batch = self.empty(Operation::Range {
-                first: *keys.start(),
-                last: *keys.end(),
-                limit: rest,
-            });
-            batch.entries.clear();
-            self.exchange.push(aeu, batch);
-            for batch in self.execute()? {
-                found.extend_from_slice(&batch.entries);
-                self.spare.push(batch);
-            }
+            self.push_range(low, high, aeu, rest);
+            let parts = self.execute()?;
+            self.gather_range(parts, rest, &mut found);
         }
         Ok(found)
+    }
+
+    /// The newest table.
+    fn spans(&mut self) -> Arc<Table> {
+        self.index.object.layout.refresh(&mut self.table);
+        self.table.clone()
+    }
+
+    fn push_range(&mut self, low: u64, high: u64, aeu: AeuId, limit: usize) {
+        let mut batch = self.empty(Operation::Range { limit });
+        batch.rest = Rest::Spans(vec![(low, high)]);
+        self.exchange.push(aeu, batch);
+    }
+
+    fn gather_range(
+        &mut self,
+        parts: impl Iterator<Item = Box<KeyBatch>>,
+        limit: usize,
+        found: &mut Vec<(u64, u64)>,
+    ) {
+        for mut batch in parts {
+            // Each owner has added what it has of the span, in the order in which it has come to them.
+            if !batch.entries.is_sorted() {
+                batch.entries.sort_unstable();
+            }
+            batch.entries.truncate(limit);
+            found.extend_from_slice(&batch.entries);
+            self.spare.push(batch);
+        }
     }
 
     fn by_key(
@@ -248,10 +300,9 @@ impl KeyClient {
         keys: &[u64],
         add: impl Fn(&mut KeyBatch, u32),
     ) {
-        let object = Arc::clone(&self.index.object);
-        object.ranges.split(keys, &mut self.split);
-        let split = std::mem::take(&mut self.split);
-        for (aeu, positions) in object.ranges.parts(&split) {
+        let (table, mut split) = (self.spans(), std::mem::take(&mut self.split));
+        table.ranges.split(keys, &mut split);
+        for (aeu, positions) in table.ranges.parts(&split) {
             let mut batch = self.empty(operation);
             positions
                 .iter()
@@ -267,9 +318,8 @@ impl KeyClient {
         parts: impl Iterator<Item = Box<KeyBatch>>,
         values: &mut [Option<u64>],
     ) -> Result<(), EngineError> {
-        let object = Arc::clone(&self.index.object);
         let mut failure = None;
-        for (mut batch, (_, positions)) in parts.zip(object.ranges.parts(&self.split)) {
+        for (mut batch, (_, positions)) in parts.zip(self.table.ranges.parts(&self.split)) {
             for (position, value) in positions.iter().zip(&batch.values) {
                 values[*position as usize] = *value;
             }
@@ -279,7 +329,7 @@ impl KeyClient {
         match failure {
             None => Ok(()),
             Some(failure) => Err(EngineError::OutOfMemory {
-                table: object.name.clone(),
+                table: self.index.object.name.clone(),
                 reason: failure.to_string(),
             }),
         }
@@ -297,6 +347,11 @@ impl KeyClient {
     fn execute(&mut self) -> Result<impl Iterator<Item = Box<KeyBatch>> + use<>, EngineError> {
         self.exchange.begin(&self.index.engine, &mut self.client);
         self.exchange.wait(&mut self.client);
+        self.executed()
+    }
+
+    /// The parts, as they have come back.
+    fn executed(&mut self) -> Result<impl Iterator<Item = Box<KeyBatch>> + use<>, EngineError> {
         let object = &self.index.object;
         let parts = self.exchange.finish();
         let parts = parts.map_err(|message| EngineError::Panicked {
@@ -317,6 +372,8 @@ impl Drop for KeyClient {
         self.index.engine.give_back(&mut self.client);
     }
 }
+
+const ASCENDING: &str = "there is an AEU, and the bounds ascend";
 
 impl fmt::Debug for KeyClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

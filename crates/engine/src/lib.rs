@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod balance;
 mod build;
 mod bulk;
 #[cfg(test)]
@@ -82,6 +83,7 @@ mod unique_simulation;
 mod walk;
 mod writer;
 
+pub use balance::{Algorithm, Balanced, Balancer, Balancing};
 pub use collect::HeldSnapshot;
 pub use engine::Engine;
 pub use eris_column::KeyOrder;
@@ -90,7 +92,7 @@ pub use indexes::IndexStatistics;
 pub use inspect::{
     ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection,
 };
-pub use key_index::{KeyClient, KeyIndex};
+pub use key_index::{KeyClient, KeyIndex, Moved, SegmentLoad, Shift, Shifted};
 pub use object::Partitioning;
 pub use partition::{Becomes, Compute};
 pub use reorganize::{

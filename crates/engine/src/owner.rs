@@ -6,7 +6,7 @@ use crate::collect::CollectTask;
 use crate::create_index::Build;
 use crate::dictionaries::Numbering;
 use crate::error::EngineError;
-use crate::key_index::{KeyBatch, OwnedKeys};
+use crate::key_index::{GiveTask, Giving, Incoming, KeyBatch, OwnedKeys, TidyTask, Took};
 use crate::object::DataObject;
 use crate::partition::Partition;
 use crate::protocol::*;
@@ -42,7 +42,13 @@ pub(crate) struct Owner {
     pub stages: HashMap<u64, Waiting>,
     next_stage: u64,
     numberings: HashMap<(ObjectId, usize), Numbering>,
-    key_indexes: HashMap<ObjectId, OwnedKeys>,
+    pub key_indexes: HashMap<ObjectId, OwnedKeys>,
+    /// Indexes of which keys are being given away.
+    pub giving: HashMap<ObjectId, Giving>,
+    /// Indexes whose segments are being put together.
+    pub tidying: HashSet<ObjectId>,
+    /// Keys that are being taken in, by index and transfer.
+    pub incoming: HashMap<(ObjectId, u64), Incoming>,
     /// The objects whose garbage is being collected.
     pub collecting: HashSet<ObjectId>,
     /// The objects whose index has a task.
@@ -81,6 +87,10 @@ pub(crate) enum Task {
     Recode(RecodeTask),
     /// An index to be reorganised.
     Reorganize(ReorganizeTask),
+    /// Keys to be given to another owner.
+    Give(Box<GiveTask>),
+    /// Segments of an index to be put together.
+    Tidy(TidyTask),
 }
 
 pub(crate) type Context<'a> = AeuContext<'a, Task>;
@@ -107,6 +117,9 @@ impl Owner {
             next_stage: 0,
             numberings: HashMap::new(),
             key_indexes: HashMap::new(),
+            giving: HashMap::new(),
+            tidying: HashSet::new(),
+            incoming: HashMap::new(),
         }
     }
 
@@ -129,7 +142,7 @@ impl Owner {
     /// The key index of an object, or the bare index.
     pub fn index(&mut self, object: ObjectId) -> Option<&mut dyn Reorganizable> {
         match self.key_indexes.get_mut(&object) {
-            Some(keys) => Some(keys.index()),
+            Some(keys) => Some(keys),
             None => self.partitions.get_mut(&object)?.index(),
         }
     }
@@ -250,6 +263,8 @@ impl Owner {
     fn drop_object(&mut self, header: &Header, cx: &mut Context<'_>) {
         self.partitions.remove(&header.object);
         self.key_indexes.remove(&header.object);
+        self.incoming
+            .retain(|(object, _), _| *object != header.object);
         self.numberings
             .retain(|(object, _), _| *object != header.object);
         let reply = self::header(DROPPED, header.object, cx.endpoint(), header.callback);
@@ -267,20 +282,7 @@ impl Owner {
     /// Executes batches of keys, all of one index.
     fn keys(&mut self, object: ObjectId, commands: Group<'_>, cx: &mut Context<'_>) {
         let batches = commands.map(|command| (command.header, owned::<KeyBatch>(command)));
-        let mut batches: Vec<_> = batches.collect();
-        let is_dropped = batches.iter().any(|(_, batch)| batch.is_dropped());
-        // Who comes after DROP must not bring the index back.
-        if !is_dropped {
-            let memory = &self.memory;
-            let keys = (self.key_indexes.entry(object))
-                .or_insert_with(|| OwnedKeys::new(memory.clone(), object));
-            keys.execute(&mut batches);
-            keys.index().tend(0);
-        }
-        for (request, batch) in batches {
-            let reply = header(KEYED, object, cx.endpoint(), request.callback);
-            cx.send(request.sender, reply, &[], Some(Parcel::from_box(batch)));
-        }
+        self.execute_keys(object, batches.collect(), cx);
     }
 
     /// Reads or changes rows by their keys.
@@ -359,8 +361,10 @@ impl Handler for Owner {
     type Task = Task;
 
     fn execute(&mut self, object: ObjectId, kind: u16, commands: Group<'_>, cx: &mut Context<'_>) {
-        if kind == KEYS {
-            return self.keys(object, commands, cx);
+        match kind {
+            KEYS => return self.keys(object, commands, cx),
+            HAND_OVER => return self.hand_over(object, commands, cx),
+            _ => {}
         }
         if let Some(index) = self.index(object) {
             // What was asked for before this pays for it.
@@ -381,6 +385,12 @@ impl Handler for Owner {
                     }
                 }
                 ROWS => self.rows(command, cx),
+                GIVE => self.give(command, cx),
+                MEASURE => self.measure(command, cx),
+                TOOK => {
+                    let header = command.header;
+                    self.took(&header, *owned(command), cx);
+                }
                 SCAN => self.scan(shared(command), cx),
                 DEAL => {
                     let deal: Deal = *owned(command);
@@ -428,6 +438,12 @@ impl Handler for Owner {
                         cx.resume(riding.task);
                     }
                 }
+                PANICKED if self.giving.contains_key(&object) => {
+                    let header = command.header;
+                    let message: String = *owned(command);
+                    let reason = format!("the new owner panicked: {message}");
+                    self.took(&header, Took::Failed(reason), cx);
+                }
                 PANICKED => {
                     // Only a dictionary's owner sends this to an AEU.
                     let message: String = *owned(command);
@@ -455,6 +471,8 @@ impl Handler for Owner {
             Task::Build(build) => build.slice(self, cx),
             Task::Recode(task) => task.slice(self, cx),
             Task::Reorganize(task) => task.slice(self),
+            Task::Give(give) => give.slice(self, cx),
+            Task::Tidy(tidy) => tidy.slice(self),
         }
     }
 
@@ -480,6 +498,9 @@ impl Handler for Owner {
                 Task::Build(mut build) => build.panicked(message, self, cx),
                 Task::Recode(task) => task.panicked(message, self, cx),
                 Task::Reorganize(mut task) => task.panicked(message, self),
+                Task::Give(give) => give.panicked(message, self, cx),
+                // Nobody waits for it; the segments stay as they are.
+                Task::Tidy(tidy) => tidy.end(self),
             },
             Panicked::Group { kind, headers, .. } => {
                 let awaited = matches!(
@@ -493,11 +514,17 @@ impl Handler for Owner {
                         | INSPECT
                         | KEYS
                         | ROWS
+                        | GIVE
+                        | HAND_OVER
+                        | MEASURE
                         | BUILD
                         | REORGANIZE
                         | RECODE
                 );
                 for header in headers {
+                    if kind == HAND_OVER {
+                        self.distrust(header);
+                    }
                     let callback = header.callback;
                     if matches!(kind, DEAL | DEALT) {
                         // They will never be complete here: who sent them fails the run for all.

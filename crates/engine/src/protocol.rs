@@ -15,15 +15,18 @@
 //!         ── REORGANIZE ▶ owners    ◀── REORGANIZED ──            (how the order of indexes is, perhaps to begin to change it)
 //!         ── BUILD ──▶ owners       ◀── INDEXED | REFUSED ──      (callback: the building; a secondary index)
 //!         ── UNINDEX ──▶ owners                                   (callback: the index)
+//!         ── GIVE ──▶ owner        ◀── GIVEN ──                  (callback: the transfer; keys that another owner shall have)
+//!         ── MEASURE ──▶ owners    ◀── MEASURED ──               (callback: the measurement; what segments were asked for)
+//! owner   ── HAND_OVER ▶ owner     ◀── TOOK ──                   (callback: the transfer, or that of a batch that is forwarded)
 //! owner   ── INTERN ──▶ dictionary owner  ◀── INTERNED ──         (callback: the waiting stage)
 //! owner   ── HELP ──▶ idle participant                            (callback: the run)
 //! owner   ── DEAL* · DEALT ──▶ participants                       (callback: the run; groups, and that these were all)
 //! owner   ── SPOILT ──▶ participant                               (callback: the run; what it dealt got lost in a panic)
 //! ```
 //!
-//! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE, CHECK, KEYS and ROWS are client work, SCAN, DROP, INSPECT,
-//! COLLECT, BUILD, RECODE and INTERN are scan work, answers are replies, and so is what scans make for each other, everything that must
-//! never wait is control.
+//! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE, CHECK, KEYS, ROWS and GIVE are client work, SCAN, DROP, INSPECT,
+//! COLLECT, BUILD, RECODE, INTERN, MEASURE and HAND_OVER are scan work (a batch may be handed on more than once, but there is one of each client at most, for
+//! which there is always room), answers are replies, and so is what scans make for each other, everything that must never wait is control.
 
 use crate::error::EngineError;
 use crate::object::DataObject;
@@ -60,6 +63,9 @@ pub(crate) const SPOILT: u16 = 28;
 pub(crate) const KEYS: u16 = 16;
 pub(crate) const ROWS: u16 = 17;
 pub(crate) const BUILD: u16 = 18;
+pub(crate) const GIVE: u16 = 20;
+pub(crate) const HAND_OVER: u16 = 21;
+pub(crate) const MEASURE: u16 = 22;
 pub(crate) const UNINDEX: u16 = 19;
 pub(crate) const REORGANIZE: u16 = 24;
 pub(crate) const RECODE: u16 = 25;
@@ -73,6 +79,9 @@ pub(crate) const INSPECTED: u16 = 38;
 pub(crate) const KEYED: u16 = 48;
 pub(crate) const ROWED: u16 = 49;
 pub(crate) const INDEXED: u16 = 50;
+pub(crate) const GIVEN: u16 = 51;
+pub(crate) const TOOK: u16 = 52;
+pub(crate) const MEASURED: u16 = 53;
 pub(crate) const REORGANIZED: u16 = 56;
 pub(crate) const RECODED: u16 = 57;
 pub(crate) const DELETED: u16 = 39;
@@ -83,10 +92,13 @@ pub(crate) const PANICKED: u16 = 37;
 /// A header of the rank that belongs to its kind.
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
-        STAGE | DELETE | CHECK | KEYS | ROWS => Rank::Client,
-        SCAN | DROP | INTERN | INSPECT | COLLECT | BUILD | REORGANIZE | RECODE => Rank::Scan,
+        STAGE | DELETE | CHECK | KEYS | ROWS | GIVE => Rank::Client,
+        SCAN | DROP | INTERN | INSPECT | COLLECT | BUILD | REORGANIZE | RECODE | HAND_OVER => {
+            Rank::Scan
+        }
         STAGED | DELETED | CHECKED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED
-        | KEYED | ROWED | INDEXED | REORGANIZED | RECODED | DEAL | DEALT => Rank::Reply,
+        | KEYED | ROWED | INDEXED | REORGANIZED | RECODED | DEAL | DEALT | GIVEN | TOOK
+        | MEASURED => Rank::Reply,
         _ => Rank::Control,
     };
     Header {

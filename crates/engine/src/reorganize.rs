@@ -166,7 +166,7 @@ impl Engine {
         self.at_indexes(id, &name, BEGIN).await
     }
 
-    /// How the order of an object's key indexes is: one entry per partition that has one, ascending by owner.
+    /// How the order of an object's key indexes is: one entry per tree, of which a partition may have several, ascending by owner.
     ///
     /// # Errors
     /// As [`Engine::reorganize`].
@@ -264,8 +264,8 @@ pub(crate) trait Reorganizable {
     fn slice(&mut self) -> bool;
     /// See [`Watched::give_up`].
     fn give_up(&mut self, reason: &str);
-    /// How things are.
-    fn status(&self, aeu: AeuId, node: NodeId) -> IndexReorganization;
+    /// How things are: an entry for each tree.
+    fn status(&self, aeu: AeuId, node: NodeId, all: &mut Vec<IndexReorganization>);
 }
 
 impl<K: Key + ?Sized> Reorganizable for Watched<K> {
@@ -289,9 +289,9 @@ impl<K: Key + ?Sized> Reorganizable for Watched<K> {
         Watched::give_up(self, reason);
     }
 
-    fn status(&self, aeu: AeuId, node: NodeId) -> IndexReorganization {
+    fn status(&self, aeu: AeuId, node: NodeId, all: &mut Vec<IndexReorganization>) {
         let (samples, ended) = self.counts();
-        IndexReorganization {
+        all.push(IndexReorganization {
             aeu,
             node,
             keys: self.len() as u64,
@@ -300,7 +300,7 @@ impl<K: Key + ?Sized> Reorganizable for Watched<K> {
             samples,
             ended,
             effect: self.effect(),
-        }
+        });
     }
 }
 
@@ -352,10 +352,12 @@ impl Owner {
         if what == BEGIN {
             index.begin();
         }
-        let (status, is_at_work) = (index.status(aeu, node), index.is_at_work());
+        let mut all = Vec::new();
+        index.status(aeu, node, &mut all);
+        let is_at_work = index.is_at_work();
         if is_at_work && self.reorganizing.insert(object) {
             cx.spawn(crate::owner::Task::Reorganize(ReorganizeTask::new(object)));
         }
-        vec![status]
+        all
     }
 }

@@ -1,4 +1,5 @@
-//! The part of a batch of keys that belongs to one owner: it goes there and comes back with what was found.
+//! The part of a batch of keys that belongs to one owner: it goes there and comes back with what was found. What belongs to
+//! another owner by now goes on to that one before it comes back.
 
 use super::KeyObject;
 use eris_index::IndexError;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// What is to be done with the keys.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     /// `values` become those of `keys`.
     Get,
@@ -14,17 +15,29 @@ pub(super) enum Operation {
     Put,
     /// `values` become those that `keys` had.
     Remove,
-    /// `entries` become those from `first` to `last`, so many at most.
-    Range { first: u64, last: u64, limit: usize },
+    /// `entries` become those within `rest`, so many at most of each owner.
+    Range { limit: usize },
+}
+
+/// What is still to be done.
+#[derive(Debug)]
+pub(super) enum Rest {
+    /// All keys.
+    All,
+    /// Those at these positions, ascending.
+    Positions(Vec<u32>),
+    /// Ranges to be read, from the first key to the last, ascending.
+    Spans(Vec<(u64, u64)>),
 }
 
 /// Keys and what belongs to them; the vectors keep their memory from batch to batch.
 pub(crate) struct KeyBatch {
-    object: Arc<KeyObject>,
+    pub(super) object: Arc<KeyObject>,
     pub(super) operation: Operation,
     pub(super) keys: Vec<u64>,
     pub(super) entries: Vec<(u64, u64)>,
     pub(super) values: Vec<Option<u64>>,
+    pub(super) rest: Rest,
     /// Why not all entries were put in.
     pub(super) failure: Option<IndexError>,
 }
@@ -37,6 +50,7 @@ impl KeyBatch {
             keys: Vec::new(),
             entries: Vec::new(),
             values: Vec::new(),
+            rest: Rest::All,
             failure: None,
         }
     }
@@ -47,11 +61,25 @@ impl KeyBatch {
         self.keys.clear();
         self.entries.clear();
         self.values.clear();
+        self.rest = Rest::All;
         self.failure = None;
     }
 
     /// Whether its index was dropped.
     pub fn is_dropped(&self) -> bool {
         self.object.dropped.load(Ordering::Acquire)
+    }
+
+    /// The first key for which something is still to be done; none once the batch can go back.
+    pub(super) fn next_key(&self) -> Option<u64> {
+        let key = |position: u32| match self.operation {
+            Operation::Put => self.entries[position as usize].0,
+            _ => self.keys[position as usize],
+        };
+        match &self.rest {
+            Rest::All => None,
+            Rest::Positions(positions) => positions.first().map(|&position| key(position)),
+            Rest::Spans(spans) => spans.first().map(|(low, _)| *low),
+        }
     }
 }

@@ -1,40 +1,240 @@
-//! The keys that one AEU owns.
+//! The keys that one AEU owns: segments in the order of their keys, and what has lately been another's.
+//!
+//! ```text
+//! batch ─▶ directory ─┬─▶ segment ─▶ executed
+//!                     └─▶ nobody's here ─▶ `rest` of the batch ─▶ whoever has it by now
+//! ```
 
-use super::batch::{KeyBatch, Operation};
-use crate::reorganize::{Reorganizable, Watched};
+use super::KeyObject;
+use super::batch::{KeyBatch, Operation, Rest};
+use super::segment::Segment;
+use crate::reorganize::{IndexReorganization, Reorganizable, Watched};
+use eris_index::IndexError;
 use eris_numa::NodeMemory;
-use eris_route::Header;
-use eris_types::ObjectId;
+use eris_route::{Header, RangeTable, Split};
+use eris_types::{AeuId, NodeId};
+use std::sync::Arc;
 
 /// Lookups of fewer keys than this gain by being done together with others.
 const FEW: usize = 32;
 
+/// Segments beyond which neighbours are put together.
+const MOST_SEGMENTS: usize = 8;
+/// Entries that are moved from tree to tree in one slice.
+const TIDIED: usize = 512;
+
+/// The position of no segment in the directory.
+const NOBODY: u32 = u32::MAX;
+
 /// The part of an index that belongs to one AEU.
 pub(crate) struct OwnedKeys {
-    tree: Watched<u64>,
-    /// Keys of several batches, and their values.
+    object: Arc<KeyObject>,
+    aeu: AeuId,
+    /// Ascending by key.
+    segments: Vec<Segment>,
+    /// From keys to positions of segments, or [`NOBODY`].
+    directory: Arc<RangeTable<u64, u32>>,
+    /// What was given away, to whom, until a table of this version says so, too.
+    given: Vec<Given>,
+    /// Keys of a segment, up to its end or from its beginning, for which everything has to wait, and what waits.
+    closed: Option<(u64, u64)>,
+    held: Vec<(Header, Box<KeyBatch>)>,
+    split: Split,
+    /// Keys and entries of a segment, or of several batches, and their values.
     keys: Vec<u64>,
+    entries: Vec<(u64, u64)>,
     values: Vec<Option<u64>>,
 }
 
+struct Given {
+    low: u64,
+    high: u64,
+    to: AeuId,
+    version: u64,
+}
+
 impl OwnedKeys {
-    pub fn new(memory: NodeMemory, object: ObjectId) -> Self {
+    /// What the table says that this AEU has, without any entry.
+    pub fn new(object: Arc<KeyObject>, aeu: AeuId, memory: &NodeMemory) -> Self {
+        let table = object.layout.newest();
+        let empty = || Watched::new(memory.clone(), object.id);
+        let segments = table
+            .of(aeu)
+            .map(|(low, high)| Segment::new(low, high, empty()));
+        let segments: Vec<_> = segments.collect();
         OwnedKeys {
-            tree: Watched::new(memory, object),
+            directory: directory(&segments, None),
+            segments,
+            aeu,
+            given: Vec::new(),
+            closed: None,
+            held: Vec::new(),
+            split: Split::default(),
             keys: Vec::new(),
+            entries: Vec::new(),
             values: Vec::new(),
+            object,
         }
     }
 
-    /// For what has nothing to do with the keys.
-    pub fn index(&mut self) -> &mut dyn Reorganizable {
-        &mut self.tree
+    pub fn aeu(&self) -> AeuId {
+        self.aeu
     }
 
-    /// Executes batches in their order; small lookups that follow each other become one.
+    /// Ascending by key.
+    pub fn segments(&mut self) -> &mut [Segment] {
+        &mut self.segments
+    }
+
+    /// The segment that has a key.
+    pub fn segment(&mut self, key: u64) -> Option<&mut Segment> {
+        self.segments.iter_mut().find(|segment| segment.has(key))
+    }
+
+    /// A segment that was another owner's.
+    ///
+    /// # Panics
+    /// If somebody here has some of its keys.
+    pub fn link(&mut self, segment: Segment) {
+        let at = self
+            .segments
+            .partition_point(|other| other.high < segment.low);
+        let next = self.segments.get(at);
+        assert!(
+            next.is_none_or(|next| segment.high < next.low),
+            "two have one key"
+        );
+        self.given
+            .retain(|given| given.high < segment.low || given.low > segment.high);
+        self.segments.insert(at, segment);
+        self.renew();
+    }
+
+    /// Takes the segment out that begins with this key, for another owner.
+    pub fn unlink(&mut self, low: u64, to: AeuId) -> Segment {
+        let at = self.segments.iter().position(|segment| segment.low == low);
+        let segment = self.segments.remove(at.expect("a segment of this owner"));
+        self.note_given(segment.low, segment.high, to);
+        segment
+    }
+
+    /// From here on whatever is to be done with these keys, which are some of one segment's, has to wait.
+    pub fn close(&mut self, low: u64, high: u64) {
+        self.closed = Some((low, high));
+        self.renew();
+    }
+
+    /// No keys have to wait any more; what has waited.
+    pub fn open(&mut self) -> Vec<(Header, Box<KeyBatch>)> {
+        self.closed = None;
+        self.renew();
+        std::mem::take(&mut self.held)
+    }
+
+    /// Whether operations on this key have to wait.
+    pub fn is_closed(&self, key: u64) -> bool {
+        (self.closed).is_some_and(|(low, high)| (low..=high).contains(&key))
+    }
+
+    /// Has a batch wait for its keys.
+    pub fn hold(&mut self, request: Header, batch: Box<KeyBatch>) {
+        self.held.push((request, batch));
+    }
+
+    /// The keys that were closed are another owner's from here on, who has their entries; what has waited for them.
+    pub fn give(&mut self, low: u64, high: u64, to: AeuId) -> Vec<(Header, Box<KeyBatch>)> {
+        let segment = self.segment(low).expect("a segment of this owner");
+        match (segment.low, segment.high) == (low, high) {
+            true => drop(self.unlink(low, to)),
+            false => {
+                segment.shrink(low, high);
+                self.note_given(low, high, to);
+            }
+        }
+        self.open()
+    }
+
+    /// Puts a segment's first or last keys into a segment of their own, whose tree has been made.
+    pub fn part(&mut self, part: Segment) {
+        let (low, high) = (part.low, part.high);
+        let segment = self.segment(low).expect("a segment of this owner");
+        segment.shrink(low, high);
+        let at = self.segments.partition_point(|other| other.high < low);
+        self.segments.insert(at, part);
+        self.renew();
+    }
+
+    /// Puts some entries of one segment into its neighbour's tree, if there are more segments than are good for batches, whose keys are looked
+    /// up tree by tree; says whether there is more to be done.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn tidy(&mut self) -> Result<bool, IndexError> {
+        if self.segments.len() <= MOST_SEGMENTS || self.is_changing() {
+            return Ok(false);
+        }
+        let neighbours = (1..self.segments.len())
+            .filter(|&at| self.segments[at - 1].high.checked_add(1) == Some(self.segments[at].low));
+        let Some(at) = neighbours.min_by_key(|&at| self.segments[at].len()) else {
+            return Ok(false);
+        };
+        let (before, behind) = self.segments.split_at_mut(at);
+        let (first, next) = (&mut before[at - 1], &mut behind[0]);
+        if first.has_garbage() || next.has_garbage() {
+            first.clean(TIDIED);
+            next.clean(TIDIED);
+            return Ok(true);
+        }
+        if !first.absorb(next, TIDIED)? {
+            self.segments.remove(at);
+        }
+        self.renew();
+        Ok(true)
+    }
+
+    /// Whether keys of a segment are being copied or closed.
+    fn is_changing(&self) -> bool {
+        self.closed.is_some() || self.segments.iter().any(Segment::is_copied)
+    }
+
+    fn note_given(&mut self, low: u64, high: u64, to: AeuId) {
+        let newest = self.object.layout.newest().version;
+        self.given.retain(|given| given.version > newest);
+        self.given.push(Given {
+            low,
+            high,
+            to,
+            version: newest + 1,
+        });
+        self.renew();
+    }
+
+    fn renew(&mut self) {
+        self.directory = directory(&self.segments, self.closed);
+    }
+
+    /// Who has a key that nobody has here.
+    ///
+    /// # Panics
+    /// If that is nobody elsewhere either.
+    pub fn holder(&self, key: u64) -> AeuId {
+        let given = self.given.iter().rev();
+        let table = self.object.layout.newest();
+        let mut given = given.filter(|given| given.version > table.version);
+        let holder = match given.find(|given| (given.low..=given.high).contains(&key)) {
+            Some(given) => given.to,
+            None => table.ranges.get(key),
+        };
+        assert!(holder != self.aeu, "key {key} has been lost");
+        holder
+    }
+
+    /// Executes batches in their order; small lookups that follow each other become one. What belongs to others is left.
     pub fn execute(&mut self, batches: &mut [(Header, Box<KeyBatch>)]) {
-        let is_few =
-            |batch: &KeyBatch| matches!(batch.operation, Operation::Get) && batch.keys.len() < FEW;
+        let is_few = |batch: &KeyBatch| {
+            let is_whole = matches!(batch.rest, Rest::All);
+            is_whole && batch.operation == Operation::Get && batch.keys.len() < FEW
+        };
         for run in batches.chunk_by_mut(|a, b| is_few(&a.1) && is_few(&b.1)) {
             match run {
                 [(_, batch)] => self.execute_one(batch),
@@ -49,45 +249,228 @@ impl OwnedKeys {
             keys,
             entries,
             values,
+            rest,
             failure,
             ..
         } = batch;
         match *operation {
-            Operation::Get => {
-                values.resize(keys.len(), None);
-                self.tree.get_many(keys, values);
+            Operation::Range { limit } => {
+                let Rest::Spans(spans) = std::mem::replace(rest, Rest::All) else {
+                    unreachable!("a range has spans");
+                };
+                *rest = Rest::Spans(self.read(&spans, limit, entries));
             }
             Operation::Put => {
                 values.resize(entries.len(), None);
-                *failure = self
-                    .tree
-                    .upsert_many(entries, values)
-                    .err()
-                    .map(|e| e.error);
+                let keys = entries.iter().map(|entry| entry.0);
+                let mut put = |segment: &mut Segment, entries: &[(u64, u64)], values: &mut [_]| {
+                    let put = segment.put_many(entries, values);
+                    put.map_err(|error| *failure = Some(error.error)).is_ok()
+                };
+                let whole = self.whole(keys.clone(), rest);
+                if let Some(at) = whole {
+                    put(&mut self.segments[at], entries, values);
+                    *rest = Rest::Positions(Vec::new());
+                    return;
+                }
+                self.keys.clear();
+                self.keys.extend(keys);
+                *rest = self.by_segment(rest, |this, at, positions| {
+                    this.entries.clear();
+                    (this.entries).extend(positions.iter().map(|&at| entries[at as usize]));
+                    this.answer(positions, values, |this, values| {
+                        put(&mut this.segments[at], &this.entries, values)
+                    })
+                });
             }
-            Operation::Remove => {
+            Operation::Get | Operation::Remove => {
                 values.resize(keys.len(), None);
-                self.tree.remove_many(keys, values);
-            }
-            Operation::Range { first, last, limit } => {
-                entries.extend(self.tree.range(first..=last).take(limit));
+                let is_get = *operation == Operation::Get;
+                let execute = |segment: &mut Segment, keys: &[u64], values: &mut [_]| match is_get {
+                    true => segment.get_many(keys, values),
+                    false => segment.remove_many(keys, values),
+                };
+                if let Some(at) = self.whole(keys.iter().copied(), rest) {
+                    execute(&mut self.segments[at], keys, values);
+                    *rest = Rest::Positions(Vec::new());
+                    return;
+                }
+                self.keys.clear();
+                self.keys.extend_from_slice(keys);
+                *rest = self.by_segment(rest, |this, at, positions| {
+                    let keys: Vec<u64> = positions.iter().map(|&at| keys[at as usize]).collect();
+                    this.answer(positions, values, |this, values| {
+                        execute(&mut this.segments[at], &keys, values);
+                        true
+                    })
+                });
             }
         }
     }
 
-    fn get_together(&mut self, lookups: &mut [(Header, Box<KeyBatch>)]) {
-        self.keys.clear();
-        for (_, batch) in lookups.iter() {
-            self.keys.extend_from_slice(&batch.keys);
+    /// The only segment, if it has all these keys and nothing was done for them yet: the usual case.
+    fn whole(&self, mut keys: impl Iterator<Item = u64>, rest: &Rest) -> Option<usize> {
+        match (&self.segments[..], rest) {
+            ([only], Rest::All) if self.closed.is_none() && keys.all(|key| only.has(key)) => {
+                Some(0)
+            }
+            _ => None,
         }
+    }
+
+    /// Has those of `self.keys` for which something is to be done executed segment by segment, each with the positions of
+    /// its keys, until one says that it failed; returns what others have.
+    fn by_segment(
+        &mut self,
+        rest: &Rest,
+        mut execute: impl FnMut(&mut Self, usize, &[u32]) -> bool,
+    ) -> Rest {
+        let wanted = match rest {
+            Rest::Positions(positions) => {
+                let keys = positions.iter().map(|&at| self.keys[at as usize]);
+                self.keys = keys.collect();
+                Some(positions)
+            }
+            _ => None,
+        };
+        self.directory.split(&self.keys, &mut self.split);
+        let split = std::mem::take(&mut self.split);
+        let directory = self.directory.clone();
+        let mut left = Vec::new();
+        for (at, positions) in directory.parts(&split) {
+            let of_batch: Vec<u32>;
+            let positions = match wanted {
+                None => positions,
+                Some(wanted) => {
+                    of_batch = positions.iter().map(|&at| wanted[at as usize]).collect();
+                    &of_batch
+                }
+            };
+            if at == NOBODY {
+                left.extend_from_slice(positions);
+            } else if !execute(self, at as usize, positions) {
+                left.clear();
+                break;
+            }
+        }
+        self.split = split;
+        Rest::Positions(left)
+    }
+
+    /// Puts the values of a segment's keys where these are in the batch.
+    fn answer(
+        &mut self,
+        positions: &[u32],
+        values: &mut [Option<u64>],
+        execute: impl FnOnce(&mut Self, &mut [Option<u64>]) -> bool,
+    ) -> bool {
+        let mut found = std::mem::take(&mut self.values);
+        found.clear();
+        found.resize(positions.len(), None);
+        let is_done = execute(self, &mut found);
+        for (position, value) in positions.iter().zip(&found) {
+            values[*position as usize] = *value;
+        }
+        self.values = found;
+        is_done
+    }
+
+    /// Appends the entries of these spans, `limit` at most; returns the parts of them that others have.
+    fn read(
+        &mut self,
+        spans: &[(u64, u64)],
+        limit: usize,
+        entries: &mut Vec<(u64, u64)>,
+    ) -> Vec<(u64, u64)> {
+        let most = entries.len() + limit;
+        let directory = self.directory.clone();
+        let mut others = Vec::new();
+        for &(low, high) in spans {
+            for (low, high, at) in super::layout::spans(&directory, low, high) {
+                match self.segments.get_mut(at as usize) {
+                    Some(segment) => segment.read(low, high, most - entries.len(), entries),
+                    None => others.push((low, high)),
+                }
+            }
+        }
+        others
+    }
+
+    fn get_together(&mut self, lookups: &mut [(Header, Box<KeyBatch>)]) {
+        let keys = lookups.iter().flat_map(|(_, batch)| &batch.keys).copied();
+        let Some(at) = self.whole(keys.clone(), &Rest::All) else {
+            lookups
+                .iter_mut()
+                .for_each(|(_, batch)| self.execute_one(batch));
+            return;
+        };
+        self.keys.clear();
+        self.keys.extend(keys);
         self.values.clear();
         self.values.resize(self.keys.len(), None);
-        self.tree.get_many(&self.keys, &mut self.values);
+        self.segments[at].get_many(&self.keys, &mut self.values);
         let mut rest = &self.values[..];
         for (_, batch) in lookups {
             let (values, others) = rest.split_at(batch.keys.len());
             batch.values.extend_from_slice(values);
+            batch.rest = Rest::Positions(Vec::new());
             rest = others;
         }
+    }
+}
+
+/// From keys to segments, but for those that are closed.
+fn directory(segments: &[Segment], closed: Option<(u64, u64)>) -> Arc<RangeTable<u64, u32>> {
+    let mut bounds: Vec<(u64, u32)> = Vec::with_capacity(2 * segments.len() + 3);
+    let mut add = |low: u64, at: u32| match bounds.last_mut() {
+        Some(last) if last.0 == low => last.1 = at,
+        _ => bounds.push((low, at)),
+    };
+    add(0, NOBODY);
+    for (segment, at) in segments.iter().zip(0..) {
+        add(segment.low, at);
+        if let Some((low, high)) = closed.filter(|(low, _)| segment.has(*low)) {
+            add(low, NOBODY);
+            if high < segment.high {
+                add(high + 1, at);
+            }
+        }
+        if let Some(next) = segment.high.checked_add(1) {
+            add(next, NOBODY);
+        }
+    }
+    Arc::new(RangeTable::new(bounds).expect("segments are disjoint, and in order"))
+}
+
+impl Reorganizable for OwnedKeys {
+    fn tend(&mut self, extra: u64) {
+        (self.segments.iter_mut()).for_each(|segment| segment.tree().tend(extra));
+    }
+
+    fn begin(&mut self) {
+        let segments = self.segments.iter_mut();
+        segments.for_each(|segment| Reorganizable::begin(segment.tree()));
+    }
+
+    fn is_at_work(&self) -> bool {
+        self.segments
+            .iter()
+            .any(|segment| segment.watched().is_at_work())
+    }
+
+    fn slice(&mut self) -> bool {
+        let segments = self.segments.iter_mut();
+        // None of them must miss its turn.
+        segments.fold(false, |any, segment| segment.tree().slice() | any)
+    }
+
+    fn give_up(&mut self, reason: &str) {
+        let segments = self.segments.iter_mut();
+        segments.for_each(|segment| segment.tree().give_up(reason));
+    }
+
+    fn status(&self, aeu: AeuId, node: NodeId, all: &mut Vec<IndexReorganization>) {
+        let segments = self.segments.iter();
+        segments.for_each(|segment| segment.watched().status(aeu, node, all));
     }
 }

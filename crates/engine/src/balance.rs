@@ -1,0 +1,184 @@
+//! Load balancing that follows the workload (ERIS paper, Section 3.3).
+//!
+//! ```text
+//!        ┌───────────────── every period ─────────────────┐
+//! owners: busy time, keys sampled ─▶ loads ─▶ uneven? ─▶ target ─▶ pays? ─▶ shifts ─▶ one table for all
+//!                                            threshold   One-Shot   gain against the
+//!                                                        or MA-k    cost of copying
+//! ```
+//! What counts is the time that owners were busy with a segment, whatever they did there. Nothing moves that does not pay: what is gained while
+//! the workload is expected to last must be more than moving takes, by the speed of what was moved before; and keys that go back to where they
+//! have just come from must pay the more, each time twice as much.
+
+mod decide;
+mod history;
+mod target;
+
+pub use history::Balanced;
+pub use target::Algorithm;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::key_index::KeyIndex;
+use decide::{Decision, Experience, decide};
+use history::History;
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// When and how far owners' loads are made equal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Balancing {
+    /// How far a cycle goes; `None`: nothing moves.
+    pub algorithm: Option<Algorithm>,
+    /// The standard deviation of the owners' loads from which on something moves, as a share of their mean.
+    pub threshold: f64,
+    /// How often loads are looked at.
+    pub period: Duration,
+}
+
+impl Default for Balancing {
+    fn default() -> Self {
+        Balancing {
+            algorithm: Some(Algorithm::MovingAverage(8)),
+            threshold: 0.2,
+            period: Duration::from_secs(1),
+        }
+    }
+}
+
+/// The loop that balances an engine's indexes, on a thread of its own. Ends when it is dropped.
+pub struct Balancer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Rung when the settings change, and at the end.
+    changed: Condvar,
+    history: History,
+}
+
+struct State {
+    balancing: Balancing,
+    is_over: bool,
+}
+
+impl Balancer {
+    /// Begins to balance what the engine has.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start(engine: &Engine, balancing: Balancing) -> Result<Balancer, EngineError> {
+        let state = State {
+            balancing,
+            is_over: false,
+        };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            history: History::default(),
+        });
+        let (of_loop, engine) = (shared.clone(), engine.clone());
+        let thread = thread::Builder::new().name("eris-balancer".to_owned());
+        let thread = thread.spawn(move || of_loop.work(&engine));
+        let thread = thread.map_err(|error| EngineError::Start(error.to_string()))?;
+        Ok(Balancer {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// How it balances from now on.
+    pub fn set(&self, balancing: Balancing) {
+        self.shared.lock().balancing = balancing;
+        self.shared.changed.notify_all();
+    }
+
+    /// What was moved, the oldest first.
+    pub fn history(&self) -> Vec<Balanced> {
+        self.shared.history.all()
+    }
+}
+
+impl Drop for Balancer {
+    fn drop(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics under this lock")
+    }
+
+    /// The settings, once a period has passed; `None` at the end.
+    fn wait(&self) -> Option<Balancing> {
+        let mut state = self.lock();
+        let began = Instant::now();
+        while !state.is_over {
+            let Balancing {
+                algorithm, period, ..
+            } = state.balancing;
+            let left = match algorithm {
+                Some(_) => period.saturating_sub(began.elapsed()),
+                None => Duration::MAX,
+            };
+            if left.is_zero() {
+                return Some(state.balancing);
+            }
+            let waited = match left {
+                Duration::MAX => Ok(self.changed.wait(state).expect(UNPOISONED)),
+                left => self
+                    .changed
+                    .wait_timeout(state, left)
+                    .map(|(state, _)| state),
+            };
+            state = waited.expect(UNPOISONED);
+        }
+        None
+    }
+
+    fn work(&self, engine: &Engine) {
+        let mut experience = HashMap::new();
+        while let Some(balancing) = self.wait() {
+            let indexes = engine.key_indexes();
+            experience.retain(|id, _| indexes.iter().any(|index| index.id() == *id));
+            for index in indexes {
+                let experience = experience.entry(index.id()).or_default();
+                // Whoever drops an index, or has all sessions, need not hear that it was not balanced.
+                let _ = futures::executor::block_on(self.balance(&index, balancing, experience));
+            }
+        }
+    }
+
+    /// One cycle for one index.
+    async fn balance(
+        &self,
+        index: &KeyIndex,
+        balancing: Balancing,
+        experience: &mut Experience,
+    ) -> Result<(), EngineError> {
+        let loads = index.measure().await?;
+        self.history.note_effect(index.id(), &loads);
+        let topology = index.engine().topology();
+        let Some(Decision { shifts, imbalance }) = decide(&loads, topology, balancing, experience)
+        else {
+            return Ok(());
+        };
+        let shifted = index.shift(&shifts).await?;
+        experience.learn(&shifted, topology);
+        self.history.add(index, imbalance, shifted);
+        // What was asked for meanwhile tells little of what comes.
+        index.measure().await.map(drop)
+    }
+}
+
+const UNPOISONED: &str = "nothing panics under this lock";

@@ -1,0 +1,356 @@
+//! Whether something moves, and what.
+
+use super::Balancing;
+use super::target::{Line, Load, bounds, targets};
+use crate::key_index::{SegmentLoad, Shift, Shifted};
+use eris_numa::Topology;
+use eris_types::AeuId;
+use std::time::{Duration, Instant};
+
+/// Fewer keys asked for in a period tell nothing.
+const FEW_ASKED: u64 = 1_000;
+/// How long a workload is expected to stay as it is.
+const HORIZON: Duration = Duration::from_secs(10);
+/// Keys per second that are copied, before any were.
+const FIRST_RATE: f64 = 5e6;
+/// The part of what was known that the newest transfers replace.
+const NEWEST: f64 = 0.3;
+
+/// What an index has taught about moving its keys.
+#[derive(Debug)]
+pub(crate) struct Experience {
+    /// Keys per second that an owner copies beside its other work.
+    rate: f64,
+    /// What moved last, and from when that is.
+    last: Option<(Instant, Vec<(Shift, AeuId)>)>,
+    /// How many times what moving takes must be gained.
+    caution: f64,
+}
+
+impl Default for Experience {
+    fn default() -> Self {
+        Experience {
+            rate: FIRST_RATE,
+            last: None,
+            caution: 1.0,
+        }
+    }
+}
+
+/// What is to be done.
+pub(crate) struct Decision {
+    pub shifts: Vec<Shift>,
+    pub imbalance: f64,
+}
+
+/// The load of the busiest owner, as so many times the mean.
+pub(crate) fn imbalance(loads: &[f64]) -> f64 {
+    let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
+    match mean > 0.0 {
+        true => loads.iter().fold(0.0, |a: f64, b| a.max(*b)) / mean,
+        false => 1.0,
+    }
+}
+
+/// How busy each owner was with some segments.
+pub(crate) fn by_owner(segments: &[SegmentLoad], owners: usize) -> Vec<f64> {
+    let mut loads = vec![0.0; owners];
+    for segment in segments {
+        loads[segment.aeu.index()] += segment.busy.as_secs_f64();
+    }
+    loads
+}
+
+/// Looks at an index's segments, in the order of their keys; `None`: all stays.
+pub(crate) fn decide(
+    segments: &[SegmentLoad],
+    topology: &Topology,
+    balancing: Balancing,
+    experience: &mut Experience,
+) -> Option<Decision> {
+    let algorithm = balancing.algorithm?;
+    let asked: u64 = segments.iter().map(|segment| segment.asked).sum();
+    if asked < FEW_ASKED {
+        return None;
+    }
+    let owners = in_order(segments, topology.aeus().len());
+    let busy = by_owner(segments, owners.len());
+    let loads: Vec<f64> = owners.iter().map(|(aeu, _)| busy[aeu.index()]).collect();
+    if deviation(&loads) <= balancing.threshold {
+        experience.calm();
+        return None;
+    }
+    let line = segments.iter().map(|segment| Load {
+        low: segment.low,
+        weight: segment.busy.as_secs_f64(),
+        samples: segment.samples.clone(),
+    });
+    let line = Line::new(&line.collect::<Vec<_>>(), u64::MAX);
+    let lows: Vec<u64> = owners.iter().map(|(_, low)| *low).collect();
+    let bounds = bounds(&line, &lows, &targets(&loads, algorithm));
+    let highs = bounds.iter().skip(1).map(|next| next.checked_sub(1));
+    let highs = highs.chain([Some(u64::MAX)]);
+    let ranges = owners.iter().zip(&bounds).zip(highs);
+    let shifts: Vec<Shift> = ranges
+        .filter_map(|(((to, _), &low), high)| {
+            let (to, high) = (*to, high.filter(|high| *high >= low)?);
+            Some(Shift { low, high, to })
+        })
+        .collect();
+    let after = shifts.iter().map(|shift| {
+        let end = shift.high.checked_add(1);
+        end.map_or(line.before(u64::MAX), |end| line.before(end)) - line.before(shift.low)
+    });
+    let (before, after) = (max(loads.iter().copied()), max(after));
+    let gain = (1.0 - after / before) * HORIZON.as_secs_f64();
+    let moves = moves(segments, &shifts);
+    let caution = experience.caution_for(&moves);
+    let cost = copied(&moves, topology) / experience.rate * caution;
+    if gain <= cost || moves.is_empty() {
+        return None;
+    }
+    Some(Decision {
+        shifts,
+        imbalance: imbalance(&loads),
+    })
+}
+
+/// The owners in the order of their first keys; one without any where its number belongs. With the first key of each.
+fn in_order(segments: &[SegmentLoad], owners: usize) -> Vec<(AeuId, u64)> {
+    let mut firsts: Vec<Option<u64>> = vec![None; owners];
+    for segment in segments {
+        firsts[segment.aeu.index()].get_or_insert(segment.low);
+    }
+    let mut next = u64::MAX;
+    let mut order: Vec<(AeuId, u64)> = Vec::with_capacity(owners);
+    for (aeu, first) in firsts.iter().enumerate().rev() {
+        next = first.unwrap_or(next);
+        order.push((AeuId(aeu as u16), next));
+    }
+    order.reverse();
+    // All keys have an owner, also those before the first that anybody asked for.
+    order.sort_by_key(|(_, first)| *first);
+    order
+}
+
+/// The standard deviation, as a share of the mean.
+fn deviation(loads: &[f64]) -> f64 {
+    let count = loads.len().max(1) as f64;
+    let mean = loads.iter().sum::<f64>() / count;
+    let squares = loads.iter().map(|load| (load - mean).powi(2)).sum::<f64>();
+    match mean > 0.0 {
+        true => (squares / count).sqrt() / mean,
+        false => 0.0,
+    }
+}
+
+fn max(loads: impl Iterator<Item = f64>) -> f64 {
+    loads.fold(0.0, f64::max)
+}
+
+/// Keys of one segment that get another owner.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    shift: Shift,
+    from: AeuId,
+    /// About how many they are, and how many stay.
+    keys: f64,
+    others: f64,
+}
+
+fn moves(segments: &[SegmentLoad], shifts: &[Shift]) -> Vec<Move> {
+    let mut moves = Vec::new();
+    for segment in segments {
+        let away = shifts.iter().filter(|shift| shift.to != segment.aeu);
+        for shift in away {
+            let (low, high) = (shift.low.max(segment.low), shift.high.min(segment.high));
+            if low > high {
+                continue;
+            }
+            let share = (high - low) as f64 / (segment.high - segment.low).max(1) as f64;
+            let keys = segment.keys as f64 * share.min(1.0);
+            moves.push(Move {
+                shift: Shift {
+                    low,
+                    high,
+                    ..*shift
+                },
+                from: segment.aeu,
+                keys,
+                others: segment.keys as f64 - keys,
+            });
+        }
+    }
+    moves
+}
+
+/// About how many keys the owner copies that copies most: to other nodes all, else the smaller part of a segment that is parted.
+fn copied(moves: &[Move], topology: &Topology) -> f64 {
+    let mut of = vec![0.0; topology.aeus().len()];
+    for Move {
+        shift,
+        from,
+        keys,
+        others,
+    } in moves
+    {
+        let is_near = topology.node_of(shift.to) == topology.node_of(*from);
+        of[from.index()] += if is_near { keys.min(*others) } else { *keys };
+    }
+    max(of.into_iter())
+}
+
+impl Experience {
+    /// How many times the cost must be gained by these: twice as many as before if most of them only go back.
+    fn caution_for(&mut self, moves: &[Move]) -> f64 {
+        let Some((when, last)) = &self.last else {
+            return self.caution;
+        };
+        if when.elapsed() > HORIZON {
+            return self.caution;
+        }
+        let back = moves.iter().filter(|next| {
+            last.iter().any(|(before, from)| {
+                let overlap = before.low <= next.shift.high && next.shift.low <= before.high;
+                overlap && *from == next.shift.to && before.to == next.from
+            })
+        });
+        let back: f64 = back.map(|back| back.keys).sum();
+        let all: f64 = moves.iter().map(|all| all.keys).sum();
+        if back > all / 2.0 {
+            self.caution = (self.caution * 2.0).min(16.0);
+        }
+        self.caution
+    }
+
+    /// Loads are equal: whatever was done, it was not for nothing.
+    fn calm(&mut self) {
+        self.caution = (self.caution / 2.0).max(1.0);
+    }
+
+    /// Takes in how quickly keys were moved.
+    pub fn learn(&mut self, shifted: &[Shifted], topology: &Topology) {
+        let mut rates = Vec::new();
+        for one in shifted {
+            let is_near = topology.node_of(one.shift.to) == topology.node_of(one.from);
+            if let Ok(moved) = &one.result
+                && moved.copied > 0
+                && !is_near
+            {
+                rates.push(moved.keys as f64 / one.time.as_secs_f64().max(1e-6));
+            }
+        }
+        if !rates.is_empty() {
+            let newest = rates.iter().sum::<f64>() / rates.len() as f64;
+            self.rate += NEWEST * (newest - self.rate);
+        }
+        let moved = shifted.iter().map(|one| (one.shift, one.from)).collect();
+        self.last = Some((Instant::now(), moved));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::balance::Algorithm;
+
+    fn segments(busy: &[f64], keys: u64) -> Vec<SegmentLoad> {
+        let width = 1 << 20;
+        let parts = busy.iter().zip(0..).map(|(&busy, at)| {
+            let (low, next) = (at * width, (at + 1) * width);
+            SegmentLoad {
+                aeu: AeuId(at as u16),
+                low,
+                high: if at + 1 == 8 { u64::MAX } else { next - 1 },
+                keys,
+                bytes: keys * 16,
+                asked: (busy * 1e6) as u64,
+                busy: Duration::from_secs_f64(busy),
+                samples: (0..100).map(|key| low + key * width / 100).collect(),
+            }
+        });
+        parts.collect()
+    }
+
+    fn balancing(algorithm: Algorithm) -> Balancing {
+        Balancing {
+            algorithm: Some(algorithm),
+            ..Balancing::default()
+        }
+    }
+
+    fn one_shot(segments: &[SegmentLoad], experience: &mut Experience) -> Option<Decision> {
+        let topology = Topology::fake(4, 2);
+        decide(
+            segments,
+            &topology,
+            balancing(Algorithm::OneShot),
+            experience,
+        )
+    }
+
+    #[test]
+    fn even_loads_and_idle_indexes_stay() {
+        let experience = &mut Experience::default();
+        let even = segments(&[0.5, 0.52, 0.49, 0.5, 0.51, 0.5, 0.47, 0.5], 1 << 20);
+        assert!(one_shot(&even, experience).is_none());
+        let idle = segments(&[0.0, 0.0, 0.0001, 0.0, 0.0, 0.0, 0.0, 0.0], 1 << 20);
+        assert!(one_shot(&idle, experience).is_none());
+        let off = Balancing {
+            algorithm: None,
+            ..Balancing::default()
+        };
+        let uneven = segments(&[0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0], 1 << 20);
+        assert!(decide(&uneven, &Topology::fake(4, 2), off, experience).is_none());
+    }
+
+    #[test]
+    fn uneven_loads_move_if_moving_is_worth_it() {
+        let busy = [0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0];
+        let experience = &mut Experience::default();
+        let decision = one_shot(&segments(&busy, 1 << 20), experience).expect("it pays");
+        assert!((decision.imbalance - 2.0).abs() < 1e-9);
+        let bounds: Vec<u64> = decision
+            .shifts
+            .iter()
+            .map(|shift| shift.low >> 19)
+            .collect();
+        assert_eq!(bounds, [0, 5, 6, 7, 8, 9, 10, 11]);
+        // 2^30 keys take minutes, and nobody knows what is asked for by then.
+        assert!(one_shot(&segments(&busy, 1 << 30), experience).is_none());
+    }
+
+    #[test]
+    fn what_goes_forth_and_back_has_to_pay_more_each_time() {
+        let topology = Topology::fake(4, 2);
+        let experience = &mut Experience::default();
+        let there = [3.0, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1];
+        let decision = one_shot(&segments(&there, 1 << 22), experience).expect("it pays");
+        let shifted = moves(&segments(&there, 1 << 22), &decision.shifts);
+        let shifted: Vec<Shifted> = shifted
+            .iter()
+            .map(|one| Shifted {
+                shift: Shift {
+                    low: one.shift.low,
+                    high: one.shift.high,
+                    to: one.shift.to,
+                },
+                from: one.from,
+                result: Ok(crate::Moved::default()),
+                time: Duration::from_millis(100),
+            })
+            .collect();
+        experience.learn(&shifted, &topology);
+        // As if each of them had gone to where it is wanted from now.
+        let back = experience.last.as_mut().expect("learnt");
+        back.1
+            .iter_mut()
+            .for_each(|(shift, from)| std::mem::swap(&mut shift.to, from));
+        for caution in [2.0, 4.0, 8.0] {
+            one_shot(&segments(&there, 1 << 22), experience);
+            assert_eq!(experience.caution, caution);
+        }
+        experience.calm();
+        assert_eq!(experience.caution, 4.0);
+    }
+}

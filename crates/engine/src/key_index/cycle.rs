@@ -1,0 +1,227 @@
+//! One cycle of balancing: ranges of keys get other owners, and then everybody learns of it at once.
+
+use super::layout::Table;
+use super::transfer::{Given, Moved, Transfer};
+use super::{ASCENDING, KeyIndex};
+use crate::client::Client;
+use crate::error::EngineError;
+use crate::protocol::{GIVE, GIVEN, PANICKED};
+use eris_route::{Command, RangeTable};
+use eris_types::AeuId;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// Keys that shall have another owner: from `low` to `high`, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shift {
+    /// The first key.
+    pub low: u64,
+    /// The last one.
+    pub high: u64,
+    /// The owner that they shall have.
+    pub to: AeuId,
+}
+
+/// What came of a shift.
+#[derive(Clone, Debug)]
+pub struct Shifted {
+    /// The keys of one former owner.
+    pub shift: Shift,
+    /// Who had them.
+    pub from: AeuId,
+    /// What was moved, or why the keys stayed where they were. Then some of them may have been moved nevertheless.
+    pub result: Result<Moved, String>,
+    /// From the command to its end.
+    pub time: Duration,
+}
+
+/// Transfers under way. If nobody waits for them any more, the next cycle does: the table must say what they did before others are published.
+pub(crate) struct Pending {
+    client: Client,
+    table: Arc<Table>,
+    /// The callback of the first transfer; the others follow.
+    first: u64,
+    transfers: Vec<(Shift, AeuId)>,
+    given: Vec<Option<(Given, Duration)>>,
+    began: Instant,
+}
+
+impl KeyIndex {
+    /// Gives keys to other owners, while operations on them go on, and returns once everybody knows: what came of each shift, in the order of
+    /// the keys. One cycle at a time is under way for an index.
+    ///
+    /// # Errors
+    /// There are too many clients and statements, or the index was dropped.
+    pub async fn shift(&self, shifts: &[Shift]) -> Result<Vec<Shifted>, EngineError> {
+        let object = &self.object;
+        let mut cycle = object.cycle.lock().await;
+        self.finish(&mut cycle).await;
+        if object.is_dropped() {
+            return Err(EngineError::NoSuchObject(object.id));
+        }
+        *cycle = Some(self.begin(shifts)?);
+        Ok(self.finish(&mut cycle).await)
+    }
+
+    /// Has owners begin.
+    fn begin(&self, shifts: &[Shift]) -> Result<Pending, EngineError> {
+        let object = &self.object;
+        let mut client = self.engine().client()?;
+        let table = object.layout.newest();
+        let mut transfers = Vec::new();
+        for shift in shifts {
+            for (low, high, from) in table.spans(shift.low, shift.high) {
+                if from != shift.to {
+                    transfers.push((
+                        Shift {
+                            low,
+                            high,
+                            ..*shift
+                        },
+                        from,
+                    ));
+                }
+            }
+        }
+        let first = self.engine().callbacks(transfers.len() as u64);
+        for (callback, (shift, from)) in (first..).zip(&transfers) {
+            let transfer = Transfer {
+                object: object.clone(),
+                low: shift.low,
+                high: shift.high,
+                to: shift.to,
+            };
+            client.send(*from, GIVE, object.id, callback, transfer);
+        }
+        client.flush();
+        Ok(Pending {
+            client,
+            table,
+            first,
+            given: transfers.iter().map(|_| None).collect(),
+            transfers,
+            began: Instant::now(),
+        })
+    }
+
+    /// Waits for the transfers that are under way, if there are any, and publishes what they did.
+    pub(super) async fn finish(&self, cycle: &mut Option<Pending>) -> Vec<Shifted> {
+        let Some(pending) = cycle else {
+            return Vec::new();
+        };
+        poll_fn(|cx| pending.poll(cx)).await;
+        let mut pending = cycle.take().expect("looked above");
+        self.engine().give_back(&mut pending.client);
+        let given = pending
+            .given
+            .into_iter()
+            .map(|given| given.expect("all have answered"));
+        let transfers: Vec<_> = pending.transfers.into_iter().zip(given).collect();
+        let given = transfers.iter().flat_map(|((shift, _), (given, _))| {
+            let ranges = given.ranges.iter();
+            ranges.map(|&(low, high)| Shift {
+                low,
+                high,
+                ..*shift
+            })
+        });
+        self.object.layout.publish(changed(&pending.table, given));
+        let shifted = transfers
+            .into_iter()
+            .map(|((shift, from), (given, time))| Shifted {
+                shift,
+                from,
+                result: given.failure.map_or(Ok(given.moved), Err),
+                time,
+            });
+        shifted.collect()
+    }
+}
+
+impl Pending {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Pending {
+            client,
+            first,
+            given,
+            began,
+            ..
+        } = self;
+        while given.iter().any(Option::is_none) {
+            let received = client.poll(cx, |command: Command<'_>| {
+                let number = command.header.callback.wrapping_sub(*first) as usize;
+                let Some(place) = given.get_mut(number) else {
+                    return;
+                };
+                let parcel = command.parcel.expect("every answer has one");
+                let answer = match command.header.kind {
+                    GIVEN => *parcel.into_owned().expect("the kind says what it is"),
+                    PANICKED => Given {
+                        moved: Moved::default(),
+                        ranges: Vec::new(),
+                        failure: parcel.into_owned::<String>().ok().map(|message| *message),
+                    },
+                    other => unreachable!("no AEU answers so with kind {other}"),
+                };
+                *place = Some((answer, began.elapsed()));
+            });
+            if !received {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+/// The table after keys have changed their owners.
+fn changed(table: &Table, given: impl Iterator<Item = Shift>) -> RangeTable<u64, AeuId> {
+    let mut bounds: BTreeMap<u64, AeuId> = BTreeMap::new();
+    bounds.extend(table.spans(0, u64::MAX).map(|(low, _, aeu)| (low, aeu)));
+    for Shift { low, high, to } in given {
+        if let Some(next) = high.checked_add(1) {
+            let (_, &behind) = bounds
+                .range(..=next)
+                .next_back()
+                .expect("all keys have an owner");
+            bounds.insert(next, behind);
+        }
+        bounds.retain(|bound, _| !(low..=high).contains(bound));
+        bounds.insert(low, to);
+    }
+    let mut last = None;
+    let bounds = bounds.into_iter();
+    // Ranges side by side that have one owner are one.
+    let bounds = bounds.filter(|(_, aeu)| last.replace(*aeu) != Some(*aeu));
+    RangeTable::new(bounds).expect(ASCENDING)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::Layout;
+    use super::*;
+
+    #[test]
+    fn ranges_that_were_given_have_their_new_owner() {
+        let layout = Layout::new(RangeTable::new([(0, AeuId(0)), (100, AeuId(1))]).unwrap());
+        let shift = |low, high, to| Shift {
+            low,
+            high,
+            to: AeuId(to),
+        };
+        let after = |shifts: &[Shift]| {
+            let table = changed(&layout.newest(), shifts.iter().copied());
+            table
+                .iter()
+                .map(|(low, aeu)| (low, aeu.0))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(after(&[shift(50, 99, 1)]), [(0, 0), (50, 1)]);
+        assert_eq!(after(&[shift(50, 149, 2)]), [(0, 0), (50, 2), (150, 1)]);
+        let both = [shift(0, 9, 2), shift(200, u64::MAX, 0)];
+        assert_eq!(after(&both), [(0, 2), (10, 0), (100, 1), (200, 0)]);
+        assert_eq!(after(&[shift(0, u64::MAX, 7)]), [(0, 7)]);
+    }
+}

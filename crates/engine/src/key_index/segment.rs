@@ -1,0 +1,343 @@
+//! A segment: some range of an index's keys with a tree of its own, so that it changes owner as a whole.
+//!
+//! ```text
+//! keys   low ──────────────────────── high
+//! tree   ● ● ● ● ● ● ● ● ● ● ● ● ● ● ● ●  ○ ○ ○       ○ given away: out of reach, and removed bit by bit
+//!                └── copied ──┘                       changes within are noted meanwhile
+//! ```
+
+use crate::reorganize::Watched;
+use eris_index::{Art, BatchError, IndexError};
+use eris_numa::thread_cpu_time;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// One operation of so many is timed: the thread's own clock, which does not run while others have the core, costs as much as some lookups.
+const TIMED: u64 = 16;
+/// One key of so many is kept, as what was asked for.
+const SAMPLED: usize = 61;
+/// So many are kept: enough to cut a segment where a few percent of its load lie before.
+const SAMPLES: usize = 512;
+
+pub(crate) struct Segment {
+    /// Its keys, both included.
+    pub low: u64,
+    pub high: u64,
+    tree: Watched<u64>,
+    /// Keys beyond its own that are still in the tree.
+    garbage: Vec<(u64, u64)>,
+    /// Keys that are being copied, and those of them that have been changed since.
+    copied: Option<(RangeInclusive<u64>, Vec<u64>)>,
+    asked: Asked,
+}
+
+/// What a segment was asked for since the last look.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    pub keys: u64,
+    /// Some of the keys, in no order.
+    pub samples: Vec<u64>,
+    /// Operations; how many keys those had that were timed, and what they took.
+    operations: u64,
+    timed: u64,
+    time: Duration,
+    /// Keys up to the next sample, and where it goes.
+    until: usize,
+    next: usize,
+}
+
+impl Segment {
+    pub fn new(low: u64, high: u64, tree: Watched<u64>) -> Self {
+        Segment {
+            low,
+            high,
+            tree,
+            garbage: Vec::new(),
+            copied: None,
+            asked: Asked::default(),
+        }
+    }
+
+    pub fn tree(&mut self) -> &mut Watched<u64> {
+        &mut self.tree
+    }
+
+    pub fn has(&self, key: u64) -> bool {
+        (self.low..=self.high).contains(&key)
+    }
+
+    pub fn get_many(&mut self, keys: &[u64], values: &mut [Option<u64>]) {
+        let began = self.asked.begin();
+        self.tree.get_many(keys, values);
+        self.asked.note(keys.len(), began, |at| keys[at]);
+    }
+
+    pub fn put_many(
+        &mut self,
+        entries: &[(u64, u64)],
+        before: &mut [Option<u64>],
+    ) -> Result<(), BatchError> {
+        let began = self.asked.begin();
+        self.note_changes(entries.iter().map(|entry| entry.0));
+        let result = self.tree.upsert_many(entries, before);
+        self.asked.note(entries.len(), began, |at| entries[at].0);
+        result
+    }
+
+    pub fn remove_many(&mut self, keys: &[u64], values: &mut [Option<u64>]) {
+        let began = self.asked.begin();
+        self.note_changes(keys.iter().copied());
+        self.tree.remove_many(keys, values);
+        self.asked.note(keys.len(), began, |at| keys[at]);
+    }
+
+    /// Appends the entries of its own keys from `low` to `high`, ascending, so many at most.
+    pub fn read(&mut self, low: u64, high: u64, most: usize, entries: &mut Vec<(u64, u64)>) {
+        let began = self.asked.begin();
+        let first = entries.len();
+        entries.extend(self.range(low, high).take(most));
+        let read = entries.len() - first;
+        self.asked.note(read.max(1), began, |at| {
+            entries.get(first + at).map_or(low, |entry| entry.0)
+        });
+    }
+
+    /// The entries of its own keys from `low` to `high`, ascending.
+    pub fn range(&self, low: u64, high: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let (low, high) = (low.max(self.low), high.min(self.high));
+        (low <= high)
+            .then(|| self.tree.range(low..=high))
+            .into_iter()
+            .flatten()
+    }
+
+    /// How many keys the tree has: with garbage, more than the segment.
+    pub fn len(&self) -> usize {
+        self.tree.len()
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.tree.footprint().used as u64
+    }
+
+    /// What it was asked for since the last call.
+    pub fn take_asked(&mut self) -> Asked {
+        std::mem::take(&mut self.asked)
+    }
+
+    /// From here on changes within these keys are noted.
+    pub fn begin_copy(&mut self, keys: RangeInclusive<u64>) {
+        self.copied = Some((keys, Vec::new()));
+    }
+
+    /// The changes since the last call, or since the copy began: each key with its value now.
+    pub fn take_changes(&mut self) -> Vec<(u64, Option<u64>)> {
+        let Some((_, keys)) = &mut self.copied else {
+            return Vec::new();
+        };
+        let mut keys = std::mem::take(keys);
+        keys.sort_unstable();
+        keys.dedup();
+        let value = |key: u64| (key, Art::get(&self.tree, key));
+        keys.into_iter().map(value).collect()
+    }
+
+    /// How many changes there are to be taken, some of them perhaps of one key.
+    pub fn changes(&self) -> usize {
+        self.copied.as_ref().map_or(0, |(_, keys)| keys.len())
+    }
+
+    /// No more changes need be noted.
+    pub fn end_copy(&mut self) {
+        self.copied = None;
+    }
+
+    /// Has entries as another owner has them by now.
+    pub fn apply(&mut self, changes: &[(u64, Option<u64>)]) -> Result<(), IndexError> {
+        for &(key, value) in changes {
+            match value {
+                Some(value) => {
+                    Art::upsert(&mut self.tree, key, value)?;
+                }
+                None => {
+                    self.tree.remove(key);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up keys at one of its ends, whose entries become garbage.
+    ///
+    /// # Panics
+    /// If these are not the first or the last of its keys, or all.
+    pub fn shrink(&mut self, low: u64, high: u64) {
+        match (low == self.low, high == self.high) {
+            (true, false) => self.low = high + 1,
+            (false, true) => self.high = low - 1,
+            _ => panic!("{low}..={high} of {}..={}", self.low, self.high),
+        }
+        self.garbage.push((low, high));
+    }
+
+    /// Whether keys of it are being copied.
+    pub fn is_copied(&self) -> bool {
+        self.copied.is_some()
+    }
+
+    /// Whether keys that are not its own are still in the tree.
+    pub fn has_garbage(&self) -> bool {
+        !self.garbage.is_empty()
+    }
+
+    /// Takes over some of the first keys of the segment behind it; says whether there are more.
+    ///
+    /// # Errors
+    /// No memory: nothing has changed but that some entries are in both trees, in one of them out of reach.
+    pub fn absorb(&mut self, next: &mut Segment, most: usize) -> Result<bool, IndexError> {
+        let entries: Vec<_> = next.range(next.low, next.high).take(most).collect();
+        let put = self
+            .tree
+            .upsert_many(&entries, &mut vec![None; entries.len()]);
+        put.map_err(|error| error.error)?;
+        let last = match entries.last() {
+            Some((last, _)) if entries.len() == most && *last < next.high => *last,
+            _ => {
+                self.high = next.high;
+                return Ok(false);
+            }
+        };
+        self.high = last;
+        next.shrink(next.low, last);
+        next.clean(usize::MAX);
+        Ok(true)
+    }
+
+    /// Removes some garbage; says whether there is more.
+    pub fn clean(&mut self, most: usize) -> bool {
+        let Some(&(low, high)) = self.garbage.last() else {
+            return false;
+        };
+        let keys = self.tree.range(low..=high).take(most);
+        let keys: Vec<u64> = keys.map(|(key, _)| key).collect();
+        self.tree.remove_many(&keys, &mut vec![None; keys.len()]);
+        if keys.len() < most {
+            self.garbage.pop();
+        }
+        if self.garbage.is_empty() {
+            self.tree.trim();
+        }
+        !self.garbage.is_empty()
+    }
+
+    pub fn watched(&self) -> &Watched<u64> {
+        &self.tree
+    }
+
+    fn note_changes(&mut self, changed: impl Iterator<Item = u64>) {
+        if let Some((copied, changes)) = &mut self.copied {
+            changes.extend(changed.filter(|key| copied.contains(key)));
+        }
+    }
+}
+
+impl Asked {
+    /// What that took its owner, as far as can be told from what was timed.
+    pub fn busy(&self) -> Duration {
+        match self.timed {
+            0 => Duration::ZERO,
+            timed => self.time.mul_f64(self.keys as f64 / timed as f64),
+        }
+    }
+
+    /// The thread's clock before an operation, if that is to be timed.
+    #[inline]
+    fn begin(&mut self) -> Option<Duration> {
+        self.operations += 1;
+        (self.operations % TIMED == 1).then(thread_cpu_time)
+    }
+
+    #[inline]
+    fn note(&mut self, count: usize, began: Option<Duration>, key: impl Fn(usize) -> u64) {
+        self.keys += count as u64;
+        if let Some(began) = began {
+            self.timed += count as u64;
+            self.time += thread_cpu_time().saturating_sub(began);
+        }
+        while self.until < count {
+            let key = key(self.until);
+            match self.samples.get_mut(self.next) {
+                Some(sample) => *sample = key,
+                None => self.samples.push(key),
+            }
+            self.next = (self.next + 1) % SAMPLES;
+            self.until += SAMPLED;
+        }
+        self.until -= count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eris_numa::{HugePages, Memory, Topology};
+    use eris_types::{NodeId, ObjectId};
+
+    fn segment(keys: RangeInclusive<u64>) -> Segment {
+        let memory = Memory::new(&Topology::fake(1, 1), HugePages::Never, Some(64 << 20)).unwrap();
+        let entries: Vec<_> = keys.clone().map(|key| (key, key * 10)).collect();
+        let tree = Art::build(memory.node(NodeId(0)), ObjectId(1), &entries).unwrap();
+        Segment::new(*keys.start(), *keys.end(), tree.into())
+    }
+
+    #[test]
+    fn what_is_given_up_is_out_of_reach_at_once_and_removed_bit_by_bit() {
+        let mut segment = segment(0..=999);
+        segment.shrink(400, 999);
+        assert_eq!(segment.range(0, u64::MAX).count(), 400);
+        assert_eq!(segment.len(), 1_000);
+        let mut slices = 1;
+        while segment.clean(100) {
+            slices += 1;
+        }
+        assert_eq!((segment.len(), slices), (400, 7));
+        assert_eq!(segment.range(0, 9).last(), Some((9, 90)));
+    }
+
+    #[test]
+    fn a_copy_catches_up_with_what_was_changed_meanwhile() {
+        let mut source = segment(0..=99);
+        source.begin_copy(50..=99);
+        let copied: Vec<_> = source.range(50, 99).collect();
+        source
+            .put_many(&[(60, 1), (10, 2), (60, 3)], &mut [None; 3])
+            .unwrap();
+        source.remove_many(&[70], &mut [None]);
+        let memory = source.tree.memory().clone();
+        let tree = Art::build(memory, ObjectId(1), &copied).unwrap();
+        let mut target = Segment::new(50, 99, tree.into());
+        assert_eq!(source.changes(), 3);
+        let changes = source.take_changes();
+        assert_eq!(changes, [(60, Some(3)), (70, None)]);
+        target.apply(&changes).unwrap();
+        assert!(source.take_changes().is_empty());
+        assert!(target.range(50, 99).eq(source.range(50, 99)));
+    }
+
+    #[test]
+    fn samples_are_spread_over_what_is_asked_for() {
+        let mut asked = Asked::default();
+        for first in (0..SAMPLED * SAMPLES * 2).step_by(10) {
+            asked.note(10, None, |at| (first + at) as u64);
+        }
+        assert_eq!(asked.samples.len(), SAMPLES);
+        assert!(
+            asked
+                .samples
+                .iter()
+                .all(|sample| (*sample as usize).is_multiple_of(SAMPLED))
+        );
+        let oldest = asked.samples.iter().min().unwrap();
+        assert!(*oldest as usize >= SAMPLED * SAMPLES, "the newest are kept");
+    }
+}
