@@ -24,7 +24,7 @@ pub use cycle::{Shift, Shifted};
 pub use measure::SegmentLoad;
 pub(crate) use owned::OwnedKeys;
 pub use transfer::Moved;
-pub(crate) use transfer::{GiveTask, Giving, Incoming, TidyTask, Took};
+pub(crate) use transfer::{GiveTask, Giving, Incoming, TidyTask};
 
 use crate::client::Client;
 use crate::engine::Engine;

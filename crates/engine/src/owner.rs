@@ -6,7 +6,7 @@ use crate::collect::CollectTask;
 use crate::create_index::Build;
 use crate::dictionaries::Numbering;
 use crate::error::EngineError;
-use crate::key_index::{GiveTask, Giving, Incoming, KeyBatch, OwnedKeys, TidyTask, Took};
+use crate::key_index::{GiveTask, Giving, Incoming, KeyBatch, OwnedKeys, TidyTask};
 use crate::object::DataObject;
 use crate::partition::Partition;
 use crate::protocol::*;
@@ -438,12 +438,6 @@ impl Handler for Owner {
                         cx.resume(riding.task);
                     }
                 }
-                PANICKED if self.giving.contains_key(&object) => {
-                    let header = command.header;
-                    let message: String = *owned(command);
-                    let reason = format!("the new owner panicked: {message}");
-                    self.took(&header, Took::Failed(reason), cx);
-                }
                 PANICKED => {
                     // Only a dictionary's owner sends this to an AEU.
                     let message: String = *owned(command);
@@ -522,12 +516,23 @@ impl Handler for Owner {
                         | RECODE
                 );
                 for header in headers {
-                    if kind == HAND_OVER {
-                        self.distrust(header);
+                    if kind == HAND_OVER && header.sender.as_aeu().is_some() {
+                        // As an answer, behind those that have been sent for what was done before.
+                        self.distrust(header, message, cx);
+                        continue;
                     }
                     let callback = header.callback;
                     if matches!(kind, DEAL | DEALT) {
-                        // They will never be complete here: who sent them fails the run for all.
+                        // They will never be complete here. Who sent them fails the run for all, unless it has left already, having got
+                        // everything from here; then the run is still there.
+                        if let Some(riding) = self.runs.get(&callback) {
+                            riding.run.fail(FragmentError::Panicked {
+                                worker: self.aeu.to_string(),
+                                object: header.object,
+                                message: message.to_owned(),
+                            });
+                            cx.resume(riding.task);
+                        }
                         let spoilt = self::header(SPOILT, header.object, cx.endpoint(), callback);
                         cx.send(header.sender, spoilt, &[], None);
                         continue;

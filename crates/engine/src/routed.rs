@@ -32,7 +32,7 @@ const BUCKETS: u32 = 256;
 /// Of each participant at least.
 const LEAST_BUCKETS: u32 = 8;
 
-/// Runs over fewer rows are over before a message has arrived.
+/// Runs over fewer rows are over before a message has arrived, unless each of these is joined to many.
 const LEAST_ROWS: u64 = 4 * eris_column::CHUNK_ROWS as u64;
 
 /// With so many groups in the end, it is cheaper to deal them than to have them merged above.
@@ -64,7 +64,7 @@ impl Routing {
             workers,
             buckets: (BUCKETS / workers).max(LEAST_BUCKETS),
         };
-        let is_worth_it = program.has_keys() && rows >= LEAST_ROWS;
+        let is_worth_it = program.has_keys() && (rows >= LEAST_ROWS || program.has_partners());
         Routing {
             division: is_worth_it.then_some(division),
             way: AtomicU8::new(UNDECIDED),

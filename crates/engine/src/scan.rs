@@ -168,14 +168,14 @@ impl ScanTask {
             if run.is_satisfied() {
                 return self.finish(owner, cx);
             }
-            // Nothing else before a chunk is done with.
-            if self.go_on(owner, cx)? {
-                return Ok(Slice::Again);
-            }
             if let Some(routes) = self.routes.as_mut().filter(|routes| routes.is_due()) {
                 routes.merge(&run.program)?;
                 bytes += SLICE_BYTES / 4;
                 continue;
+            }
+            // No other chunk before this one is done with.
+            if self.go_on(owner, cx)? {
+                return Ok(Slice::Again);
             }
             if let Some((position, view)) = own.claim() {
                 if let Some(partition) = owner.existing(run.object.id) {

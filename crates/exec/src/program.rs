@@ -245,8 +245,9 @@ impl Program {
                 }
                 _ => rows as u64,
             };
-            tally.took_more(tally.output(), joined as usize);
             self.count_rows(joined, partial)?;
+            let tally = &mut partial.filter.tally;
+            tally.took_more(tally.output(), joined as usize);
             return Ok(Vec::new());
         }
         let left = || match few && !plan_of_rows {
@@ -395,6 +396,11 @@ impl Program {
             Plan::Groups(plan) => plan,
             Plan::Rows(_) => unreachable!("groups of a program that has none"),
         }
+    }
+
+    /// Whether a row may be put out many times.
+    pub fn has_partners(&self) -> bool {
+        self.columns.lookups.have_partners()
     }
 
     /// Whether it yields groups by keys: any number of them.

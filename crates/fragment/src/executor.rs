@@ -16,7 +16,8 @@ pub type FragmentStream = Pin<Box<dyn Stream<Item = Result<RecordBatch, Fragment
 /// Executes fragments.
 pub trait Executor: Debug + Send + Sync {
     /// Starts a fragment whose batches arrive on `lanes` streams; each batch arrives on one of them, and each lane must be
-    /// read or dropped, or the fragment waits (back-pressure). All partial aggregates of a group arrive on one lane. Returns
+    /// read or dropped, or the fragment waits (back-pressure): all of them at the same time, for what goes to one may wait until there is
+    /// room in another. All partial aggregates of a group arrive on one lane. Returns
     /// at once, before any row was read.
     fn execute(&self, fragment: Arc<Fragment>, lanes: usize) -> Result<Execution, FragmentError>;
 

@@ -13,6 +13,8 @@ const FEW_ASKED: u64 = 1_000;
 const HORIZON: Duration = Duration::from_secs(10);
 /// Keys per second that are copied, before any were.
 const FIRST_RATE: f64 = 5e6;
+/// So many times what moving takes must be gained at most.
+const MOST_CAUTION: f64 = 16.0;
 /// The part of what was known that the newest transfers replace.
 const NEWEST: f64 = 0.3;
 
@@ -104,9 +106,9 @@ pub(crate) fn decide(
     let (before, after) = (max(loads.iter().copied()), max(after));
     let gain = (1.0 - after / before) * HORIZON.as_secs_f64();
     let moves = moves(segments, &shifts);
-    let caution = experience.caution_for(&moves);
-    let cost = copied(&moves, topology) / experience.rate * caution;
-    if gain <= cost || moves.is_empty() {
+    let cost = copied(&moves, topology) / experience.rate * experience.caution_for(&moves);
+    let pays = gain > cost;
+    if !pays || moves.is_empty() {
         return None;
     }
     Some(Decision {
@@ -161,13 +163,20 @@ struct Move {
 fn moves(segments: &[SegmentLoad], shifts: &[Shift]) -> Vec<Move> {
     let mut moves = Vec::new();
     for segment in segments {
+        // The last one's keys end somewhere before the greatest number.
+        let greatest = segment.samples.last().copied().unwrap_or(segment.high);
+        let end = match segment.high {
+            u64::MAX => greatest.max(segment.low),
+            high => high,
+        };
         let away = shifts.iter().filter(|shift| shift.to != segment.aeu);
         for shift in away {
             let (low, high) = (shift.low.max(segment.low), shift.high.min(segment.high));
             if low > high {
                 continue;
             }
-            let share = (high - low) as f64 / (segment.high - segment.low).max(1) as f64;
+            let width = high.min(end).saturating_sub(low);
+            let share = width as f64 / (end - segment.low).max(1) as f64;
             let keys = segment.keys as f64 * share.min(1.0);
             moves.push(Move {
                 shift: Shift {
@@ -201,35 +210,50 @@ fn copied(moves: &[Move], topology: &Topology) -> f64 {
 }
 
 impl Experience {
-    /// How many times the cost must be gained by these: twice as many as before if most of them only go back.
-    fn caution_for(&mut self, moves: &[Move]) -> f64 {
+    /// How many times the cost must be gained by these: twice as many if most of them only go back, and less after a while.
+    fn caution_for(&self, moves: &[Move]) -> f64 {
         let Some((when, last)) = &self.last else {
-            return self.caution;
+            return 1.0;
         };
-        if when.elapsed() > HORIZON {
-            return self.caution;
-        }
-        let back = moves.iter().filter(|next| {
+        let horizons = when.elapsed().as_secs_f64() / HORIZON.as_secs_f64();
+        let caution = (self.caution * 0.5_f64.powf(horizons)).max(1.0);
+        let goes_back = |next: &Move| {
             last.iter().any(|(before, from)| {
                 let overlap = before.low <= next.shift.high && next.shift.low <= before.high;
                 overlap && *from == next.shift.to && before.to == next.from
             })
-        });
-        let back: f64 = back.map(|back| back.keys).sum();
+        };
+        let back: f64 = moves
+            .iter()
+            .filter(|next| goes_back(next))
+            .map(|back| back.keys)
+            .sum();
         let all: f64 = moves.iter().map(|all| all.keys).sum();
-        if back > all / 2.0 {
-            self.caution = (self.caution * 2.0).min(16.0);
+        match horizons < 1.0 && back > all / 2.0 {
+            true => 2.0 * caution,
+            false => caution,
         }
-        self.caution
     }
 
     /// Loads are equal: whatever was done, it was not for nothing.
     fn calm(&mut self) {
-        self.caution = (self.caution / 2.0).max(1.0);
+        self.caution = 1.0;
     }
 
     /// Takes in how quickly keys were moved.
     pub fn learn(&mut self, shifted: &[Shifted], topology: &Topology) {
+        let moves = shifted.iter().map(|one| Move {
+            shift: one.shift,
+            from: one.from,
+            keys: one.result.as_ref().map_or(0.0, |moved| moved.keys as f64),
+            others: 0.0,
+        });
+        // What went back once may do so again; and what fails is not tried all the time.
+        self.caution = self.caution_for(&moves.collect::<Vec<_>>());
+        if shifted.iter().any(|one| one.result.is_err()) {
+            self.caution *= 2.0;
+        }
+        self.caution = self.caution.min(MOST_CAUTION);
         let mut rates = Vec::new();
         for one in shifted {
             let is_near = topology.node_of(one.shift.to) == topology.node_of(one.from);
@@ -324,33 +348,45 @@ mod tests {
     fn what_goes_forth_and_back_has_to_pay_more_each_time() {
         let topology = Topology::fake(4, 2);
         let experience = &mut Experience::default();
-        let there = [3.0, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1];
-        let decision = one_shot(&segments(&there, 1 << 22), experience).expect("it pays");
-        let shifted = moves(&segments(&there, 1 << 22), &decision.shifts);
-        let shifted: Vec<Shifted> = shifted
-            .iter()
-            .map(|one| Shifted {
-                shift: Shift {
-                    low: one.shift.low,
-                    high: one.shift.high,
-                    to: one.shift.to,
-                },
-                from: one.from,
-                result: Ok(crate::Moved::default()),
-                time: Duration::from_millis(100),
-            })
-            .collect();
-        experience.learn(&shifted, &topology);
-        // As if each of them had gone to where it is wanted from now.
-        let back = experience.last.as_mut().expect("learnt");
-        back.1
-            .iter_mut()
-            .for_each(|(shift, from)| std::mem::swap(&mut shift.to, from));
-        for caution in [2.0, 4.0, 8.0] {
-            one_shot(&segments(&there, 1 << 22), experience);
-            assert_eq!(experience.caution, caution);
+        let shifted = |from: u16, to: u16| Shifted {
+            shift: Shift {
+                low: 10,
+                high: 20,
+                to: AeuId(to),
+            },
+            from: AeuId(from),
+            result: Ok(crate::Moved {
+                keys: 1_000,
+                ..Default::default()
+            }),
+            time: Duration::from_millis(100),
+        };
+        let near = |caution: f64, expected: f64| (caution - expected).abs() < 0.1 * expected;
+        for (turn, expected) in [1.0, 2.0, 4.0, 8.0, 16.0, 16.0].into_iter().enumerate() {
+            let (from, to) = if turn % 2 == 0 { (0, 1) } else { (1, 0) };
+            experience.learn(&[shifted(from, to)], &topology);
+            assert!(near(experience.caution, expected), "{}", experience.caution);
         }
+        // After a while it is as good as new.
+        let (when, _) = experience.last.as_mut().expect("learnt");
+        *when -= 4 * HORIZON;
+        assert!(near(experience.caution_for(&[]), 1.0));
+        experience.caution = 8.0;
         experience.calm();
-        assert_eq!(experience.caution, 4.0);
+        assert_eq!(experience.caution, 1.0);
+    }
+
+    #[test]
+    fn keys_of_the_last_owner_are_not_taken_for_nothing() {
+        let busy = [0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 4.0];
+        let decision = one_shot(&segments(&busy, 1 << 20), &mut Experience::default());
+        let shifts = decision.expect("it pays").shifts;
+        let moved = moves(&segments(&busy, 1 << 20), &shifts);
+        let of_last: f64 = moved
+            .iter()
+            .filter(|one| one.from == AeuId(7))
+            .map(|one| one.keys)
+            .sum();
+        assert!(of_last > 0.5 * f64::from(1 << 20), "{of_last}");
     }
 }

@@ -21,7 +21,7 @@ const FEW: usize = 32;
 /// Segments beyond which neighbours are put together.
 const MOST_SEGMENTS: usize = 8;
 /// Entries that are moved from tree to tree in one slice.
-const TIDIED: usize = 512;
+const TIDIED: usize = 256;
 
 /// The position of no segment in the directory.
 const NOBODY: u32 = u32::MAX;
@@ -178,6 +178,10 @@ impl OwnedKeys {
         let Some(at) = neighbours.min_by_key(|&at| self.segments[at].len()) else {
             return Ok(false);
         };
+        // The one behind is copied: if that is by far the larger one, it is not worth it.
+        if self.segments[at].len() > 4 * self.segments[at - 1].len().max(TIDIED) {
+            return Ok(false);
+        }
         let (before, behind) = self.segments.split_at_mut(at);
         let (first, next) = (&mut before[at - 1], &mut behind[0]);
         if first.has_garbage() || next.has_garbage() {
@@ -382,7 +386,7 @@ impl OwnedKeys {
         limit: usize,
         entries: &mut Vec<(u64, u64)>,
     ) -> Vec<(u64, u64)> {
-        let most = entries.len() + limit;
+        let most = entries.len().saturating_add(limit);
         let directory = self.directory.clone();
         let mut others = Vec::new();
         for &(low, high) in spans {

@@ -26,9 +26,16 @@ pub(crate) struct Segment {
     tree: Watched<u64>,
     /// Keys beyond its own that are still in the tree.
     garbage: Vec<(u64, u64)>,
-    /// Keys that are being copied, and those of them that have been changed since.
-    copied: Option<(RangeInclusive<u64>, Vec<u64>)>,
+    copied: Option<Copied>,
     asked: Asked,
+}
+
+/// Keys that have been copied so far, and those of them that have been changed since.
+struct Copied {
+    keys: RangeInclusive<u64>,
+    /// The first of them that has not been copied; `None` once all have.
+    next: Option<u64>,
+    changed: Vec<u64>,
 }
 
 /// What a segment was asked for since the last look.
@@ -125,26 +132,41 @@ impl Segment {
         std::mem::take(&mut self.asked)
     }
 
-    /// From here on changes within these keys are noted.
+    /// These keys are going to be copied, in order.
     pub fn begin_copy(&mut self, keys: RangeInclusive<u64>) {
-        self.copied = Some((keys, Vec::new()));
+        self.copied = Some(Copied {
+            next: Some(*keys.start()),
+            keys,
+            changed: Vec::new(),
+        });
     }
 
-    /// The changes since the last call, or since the copy began: each key with its value now.
-    pub fn take_changes(&mut self) -> Vec<(u64, Option<u64>)> {
-        let Some((_, keys)) = &mut self.copied else {
+    /// The keys before this one have been copied, or all: from here on changes of them are noted.
+    pub fn set_copied(&mut self, next: Option<u64>) {
+        if let Some(copied) = &mut self.copied {
+            copied.next = next;
+        }
+    }
+
+    /// Some of the changes since then, in no order: keys with their values now.
+    pub fn take_changes(&mut self, most: usize) -> Vec<(u64, Option<u64>)> {
+        let Some(copied) = &mut self.copied else {
             return Vec::new();
         };
-        let mut keys = std::mem::take(keys);
+        let left = copied.changed.len().saturating_sub(most);
+        let mut keys = copied.changed.split_off(left);
         keys.sort_unstable();
         keys.dedup();
-        let value = |key: u64| (key, Art::get(&self.tree, key));
-        keys.into_iter().map(value).collect()
+        let mut values = vec![None; keys.len()];
+        Art::get_many(&self.tree, &keys, &mut values);
+        keys.into_iter().zip(values).collect()
     }
 
     /// How many changes there are to be taken, some of them perhaps of one key.
     pub fn changes(&self) -> usize {
-        self.copied.as_ref().map_or(0, |(_, keys)| keys.len())
+        self.copied
+            .as_ref()
+            .map_or(0, |copied| copied.changed.len())
     }
 
     /// No more changes need be noted.
@@ -200,6 +222,9 @@ impl Segment {
             .tree
             .upsert_many(&entries, &mut vec![None; entries.len()]);
         put.map_err(|error| error.error)?;
+        if !entries.is_empty() {
+            self.garbage.pop();
+        }
         let last = match entries.last() {
             Some((last, _)) if entries.len() == most && *last < next.high => *last,
             _ => {
@@ -235,8 +260,14 @@ impl Segment {
     }
 
     fn note_changes(&mut self, changed: impl Iterator<Item = u64>) {
-        if let Some((copied, changes)) = &mut self.copied {
-            changes.extend(changed.filter(|key| copied.contains(key)));
+        if let Some(Copied {
+            keys,
+            next,
+            changed: noted,
+        }) = &mut self.copied
+        {
+            let is_copied = |key: &u64| keys.contains(key) && next.is_none_or(|next| *key < next);
+            noted.extend(changed.filter(is_copied));
         }
     }
 }
@@ -308,7 +339,10 @@ mod tests {
     fn a_copy_catches_up_with_what_was_changed_meanwhile() {
         let mut source = segment(0..=99);
         source.begin_copy(50..=99);
+        // Not copied yet, so that it need not be noted.
+        source.put_many(&[(60, 5)], &mut [None]).unwrap();
         let copied: Vec<_> = source.range(50, 99).collect();
+        source.set_copied(None);
         source
             .put_many(&[(60, 1), (10, 2), (60, 3)], &mut [None; 3])
             .unwrap();
@@ -317,10 +351,10 @@ mod tests {
         let tree = Art::build(memory, ObjectId(1), &copied).unwrap();
         let mut target = Segment::new(50, 99, tree.into());
         assert_eq!(source.changes(), 3);
-        let changes = source.take_changes();
+        let changes = source.take_changes(9);
         assert_eq!(changes, [(60, Some(3)), (70, None)]);
         target.apply(&changes).unwrap();
-        assert!(source.take_changes().is_empty());
+        assert!(source.take_changes(9).is_empty());
         assert!(target.range(50, 99).eq(source.range(50, 99)));
     }
 

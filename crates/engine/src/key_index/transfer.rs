@@ -27,15 +27,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Entries that are copied in one slice, and go over in one piece.
-const PIECE: usize = 4_096;
+const PIECE: usize = 1_024;
 /// Pieces that may be on their way: one that is built from, one that waits.
 const UNDER_WAY: usize = 2;
 /// Changes that are few enough to make the keys wait for them.
 const FEW_CHANGES: usize = 256;
-/// How often a copy is brought up to date before it is closed, whatever has changed meanwhile.
-const ROUNDS: usize = 16;
+/// How many pieces of changes are sent before a copy is closed, whatever has changed meanwhile.
+const ROUNDS: usize = 10_000;
 /// Keys that are removed in one slice.
-const CLEANED: usize = 1_024;
+const CLEANED: usize = 512;
 /// Bytes of an entry.
 const ENTRY: u64 = size_of::<(u64, u64)>() as u64;
 
@@ -137,8 +137,9 @@ pub(crate) struct GiveTask {
     moved: Moved,
     given: Vec<(u64, u64)>,
     phase: Phase,
-    /// What the new owner has not answered.
+    /// What the new owner has not answered, and how many of that are links.
     under_way: usize,
+    links: usize,
     /// The new owner has linked what it has got.
     is_linked: bool,
     /// Why the rest stays.
@@ -157,6 +158,8 @@ enum Phase {
     },
     /// Keys are removed from where they were.
     Cleaning,
+    /// It is over once what was linked has arrived.
+    Leaving,
 }
 
 /// Keys at one end of a segment, the *side*, get a tree of their own.
@@ -164,7 +167,9 @@ struct Parting {
     side: (u64, u64),
     /// The keys at the other end, copied instead if there are fewer of them; `None` if this is known to be so.
     other: Option<(u64, u64)>,
-    build: Box<Build<u64>>,
+    build: Option<Box<Build<u64>>>,
+    /// The side by itself, once all of it has been copied.
+    part: Option<Box<Segment>>,
     /// The first key that was not copied; `None` once all are.
     next: Option<u64>,
     copied: usize,
@@ -187,6 +192,7 @@ impl GiveTask {
             given: Vec::new(),
             phase: Phase::Looking,
             under_way: 0,
+            links: 0,
             is_linked: false,
             failure: None,
         }
@@ -198,8 +204,10 @@ impl GiveTask {
 
     pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
         self.take_answers(owner);
-        if let Phase::Closing { low, high } = self.phase {
-            return self.close(low, high, owner, cx);
+        match self.phase {
+            Phase::Closing { low, high } => return self.close(low, high, owner, cx),
+            Phase::Leaving => return self.leave(owner, cx),
+            _ => {}
         }
         let advanced = match self.failure.take() {
             None => self.advance(owner, cx),
@@ -237,7 +245,7 @@ impl GiveTask {
                 }
                 self.stream(streaming, keys, cx)
             }
-            Phase::Closing { .. } => unreachable!("looked for before"),
+            Phase::Closing { .. } | Phase::Leaving => unreachable!("looked for before"),
             Phase::Cleaning => {
                 let mut segments = keys.segments().iter_mut();
                 match segments.any(|segment| segment.clean(CLEANED)) {
@@ -260,14 +268,14 @@ impl GiveTask {
         };
         self.phase = Phase::Cleaning;
         self.under_way = 0;
-        if self.is_linked {
-            self.given.push((low, high));
-            let held = keys.give(low, high, self.asked.transfer.to);
-            owner.execute_keys(object, held, cx);
-        } else {
-            let held = keys.open();
-            owner.execute_keys(object, held, cx);
-        }
+        let held = match self.is_linked {
+            true => {
+                self.given.push((low, high));
+                keys.give(low, high, self.asked.transfer.to)
+            }
+            false => keys.open(),
+        };
+        self.resend(held, cx);
         match self.failure.take() {
             None => Slice::Again,
             Some(reason) => self.fail(reason, owner, cx),
@@ -283,8 +291,12 @@ impl GiveTask {
             self.under_way = self.under_way.saturating_sub(1);
             match answer {
                 Took::Some => {}
-                Took::Linked => self.is_linked = true,
+                Took::Linked => {
+                    self.is_linked = true;
+                    self.links = self.links.saturating_sub(1);
+                }
                 Took::Failed(reason) => {
+                    self.links = self.links.saturating_sub(1);
                     self.failure.get_or_insert(reason);
                 }
             }
@@ -309,6 +321,7 @@ impl GiveTask {
                 self.moved.linked += segment.bytes();
                 self.given.push(piece);
                 self.under_way += 1;
+                self.links += 1;
                 self.hand(Handed::Link(Box::new(segment)), cx);
                 continue;
             }
@@ -348,6 +361,7 @@ impl GiveTask {
                 true => None,
                 false => behind(&entries, high),
             };
+            segment.set_copied(streaming.next);
             self.moved.keys += entries.len() as u64;
             self.moved.copied += entries.len() as u64 * ENTRY;
             self.hand(Handed::Entries { low, high, entries }, cx);
@@ -355,16 +369,28 @@ impl GiveTask {
         }
         streaming.rounds += 1;
         let last = segment.changes() <= FEW_CHANGES || streaming.rounds > ROUNDS;
-        let changes = segment.take_changes();
-        if last {
-            self.is_linked = false;
-            segment.end_copy();
-            keys.close(low, high);
+        let most = if last { usize::MAX } else { PIECE };
+        let changes = segment.take_changes(most);
+        if !last {
+            self.hand(Handed::Changes { changes, last }, cx);
+            return Phase::Streaming(streaming);
         }
+        // Whatever happens from here on, the new owner's answer counts.
+        self.phase = Phase::Closing { low, high };
+        self.is_linked = false;
+        segment.end_copy();
+        keys.close(low, high);
         self.hand(Handed::Changes { changes, last }, cx);
-        match last {
-            true => Phase::Closing { low, high },
-            false => Phase::Streaming(streaming),
+        Phase::Closing { low, high }
+    }
+
+    /// What has waited for closed keys, as if it had just come: here it is executed, or forwarded, like others of its kind.
+    fn resend(&self, held: Vec<(Header, Box<KeyBatch>)>, cx: &mut Context<'_>) {
+        for (request, batch) in held {
+            let again = header(HAND_OVER, request.object, request.sender, request.callback);
+            let object = self.asked.transfer.object.clone();
+            let parcel = Parcel::owned((object, Handed::Batch(batch)));
+            cx.send(cx.endpoint(), again, &[], Some(parcel));
         }
     }
 
@@ -378,18 +404,19 @@ impl GiveTask {
     /// A slice panicked.
     pub fn panicked(mut self: Box<Self>, message: &str, owner: &mut Owner, cx: &mut Context<'_>) {
         let reason = format!("the owner panicked: {message}");
-        if let Phase::Closing { .. } = self.phase {
-            self.failure.get_or_insert(reason);
+        let goes_on = match self.phase {
+            Phase::Closing { .. } => {
+                self.failure.get_or_insert(reason);
+                true
+            }
+            _ => self.fail(reason, owner, cx) != Slice::Done,
+        };
+        if goes_on {
             let object = self.object();
             let task = cx.spawn(Task::Give(self));
-            owner
-                .giving
-                .get_mut(&object)
-                .expect("as long as its task lives")
-                .task = task;
-            return;
+            let giving = owner.giving.get_mut(&object);
+            giving.expect("as long as its task lives").task = task;
         }
-        self.fail(reason, owner, cx);
     }
 
     /// Gives the transfer up: what has not been given stays.
@@ -399,8 +426,19 @@ impl GiveTask {
         self.hand(Handed::GiveUp, cx);
         if let Some(keys) = owner.key_indexes.get_mut(&self.object()) {
             keys.segments().iter_mut().for_each(Segment::end_copy);
+            let held = keys.open();
+            self.resend(held, cx);
         }
-        self.end(owner, cx)
+        self.phase = Phase::Leaving;
+        self.leave(owner, cx)
+    }
+
+    /// Ends once what was linked has arrived: nobody may hear of it before.
+    fn leave(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        match self.links {
+            0 => self.end(owner, cx),
+            _ => Slice::Suspend,
+        }
     }
 
     /// Says what came of it, and begins with the next transfer of the index.
@@ -434,7 +472,8 @@ impl Parting {
         segment.begin_copy(side.0..=side.1);
         let tree = segment.tree();
         Parting {
-            build: Box::new(Build::new(tree.memory().clone(), tree.object())),
+            build: Some(Box::new(Build::new(tree.memory().clone(), tree.object()))),
+            part: None,
             side,
             other,
             next: Some(side.0),
@@ -453,18 +492,26 @@ impl Parting {
             {
                 return Ok(Parted::Again(Parting::new(segment, other, None)));
             }
-            self.build.extend(entries.iter().copied())?;
+            let build = self.build.as_mut().expect("entries are left");
+            build.extend(entries.iter().copied())?;
             self.next = match entries.len() < PIECE {
                 true => None,
                 false => behind(&entries, high),
             };
+            segment.set_copied(self.next);
             return Ok(Parted::Again(self));
         }
-        let mut part = Segment::new(low, high, self.build.finish()?.into());
-        // Nothing else happens between this and the parting.
-        part.apply(&segment.take_changes())?;
+        if let Some(build) = self.build.take() {
+            let tree = build.finish()?;
+            self.part = Some(Box::new(Segment::new(low, high, tree.into())));
+        }
+        let part = self.part.as_mut().expect("made above");
+        part.apply(&segment.take_changes(PIECE))?;
+        if segment.changes() > 0 {
+            return Ok(Parted::Again(self));
+        }
         segment.end_copy();
-        keys.part(part);
+        keys.part(*self.part.expect("made above"));
         Ok(Parted::Done(self.copied))
     }
 }
@@ -654,13 +701,15 @@ impl Owner {
     }
 
     /// A command of a transfer panicked: what it was about cannot be trusted.
-    pub(crate) fn distrust(&mut self, header: &Header) {
+    pub(crate) fn distrust(&mut self, header: &Header, message: &str, cx: &mut Context<'_>) {
         if let Some(incoming) = self.incoming.get_mut(&(header.object, header.callback)) {
             incoming.state = Taking::Failed;
         }
+        let reason = format!("the new owner panicked: {message}");
+        tell(header, Took::Failed(reason), cx);
     }
 
-    /// TOOK, or the new owner has panicked.
+    /// TOOK.
     pub(crate) fn took(&mut self, header: &Header, taken: Took, cx: &mut Context<'_>) {
         let giving = self.giving.get_mut(&header.object);
         if let Some(giving) = giving.filter(|giving| giving.callback == header.callback) {
@@ -671,7 +720,8 @@ impl Owner {
 
     /// Sees to it that segments are few.
     fn tidy(&mut self, object: ObjectId, cx: &mut Context<'_>) {
-        if self.key_indexes.contains_key(&object) && self.tidying.insert(object) {
+        let is_giving = self.giving.contains_key(&object);
+        if self.key_indexes.contains_key(&object) && !is_giving && self.tidying.insert(object) {
             cx.spawn(Task::Tidy(TidyTask(object)));
         }
     }
@@ -699,8 +749,11 @@ impl Owner {
                 .into_iter()
                 .for_each(|(request, batch)| answer(&request, batch, cx));
         }
-        let index = first.object.clone();
-        let keys = self.keys_of(&index);
+        if !self.key_indexes.contains_key(&object) {
+            let index = first.object.clone();
+            self.keys_of(&index);
+        }
+        let keys = self.key_indexes.get_mut(&object).expect("made above");
         keys.execute(&mut batches);
         for (request, batch) in batches {
             let Some(key) = batch.next_key() else {
@@ -713,7 +766,7 @@ impl Owner {
             }
             let to = Endpoint::aeu(keys.holder(key));
             let on = header(HAND_OVER, object, request.sender, request.callback);
-            let parcel = Parcel::owned((index.clone(), Handed::Batch(batch)));
+            let parcel = Parcel::owned((batch.object.clone(), Handed::Batch(batch)));
             cx.send(to, on, &[], Some(parcel));
         }
         Reorganizable::tend(keys, 0);

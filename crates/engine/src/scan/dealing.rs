@@ -105,7 +105,7 @@ impl ScanTask {
     pub(super) fn merge(&mut self, owner: &mut Owner) -> Result<Slice, FragmentError> {
         let riding = owner.runs.get(&self.run.id);
         if !riding.is_some_and(|riding| riding.mail.is_complete(self.others.len())) {
-            return Ok(Slice::Suspend);
+            return self.merge_some(owner);
         }
         let routes = self.routes.as_mut().expect("groups were dealt");
         let batches = routes.take(&self.run.program)?;
@@ -113,6 +113,17 @@ impl ScanTask {
             self.state = State::Draining;
         }
         self.emit_merged(batches);
+        Ok(Slice::Again)
+    }
+
+    /// Merges some of what has come while more is to come, so that it takes less memory; without memory for that, it waits.
+    fn merge_some(&mut self, owner: &Owner) -> Result<Slice, FragmentError> {
+        let routes = self.routes.as_ref().expect("groups were dealt");
+        if !routes.is_due() || self.reserve(routes.bytes() as u64, owner).is_err() {
+            return Ok(Slice::Suspend);
+        }
+        let routes = self.routes.as_mut().expect("looked above");
+        routes.merge(&self.run.program)?;
         Ok(Slice::Again)
     }
 

@@ -13,6 +13,9 @@ use eris_kernels::Isa;
 use eris_types::Code;
 use std::sync::Arc;
 
+/// There are no more workers than these bits can number.
+const WORKER_BITS: u32 = 16;
+
 /// The states of one aggregate.
 #[derive(Debug)]
 pub(crate) enum State {
@@ -148,12 +151,14 @@ impl State {
         }
     }
 
-    /// Counts so many rows more in group 0; `None` if they cannot be counted.
+    /// Counts so many rows more in group 0; `None` if they cannot be counted: those of all workers together, which are added up
+    /// without a check, have to fit.
     pub(crate) fn count_more(&mut self, rows: u64) -> Option<()> {
         let State::Count(totals) = self else {
             unreachable!("only COUNT counts");
         };
-        totals[0] = totals[0].checked_add(i64::try_from(rows).ok()?)?;
+        let total = totals[0].checked_add(i64::try_from(rows).ok()?)?;
+        totals[0] = Some(total).filter(|total| *total <= i64::MAX >> WORKER_BITS)?;
         Some(())
     }
 
