@@ -113,7 +113,7 @@ nightly: cargo ## the long version: 10,000 seeds, Miri, scale 3 against the orac
 
 # ---- measurement -------------------------------------------------------------------------------------------------------
 
-.PHONY: bench-machine bench-route bench-index bench-misses bench-statement bench-scan bench-chunk bench-ssb bench-record
+.PHONY: bench-machine bench-route bench-index bench-misses bench-balance bench-statement bench-scan bench-chunk bench-ssb bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -125,6 +125,9 @@ bench-index: build ## 64-bit keys: partitioned and routed, beside shared indexes
 
 bench-misses: cargo ## misses of the last cache, an index shared or partitioned, by simulation (minutes; needs valgrind)
 	tools/cache-misses
+
+bench-balance: build ## lookups while the workload moves, by balancing algorithm, on 32 AEUs with a share of a core each (minutes)
+	ERIS_TOPOLOGY=8x4 $(ERIS) bench balance
 
 bench-statement: build ## what a short statement costs
 	$(ERIS) bench statement
