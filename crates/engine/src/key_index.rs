@@ -11,20 +11,23 @@
 
 mod batch;
 mod cycle;
+mod execute;
 mod layout;
 mod measure;
 mod owned;
 mod segment;
 #[cfg(test)]
 mod simulation;
+mod tidy;
 mod transfer;
 
 pub(crate) use batch::KeyBatch;
 pub use cycle::{Shift, Shifted};
 pub use measure::SegmentLoad;
 pub(crate) use owned::OwnedKeys;
+pub(crate) use tidy::TidyTask;
 pub use transfer::Moved;
-pub(crate) use transfer::{GiveTask, Giving, Incoming, TidyTask};
+pub(crate) use transfer::{GiveTask, Giving, Incoming};
 
 use crate::client::Client;
 use crate::engine::Engine;

@@ -1,0 +1,413 @@
+//! The former owner's side: finds the keys that are to go, segment by segment, and gives each in its way.
+//!
+//! ```text
+//! looking ─┬─ a whole segment, a near owner ──▶ linked ───────────────────────────▶ looking
+//!          ├─ some of a segment ──▶ parting ──▶ cleaning ─────────────────────────▶ looking
+//!          ├─ a far owner ──▶ streaming ──▶ closing ─┬─ linked there ──▶ cleaning ─▶ looking
+//!          │                                         └─ failed: the keys stay ─▶ leaving
+//!          └─ nothing more, links have arrived ──▶ GIVEN
+//! ```
+
+use super::part::{Parted, Parting, behind};
+use super::{DROPPED, Given, Handed, Moved, PIECE, Took, Transfer};
+use crate::key_index::OwnedKeys;
+use crate::key_index::batch::KeyBatch;
+use crate::key_index::segment::Segment;
+use crate::owner::{Context, Owner, Task};
+use crate::protocol::{GIVEN, HAND_OVER, header};
+use eris_aeu::{Slice, TaskId};
+use eris_route::{Command, Endpoint, Header, Parcel};
+use eris_types::ObjectId;
+use std::collections::VecDeque;
+
+/// Pieces that may be on their way: one that is built from, one that waits.
+const UNDER_WAY: usize = 2;
+/// Changes that are few enough to make the keys wait for them.
+const FEW_CHANGES: usize = 256;
+/// How many pieces of changes are sent before a copy is closed, whatever has changed meanwhile.
+const ROUNDS: usize = 10_000;
+/// Keys that are removed in one slice.
+const CLEANED: usize = 512;
+/// Bytes of an entry.
+const ENTRY: u64 = size_of::<(u64, u64)>() as u64;
+
+/// What an owner that gives keys away has heard of the new one.
+pub(crate) struct Giving {
+    task: TaskId,
+    /// That of the transfer under way.
+    callback: u64,
+    answers: VecDeque<Took>,
+    /// Transfers that wait for the one under way.
+    waiting: VecDeque<Asked>,
+}
+
+/// A transfer, and who wants to know what came of it.
+struct Asked {
+    transfer: Transfer,
+    sender: Endpoint,
+    callback: u64,
+}
+
+/// The work of a former owner.
+pub(crate) struct GiveTask {
+    asked: Asked,
+    moved: Moved,
+    given: Vec<(u64, u64)>,
+    phase: Phase,
+    /// What the new owner has not answered, and how many of that are links.
+    under_way: usize,
+    links: usize,
+    /// The new owner has linked what it has got.
+    is_linked: bool,
+    /// Why the rest stays.
+    failure: Option<String>,
+}
+
+enum Phase {
+    /// Which keys are next.
+    Looking,
+    Parting(Parting),
+    Streaming(Streaming),
+    /// The copied keys are closed until the new owner has answered.
+    Closing {
+        low: u64,
+        high: u64,
+    },
+    /// Keys are removed from where they were.
+    Cleaning,
+    /// It is over once what was linked has arrived.
+    Leaving,
+}
+
+struct Streaming {
+    low: u64,
+    high: u64,
+    /// As above.
+    next: Option<u64>,
+    /// How often changes have been sent.
+    rounds: usize,
+}
+
+impl GiveTask {
+    fn new(asked: Asked) -> Self {
+        GiveTask {
+            asked,
+            moved: Moved::default(),
+            given: Vec::new(),
+            phase: Phase::Looking,
+            under_way: 0,
+            links: 0,
+            is_linked: false,
+            failure: None,
+        }
+    }
+
+    fn object(&self) -> ObjectId {
+        self.asked.transfer.object.id
+    }
+
+    pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        self.take_answers(owner);
+        match self.phase {
+            Phase::Closing { low, high } => return self.close(low, high, owner, cx),
+            Phase::Leaving => return self.leave(owner, cx),
+            _ => {}
+        }
+        let advanced = match self.failure.take() {
+            None => self.advance(owner, cx),
+            Some(failure) => Err(failure),
+        };
+        match advanced {
+            Ok(slice) => slice,
+            Err(reason) => self.fail(reason, owner, cx),
+        }
+    }
+
+    fn advance(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, String> {
+        let object = self.object();
+        let Some(keys) = owner.key_indexes.get_mut(&object) else {
+            return Err(DROPPED.to_owned());
+        };
+        self.phase = match std::mem::replace(&mut self.phase, Phase::Looking) {
+            Phase::Looking => match self.look(keys, cx) {
+                Some(phase) => phase,
+                // Nobody may hear of it before the new owner has.
+                None if self.under_way > 0 => return Ok(Slice::Suspend),
+                None => return Ok(self.end(owner, cx)),
+            },
+            Phase::Parting(parting) => match parting.step(keys).map_err(|e| e.to_string())? {
+                Parted::Again(parting) => Phase::Parting(parting),
+                Parted::Done(entries) => {
+                    self.moved.copied += entries as u64 * ENTRY;
+                    Phase::Cleaning
+                }
+            },
+            Phase::Streaming(streaming) => {
+                if self.under_way == UNDER_WAY {
+                    self.phase = Phase::Streaming(streaming);
+                    return Ok(Slice::Suspend);
+                }
+                self.stream(streaming, keys, cx)
+            }
+            Phase::Closing { .. } | Phase::Leaving => unreachable!("looked for before"),
+            Phase::Cleaning => {
+                let mut segments = keys.segments().iter_mut();
+                match segments.any(|segment| segment.clean(CLEANED)) {
+                    true => Phase::Cleaning,
+                    false => Phase::Looking,
+                }
+            }
+        };
+        Ok(Slice::Again)
+    }
+
+    /// Closed keys are whose the new owner says they are, whatever happens here: it may have linked them.
+    fn close(&mut self, low: u64, high: u64, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        let object = self.object();
+        if self.under_way > 0 && !self.is_linked {
+            return Slice::Suspend;
+        }
+        let Some(keys) = owner.key_indexes.get_mut(&object) else {
+            return self.end(owner, cx);
+        };
+        self.phase = Phase::Cleaning;
+        self.under_way = 0;
+        let held = match self.is_linked {
+            true => {
+                self.given.push((low, high));
+                keys.give(low, high, self.asked.transfer.to)
+            }
+            false => keys.open(),
+        };
+        self.resend(held, cx);
+        match self.failure.take() {
+            None => Slice::Again,
+            Some(reason) => self.fail(reason, owner, cx),
+        }
+    }
+
+    /// Takes in what the new owner has said.
+    fn take_answers(&mut self, owner: &mut Owner) {
+        let giving = owner.giving.get_mut(&self.object());
+        let giving = giving.expect("as long as its task lives");
+        for answer in giving.answers.drain(..) {
+            // Whoever panics answers once more for what was done before.
+            self.under_way = self.under_way.saturating_sub(1);
+            match answer {
+                Took::Some => {}
+                Took::Linked => {
+                    self.is_linked = true;
+                    self.links = self.links.saturating_sub(1);
+                }
+                Took::Failed(reason) => {
+                    self.links = self.links.saturating_sub(1);
+                    self.failure.get_or_insert(reason);
+                }
+            }
+        }
+    }
+
+    /// Finds the next keys that are to be given, and links those that can be as they are.
+    fn look(&mut self, keys: &mut OwnedKeys, cx: &mut Context<'_>) -> Option<Phase> {
+        let Transfer { low, high, to, .. } = self.asked.transfer;
+        let is_near = cx.topology().node_of(to) == cx.node();
+        loop {
+            let mut segments = keys.segments().iter_mut();
+            let segment = segments.find(|segment| segment.low <= high && segment.high >= low)?;
+            let all = (segment.low, segment.high);
+            let piece = (low.max(segment.low), high.min(segment.high));
+            if segment.has_garbage() {
+                return Some(Phase::Cleaning);
+            }
+            if piece == all && is_near {
+                let segment = keys.unlink(piece.0, to);
+                self.moved.keys += segment.len() as u64;
+                self.moved.linked += segment.bytes();
+                self.given.push(piece);
+                self.under_way += 1;
+                self.links += 1;
+                self.hand(Handed::Link(Box::new(segment)), cx);
+                continue;
+            }
+            let is_within = piece.0 > all.0 && piece.1 < all.1;
+            if is_near || is_within {
+                let (side, other) = match piece.0 > all.0 {
+                    true => ((piece.0, all.1), (all.0, piece.0 - 1)),
+                    false => ((all.0, piece.1), (piece.1 + 1, all.1)),
+                };
+                return Some(Phase::Parting(Parting::new(segment, side, Some(other))));
+            }
+            segment.begin_copy(piece.0..=piece.1);
+            return Some(Phase::Streaming(Streaming {
+                low: piece.0,
+                high: piece.1,
+                next: Some(piece.0),
+                rounds: 0,
+            }));
+        }
+    }
+
+    /// Sends some more of a copy.
+    fn stream(
+        &mut self,
+        mut streaming: Streaming,
+        keys: &mut OwnedKeys,
+        cx: &mut Context<'_>,
+    ) -> Phase {
+        let Streaming { low, high, .. } = streaming;
+        let segment = keys
+            .segment(low)
+            .expect("it is this owner's until it is closed");
+        self.under_way += 1;
+        if let Some(next) = streaming.next {
+            let entries: Vec<_> = segment.range(next, high).take(PIECE).collect();
+            streaming.next = match entries.len() < PIECE {
+                true => None,
+                false => behind(&entries, high),
+            };
+            segment.set_copied(streaming.next);
+            self.moved.keys += entries.len() as u64;
+            self.moved.copied += entries.len() as u64 * ENTRY;
+            self.hand(Handed::Entries { low, high, entries }, cx);
+            return Phase::Streaming(streaming);
+        }
+        streaming.rounds += 1;
+        let last = segment.changes() <= FEW_CHANGES || streaming.rounds > ROUNDS;
+        let most = if last { usize::MAX } else { PIECE };
+        let changes = segment.take_changes(most);
+        if !last {
+            self.hand(Handed::Changes { changes, last }, cx);
+            return Phase::Streaming(streaming);
+        }
+        // Whatever happens from here on, the new owner's answer counts.
+        self.phase = Phase::Closing { low, high };
+        self.is_linked = false;
+        segment.end_copy();
+        keys.close(low, high);
+        self.hand(Handed::Changes { changes, last }, cx);
+        Phase::Closing { low, high }
+    }
+
+    /// What has waited for closed keys, as if it had just come: here it is executed, or forwarded, like others of its kind.
+    fn resend(&self, held: Vec<(Header, Box<KeyBatch>)>, cx: &mut Context<'_>) {
+        for (request, batch) in held {
+            let again = header(HAND_OVER, request.object, request.sender, request.callback);
+            let object = self.asked.transfer.object.clone();
+            let parcel = Parcel::owned((object, Handed::Batch(batch)));
+            cx.send(cx.endpoint(), again, &[], Some(parcel));
+        }
+    }
+
+    fn hand(&self, what: Handed, cx: &mut Context<'_>) {
+        let to = Endpoint::aeu(self.asked.transfer.to);
+        let header = header(HAND_OVER, self.object(), cx.endpoint(), self.asked.callback);
+        let object = self.asked.transfer.object.clone();
+        cx.send(to, header, &[], Some(Parcel::owned((object, what))));
+    }
+
+    /// A slice panicked.
+    pub fn panicked(mut self: Box<Self>, message: &str, owner: &mut Owner, cx: &mut Context<'_>) {
+        let reason = format!("the owner panicked: {message}");
+        let goes_on = match self.phase {
+            Phase::Closing { .. } => {
+                self.failure.get_or_insert(reason);
+                true
+            }
+            _ => self.fail(reason, owner, cx) != Slice::Done,
+        };
+        if goes_on {
+            let object = self.object();
+            let task = cx.spawn(Task::Give(self));
+            let giving = owner.giving.get_mut(&object);
+            giving.expect("as long as its task lives").task = task;
+        }
+    }
+
+    /// Gives the transfer up: what has not been given stays.
+    fn fail(&mut self, reason: String, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        self.failure.get_or_insert(reason);
+        // Perhaps there is no copy.
+        self.hand(Handed::GiveUp, cx);
+        if let Some(keys) = owner.key_indexes.get_mut(&self.object()) {
+            keys.segments().iter_mut().for_each(Segment::end_copy);
+            let held = keys.open();
+            self.resend(held, cx);
+        }
+        self.phase = Phase::Leaving;
+        self.leave(owner, cx)
+    }
+
+    /// Ends once what was linked has arrived: nobody may hear of it before.
+    fn leave(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        match self.links {
+            0 => self.end(owner, cx),
+            _ => Slice::Suspend,
+        }
+    }
+
+    /// Says what came of it, and begins with the next transfer of the index.
+    fn end(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        let object = self.object();
+        let reply = header(GIVEN, object, cx.endpoint(), self.asked.callback);
+        let given = Given {
+            moved: self.moved,
+            ranges: std::mem::take(&mut self.given),
+            failure: self.failure.take(),
+        };
+        cx.send(self.asked.sender, reply, &[], Some(Parcel::owned(given)));
+        let giving = owner
+            .giving
+            .remove(&object)
+            .expect("as long as its task lives");
+        owner.begin_to_give(giving.waiting, cx);
+        owner.tidy(object, cx);
+        Slice::Done
+    }
+}
+
+impl Owner {
+    /// GIVE.
+    pub(crate) fn give(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
+        let (sender, callback) = (command.header.sender, command.header.callback);
+        let parcel = command.parcel.and_then(|parcel| parcel.into_owned().ok());
+        let asked = Asked {
+            transfer: *parcel.expect("the kind says what is in the parcel"),
+            sender,
+            callback,
+        };
+        match self.giving.get_mut(&asked.transfer.object.id) {
+            Some(giving) => giving.waiting.push_back(asked),
+            None => self.begin_to_give([asked].into(), cx),
+        }
+    }
+
+    /// Begins with the first of these transfers, if there is one.
+    fn begin_to_give(&mut self, mut waiting: VecDeque<Asked>, cx: &mut Context<'_>) {
+        let Some(asked) = waiting.pop_front() else {
+            return;
+        };
+        let object = asked.transfer.object.clone();
+        if !object.is_dropped() {
+            // It may have been asked for nothing yet.
+            self.keys_of(&object);
+        }
+        let callback = asked.callback;
+        let task = cx.spawn(Task::Give(Box::new(GiveTask::new(asked))));
+        let giving = Giving {
+            task,
+            callback,
+            answers: VecDeque::new(),
+            waiting,
+        };
+        self.giving.insert(object.id, giving);
+    }
+
+    /// TOOK.
+    pub(crate) fn took(&mut self, header: &Header, taken: Took, cx: &mut Context<'_>) {
+        let giving = self.giving.get_mut(&header.object);
+        if let Some(giving) = giving.filter(|giving| giving.callback == header.callback) {
+            giving.answers.push_back(taken);
+            cx.resume(giving.task);
+        }
+    }
+}
