@@ -20,6 +20,7 @@ use arrow_array::builder::StringViewBuilder;
 use arrow_array::{Array, StringViewArray, cast::AsArray};
 use eris_types::Code;
 use index::Index;
+pub use lookup::Unknown;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -79,14 +80,25 @@ impl Block {
     }
 }
 
+/// The block that has a code, and the place of the code's string in it.
+fn place_of(blocks: &[Block], code: usize) -> (&Block, usize) {
+    let block = blocks.partition_point(|block| block.first <= code) - 1;
+    let block = &blocks[block];
+    (block, code - block.first)
+}
+
+/// The string of a code that one of the blocks has.
+fn string_of(blocks: &[Block], code: usize) -> &str {
+    let (block, place) = place_of(blocks, code);
+    block.strings.value(place)
+}
+
 impl Version {
     fn get(&self, code: usize) -> Option<&str> {
         if code >= self.len {
             return None;
         }
-        let block = self.blocks.partition_point(|block| block.first <= code) - 1;
-        let block = &self.blocks[block];
-        Some(block.strings.value(code - block.first))
+        Some(string_of(&self.blocks, code))
     }
 
     /// Adds strings that are in the index already, and merges small blocks so that each stays at least twice as long
@@ -175,7 +187,7 @@ impl Dictionary {
     /// order of appearance. If all are known, this very version.
     ///
     /// # Panics
-    /// If there would be more than 2³² - 1 values.
+    /// If there would be more than 2³¹ values.
     pub fn extend<'a>(&self, new: impl Iterator<Item = &'a str>) -> Dictionary {
         let mut next = self.clone();
         next.add(new);
@@ -184,19 +196,21 @@ impl Dictionary {
 
     /// Becomes the version with these strings too. What no other version shares is changed in place.
     pub(crate) fn add<'a>(&mut self, new: impl Iterator<Item = &'a str>) {
-        let mut unknown = new.filter(|string| self.code(string).is_none()).peekable();
-        // The first unknown string decides that there will be a next version; those after it are looked up in that.
-        let Some(first) = unknown.next() else { return };
-        let rest = unknown.collect::<Vec<_>>();
+        let mut new = new;
+        // The first unknown string decides that there will be a next version.
+        let Some(first) = new.find(|string| self.code(string).is_none()) else {
+            return;
+        };
         let version = Arc::make_mut(&mut self.0);
         (version.values, version.ranks) = (OnceLock::new(), OnceLock::new());
         let known = version.len;
         let mut added: Vec<&str> = Vec::new();
-        for string in std::iter::once(first).chain(rest) {
-            let code = u32::try_from(known + added.len()).expect("fewer than 2^32 values");
-            let equals = |code: u32| {
-                let code = code as usize;
-                code >= known && added[code - known] == string
+        for string in std::iter::once(first).chain(new) {
+            let code = u32::try_from(known + added.len()).expect("fewer than 2^31 values");
+            assert!(code < lookup::PLACE, "fewer than 2^31 values");
+            let equals = |code: u32| match (code as usize).checked_sub(known) {
+                Some(place) => added[place] == string,
+                None => string_of(&version.blocks, code as usize) == string,
             };
             if version.index.find_or_insert(string, code, equals).is_none() {
                 added.push(string);

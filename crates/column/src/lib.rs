@@ -66,7 +66,7 @@ mod zone;
 
 pub use api::{Column, ColumnError, ColumnPosition, Comparator, Condition};
 pub use chunk::{ColumnChunk, Encoding, Home};
-pub use dictionary::{DICTIONARY_LIMIT, Dictionary};
+pub use dictionary::{DICTIONARY_LIMIT, Dictionary, Unknown};
 pub use domain::{Domain, from_integer, to_integer};
 pub use error::EncodeError;
 pub use key_order::{KeyOrder, OrdinalSet};

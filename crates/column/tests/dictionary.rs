@@ -19,7 +19,7 @@ proptest! {
             let new: Vec<String> = (0..count).map(|_| string(random)).collect();
             let array = string_array(&new.iter().cloned().map(Some).collect::<Vec<_>>());
             let latest = versions.last().unwrap();
-            let missing = latest.look_up([&array]).err().unwrap_or_default();
+            let missing = unknown(latest, &array);
             let next = latest.extend(new.iter().map(String::as_str));
             for string in new {
                 if !model.contains(&string) {
@@ -27,6 +27,18 @@ proptest! {
                 }
             }
             prop_assert_eq!(&missing[..], &model[latest.len()..], "in order of appearance");
+            // Begun with an old version, and ended with the newest, with or without one in between that has half of the rest.
+            let half = latest.extend(missing.iter().step_by(2).map(String::as_str));
+            let newest = half.extend(missing.iter().map(String::as_str));
+            let codes = newest.look_up([&array]).expect("all are known");
+            for (old, between) in [(&versions[0], latest), (latest, &half)] {
+                let found = old.look_up([&array]).or_else(|unknown| unknown.look_up(between));
+                if let Err(unknown) = &found {
+                    prop_assert_eq!(unknown.strings().to_vec(), self::unknown(between, &array));
+                }
+                let found = found.or_else(|unknown| unknown.look_up(&newest));
+                prop_assert_eq!(&found.expect("all are known"), &codes);
+            }
             versions.push(next);
         }
         for version in &versions {

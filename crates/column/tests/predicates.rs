@@ -200,7 +200,7 @@ proptest! {
         let before = shape.seed as usize % 300;
         let others: Vec<_> = (0..before).map(|number| format!("other {number}")).collect();
         let dictionary = Dictionary::new().extend(others.iter().map(String::as_str));
-        let missing = dictionary.look_up([&array]).err().unwrap_or_default();
+        let missing = unknown(&dictionary, &array);
         let dictionary = dictionary.extend(missing.iter().map(String::as_str));
         let chunk = encode(&array, Some(&dictionary));
         let codes: Vec<Option<i64>> = values

@@ -9,7 +9,7 @@ use crate::secondary::IndexKind;
 use crate::statistics::PartitionStatistics;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
-use eris_column::{DICTIONARY_LIMIT, Dictionary, Domain, ZoneRange};
+use eris_column::{Dictionary, Domain, ZoneRange};
 use eris_fragment::Type;
 use eris_types::{AeuId, ColumnId, ObjectId, Timestamp};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -310,12 +310,4 @@ const UNPOISONED: &str = "nothing panics under this lock";
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().expect("nothing panics under this lock")
-}
-
-/// Whether a dictionary should take in `missing` new values found among `rows` values, or text be stored as it is from
-/// now on: codes that are nearly as many as rows save nothing and cost a lookup each.
-pub(crate) fn worth_coding(dictionary: &Dictionary, missing: usize, rows: usize) -> bool {
-    let few = dictionary.len() + missing <= DICTIONARY_LIMIT;
-    let repeats = missing * 2 <= rows || rows < 1024;
-    few && repeats
 }

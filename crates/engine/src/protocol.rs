@@ -181,7 +181,7 @@ pub(crate) struct Deal {
 pub(crate) struct Intern {
     pub object: Arc<DataObject>,
     pub column: usize,
-    pub values: Vec<String>,
+    pub values: Arc<[String]>,
     /// The rows among which these values were found.
     pub rows: usize,
 }

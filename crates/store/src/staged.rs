@@ -8,9 +8,10 @@ use arrow_array::{Array, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat;
-use eris_column::{CHUNK_ROWS, ColumnChunk, Dictionary, EncodeError, Home};
+use eris_column::{CHUNK_ROWS, ColumnChunk, Dictionary, EncodeError, Home, Unknown};
 use eris_numa::{OutOfMemory, Reservation};
 use eris_types::RowId;
+use std::sync::Arc;
 
 /// From this size on, a batch becomes a chunk of its own; smaller ones go to the tail, where they are joined.
 pub(crate) const SEAL_ROWS: usize = CHUNK_ROWS / 2;
@@ -71,8 +72,8 @@ pub struct Encoder {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
     rows: usize,
-    /// Of columns of text whose strings have been looked up.
-    codes: Vec<Option<Vec<u32>>>,
+    /// Of columns of text whose strings have been looked up, whether or not all were found.
+    codes: Vec<Option<Result<Vec<u32>, Unknown>>>,
     columns: Vec<ColumnChunk>,
 }
 
@@ -85,7 +86,7 @@ impl Encoder {
         let rows = batches.iter().map(RecordBatch::num_rows).sum();
         assert!(rows <= CHUNK_ROWS);
         Encoder {
-            codes: vec![None; schema.fields().len()],
+            codes: schema.fields().iter().map(|_| None).collect(),
             columns: Vec::with_capacity(schema.fields().len()),
             schema,
             batches,
@@ -104,21 +105,27 @@ impl Encoder {
     }
 
     /// Looks up all text that has a dictionary. Returns the columns with strings that their dictionaries do not have, and
-    /// these; each has to be looked up again with a dictionary that has them before it is encoded.
-    pub fn look_up(&mut self, dictionaries: &[Option<Dictionary>]) -> Vec<(usize, Vec<String>)> {
+    /// these; they have to be looked up again with a dictionary that has them before the column is encoded, or there must be
+    /// none for it any more.
+    pub fn look_up(&mut self, dictionaries: &[Option<Dictionary>]) -> Vec<(usize, Arc<[String]>)> {
         let mut missing = Vec::new();
         for (column, dictionary) in dictionaries.iter().enumerate() {
             let Some(dictionary) = dictionary else {
+                self.codes[column] = None;
                 continue;
             };
-            if self.codes[column].is_some() {
-                continue;
+            let codes = match self.codes[column].take() {
+                Some(Ok(codes)) => Ok(codes),
+                Some(Err(unknown)) => unknown.look_up(dictionary),
+                None => {
+                    let pieces = self.batches.iter();
+                    dictionary.look_up(pieces.map(|batch| batch.column(column).as_string_view()))
+                }
+            };
+            if let Err(unknown) = &codes {
+                missing.push((column, unknown.strings().clone()));
             }
-            let pieces = self.batches.iter();
-            match dictionary.look_up(pieces.map(|batch| batch.column(column).as_string_view())) {
-                Ok(codes) => self.codes[column] = Some(codes),
-                Err(strings) => missing.push((column, strings)),
-            }
+            self.codes[column] = Some(codes);
         }
         missing
     }
@@ -141,7 +148,7 @@ impl Encoder {
         let dictionary = dictionaries[column].as_ref();
         let name = self.schema.field(column).name();
         let encoded = match (dictionary, self.codes[column].take(), &pieces[..]) {
-            (Some(_), Some(codes), pieces) => {
+            (Some(_), Some(Ok(codes)), pieces) => {
                 ColumnChunk::encode_codes(&codes, nulls(pieces).as_ref(), home)
                     .map_err(|source| encode_error(name, source))
             }

@@ -1,18 +1,30 @@
-//! From string to code: a hash table in shards that versions share until one of them writes.
+//! From string to code: hash tables of one size, in shards that versions share until one of them writes.
+//!
+//! ```text
+//! hash    ········· ·········      its lowest bits are the shard's number, all of it together says the place
+//! shard   │ hash, code │ hash, code │   empty   │ …     1,024 places; an entry whose place is taken gets the next free one
+//! ```
+//!
+//! The hash is kept beside the code, so that a string is compared with hardly any but its own, and that whoever looks for many
+//! can have the memory of one fetched while it works on others.
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use eris_kernels::prefetch;
+use hashbrown::DefaultHashBuilder;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// Entries of a shard on average at which the shards are doubled. A version that adds one string copies one shard
-/// (about 5 KiB) and one reference for each.
-const SHARD: usize = 512;
+/// Places of a shard; half of them are taken on average when the shards are doubled. A version that adds one string copies one
+/// shard (8 KiB) and one reference for each.
+const PLACES: usize = 1024;
+
+/// Places that an index begins with.
+const FIRST_PLACES: usize = 16;
 
 #[derive(Clone)]
 pub(super) struct Index {
     hasher: DefaultHashBuilder,
-    /// A power of two.
-    shards: Vec<Arc<HashTable<Entry>>>,
+    /// A power of two, each of as many places: [`PLACES`] as soon as there are several.
+    shards: Vec<Arc<[Entry]>>,
     len: usize,
 }
 
@@ -22,23 +34,51 @@ struct Entry {
     code: u32,
 }
 
+impl Entry {
+    /// Of a place that is not taken; no code is so great.
+    const EMPTY: Entry = Entry {
+        hash: 0,
+        code: u32::MAX,
+    };
+
+    fn is_empty(self) -> bool {
+        self.code == Entry::EMPTY.code
+    }
+}
+
 impl Default for Index {
     fn default() -> Self {
         Index {
             hasher: DefaultHashBuilder::default(),
-            shards: vec![Arc::default()],
+            shards: vec![Arc::new([Entry::EMPTY; FIRST_PLACES])],
             len: 0,
         }
     }
 }
 
-/// The table's hash from the 32 bits that entries keep: spread, as high and low bits both matter to the table.
-fn spread(hash: u32) -> u64 {
-    (hash as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+/// Where in a shard the search begins. The highest bits of a product follow from all of the hash, whose lowest are the same
+/// for all of a shard.
+fn place(hash: u32, places: usize) -> usize {
+    (hash.wrapping_mul(0x9e37_79b1) as usize * places) >> 32
+}
+
+/// The entries at which one with this hash might be, up to the first empty place.
+fn probe(shard: &[Entry], hash: u32) -> impl Iterator<Item = Entry> + '_ {
+    let (before, from) = shard.split_at(place(hash, shard.len()));
+    let places = from.iter().chain(before).copied();
+    places.take_while(|entry| !entry.is_empty())
+}
+
+/// Puts an entry at the first free place; `false` if there is none.
+fn put(shard: &mut [Entry], entry: Entry) -> bool {
+    let (before, from) = shard.split_at_mut(place(entry.hash, shard.len()));
+    let mut places = from.iter_mut().chain(before);
+    let free = places.find(|place| place.is_empty());
+    free.map(|place| *place = entry).is_some()
 }
 
 impl Index {
-    fn hash(&self, string: &str) -> u32 {
+    pub(super) fn hash(&self, string: &str) -> u32 {
         (self.hasher.hash_one(string) >> 32) as u32
     }
 
@@ -46,14 +86,28 @@ impl Index {
         hash as usize & (self.shards.len() - 1)
     }
 
+    /// Has the memory fetched in which the search for a hash begins.
+    pub(super) fn prefetch(&self, hash: u32) {
+        let shard = &self.shards[self.shard(hash)];
+        prefetch(&shard[place(hash, shard.len())]);
+    }
+
+    /// The code of the first string with this hash: nearly always the one that is looked for, if there is one.
+    pub(super) fn candidate(&self, hash: u32) -> Option<u32> {
+        let mut entries = probe(&self.shards[self.shard(hash)], hash);
+        let found = entries.find(|entry| entry.hash == hash);
+        found.map(|entry| entry.code)
+    }
+
     /// The code of `string`; `equals` tells whether a code is that of the string.
     pub(super) fn find(&self, string: &str, equals: impl Fn(u32) -> bool) -> Option<u32> {
-        let hash = self.hash(string);
-        let shard = &self.shards[self.shard(hash)];
-        let entry = shard.find(spread(hash), |entry| {
-            entry.hash == hash && equals(entry.code)
-        });
-        entry.map(|entry| entry.code)
+        self.find_hash(self.hash(string), equals)
+    }
+
+    fn find_hash(&self, hash: u32, equals: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut entries = probe(&self.shards[self.shard(hash)], hash);
+        let found = entries.find(|entry| entry.hash == hash && equals(entry.code));
+        found.map(|entry| entry.code)
     }
 
     /// The code of `string`, or, if there is none, `None` after having given it `code`.
@@ -63,41 +117,50 @@ impl Index {
         code: u32,
         equals: impl Fn(u32) -> bool,
     ) -> Option<u32> {
-        let found = self.find(string, equals);
+        let hash = self.hash(string);
+        let found = self.find_hash(hash, equals);
         if found.is_none() {
-            if self.len == self.shards.len() * SHARD {
-                self.double();
-            }
-            let hash = self.hash(string);
-            let shard = self.shard(hash);
-            Arc::make_mut(&mut self.shards[shard]).insert_unique(
-                spread(hash),
-                Entry { hash, code },
-                |entry| spread(entry.hash),
-            );
-            self.len += 1;
+            self.insert(Entry { hash, code });
         }
         found
     }
 
-    fn double(&mut self) {
-        let count = self.shards.len() * 2;
-        let mut shards = vec![HashTable::with_capacity(SHARD); count];
-        for entry in self.shards.iter().flat_map(|shard| shard.iter()) {
-            shards[entry.hash as usize & (count - 1)].insert_unique(
-                spread(entry.hash),
-                *entry,
-                |entry| spread(entry.hash),
-            );
+    fn insert(&mut self, entry: Entry) {
+        let mut is_put = false;
+        if self.len * 2 < self.shards.len() * self.shards[0].len() {
+            let shard = self.shard(entry.hash);
+            is_put = put(Arc::make_mut(&mut self.shards[shard]), entry);
         }
-        self.shards = shards.into_iter().map(Arc::new).collect();
+        while !is_put {
+            self.double();
+            let shard = self.shard(entry.hash);
+            is_put = put(Arc::make_mut(&mut self.shards[shard]), entry);
+        }
+        self.len += 1;
+    }
+
+    fn double(&mut self) {
+        let (mut count, mut places) = (self.shards.len(), self.shards[0].len());
+        let is_put = |shards: &mut [Vec<Entry>], entry: &Entry| {
+            let shard = entry.hash as usize & (shards.len() - 1);
+            put(&mut shards[shard], *entry)
+        };
+        loop {
+            match places < PLACES {
+                true => places *= 2,
+                false => count *= 2,
+            }
+            let mut shards = vec![vec![Entry::EMPTY; places]; count];
+            let mut entries = self.shards.iter().flat_map(|shard| shard.iter());
+            if entries.all(|entry| entry.is_empty() || is_put(&mut shards, entry)) {
+                self.shards = shards.into_iter().map(Arc::from).collect();
+                return;
+            }
+        }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.shards
-            .iter()
-            .map(|shard| shard.allocation_size())
-            .sum()
+        self.shards.len() * self.shards[0].len() * size_of::<Entry>()
     }
 
     #[cfg(test)]
@@ -105,5 +168,52 @@ impl Index {
         assert_eq!(self.shards.len(), other.shards.len());
         let pairs = self.shards.iter().zip(&other.shards);
         pairs.filter(|(a, b)| !Arc::ptr_eq(a, b)).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, Index, PLACES, place, put};
+
+    #[test]
+    fn entries_are_near_their_places() {
+        let mut index = Index::default();
+        for code in 0..1 << 20 {
+            index.find_or_insert(&format!("text {code}"), code, |_| false);
+        }
+        assert_eq!(index.shards.len() * PLACES, 1 << 21);
+        let mut far = 0;
+        for shard in &index.shards {
+            let taken = shard.iter().enumerate();
+            far += taken
+                .filter(|(at, entry)| {
+                    let distance = at.wrapping_sub(place(entry.hash, PLACES)) % PLACES;
+                    !entry.is_empty() && distance > 16
+                })
+                .count();
+        }
+        assert!(far < 1 << 10, "{far} entries are far from their places");
+    }
+
+    #[test]
+    fn a_full_shard_takes_nothing_and_an_index_finds_room() {
+        let mut shard = [Entry::EMPTY; 4];
+        for code in 0..4 {
+            assert!(put(&mut shard, Entry { hash: 7, code }));
+        }
+        assert!(!put(&mut shard, Entry { hash: 7, code: 4 }));
+
+        // All in one shard of many, until this is full.
+        let mut index = Index::default();
+        for code in 0..3 * PLACES as u32 {
+            index.insert(Entry {
+                hash: code << 12,
+                code,
+            });
+        }
+        for code in 0..3 * PLACES as u32 {
+            assert_eq!(index.candidate(code << 12), Some(code));
+        }
+        assert_eq!(index.candidate(5), None);
     }
 }

@@ -2,15 +2,17 @@
 //! values from being hashed and compared. Within one array equal views are equal strings: a short string is in its view,
 //! a long one is named by it.
 
-use super::Dictionary;
+use super::{Dictionary, Version, place_of, string_of};
 use crate::error::EncodeError;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{AnyDictionaryArray, Array, StringViewArray};
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
+use eris_kernels::prefetch;
 use eris_types::Code;
-use hashbrown::HashSet;
+use hashbrown::HashMap;
+use std::sync::Arc;
 
 /// Entries of the cache: 16 KiB of views and 2 KiB of codes stay in the first-level cache.
 const CACHE: usize = 512;
@@ -21,74 +23,186 @@ const NO_VIEW: u128 = u128::MAX;
 /// Stands for a string that is not in the dictionary; codes stay below.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Codes of the strings of one array, with a memory.
-struct Lookup<'a> {
-    dictionary: &'a Dictionary,
-    array: &'a StringViewArray,
-    views: Box<[u128; CACHE]>,
-    codes: Box<[u32; CACHE]>,
+/// Marks the place of a string in [`Unknown::strings`]; codes stay below.
+pub(super) const PLACE: u32 = 1 << 31;
+
+/// Codes of arrays of which a dictionary did not have all strings.
+#[derive(Debug)]
+pub struct Unknown {
+    /// A code, or a place marked with [`PLACE`].
+    codes: Vec<u32>,
+    strings: Arc<[String]>,
 }
 
-impl<'a> Lookup<'a> {
-    fn new(dictionary: &'a Dictionary, array: &'a StringViewArray) -> Self {
+impl Unknown {
+    /// The distinct strings that the dictionary did not have, in order of appearance.
+    pub fn strings(&self) -> &Arc<[String]> {
+        &self.strings
+    }
+
+    /// The code of each string by a later version of the same dictionary; only those that were unknown are looked up.
+    ///
+    /// # Errors
+    /// It does not have all of them either.
+    pub fn look_up(mut self, dictionary: &Dictionary) -> Result<Vec<u32>, Unknown> {
+        let strings = self.strings.iter();
+        let found: Vec<Option<u32>> = strings
+            .map(|string| dictionary.code(string).map(|code| code.0))
+            .collect();
+        let mut left = Vec::new();
+        let mut places = Vec::with_capacity(found.len());
+        for (code, string) in found.iter().zip(self.strings.iter()) {
+            places.push(code.unwrap_or(PLACE | left.len() as u32));
+            if code.is_none() {
+                left.push(string.clone());
+            }
+        }
+        for code in &mut self.codes {
+            if *code & PLACE != 0 {
+                *code = places[(*code & !PLACE) as usize];
+            }
+        }
+        match left.is_empty() {
+            true => Ok(self.codes),
+            false => Err(Unknown {
+                codes: self.codes,
+                strings: left.into(),
+            }),
+        }
+    }
+}
+
+/// Strings that are looked up side by side: while one comes from memory, the others are on their way too.
+const SIDE_BY_SIDE: usize = 32;
+
+/// Codes of the strings of one array, with a memory.
+struct Lookup<'a, 'u> {
+    dictionary: &'a Dictionary,
+    array: &'a StringViewArray,
+    unknown: &'u mut HashMap<&'a str, u32>,
+    views: Box<[u128; CACHE]>,
+    codes: Box<[u32; CACHE]>,
+    /// Rows whose codes the memory does not have.
+    waiting: Vec<usize>,
+}
+
+/// The slot of the memory that a view may be in, as well as in the one beside it.
+fn slot(view: u128) -> usize {
+    let mixed = (view as u64 ^ (view >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> (64 - CACHE.trailing_zeros())) as usize
+}
+
+impl<'a, 'u> Lookup<'a, 'u> {
+    fn new(
+        dictionary: &'a Dictionary,
+        array: &'a StringViewArray,
+        unknown: &'u mut HashMap<&'a str, u32>,
+    ) -> Self {
         Lookup {
             dictionary,
             array,
+            unknown,
             views: Box::new([NO_VIEW; CACHE]),
-            codes: Box::new([UNKNOWN; CACHE]),
+            codes: Box::new([0; CACHE]),
+            waiting: Vec::with_capacity(SIDE_BY_SIDE),
         }
     }
 
-    /// The code of string `at`, or [`UNKNOWN`].
-    #[inline(always)]
-    fn code(&mut self, at: usize, view: u128) -> u32 {
-        let mixed = (view as u64 ^ (view >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let slot = (mixed >> (64 - CACHE.trailing_zeros())) as usize;
-        // Two places, or two of a column's few values could take one from each other all the time.
-        for place in [slot, slot ^ 1] {
-            if self.views[place] == view {
-                return self.codes[place];
+    /// Appends the code of each string, or its marked place among the unknown ones; that of a NULL is 0.
+    fn append(mut self, codes: &mut Vec<u32>) {
+        let first = codes.len();
+        codes.resize(first + self.array.len(), 0);
+        let codes = &mut codes[first..];
+        for (at, &view) in self.array.views().iter().enumerate() {
+            if self.array.is_null(at) {
+                continue;
+            }
+            match self.remembered(view) {
+                Some(code) => codes[at] = code,
+                None => {
+                    self.waiting.push(at);
+                    if self.waiting.len() == SIDE_BY_SIDE {
+                        self.find(codes);
+                    }
+                }
             }
         }
-        let code = self.find(at);
-        (self.views[slot ^ 1], self.codes[slot ^ 1]) = (self.views[slot], self.codes[slot]);
-        (self.views[slot], self.codes[slot]) = (view, code);
-        code
+        self.find(codes);
+    }
+
+    #[inline(always)]
+    fn remembered(&self, view: u128) -> Option<u32> {
+        let slot = slot(view);
+        // Two places, or two of a column's few values could take one from each other all the time.
+        let place = [slot, slot ^ 1].into_iter();
+        let mut place = place.filter(|&place| self.views[place] == view);
+        place.next().map(|place| self.codes[place])
     }
 
     #[inline(never)]
-    fn find(&self, at: usize) -> u32 {
-        let code = self.dictionary.code(self.array.value(at));
-        code.map_or(UNKNOWN, |code| code.0)
+    fn find(&mut self, codes: &mut [u32]) {
+        let Version { index, blocks, .. } = &*self.dictionary.0;
+        let mut hashes = [0; SIDE_BY_SIDE];
+        for (hash, &at) in hashes.iter_mut().zip(&self.waiting) {
+            *hash = index.hash(self.array.value(at));
+            index.prefetch(*hash);
+        }
+        let mut candidates = [None; SIDE_BY_SIDE];
+        for (candidate, &hash) in candidates.iter_mut().zip(&hashes[..self.waiting.len()]) {
+            *candidate = index.candidate(hash);
+            if let Some(code) = *candidate {
+                let (block, place) = place_of(blocks, code as usize);
+                prefetch(&block.strings.views()[place]);
+            }
+        }
+        for (&candidate, &at) in candidates.iter().zip(&self.waiting) {
+            let string = self.array.value(at);
+            let is_it = |code: &u32| string_of(blocks, *code as usize) == string;
+            let code = match candidate.filter(is_it) {
+                Some(code) => code,
+                None => match candidate.and_then(|_| self.dictionary.code(string)) {
+                    Some(code) => code.0,
+                    None => {
+                        let next = PLACE | self.unknown.len() as u32;
+                        *self.unknown.entry(string).or_insert(next)
+                    }
+                },
+            };
+            codes[at] = code;
+            let view = self.array.views()[at];
+            let slot = slot(view);
+            (self.views[slot ^ 1], self.codes[slot ^ 1]) = (self.views[slot], self.codes[slot]);
+            (self.views[slot], self.codes[slot]) = (view, code);
+        }
+        self.waiting.clear();
     }
 }
 
 impl Dictionary {
-    /// The code of each string, that of a NULL being unspecified; or, if this version does not have all of them, the
-    /// distinct strings that it does not have, in order of appearance.
+    /// The code of each string, that of a NULL being unspecified.
+    ///
+    /// # Errors
+    /// This version does not have all of them.
     pub fn look_up<'a>(
-        &self,
+        &'a self,
         arrays: impl IntoIterator<Item = &'a StringViewArray>,
-    ) -> Result<Vec<u32>, Vec<String>> {
+    ) -> Result<Vec<u32>, Unknown> {
         let mut codes = Vec::new();
-        let mut missing = Vec::new();
-        let mut seen = HashSet::new();
+        let mut unknown = HashMap::new();
         for array in arrays {
-            let mut lookup = Lookup::new(self, array);
-            codes.reserve(array.len());
-            for (at, &view) in array.views().iter().enumerate() {
-                let code = lookup.code(at, view);
-                codes.push(code);
-                if code == UNKNOWN && array.is_valid(at) && seen.insert(array.value(at)) {
-                    missing.push(array.value(at).to_owned());
-                }
-            }
+            Lookup::new(self, array, &mut unknown).append(&mut codes);
         }
-        if missing.is_empty() {
-            Ok(codes)
-        } else {
-            Err(missing)
+        if unknown.is_empty() {
+            return Ok(codes);
         }
+        let mut strings = vec![String::new(); unknown.len()];
+        for (string, place) in unknown {
+            strings[(place & !PLACE) as usize] = string.to_owned();
+        }
+        Err(Unknown {
+            codes,
+            strings: strings.into(),
+        })
     }
 
     /// The code of each string of a dictionary array of text: its distinct values are looked up once. Those that no row

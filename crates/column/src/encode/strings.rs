@@ -20,5 +20,5 @@ pub(super) fn codes(array: &dyn Array, dictionary: &Dictionary) -> Result<Vec<u3
 
 fn of_views(array: &StringViewArray, dictionary: &Dictionary) -> Result<Vec<u32>, EncodeError> {
     (dictionary.look_up([array]))
-        .map_err(|mut missing| EncodeError::NotInDictionary(missing.swap_remove(0)))
+        .map_err(|unknown| EncodeError::NotInDictionary(unknown.strings()[0].clone()))
 }

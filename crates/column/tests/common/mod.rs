@@ -5,7 +5,7 @@
 use arrow_array::types::*;
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, StringViewArray};
 use arrow_schema::{DataType, TimeUnit};
-use eris_column::{Home, Selection};
+use eris_column::{Dictionary, Home, Selection};
 use eris_numa::{HugePages, Memory, NodeMemory, Topology};
 use eris_types::{NodeId, ObjectId};
 use proptest::prelude::*;
@@ -305,4 +305,12 @@ pub fn string_array(values: &[Option<String>]) -> StringViewArray {
 pub fn mask(selection: &Selection) -> BooleanArray {
     let rows = 0..selection.rows();
     rows.map(|row| Some(selection.contains(row))).collect()
+}
+
+/// The strings that a dictionary does not have.
+pub fn unknown(dictionary: &Dictionary, array: &StringViewArray) -> Vec<String> {
+    match dictionary.look_up([array]) {
+        Ok(_) => Vec::new(),
+        Err(unknown) => unknown.strings().to_vec(),
+    }
 }
