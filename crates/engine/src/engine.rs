@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::collect::{Garbage, HeldSnapshot};
 use crate::error::EngineError;
+use crate::exchange::offer;
 use crate::key_index::{KeyIndex, KeyObject};
 use crate::object::{DataObject, Partitioning};
 use crate::owner::Owner;
@@ -472,9 +473,11 @@ impl Shared {
             None => self.participants(&object),
         };
         let rows: u64 = participants.iter().map(|(_, rows)| rows).sum();
-        let most = match is_counted(fragment) {
-            true => COUNTED_ROWS,
-            false => LIGHT_ROWS,
+        // Statistics may be of a moment before the snapshot; by them, no more is decided than who does the work.
+        let is_counted = || program.reads_nothing(|column| object.column_zone(column));
+        let most = match rows {
+            LIGHT_ROWS..=COUNTED_ROWS if is_counted() => COUNTED_ROWS,
+            _ => LIGHT_ROWS,
         };
         // Relations that are looked up in may be large.
         let is_light =
@@ -539,11 +542,6 @@ const LIGHT_ROWS: u64 = 1 << 16;
 /// The same of rows that are only counted, by the chunk: some hundred of these.
 const COUNTED_ROWS: u64 = 256 * CHUNK_ROWS as u64;
 
-/// Whether no value is read.
-fn is_counted(fragment: &Fragment) -> bool {
-    fragment.columns.is_empty() && fragment.filter.is_empty() && fragment.probes.is_empty()
-}
-
 /// They are worked for one after the other: of more, it is better that all wake.
 const LIGHT_AEUS: usize = 8;
 
@@ -551,12 +549,14 @@ const LIGHT_AEUS: usize = 8;
 const LIGHT_STEPS: usize = 8;
 
 impl Shared {
-    /// Has the participants begin; if there is little to do, in place of those that sleep.
+    /// Has the participants begin; if there is little to do, in place of those that sleep, or whom another client is about to
+    /// leave.
     fn begin(&self, run: &Arc<Run>, is_light: bool, client: &mut Client) {
         let aeus = run.shares.iter().map(|share| share.aeu);
         let runtime = self.runtime.as_ref().filter(|_| is_light);
-        let (parked, awake): (Vec<AeuId>, Vec<AeuId>) =
-            aeus.partition(|aeu| runtime.is_some_and(|runtime| runtime.is_parked(*aeu)));
+        let (taken, awake): (Vec<AeuId>, Vec<AeuId>) = aeus.partition(|aeu| {
+            runtime.is_some_and(|runtime| runtime.is_parked(*aeu) || runtime.is_run_in_place(*aeu))
+        });
         let tell = |client: &mut Client, aeus: &[AeuId]| {
             if !aeus.is_empty() {
                 client.multicast(aeus, SCAN, run.object.id, run.id, run.clone());
@@ -565,7 +565,7 @@ impl Shared {
         };
         // These work while others are worked for.
         tell(client, &awake);
-        for aeu in parked {
+        for aeu in taken {
             if !self.run_in_place(run, aeu, client) {
                 tell(client, &[aeu]);
             }
@@ -578,7 +578,7 @@ impl Shared {
             return false;
         };
         let header = header(SCAN, run.object.id, client.endpoint(), run.id);
-        let ran = runtime.try_run_in_place(aeu, |aeu| {
+        offer(runtime, aeu, |aeu| {
             let parcel = Parcel::shared(run.clone());
             aeu.execute_in_place(header, &[], Some(parcel));
             for _ in 0..LIGHT_STEPS {
@@ -586,8 +586,7 @@ impl Shared {
                     break;
                 }
             }
-        });
-        ran.is_some()
+        })
     }
 }
 

@@ -8,7 +8,9 @@
 
 use crate::client::Client;
 use crate::engine::Engine;
+use crate::owner::Owner;
 use crate::protocol::{PANICKED, header};
+use eris_aeu::{Aeu, Runtime};
 use eris_route::{Command, Parcel};
 use eris_types::{AeuId, ObjectId};
 use std::future::poll_fn;
@@ -18,6 +20,24 @@ use std::task::Poll;
 const OFFERS: usize = 64;
 /// Pauses of the processor between two offers.
 const PAUSES: usize = 16;
+
+/// Runs `work` in an AEU that sleeps, or that another client leaves soon; says whether it did.
+pub(crate) fn offer(
+    runtime: &Runtime<Owner>,
+    aeu: AeuId,
+    mut work: impl FnMut(&mut Aeu<Owner>),
+) -> bool {
+    for _ in 0..OFFERS {
+        if runtime.try_run_in_place(aeu, &mut work).is_some() {
+            return true;
+        }
+        if !runtime.is_run_in_place(aeu) {
+            return false;
+        }
+        (0..PAUSES).for_each(|_| std::hint::spin_loop());
+    }
+    false
+}
 
 /// Parts that are under way or back.
 pub(crate) struct Exchange<T> {

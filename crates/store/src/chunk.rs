@@ -152,6 +152,12 @@ impl ChunkView {
         self.chunk.newest <= snapshot && self.deleted.is_none()
     }
 
+    /// How many rows are visible at `snapshot`, which is that of the view, if all rows had begun by then.
+    pub fn count_visible(&self, snapshot: Timestamp) -> Option<usize> {
+        let deleted = self.deleted.as_deref().map_or(0, DeletedRows::count);
+        (self.chunk.newest <= snapshot).then_some(self.chunk.rows - deleted)
+    }
+
     /// The part of a column's bytes that is read for the rows that are wanted: that of their vectors.
     pub fn touched(&self, bytes: usize) -> u64 {
         let Some(rows) = &self.rows else {

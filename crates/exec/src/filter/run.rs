@@ -240,10 +240,15 @@ impl Filter {
             }
         }
         let all_visible = view.all_visible(snapshot);
-        if only_count && all_visible && self.residual.is_empty() && wanted.is_none() {
+        if only_count && self.residual.is_empty() && wanted.is_none() {
             match order[..] {
-                [] => return Ok(Passed::Counted(rows)),
-                [number] if !self.tests[number].or_null => {
+                [] => {
+                    if let Some(visible) = view.count_visible(snapshot) {
+                        tally.took(tally.visible(), rows, visible);
+                        return Ok(Passed::Counted(visible));
+                    }
+                }
+                [number] if all_visible && !self.tests[number].or_null => {
                     let test = &self.tests[number];
                     let chunk = chunk_of(test.column);
                     let passed = chunk.count(isa, forms[number].predicate);
