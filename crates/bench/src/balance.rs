@@ -34,6 +34,8 @@ pub struct BalanceOptions {
     pub time: Duration,
     /// How often loads are looked at.
     pub period: Duration,
+    /// From which standard deviation of their loads on keys move, as a share of the mean.
+    pub threshold: f64,
     /// The part of the machine that all AEUs together may use.
     pub share: f64,
     /// Threads that look keys up, a batch at a time.
@@ -144,7 +146,7 @@ fn course(
     let balancing = Balancing {
         algorithm,
         period: options.period,
-        ..Balancing::default()
+        threshold: options.threshold,
     };
     let balancer = Balancer::start(&engine, balancing)?;
     let (low, high) = (AtomicU64::new(0), AtomicU64::new(options.keys));

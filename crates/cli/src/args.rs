@@ -240,6 +240,10 @@ pub struct BenchBalance {
     #[arg(long, default_value_t = 0.5, value_parser = seconds)]
     pub period: f64,
 
+    /// The standard deviation of the AEUs' loads from which on keys move, as a share of their mean
+    #[arg(long, default_value_t = 0.2, value_parser = share)]
+    pub threshold: f64,
+
     /// The part of the machine that all AEUs together may use
     #[arg(long, default_value_t = 0.5, value_parser = share)]
     pub share: f64,

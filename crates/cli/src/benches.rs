@@ -107,6 +107,7 @@ fn balance(settings: &Settings, bench: &BenchBalance) -> Result<Report, BenchErr
         keys: bench.keys,
         time: Duration::from_secs_f64(bench.seconds),
         period: Duration::from_secs_f64(bench.period),
+        threshold: bench.threshold,
         share: bench.share,
         clients: bench.clients as usize,
         batch: bench.batch as usize,

@@ -12,6 +12,7 @@
 
 mod decide;
 mod history;
+mod lend;
 mod target;
 
 pub use history::Balanced;

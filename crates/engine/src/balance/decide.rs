@@ -1,6 +1,7 @@
 //! Whether something moves, and what.
 
 use super::Balancing;
+use super::lend::{Lent, lend};
 use super::target::{Line, Load, bounds, targets};
 use crate::key_index::{SegmentLoad, Shift, Shifted};
 use eris_numa::Topology;
@@ -15,6 +16,8 @@ const HORIZON: Duration = Duration::from_secs(10);
 const FIRST_RATE: f64 = 5e6;
 /// So many times what moving takes must be gained at most.
 const MOST_CAUTION: f64 = 16.0;
+/// More segments than these per owner, and every owner gets one range again: a batch is looked up in one segment after the other.
+const MOST_SEGMENTS: usize = 4;
 /// The part of what was known that the newest transfers replace.
 const NEWEST: f64 = 0.3;
 
@@ -82,6 +85,47 @@ pub(crate) fn decide(
         experience.calm();
         return None;
     }
+    let wanted = targets(&loads, algorithm);
+    let (shifts, after) = match segments.len() <= MOST_SEGMENTS * owners.len() {
+        true => least(segments, &owners, &busy, &wanted, topology),
+        false => in_ranges(segments, &owners, &wanted),
+    };
+    let before = max(loads.iter().copied());
+    let gain = (1.0 - after / before) * HORIZON.as_secs_f64();
+    let moves = moves(segments, &shifts);
+    let cost = copied(&moves, topology) / experience.rate * experience.caution_for(&moves);
+    let pays = gain > cost;
+    if !pays || moves.is_empty() {
+        return None;
+    }
+    Some(Decision {
+        shifts,
+        imbalance: imbalance(&loads),
+    })
+}
+
+/// As few keys as possible move. With the load of the busiest owner then.
+fn least(
+    segments: &[SegmentLoad],
+    owners: &[(AeuId, u64)],
+    busy: &[f64],
+    wanted: &[f64],
+    topology: &Topology,
+) -> (Vec<Shift>, f64) {
+    let mut targets = vec![0.0; busy.len()];
+    for ((aeu, _), wanted) in owners.iter().zip(wanted) {
+        targets[aeu.index()] = *wanted;
+    }
+    let Lent { shifts, loads } = lend(segments, busy, &targets, topology);
+    (shifts, max(loads.into_iter()))
+}
+
+/// Every owner gets one range, so that there are few segments again.
+fn in_ranges(
+    segments: &[SegmentLoad],
+    owners: &[(AeuId, u64)],
+    wanted: &[f64],
+) -> (Vec<Shift>, f64) {
     let line = segments.iter().map(|segment| Load {
         low: segment.low,
         weight: segment.busy.as_secs_f64(),
@@ -89,7 +133,7 @@ pub(crate) fn decide(
     });
     let line = Line::new(&line.collect::<Vec<_>>(), u64::MAX);
     let lows: Vec<u64> = owners.iter().map(|(_, low)| *low).collect();
-    let bounds = bounds(&line, &lows, &targets(&loads, algorithm));
+    let bounds = bounds(&line, &lows, wanted);
     let highs = bounds.iter().skip(1).map(|next| next.checked_sub(1));
     let highs = highs.chain([Some(u64::MAX)]);
     let ranges = owners.iter().zip(&bounds).zip(highs);
@@ -103,18 +147,8 @@ pub(crate) fn decide(
         let end = shift.high.checked_add(1);
         end.map_or(line.before(u64::MAX), |end| line.before(end)) - line.before(shift.low)
     });
-    let (before, after) = (max(loads.iter().copied()), max(after));
-    let gain = (1.0 - after / before) * HORIZON.as_secs_f64();
-    let moves = moves(segments, &shifts);
-    let cost = copied(&moves, topology) / experience.rate * experience.caution_for(&moves);
-    let pays = gain > cost;
-    if !pays || moves.is_empty() {
-        return None;
-    }
-    Some(Decision {
-        shifts,
-        imbalance: imbalance(&loads),
-    })
+    let after = max(after);
+    (shifts, after)
 }
 
 /// The owners in the order of their first keys; one without any where its number belongs. With the first key of each.
@@ -334,14 +368,36 @@ mod tests {
         let experience = &mut Experience::default();
         let decision = one_shot(&segments(&busy, 1 << 20), experience).expect("it pays");
         assert!((decision.imbalance - 2.0).abs() < 1e-9);
-        let bounds: Vec<u64> = decision
-            .shifts
-            .iter()
-            .map(|shift| shift.low >> 19)
+        let shifts = decision.shifts.iter();
+        let ranges: Vec<(u64, u64)> = shifts
+            .map(|shift| (shift.low >> 19, (shift.high + 1) >> 19))
             .collect();
-        assert_eq!(bounds, [0, 5, 6, 7, 8, 9, 10, 11]);
+        assert_eq!(ranges, [(4, 5), (6, 7), (8, 9), (10, 11)]);
         // 2^30 keys take minutes, and nobody knows what is asked for by then.
         assert!(one_shot(&segments(&busy, 1 << 30), experience).is_none());
+    }
+
+    #[test]
+    fn many_segments_become_one_range_per_owner_again() {
+        let busy = [0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0];
+        let whole = segments(&busy, 1 << 20);
+        let parts = whole.iter().flat_map(|one| {
+            (0..8).map(|part| SegmentLoad {
+                low: one.low + (part << 17),
+                high: match part {
+                    7 => one.high,
+                    _ => one.low + ((part + 1) << 17) - 1,
+                },
+                keys: one.keys / 8,
+                busy: one.busy / 8,
+                samples: Vec::new(),
+                ..one.clone()
+            })
+        });
+        let decision = one_shot(&parts.collect::<Vec<_>>(), &mut Experience::default());
+        let shifts = decision.expect("it pays").shifts;
+        let bounds: Vec<u64> = shifts.iter().map(|shift| shift.low >> 19).collect();
+        assert_eq!(bounds, [0, 5, 6, 7, 8, 9, 10, 11]);
     }
 
     #[test]

@@ -30,10 +30,10 @@ pub(crate) struct Load {
 }
 
 /// Keys that a partition goes by for which nothing was sampled.
-const UNSAMPLED: u64 = 16;
+pub(super) const UNSAMPLED: u64 = 16;
 
 /// A bound stays where it is if the loads before it differ from what they should be by no more than this part of the average.
-const CLOSE: f64 = 0.05;
+pub(super) const CLOSE: f64 = 0.05;
 
 /// The loads that partitions should have. Their sum stays.
 pub(crate) fn targets(loads: &[f64], algorithm: Algorithm) -> Vec<f64> {
