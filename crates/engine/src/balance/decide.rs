@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Fewer keys asked for in a period tell nothing.
 const FEW_ASKED: u64 = 1_000;
+/// Of fewer keys than these perhaps no operation was timed.
+const FEW_TIMED: u64 = 256;
 /// How long a workload is expected to stay as it is.
 const HORIZON: Duration = Duration::from_secs(10);
 /// Keys per second that are copied, before any were.
@@ -78,6 +80,7 @@ pub(crate) fn decide(
     if asked < FEW_ASKED {
         return None;
     }
+    let segments = &steady(segments)[..];
     let owners = in_order(segments, topology.aeus().len());
     let busy = by_owner(segments, owners.len());
     let loads: Vec<f64> = owners.iter().map(|(aeu, _)| busy[aeu.index()]).collect();
@@ -102,6 +105,23 @@ pub(crate) fn decide(
         shifts,
         imbalance: imbalance(&loads),
     })
+}
+
+/// The segments with times that no accident makes: one operation in many is timed, and one that lasts long by chance, because the machine
+/// did something else, would stand for as many. A key of one segment takes twice as long as most, or half as long, but no more.
+fn steady(segments: &[SegmentLoad]) -> Vec<SegmentLoad> {
+    let cost = |one: &SegmentLoad| one.busy.as_secs_f64() / one.asked.max(1) as f64;
+    let mut costs: Vec<f64> = (segments.iter())
+        .filter(|one| one.asked >= FEW_TIMED)
+        .map(cost)
+        .collect();
+    costs.sort_by(f64::total_cmp);
+    let usual = costs.get(costs.len() / 2).copied().unwrap_or(0.0);
+    let steady = segments.iter().map(|one| SegmentLoad {
+        busy: Duration::from_secs_f64(cost(one).clamp(usual / 2.0, usual * 2.0) * one.asked as f64),
+        ..one.clone()
+    });
+    steady.collect()
 }
 
 /// As few keys as possible move. With the load of the busiest owner then.
@@ -375,6 +395,17 @@ mod tests {
         assert_eq!(ranges, [(4, 5), (6, 7), (8, 9), (10, 11)]);
         // 2^30 keys take minutes, and nobody knows what is asked for by then.
         assert!(one_shot(&segments(&busy, 1 << 30), experience).is_none());
+    }
+
+    #[test]
+    fn an_operation_that_lasts_long_by_chance_counts_twice_at_most() {
+        let mut all = segments(&[0.5; 8], 1 << 20);
+        // Five times as long for as many keys: at most twice as long is believed.
+        all[3].busy *= 5;
+        let believed = steady(&all);
+        assert_eq!(believed[3].busy, 2 * believed[2].busy);
+        let decision = one_shot(&all, &mut Experience::default());
+        assert!(decision.is_none_or(|decision| decision.imbalance < 1.8));
     }
 
     #[test]
