@@ -19,6 +19,7 @@ FILES ?= crates/sql/tests/slt
 SLT ?=
 SSB ?=
 DEMO ?= --breakdown
+NUMA ?=
 ERIS := $(CARGO_TARGET_DIR)/release/eris
 VENV := $(ERIS_CACHE)/venv
 RESULTS := bench/results/$(shell date +%F)-$(shell uname -n)
@@ -50,7 +51,7 @@ install: build ## copy the binary to ~/.local/bin (or PREFIX/bin)
 # ---- proof -------------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: check test-rust test-shell test-walk test-loom test-oracle ## everything that must hold: checks, tests, model checking, comparison with an oracle
+test: check test-rust test-shell test-walk test-loom test-numa test-oracle ## everything that must hold: checks, tests, model checking, comparison with an oracle
 
 .PHONY: check
 check: cargo ## formatting and layers (seconds)
@@ -80,6 +81,10 @@ test-loom: cargo ## every interleaving of the latch-free protocols, within loom'
 	    cargo test --release -p eris-$$crate --lib model | tee $(ERIS_CACHE)/loom.log; \
 	  grep -qE ' [1-9][0-9]* passed' $(ERIS_CACHE)/loom.log || { echo "eris-$$crate has no model"; exit 1; }; \
 	done
+
+.PHONY: test-numa
+test-numa: build ## where pages really lie, on a machine with four NUMA nodes, emulated (half a minute; NUMA=--verbose)
+	@ERIS=$(ERIS) ERIS_CACHE=$(ERIS_CACHE) CI=$(CI) python3 tests/numa/pages.py $(NUMA)
 
 .PHONY: test-oracle
 test-oracle: build ## the same data and queries in DuckDB, results compared

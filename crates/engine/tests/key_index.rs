@@ -1,8 +1,9 @@
 //! Bare indexes against `BTreeMap`, on several topologies and from several threads.
 
-use eris_engine::{Engine, EngineError, KeyClient, Settings};
+use eris_engine::{Engine, EngineError, KeyClient, SegmentLoad, Settings, Shift};
 use eris_numa::{HugePages, Topology};
-use eris_types::ObjectId;
+use eris_types::{AeuId, ObjectId};
+use futures::executor::block_on;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -92,7 +93,7 @@ fn one_client_sees_what_a_btree_map_would_hold() {
             for step in steps {
                 check(&mut client, &mut oracle, step);
             }
-            futures::executor::block_on(index.drop()).unwrap();
+            block_on(index.drop()).unwrap();
             prop_assert_eq!(bytes(&engine, index.id()), 0);
         });
     }
@@ -140,7 +141,7 @@ fn who_has_a_client_of_a_dropped_index_gets_an_error() {
     let index = engine.create_key_index("numbers", 0..=99);
     let mut client = index.client().unwrap();
     client.put(&[(1, 1), (90, 2)], &mut [None; 2]).unwrap();
-    futures::executor::block_on(index.drop()).unwrap();
+    block_on(index.drop()).unwrap();
     for _ in 0..2 {
         let error = client.get(&[1, 90], &mut [None; 2]).unwrap_err();
         assert!(matches!(error, EngineError::NoSuchObject(_)), "{error}");
@@ -169,4 +170,68 @@ fn without_memory_the_rest_stays_usable() {
         client.get(&[spread(n)], &mut value).unwrap();
         assert_eq!(value, [Some(n)]);
     }
+}
+
+/// Who looks at loads now and then must not keep AEUs awake that have nothing to do.
+#[test]
+fn owners_that_have_done_nothing_are_not_asked_for_their_loads() {
+    let engine = engine(2, 2, 256 << 20);
+    let received = || -> Vec<u64> {
+        let all = engine.counters().aeus;
+        all.iter().map(|aeu| aeu.received.iter().sum()).collect()
+    };
+    let unused = engine.create_key_index("unused", 0..=399);
+    let before = received();
+    assert!(block_on(unused.measure()).unwrap().is_empty());
+    assert_eq!(received(), before);
+
+    let index = engine.create_key_index("numbers", 0..=399);
+    let mut client = index.client().unwrap();
+    let entries: Vec<(u64, u64)> = (0..400).map(|key| (key, key)).collect();
+    client.put(&entries, &mut [None; 400]).unwrap();
+    let first = block_on(index.measure()).unwrap();
+    let asked = |loads: &[SegmentLoad]| loads.iter().map(|load| load.asked).collect::<Vec<_>>();
+    assert_eq!(asked(&first), [100; 4]);
+
+    // Nobody is asked, and all is as it was.
+    let before = received();
+    let idle = block_on(index.measure()).unwrap();
+    assert_eq!(received(), before);
+    assert_eq!(asked(&idle), [0; 4]);
+    let what = |loads: &[SegmentLoad]| -> Vec<_> {
+        let loads = loads.iter();
+        loads
+            .map(|load| (load.aeu, load.low, load.high, load.keys, load.bytes))
+            .collect()
+    };
+    assert_eq!(what(&idle), what(&first));
+
+    // Who has something to tell, by operations or because keys came or went, is asked.
+    client.get(&[150, 160], &mut [None; 2]).unwrap();
+    let before = received();
+    assert_eq!(asked(&block_on(index.measure()).unwrap()), [0, 2, 0, 0]);
+    let woken: Vec<u64> = received()
+        .iter()
+        .zip(before)
+        .map(|(now, before)| now - before)
+        .collect();
+    assert_eq!(woken, [0, 1, 0, 0]);
+    let to = AeuId(3);
+    block_on(index.shift(&[Shift {
+        low: 0,
+        high: 99,
+        to,
+    }]))
+    .unwrap();
+    let shifted = block_on(index.measure()).unwrap();
+    let keys: u64 = shifted
+        .iter()
+        .filter(|load| load.aeu == to)
+        .map(|load| load.keys)
+        .sum();
+    assert_eq!(keys, 200);
+    assert!(
+        shifted.iter().all(|load| load.aeu != AeuId(0)),
+        "{shifted:?}"
+    );
 }

@@ -10,7 +10,7 @@ use super::batch::{KeyBatch, Operation, Rest};
 use super::segment::Segment;
 use crate::reorganize::{IndexReorganization, Reorganizable, Watched};
 use eris_index::IndexError;
-use eris_numa::NodeMemory;
+use eris_numa::{Extent, NodeMemory};
 use eris_route::{Header, RangeTable, Split};
 use eris_types::{AeuId, NodeId};
 use std::sync::Arc;
@@ -56,6 +56,7 @@ struct Given {
 impl OwnedKeys {
     /// What the table says that this AEU has, without any entry.
     pub fn new(object: Arc<KeyObject>, aeu: AeuId, memory: &NodeMemory) -> Self {
+        object.measured.note(aeu);
         let table = object.layout.newest();
         let empty = || Watched::new(memory.clone(), object.id);
         let segments = table
@@ -81,9 +82,24 @@ impl OwnedKeys {
         self.aeu
     }
 
+    pub fn object(&self) -> &KeyObject {
+        &self.object
+    }
+
+    /// Notes that its keys are used, or its segments changed.
+    pub fn note_work(&self) {
+        self.object.measured.note(self.aeu);
+    }
+
     /// Ascending by key.
     pub fn segments(&mut self) -> &mut [Segment] {
         &mut self.segments
+    }
+
+    /// The memory that its trees lie in.
+    pub fn extents(&self, all: &mut Vec<Extent>) {
+        let trees = self.segments.iter().map(Segment::watched);
+        trees.for_each(|tree| tree.extents(all));
     }
 
     /// The segment that has a key.
@@ -214,6 +230,7 @@ impl OwnedKeys {
     }
 
     fn renew(&mut self) {
+        self.note_work();
         self.directory = directory(&self.segments, self.closed);
     }
 
@@ -235,6 +252,7 @@ impl OwnedKeys {
 
     /// Executes batches in their order; small lookups that follow each other become one. What belongs to others is left.
     pub fn execute(&mut self, batches: &mut [(Header, Box<KeyBatch>)]) {
+        self.note_work();
         let is_few = |batch: &KeyBatch| {
             let is_whole = matches!(batch.rest, Rest::All);
             is_whole && batch.operation == Operation::Get && batch.keys.len() < FEW

@@ -154,7 +154,10 @@ impl GiveTask {
                 let mut segments = keys.segments().iter_mut();
                 match segments.any(|segment| segment.clean(CLEANED)) {
                     true => Phase::Cleaning,
-                    false => Phase::Looking,
+                    false => {
+                        keys.note_work();
+                        Phase::Looking
+                    }
                 }
             }
         };
