@@ -106,8 +106,8 @@ slt: cargo ## run sqllogictest files of other databases: make slt FILES="select1
 	$(CARGO_TARGET_DIR)/release/examples/slt $(SLT) $(FILES)
 
 .PHONY: nightly
-nightly: cargo ## the long version: 10,000 seeds, Miri, scale 3 against the oracle
-	PROPTEST_CASES=10000 ERIS_SEEDS=10000 cargo test --release --workspace
+nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, scale 3 against the oracle
+	PROPTEST_CASES=10000 ERIS_SEEDS=10000 ERIS_TORTURE_SECONDS=600 cargo test --release --workspace
 	rustup toolchain install nightly --profile minimal --component miri --component rust-src
 	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-miri PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation \
 	  cargo +nightly miri test $(MIRI_CRATES:%=-p eris-%) --lib

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::protocol::PANICKED;
-use eris_route::Command;
+use eris_route::{Command, Endpoint};
 use eris_types::{AeuId, ObjectId};
 use std::future::poll_fn;
 use std::task::Poll;
@@ -37,20 +37,22 @@ impl Engine {
     ) -> Result<Vec<T>, EngineError> {
         let mut client = self.client()?;
         let callback = self.next_callback();
-        let mut open = 0;
+        let mut open: Vec<Endpoint> = Vec::new();
         for aeu in aeus {
             client.tell(aeu, question.kind, id, callback, words);
-            open += 1;
+            open.push(Endpoint::aeu(aeu));
         }
         client.flush();
-        let (mut answers, mut failure) = (Vec::with_capacity(open), None);
+        let (mut answers, mut failure) = (Vec::with_capacity(open.len()), None);
         poll_fn(|cx| {
-            while open > 0 {
+            while !open.is_empty() {
                 let received = client.poll(cx, |command: Command<'_>| {
-                    if command.header.callback != callback {
+                    let from = open.iter().position(|aeu| *aeu == command.header.sender);
+                    // Whoever panics answers for a whole group, also for what was answered before.
+                    let (true, Some(from)) = (command.header.callback == callback, from) else {
                         return;
-                    }
-                    open -= 1;
+                    };
+                    open.swap_remove(from);
                     let parcel = command.parcel.expect("every answer has one");
                     match command.header.kind {
                         PANICKED => failure = parcel.into_owned::<String>().ok(),

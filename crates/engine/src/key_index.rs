@@ -115,6 +115,11 @@ impl KeyIndex {
         &self.engine
     }
 
+    /// Whom clients ask for a key. While it changes its owner they may ask the former one, who forwards.
+    pub fn owner(&self, key: u64) -> AeuId {
+        self.object.layout.newest().ranges.get(key)
+    }
+
     /// A client for one thread.
     ///
     /// # Errors

@@ -523,6 +523,13 @@ impl Handler for Owner {
                         self.distrust(header, message, cx);
                         continue;
                     }
+                    if kind == TOOK {
+                        self.doubt(header, cx);
+                        continue;
+                    }
+                    if kind == GIVE && self.has_taken_in(header) {
+                        continue;
+                    }
                     let callback = header.callback;
                     if matches!(kind, DEAL | DEALT) {
                         // They will never be complete here. Who sent them fails the run for all, unless it has left already, having got
