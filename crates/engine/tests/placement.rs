@@ -25,17 +25,22 @@ fn nodes_wanted() -> Option<usize> {
     Some(wanted.parse().expect("ERIS_NUMA_NODES is a number"))
 }
 
-fn engine() -> Engine {
-    let topology = Topology::from_sysfs("/".as_ref()).unwrap();
+/// An engine on the machine as it is; `None` if the environment makes up another.
+fn engine() -> Option<Engine> {
+    let topology = Topology::detect().unwrap();
     if let Some(wanted) = nodes_wanted() {
+        assert!(!topology.is_fake());
         assert_eq!(topology.nodes().len(), wanted, "nodes");
+    }
+    if topology.is_fake() {
+        return None;
     }
     let settings = Settings {
         topology,
         huge_pages: HugePages::Auto,
         memory_limit: Some(512 << 20),
     };
-    Engine::start(settings).unwrap()
+    Some(Engine::start(settings).unwrap())
 }
 
 /// Shows where all of it lies, and how many pages there are by kind and node; fails if one of them is not on its owner's node.
@@ -80,7 +85,9 @@ fn check_spread(engine: &Engine, pages: &BTreeMap<(Part, NodeId), usize>, parts:
 
 #[test]
 fn chunks_and_indexes_of_tables_lie_on_their_owners_nodes() {
-    let engine = engine();
+    let Some(engine) = engine() else {
+        return;
+    };
     let aeus = engine.topology().aeus().len();
     let object = create(&engine, Partitioning::Size);
     for number in 0..aeus {
@@ -150,7 +157,9 @@ fn shift(index: &KeyIndex, low: u64, high: u64, to: AeuId) -> Moved {
 
 #[test]
 fn keys_that_change_owners_lie_on_the_new_owners_node() {
-    let engine = engine();
+    let Some(engine) = engine() else {
+        return;
+    };
     let index = engine.create_key_index("numbers", 0..=KEYS - 1);
     fill(&index);
     let look = |step: &str| check(step, &block_on(index.locate()).unwrap());
@@ -209,7 +218,9 @@ fn keys_that_change_owners_lie_on_the_new_owners_node() {
 /// The system takes pages elsewhere when a node is full. That is good, as long as somebody tells.
 #[test]
 fn what_a_full_node_has_elsewhere_is_told() {
-    let engine = engine();
+    let Some(engine) = engine() else {
+        return;
+    };
     let topology = engine.topology();
     let with_aeus = |node: &&Node| topology.aeus().iter().any(|place| place.node == node.id);
     let nodes = topology.nodes().iter().filter(with_aeus);

@@ -13,6 +13,7 @@ use eris_types::ObjectId;
 use std::sync::Arc;
 
 const GIVEN_UP: &str = "the copy was given up";
+const LOST: &str = "some of it was lost when an owner panicked";
 
 /// A copy that is being taken in.
 pub(crate) struct Incoming {
@@ -177,10 +178,10 @@ impl Owner {
                 // Nobody else can have given them.
                 match keys.and_then(|keys| keys.segment(low)) {
                     Some(_) => Took::Linked,
-                    None => Took::Failed(GIVEN_UP.to_owned()),
+                    None => Took::Failed(LOST.to_owned()),
                 }
             }
-            None if has_failed => Took::Failed(GIVEN_UP.to_owned()),
+            None if has_failed => Took::Failed(LOST.to_owned()),
             None => Took::Some,
         }
     }
