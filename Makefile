@@ -19,6 +19,7 @@ FILES ?= crates/sql/tests/slt
 SLT ?=
 SSB ?=
 DEMO ?= --breakdown
+NUMA ?=
 ERIS := $(CARGO_TARGET_DIR)/release/eris
 VENV := $(ERIS_CACHE)/venv
 RESULTS := bench/results/$(shell date +%F)-$(shell uname -n)
@@ -50,7 +51,7 @@ install: build ## copy the binary to ~/.local/bin (or PREFIX/bin)
 # ---- proof -------------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: check test-rust test-shell test-walk test-loom test-oracle ## everything that must hold: checks, tests, model checking, comparison with an oracle
+test: check test-rust test-shell test-walk test-loom test-numa test-oracle ## everything that must hold: checks, tests, model checking, comparison with an oracle
 
 .PHONY: check
 check: cargo ## formatting and layers (seconds)
@@ -81,6 +82,10 @@ test-loom: cargo ## every interleaving of the latch-free protocols, within loom'
 	  grep -qE ' [1-9][0-9]* passed' $(ERIS_CACHE)/loom.log || { echo "eris-$$crate has no model"; exit 1; }; \
 	done
 
+.PHONY: test-numa
+test-numa: build ## where pages really lie, on a machine with four NUMA nodes, emulated (half a minute; NUMA=--verbose)
+	@ERIS=$(ERIS) ERIS_CACHE=$(ERIS_CACHE) CI=$(CI) python3 tests/numa/pages.py $(NUMA)
+
 .PHONY: test-oracle
 test-oracle: build ## the same data and queries in DuckDB, results compared
 	@if $(MAKE) venv; then \
@@ -101,8 +106,8 @@ slt: cargo ## run sqllogictest files of other databases: make slt FILES="select1
 	$(CARGO_TARGET_DIR)/release/examples/slt $(SLT) $(FILES)
 
 .PHONY: nightly
-nightly: cargo ## the long version: 10,000 seeds, Miri, scale 3 against the oracle
-	PROPTEST_CASES=10000 ERIS_SEEDS=10000 cargo test --release --workspace
+nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, scale 3 against the oracle
+	PROPTEST_CASES=10000 ERIS_SEEDS=10000 ERIS_TORTURE_SECONDS=600 cargo test --release --workspace
 	rustup toolchain install nightly --profile minimal --component miri --component rust-src
 	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-miri PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation \
 	  cargo +nightly miri test $(MIRI_CRATES:%=-p eris-%) --lib

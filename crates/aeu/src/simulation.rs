@@ -36,6 +36,10 @@ pub enum Turn {
 pub struct Faults {
     /// A group panics instead of being executed.
     pub group_panics: usize,
+    /// A group panics after it was executed.
+    pub late_group_panics: usize,
+    /// The kinds of commands whose groups panic; `None`: all.
+    pub panicking_kinds: Option<&'static [u16]>,
     /// A slice of a task panics instead of being run.
     pub slice_panics: usize,
     /// A step flushes to some of the targets only.
@@ -280,10 +284,21 @@ impl<H: Handler> Handler for Faulty<H> {
         commands: Group<'_>,
         cx: &mut AeuContext<'_, H::Task>,
     ) {
-        if self.random.one_in(self.faults.group_panics) {
+        let mut panics = |one_in: usize| {
+            let kinds = self.faults.panicking_kinds;
+            kinds.is_none_or(|kinds| kinds.contains(&kind)) && self.random.one_in(one_in)
+        };
+        let (early, late) = (
+            panics(self.faults.group_panics),
+            panics(self.faults.late_group_panics),
+        );
+        if early {
             injected();
         }
         self.inner.execute(object, kind, commands, cx);
+        if late {
+            injected();
+        }
     }
 
     fn run(&mut self, task: &mut H::Task, cx: &mut AeuContext<'_, H::Task>) -> Slice {

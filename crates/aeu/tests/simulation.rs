@@ -135,6 +135,8 @@ fn run(seed: u64, faults: Faults) -> (u64, Vec<(usize, u16, u64)>) {
 
 const FAULTS: Faults = Faults {
     group_panics: 9,
+    late_group_panics: 0,
+    panicking_kinds: None,
     slice_panics: 9,
     partial_flushes: 3,
     few_slices: 2,

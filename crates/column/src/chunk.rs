@@ -13,7 +13,7 @@ use crate::validity::Validity;
 use crate::value::ColumnValue;
 use crate::zone::Zone;
 use arrow_buffer::{ArrowNativeType, ScalarBuffer};
-use eris_numa::{Buffer, NodeMemory, OutOfMemory};
+use eris_numa::{Buffer, Extent, NodeMemory, OutOfMemory};
 use eris_types::{Code, ObjectId};
 use std::fmt;
 use std::sync::Arc;
@@ -182,6 +182,19 @@ impl ColumnChunk {
         values + self.validity.bytes()
     }
 
+    /// The memory that these bytes lie in.
+    pub fn extents(&self, all: &mut Vec<Extent>) {
+        match &self.data {
+            Data::Integers(integers) | Data::Codes(integers) => integers.extents(all),
+            Data::Ordinals { ordinals, .. } => ordinals.extents(all),
+            Data::Float32(plain) => plain.extents(all),
+            Data::Float64(plain) => plain.extents(all),
+            Data::Wide(plain) => plain.extents(all),
+            Data::Text(text) => text.extents(all),
+        }
+        self.validity.extents(all);
+    }
+
     /// Number of NULLs.
     pub fn nulls(&self) -> usize {
         self.zone.nulls
@@ -259,6 +272,16 @@ impl Integers {
         }
     }
 
+    pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
+        match self {
+            Integers::Constant(_) => {}
+            Integers::Packed(packed) => packed.extents(all),
+            Integers::Runs(runs) => runs.extents(all),
+            Integers::ShortRuns(runs) => runs.extents(all),
+            Integers::Framed(framed) => framed.extents(all),
+        }
+    }
+
     fn encoding(&self) -> Encoding {
         match self {
             Integers::Constant(_) => Encoding::Constant,
@@ -298,6 +321,12 @@ impl<T: ArrowNativeType> Plain<T> {
         match self {
             Plain::Constant(_) => 0,
             Plain::Values(values) => values.inner().len(),
+        }
+    }
+
+    fn extents(&self, all: &mut Vec<Extent>) {
+        if let Plain::Values(values) = self {
+            all.push(Extent::of(values));
         }
     }
 

@@ -18,7 +18,7 @@ use crate::selection::Selection;
 use arrow_array::{StringArray, StringViewArray};
 use arrow_buffer::{BooleanBuffer, Buffer as ArrowBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use eris_kernels::{Isa, MASK_WORDS, VECTOR};
-use eris_numa::{Buffer, OutOfMemory};
+use eris_numa::{Buffer, Extent, OutOfMemory};
 use fsst::{Compressor, Decompressor, Symbol};
 use hashbrown::HashSet;
 use std::ops::Range;
@@ -91,6 +91,13 @@ impl Compressed {
             first: copy(&starts, home)?,
         };
         Ok((compressed.bytes() <= most).then_some(compressed))
+    }
+
+    pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
+        let own = [&self.symbols, &self.bytes, &self.first];
+        all.extend(own.map(Buffer::extent));
+        self.sizes.extents(all);
+        self.lengths.extents(all);
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -21,7 +21,7 @@ use crate::packed::width_of;
 use crate::predicate::Reduced;
 use crate::selection::Selection;
 use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack};
-use eris_numa::{Buffer, OutOfMemory};
+use eris_numa::{Buffer, Extent, OutOfMemory};
 
 /// Integers in frames of 1,024.
 #[derive(Debug)]
@@ -205,6 +205,10 @@ impl Framed {
     pub(crate) fn is_delta(&self) -> bool {
         let differences = (0..self.frames().len()).filter(|&vector| self.frame(vector).differences);
         2 * differences.count() >= self.frames().len()
+    }
+
+    pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
+        all.extend([self.frames.extent(), self.words.extent()]);
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -3,7 +3,7 @@
 use crate::chunk::Home;
 use crate::predicate::Reduced;
 use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack, prefetch};
-use eris_numa::{Buffer, OutOfMemory};
+use eris_numa::{Buffer, Extent, OutOfMemory};
 use std::borrow::Cow;
 
 /// Integers, `base + d` with each distance `d` in `width` bits, in the kernels' layout. The last vector is padded with
@@ -73,6 +73,10 @@ impl Packed {
 
     pub(crate) fn width(&self) -> u8 {
         self.width
+    }
+
+    pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
+        all.push(self.words.extent());
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -5,7 +5,7 @@ use crate::packed::{Packed, packed_bytes};
 use crate::predicate::Reduced;
 use crate::selection::Selection;
 use eris_kernels::{Isa, MASK_WORDS, VECTOR};
-use eris_numa::{Buffer, OutOfMemory};
+use eris_numa::{Buffer, Extent, OutOfMemory};
 
 /// Runs of equal integers.
 ///
@@ -65,6 +65,11 @@ impl Runs {
 
     pub(crate) fn runs(&self) -> usize {
         self.values.len()
+    }
+
+    pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
+        self.values.extents(all);
+        all.push(self.last.extent());
     }
 
     pub(crate) fn bytes(&self) -> usize {

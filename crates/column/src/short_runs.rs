@@ -15,7 +15,7 @@ use crate::packed::{Packed, packed_bytes};
 use crate::predicate::Reduced;
 use crate::selection::Selection;
 use eris_kernels::{Isa, MASK_WORDS, VECTOR, prefetch};
-use eris_numa::{Buffer, OutOfMemory};
+use eris_numa::{Buffer, Extent, OutOfMemory};
 
 #[derive(Debug)]
 pub(crate) struct ShortRuns {
@@ -90,6 +90,11 @@ impl ShortRuns {
 
     pub(crate) fn runs(&self) -> usize {
         self.values.len()
+    }
+
+    pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
+        self.values.extents(all);
+        all.extend([self.starts.extent(), self.first.extent()]);
     }
 
     pub(crate) fn bytes(&self) -> usize {

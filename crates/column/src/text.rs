@@ -8,6 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, StringViewArray, UInt32Array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use eris_kernels::Isa;
+use eris_numa::Extent;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -28,6 +29,18 @@ pub(crate) enum Text {
 const SPARSE: usize = 8;
 
 impl Text {
+    pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
+        match self {
+            Text::Constant(_) => {}
+            Text::Dictionary { strings, numbers } => {
+                extents(strings, all);
+                numbers.extents(all);
+            }
+            Text::Compressed(compressed) => compressed.extents(all),
+            Text::Values(array) => extents(array, all),
+        }
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Text::Constant(_) => 0,
@@ -146,6 +159,11 @@ impl Text {
 fn bytes(array: &StringViewArray) -> usize {
     let strings: usize = array.data_buffers().iter().map(|buffer| buffer.len()).sum();
     array.views().inner().len() + strings
+}
+
+fn extents(array: &StringViewArray, all: &mut Vec<Extent>) {
+    all.push(Extent::of(array.views()));
+    all.extend(array.data_buffers().iter().map(|buffer| Extent::of(buffer)));
 }
 
 fn take(array: &StringViewArray, rows: &UInt32Array) -> ArrayRef {

@@ -5,7 +5,7 @@ use crate::resident;
 use crate::selection::{Selection, words_for};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use eris_kernels::{Isa, MASK_WORDS};
-use eris_numa::OutOfMemory;
+use eris_numa::{Extent, OutOfMemory};
 
 /// Validity of a chunk's rows. A bitmap is laid out as a [`Selection`]: bits beyond the rows are 0.
 #[derive(Clone, Debug)]
@@ -112,6 +112,12 @@ impl Validity {
             bits.append(&selected, count);
         }
         Some(bits.finish())
+    }
+
+    pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
+        if let Validity::Bitmap(words) = self {
+            all.push(Extent::of(words));
+        }
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -18,6 +18,7 @@ use arrow_array::ArrayRef;
 use eris_aeu::Slice;
 use eris_column::{ColumnChunk, Home, Selection};
 use eris_index::IndexError;
+use eris_numa::Extent;
 use eris_route::{Endpoint, Parcel};
 use eris_store::Chunk;
 use eris_types::{RowId, StatementId};
@@ -59,6 +60,12 @@ impl IndexPart {
     /// What finds all rows.
     pub fn usable(&self) -> Option<&Secondary> {
         self.is_complete.then_some(&self.entries)
+    }
+
+    /// The memory that it takes.
+    pub fn extents(&self, all: &mut Vec<Extent>) {
+        self.entries.extents(all);
+        self.next.iter().for_each(|next| next.extents(all));
     }
 
     /// Takes rows that are gone out of the chains of some keys.

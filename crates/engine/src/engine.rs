@@ -76,6 +76,12 @@ impl Engine {
     /// As [`Engine::start`].
     pub fn start_with_share(settings: Settings, share: Option<f64>) -> Result<Engine, EngineError> {
         let start = |error: &dyn fmt::Display| EngineError::Start(error.to_string());
+        if let Some(share) = share.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
+            let error = format!(
+                "AEUs cannot have {share} of a core: more than 0 and at most 1 is possible"
+            );
+            return Err(EngineError::Start(error));
+        }
         let memory = Memory::new(
             &settings.topology,
             settings.huge_pages,

@@ -95,6 +95,14 @@ pub enum EngineError {
         /// The key's values.
         key: String,
     },
+    /// Keys that cannot get another owner as asked.
+    #[error("index {index}: {reason}")]
+    Shift {
+        /// The index.
+        index: String,
+        /// Why.
+        reason: String,
+    },
     /// A worker panicked.
     #[error(
         "{worker} failed while it worked on table {table}: {message}; this is a bug in Eris, only this statement is affected"

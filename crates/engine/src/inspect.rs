@@ -8,18 +8,16 @@
 //! more; whoever asked looks at them on its own thread. An AEU therefore spends a few microseconds on a question, however
 //! many columns there are, and nothing is settled, copied or kept for it.
 
+use crate::ask::Question;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::protocol::{INSPECT, INSPECTED, PANICKED};
+use crate::protocol::{INSPECT, INSPECTED};
 use crate::statistics::extremes;
 use eris_column::ColumnChunk;
 use eris_fragment::Scalar;
-use eris_route::Command;
 use eris_store::{Chunk, Segment};
 use eris_types::{AeuId, NodeId, ObjectId, SegmentId};
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// What a data object holds at about one time: each owner's part is of one moment.
 #[derive(Clone, Debug, Default)]
@@ -114,60 +112,13 @@ impl Engine {
     /// There is no such object, or an owner panicked.
     pub async fn inspect(&self, id: ObjectId) -> Result<Inspection, EngineError> {
         let object = self.object(id)?;
-        let mut client = self.client()?;
-        let aeus: Vec<AeuId> = self
-            .topology()
-            .aeus()
-            .iter()
-            .map(|place| place.aeu)
-            .collect();
-        let callback = self.next_callback();
-        for &aeu in &aeus {
-            client.tell(aeu, INSPECT, id, callback, &[]);
-        }
-        client.flush();
-        let mut views: Vec<SegmentView> = Vec::new();
-        let mut failure = None;
-        let mut open = aeus.len();
-        poll_fn(|cx| {
-            while open > 0 {
-                let received = client.poll(cx, |command: Command<'_>| {
-                    if command.header.callback != callback {
-                        return;
-                    }
-                    open -= 1;
-                    let parcel = command.parcel;
-                    match command.header.kind {
-                        INSPECTED => {
-                            let part = parcel.and_then(|parcel| parcel.into_owned().ok());
-                            let part: Box<Vec<SegmentView>> =
-                                part.expect("the kind says what is in the parcel");
-                            views.extend(*part);
-                        }
-                        PANICKED => {
-                            let message = parcel.and_then(|parcel| parcel.into_owned().ok());
-                            let message: Box<String> =
-                                message.expect("the kind says what is in the parcel");
-                            failure = Some(EngineError::Panicked {
-                                worker: "an owner".to_owned(),
-                                table: object.name.clone(),
-                                message: *message,
-                            });
-                        }
-                        other => unreachable!("no AEU answers an inspection with kind {other}"),
-                    }
-                });
-                if !received {
-                    return Poll::Pending;
-                }
-            }
-            Poll::Ready(())
-        })
-        .await;
-        self.give_back(&mut client);
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
+        let question = Question {
+            kind: INSPECT,
+            answer: INSPECTED,
+        };
+        let parts = self.ask(self.owners(), id, &object.name, question, &[]);
+        let parts: Vec<Vec<SegmentView>> = parts.await?;
+        let mut views: Vec<SegmentView> = parts.into_iter().flatten().collect();
         views.sort_by_key(|view| (view.aeu, view.id));
         let types: Vec<_> = (object.schema.fields().iter())
             .map(|field| field.data_type().clone())

@@ -39,6 +39,7 @@ use cycle::Pending;
 use eris_route::{RangeTable, Split};
 use eris_types::{AeuId, ObjectId};
 use layout::{Layout, Table};
+use measure::Measured;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ pub(crate) struct KeyObject {
     layout: Layout,
     /// Held while keys change their owners, and by whoever drops the index.
     cycle: tokio::sync::Mutex<Option<Pending>>,
+    /// What is known of the owners' work.
+    measured: Measured,
     /// Set once by whoever drops it, before owners are told; read by owners before they would make a tree.
     dropped: AtomicBool,
 }
@@ -83,6 +86,7 @@ impl Engine {
             name: name.to_owned(),
             layout: Layout::new(RangeTable::new(bounds).expect(ASCENDING)),
             cycle: tokio::sync::Mutex::default(),
+            measured: Measured::new(aeus.iter().map(|place| place.aeu)),
             dropped: AtomicBool::new(false),
         };
         let object = Arc::new(object);
@@ -109,6 +113,11 @@ impl KeyIndex {
     /// The engine that has it.
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Whom clients ask for a key. While it changes its owner they may ask the former one, who forwards.
+    pub fn owner(&self, key: u64) -> AeuId {
+        self.object.layout.newest().ranges.get(key)
     }
 
     /// A client for one thread.

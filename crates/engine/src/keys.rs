@@ -20,6 +20,7 @@ use arrow_schema::DataType;
 use eris_column::{Domain, Home, from_integer};
 use eris_index::IndexError;
 use eris_index::key::Encoder;
+use eris_numa::Extent;
 use eris_types::RowId;
 use std::ops::{Bound, Range};
 
@@ -314,6 +315,14 @@ impl PrimaryIndex {
         match self {
             PrimaryIndex::Words(index) => index,
             PrimaryIndex::Bytes(index) => index,
+        }
+    }
+
+    /// The memory of its tree.
+    pub fn extents(&self, all: &mut Vec<Extent>) {
+        match self {
+            PrimaryIndex::Words(index) => index.extents(all),
+            PrimaryIndex::Bytes(index) => index.extents(all),
         }
     }
 

@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ask;
 mod balance;
 mod build;
 mod bulk;
@@ -45,6 +46,7 @@ mod key_index;
 #[cfg(test)]
 mod key_simulation;
 mod keys;
+mod locate;
 mod object;
 mod owner;
 mod partition;
@@ -93,6 +95,7 @@ pub use inspect::{
     ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection,
 };
 pub use key_index::{KeyClient, KeyIndex, Moved, SegmentLoad, Shift, Shifted};
+pub use locate::{Located, Part};
 pub use object::Partitioning;
 pub use partition::{Becomes, Compute};
 pub use reorganize::{

@@ -35,7 +35,7 @@ pub(crate) struct Owner {
     pub budget: Budget,
     pub topology: Arc<Topology>,
     pub sequencer: Arc<Sequencer>,
-    partitions: HashMap<ObjectId, Partition>,
+    pub partitions: HashMap<ObjectId, Partition>,
     /// Fragments under way here, by run.
     pub runs: HashMap<u64, Riding>,
     /// Rows that wait for codes, by the number that went out as callback.
@@ -387,6 +387,7 @@ impl Handler for Owner {
                 ROWS => self.rows(command, cx),
                 GIVE => self.give(command, cx),
                 MEASURE => self.measure(command, cx),
+                LOCATE => self.locate(&command.header, cx),
                 TOOK => {
                     let header = command.header;
                     self.took(&header, *owned(command), cx);
@@ -511,6 +512,7 @@ impl Handler for Owner {
                         | GIVE
                         | HAND_OVER
                         | MEASURE
+                        | LOCATE
                         | BUILD
                         | REORGANIZE
                         | RECODE
@@ -519,6 +521,13 @@ impl Handler for Owner {
                     if kind == HAND_OVER && header.sender.as_aeu().is_some() {
                         // As an answer, behind those that have been sent for what was done before.
                         self.distrust(header, message, cx);
+                        continue;
+                    }
+                    if kind == TOOK {
+                        self.doubt(header, cx);
+                        continue;
+                    }
+                    if kind == GIVE && self.has_taken_in(header) {
                         continue;
                     }
                     let callback = header.callback;

@@ -16,6 +16,7 @@
 //!         ── BUILD ──▶ owners       ◀── INDEXED | REFUSED ──      (callback: the building; a secondary index)
 //!         ── UNINDEX ──▶ owners                                   (callback: the index)
 //!         ── GIVE ──▶ owner        ◀── GIVEN ──                  (callback: the transfer; keys that another owner shall have)
+//!         ── LOCATE ───▶ owners    ◀── LOCATED ──                 (callback: the question where memory lies)
 //!         ── MEASURE ──▶ owners    ◀── MEASURED ──               (callback: the measurement; what segments were asked for)
 //! owner   ── HAND_OVER ▶ owner     ◀── TOOK ──                   (callback: the transfer, or that of a batch that is forwarded)
 //! owner   ── INTERN ──▶ dictionary owner  ◀── INTERNED ──         (callback: the waiting stage)
@@ -25,7 +26,7 @@
 //! ```
 //!
 //! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE, CHECK, KEYS, ROWS and GIVE are client work, SCAN, DROP, INSPECT,
-//! COLLECT, BUILD, RECODE, INTERN, MEASURE and HAND_OVER are scan work (a batch may be handed on more than once, but there is one of each client at most, for
+//! COLLECT, BUILD, RECODE, INTERN, LOCATE, MEASURE and HAND_OVER are scan work (a batch may be handed on more than once, but there is one of each client at most, for
 //! which there is always room), answers are replies, and so is what scans make for each other, everything that must never wait is control.
 
 use crate::error::EngineError;
@@ -67,6 +68,7 @@ pub(crate) const GIVE: u16 = 20;
 pub(crate) const HAND_OVER: u16 = 21;
 pub(crate) const MEASURE: u16 = 22;
 pub(crate) const UNINDEX: u16 = 19;
+pub(crate) const LOCATE: u16 = 23;
 pub(crate) const REORGANIZE: u16 = 24;
 pub(crate) const RECODE: u16 = 25;
 
@@ -82,6 +84,7 @@ pub(crate) const INDEXED: u16 = 50;
 pub(crate) const GIVEN: u16 = 51;
 pub(crate) const TOOK: u16 = 52;
 pub(crate) const MEASURED: u16 = 53;
+pub(crate) const LOCATED: u16 = 54;
 pub(crate) const REORGANIZED: u16 = 56;
 pub(crate) const RECODED: u16 = 57;
 pub(crate) const DELETED: u16 = 39;
@@ -93,12 +96,11 @@ pub(crate) const PANICKED: u16 = 37;
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
         STAGE | DELETE | CHECK | KEYS | ROWS | GIVE => Rank::Client,
-        SCAN | DROP | INTERN | INSPECT | COLLECT | BUILD | REORGANIZE | RECODE | HAND_OVER => {
-            Rank::Scan
-        }
+        SCAN | DROP | INTERN | INSPECT | COLLECT | BUILD | LOCATE | REORGANIZE | RECODE
+        | MEASURE | HAND_OVER => Rank::Scan,
         STAGED | DELETED | CHECKED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED
         | KEYED | ROWED | INDEXED | REORGANIZED | RECODED | DEAL | DEALT | GIVEN | TOOK
-        | MEASURED => Rank::Reply,
+        | MEASURED | LOCATED => Rank::Reply,
         _ => Rank::Control,
     };
     Header {

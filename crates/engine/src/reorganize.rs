@@ -21,17 +21,15 @@ mod work;
 
 pub(crate) use watched::Watched;
 
+use crate::ask::Question;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::owner::{Context, Owner};
-use crate::protocol::{PANICKED, REORGANIZE, REORGANIZED};
+use crate::protocol::{REORGANIZE, REORGANIZED};
 use eris_aeu::Slice;
 use eris_index::Key;
-use eris_route::Command;
 use eris_types::{AeuId, NodeId, ObjectId};
 use std::fmt;
-use std::future::poll_fn;
-use std::task::Poll;
 
 /// The index of one partition, and what reorganisation does to it.
 #[derive(Clone, Debug)]
@@ -184,49 +182,12 @@ impl Engine {
         name: &str,
         what: u64,
     ) -> Result<Vec<IndexReorganization>, EngineError> {
-        let mut client = self.client()?;
-        let callback = self.next_callback();
-        let mut open = 0;
-        for place in self.topology().aeus() {
-            client.tell(place.aeu, REORGANIZE, id, callback, &[what]);
-            open += 1;
-        }
-        client.flush();
-        let mut all = Vec::new();
-        let mut failure = None;
-        poll_fn(|cx| {
-            while open > 0 {
-                let received = client.poll(cx, |command: Command<'_>| {
-                    if command.header.callback != callback {
-                        return;
-                    }
-                    open -= 1;
-                    let parcel = command.parcel.expect("every answer has one");
-                    match command.header.kind {
-                        REORGANIZED => {
-                            let part: Result<Box<Vec<IndexReorganization>>, _> =
-                                parcel.into_owned();
-                            all.extend(*part.expect("the kind says what is in the parcel"));
-                        }
-                        PANICKED => failure = parcel.into_owned::<String>().ok(),
-                        other => unreachable!("no AEU answers so with kind {other}"),
-                    }
-                });
-                if !received {
-                    return Poll::Pending;
-                }
-            }
-            Poll::Ready(())
-        })
-        .await;
-        self.give_back(&mut client);
-        if let Some(message) = failure {
-            return Err(EngineError::Panicked {
-                worker: "an owner".to_owned(),
-                table: name.to_owned(),
-                message: *message,
-            });
-        }
+        let question = Question {
+            kind: REORGANIZE,
+            answer: REORGANIZED,
+        };
+        let parts: Vec<Vec<_>> = self.ask(self.owners(), id, name, question, &[what]).await?;
+        let mut all = parts.concat();
         all.sort_by_key(|index: &IndexReorganization| index.aeu);
         Ok(all)
     }

@@ -20,6 +20,7 @@ pub(crate) use values::Values;
 
 use eris_column::Home;
 use eris_index::{Art, HashIndex, IndexError};
+use eris_numa::Extent;
 use eris_types::RowId;
 
 /// How values are found.
@@ -99,6 +100,12 @@ impl Secondary {
     pub fn bytes(&self) -> usize {
         let map = with_map!(&self.map, words map => map.footprint(), bytes map => map.footprint());
         map.held + self.older.footprint().held
+    }
+
+    /// The memory that this is.
+    pub fn extents(&self, all: &mut Vec<Extent>) {
+        with_map!(&self.map, words map => map.extents(all), bytes map => map.extents(all));
+        self.older.extents(all);
     }
 
     /// Enters consecutive rows.

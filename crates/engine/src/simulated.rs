@@ -25,10 +25,10 @@ impl Simulated {
     pub fn by_chance(seed: u64, random: &mut Random, slice_panics: usize) -> Self {
         let (nodes, cores) = [(1, 1), (1, 2), (2, 2), (4, 2)][random.below(4)];
         let faults = Faults {
-            group_panics: 0,
             slice_panics: if random.one_in(2) { slice_panics } else { 0 },
             partial_flushes: 3,
             few_slices: 3,
+            ..Faults::default()
         };
         Self::new(seed, Topology::fake(nodes, cores), faults)
     }

@@ -1,12 +1,15 @@
 //! Bare indexes against `BTreeMap`, on several topologies and from several threads.
 
-use eris_engine::{Engine, EngineError, KeyClient, Settings};
+use eris_engine::{Engine, EngineError, KeyClient, KeyIndex, SegmentLoad, Settings, Shift};
 use eris_numa::{HugePages, Topology};
-use eris_types::ObjectId;
+use eris_types::{AeuId, ObjectId};
+use futures::executor::block_on;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::task::{Context, Waker};
 use std::thread;
+use std::time::{Duration, Instant};
 
 fn engine(nodes: u16, cores: u16, memory: u64) -> Engine {
     let settings = Settings {
@@ -92,7 +95,7 @@ fn one_client_sees_what_a_btree_map_would_hold() {
             for step in steps {
                 check(&mut client, &mut oracle, step);
             }
-            futures::executor::block_on(index.drop()).unwrap();
+            block_on(index.drop()).unwrap();
             prop_assert_eq!(bytes(&engine, index.id()), 0);
         });
     }
@@ -140,7 +143,7 @@ fn who_has_a_client_of_a_dropped_index_gets_an_error() {
     let index = engine.create_key_index("numbers", 0..=99);
     let mut client = index.client().unwrap();
     client.put(&[(1, 1), (90, 2)], &mut [None; 2]).unwrap();
-    futures::executor::block_on(index.drop()).unwrap();
+    block_on(index.drop()).unwrap();
     for _ in 0..2 {
         let error = client.get(&[1, 90], &mut [None; 2]).unwrap_err();
         assert!(matches!(error, EngineError::NoSuchObject(_)), "{error}");
@@ -169,4 +172,232 @@ fn without_memory_the_rest_stays_usable() {
         client.get(&[spread(n)], &mut value).unwrap();
         assert_eq!(value, [Some(n)]);
     }
+}
+
+/// Who looks at loads now and then must not keep AEUs awake that have nothing to do.
+#[test]
+fn owners_that_have_done_nothing_are_not_asked_for_their_loads() {
+    let engine = engine(2, 2, 256 << 20);
+    let received = || -> Vec<u64> {
+        let all = engine.counters().aeus;
+        all.iter().map(|aeu| aeu.received.iter().sum()).collect()
+    };
+    let unused = engine.create_key_index("unused", 0..=399);
+    let before = received();
+    assert!(block_on(unused.measure()).unwrap().is_empty());
+    assert_eq!(received(), before);
+
+    let index = engine.create_key_index("numbers", 0..=399);
+    let mut client = index.client().unwrap();
+    let entries: Vec<(u64, u64)> = (0..400).map(|key| (key, key)).collect();
+    client.put(&entries, &mut [None; 400]).unwrap();
+    let first = block_on(index.measure()).unwrap();
+    let asked = |loads: &[SegmentLoad]| loads.iter().map(|load| load.asked).collect::<Vec<_>>();
+    assert_eq!(asked(&first), [100; 4]);
+
+    // Nobody is asked, and all is as it was.
+    let before = received();
+    let idle = block_on(index.measure()).unwrap();
+    assert_eq!(received(), before);
+    assert_eq!(asked(&idle), [0; 4]);
+    let what = |loads: &[SegmentLoad]| -> Vec<_> {
+        let loads = loads.iter();
+        loads
+            .map(|load| (load.aeu, load.low, load.high, load.keys, load.bytes))
+            .collect()
+    };
+    assert_eq!(what(&idle), what(&first));
+
+    // Who has something to tell, by operations or because keys came or went, is asked.
+    client.get(&[150, 160], &mut [None; 2]).unwrap();
+    let before = received();
+    assert_eq!(asked(&block_on(index.measure()).unwrap()), [0, 2, 0, 0]);
+    let woken: Vec<u64> = received()
+        .iter()
+        .zip(before)
+        .map(|(now, before)| now - before)
+        .collect();
+    assert_eq!(woken, [0, 1, 0, 0]);
+    let to = AeuId(3);
+    block_on(index.shift(&[Shift {
+        low: 0,
+        high: 99,
+        to,
+    }]))
+    .unwrap();
+    let shifted = block_on(index.measure()).unwrap();
+    let keys: u64 = shifted
+        .iter()
+        .filter(|load| load.aeu == to)
+        .map(|load| load.keys)
+        .sum();
+    assert_eq!(keys, 200);
+    assert!(
+        shifted.iter().all(|load| load.aeu != AeuId(0)),
+        "{shifted:?}"
+    );
+}
+
+/// Keys, with their doubles as values.
+fn fill(index: &KeyIndex, keys: std::ops::Range<u64>) {
+    let mut client = index.client().unwrap();
+    let entries: Vec<(u64, u64)> = keys.map(|key| (key, 2 * key)).collect();
+    for entries in entries.chunks(5_000) {
+        client.put(entries, &mut vec![None; entries.len()]).unwrap();
+    }
+}
+
+fn check_values(index: &KeyIndex, keys: std::ops::Range<u64>) {
+    let mut client = index.client().unwrap();
+    let keys: Vec<u64> = keys.collect();
+    for keys in keys.chunks(5_000) {
+        let mut values = vec![None; keys.len()];
+        client.get(keys, &mut values).unwrap();
+        assert!(
+            values
+                .iter()
+                .zip(keys)
+                .all(|(value, key)| *value == Some(2 * key))
+        );
+    }
+}
+
+#[test]
+fn a_shift_that_nobody_waits_for_becomes_known_all_the_same() {
+    let engine = engine(2, 1, 256 << 20);
+    let index = engine.create_key_index("numbers", 0..=99_999);
+    fill(&index, 0..100_000);
+    let shift = Shift {
+        low: 0,
+        high: 49_999,
+        to: AeuId(1),
+    };
+    {
+        let shifts = [shift];
+        let mut begun = std::pin::pin!(index.shift(&shifts));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(begun.as_mut().poll(&mut cx).is_pending());
+    }
+    let began = Instant::now();
+    while index.owner(7) != AeuId(1) {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "nobody publishes it"
+        );
+        thread::yield_now();
+    }
+    check_values(&index, 0..100_000);
+}
+
+#[test]
+fn shifts_that_make_no_sense_are_refused() {
+    let engine = engine(2, 1, 64 << 20);
+    let index = engine.create_key_index("numbers", 0..=999);
+    fill(&index, 0..1_000);
+    let shift = |low, high, to| Shift {
+        low,
+        high,
+        to: AeuId(to),
+    };
+    let refused = |shifts: &[Shift]| match block_on(index.shift(shifts)) {
+        Err(EngineError::Shift { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(&[shift(0, 9, 2)]), "there is no AEU 2, only 2 AEUs");
+    assert_eq!(refused(&[shift(9, 0, 1)]), "there are no keys from 9 to 0");
+    let twice = [shift(50, 99, 0), shift(0, 50, 1)];
+    assert_eq!(refused(&twice), "key 50 shall have two owners");
+    check_values(&index, 0..1_000);
+}
+
+#[test]
+fn aeus_without_time_are_refused() {
+    for share in [0.0, -1.0, f64::NAN, f64::INFINITY, 1.5] {
+        let settings = Settings {
+            topology: Topology::fake(1, 1),
+            huge_pages: HugePages::Never,
+            memory_limit: Some(64 << 20),
+        };
+        let started = Engine::start_with_share(settings, Some(share));
+        assert!(matches!(started, Err(EngineError::Start(_))), "{share}");
+    }
+}
+
+/// A key among many others far apart from it, below `limit`.
+fn scattered(number: u64, limit: u64) -> u64 {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % limit
+}
+
+/// To part a segment, or to copy it to another node, takes memory that there is not: everything stays, and can be moved later.
+#[test]
+fn without_memory_keys_stay_where_they_are() {
+    const LIMIT: u64 = 16 << 20;
+    for (nodes, cores) in [(2, 1), (1, 2)] {
+        let engine = engine(nodes, cores, LIMIT);
+        let index = engine.create_key_index("numbers", 0..=u64::MAX);
+        let half = u64::MAX / 2;
+        let mut client = index.client().unwrap();
+        // All of them the first owner's.
+        let mut keys = Vec::new();
+        while engine.memory().budget().used() < LIMIT / 4 * 3 {
+            let next = keys.len() as u64..keys.len() as u64 + 500;
+            let entries: Vec<_> = next.map(|n| (scattered(n, half), n)).collect();
+            client
+                .put(&entries, &mut vec![None; entries.len()])
+                .unwrap();
+            keys.extend(entries);
+        }
+        let mut check = |keys: &[(u64, u64)]| {
+            for keys in keys.chunks(1_000) {
+                let asked: Vec<u64> = keys.iter().map(|entry| entry.0).collect();
+                let mut values = vec![None; asked.len()];
+                client.get(&asked, &mut values).unwrap();
+                assert!(
+                    values
+                        .iter()
+                        .zip(keys)
+                        .all(|(value, entry)| *value == Some(entry.1))
+                );
+            }
+        };
+        // From node to node all are copied; within a node the smaller side of those that are parted.
+        let high = if cores == 1 { half } else { half / 2 };
+        let shift = Shift {
+            low: 0,
+            high,
+            to: AeuId(1),
+        };
+        for _ in 0..3 {
+            let used = engine.memory().budget().used();
+            let [one] = &block_on(index.shift(&[shift])).unwrap()[..] else {
+                panic!("one owner has them all");
+            };
+            let reason = one.result.as_ref().unwrap_err();
+            assert!(reason.contains("memory"), "{reason}");
+            assert_eq!(index.owner(0), AeuId(0));
+            assert!(
+                engine.memory().budget().used() <= used,
+                "the copy is thrown away"
+            );
+            check(&keys);
+        }
+        let kept = keys.len() / 4;
+        for gone in keys[kept..].chunks(1_000) {
+            let gone: Vec<u64> = gone.iter().map(|entry| entry.0).collect();
+            client_remove(&index, &gone);
+        }
+        keys.truncate(kept);
+        let shifted = block_on(index.shift(&[shift])).unwrap();
+        let moved = shifted[0].result.as_ref().unwrap();
+        let expected = keys.iter().filter(|entry| entry.0 <= high).count() as u64;
+        assert_eq!(moved.keys, expected);
+        assert_eq!(index.owner(0), AeuId(1));
+        check(&keys);
+    }
+}
+
+fn client_remove(index: &KeyIndex, keys: &[u64]) {
+    let mut values = vec![None; keys.len()];
+    index.client().unwrap().remove(keys, &mut values).unwrap();
+    assert!(values.iter().all(Option::is_some));
 }

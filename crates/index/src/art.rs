@@ -45,7 +45,7 @@ pub(crate) use reference::{Kind, Ref};
 pub(crate) use space::Space;
 
 use crate::slabs::{Footprint, Home};
-use eris_numa::NodeMemory;
+use eris_numa::{Extent, NodeMemory};
 use eris_types::ObjectId;
 use node::{Branch, Prefix, with_inner};
 
@@ -124,6 +124,11 @@ impl<K: Key + ?Sized> Art<K> {
     /// Bytes of nodes and records, and of the slabs in which they lie.
     pub fn footprint(&self) -> Footprint {
         self.space.footprint()
+    }
+
+    /// The slabs' memory.
+    pub fn extents(&self, all: &mut Vec<Extent>) {
+        self.space.extents(all);
     }
 
     /// Gives back the slabs in which nothing is left; up to one per kind of nodes is kept otherwise.

@@ -25,7 +25,7 @@ pub use keys::Hashed;
 use crate::art::{Key, Kind, Present, Ref, Space};
 use crate::slabs::{Footprint, Home};
 use crate::{IndexError, MAX_KEY};
-use eris_numa::NodeMemory;
+use eris_numa::{Extent, NodeMemory};
 use eris_types::ObjectId;
 use foldhash::quality::FixedState;
 use std::fmt;
@@ -114,6 +114,12 @@ impl<K: Key + ?Sized> HashIndex<K> {
             footprint.held += table.bytes();
         }
         footprint
+    }
+
+    /// The memory of tables and slabs.
+    pub fn extents(&self, all: &mut Vec<Extent>) {
+        self.space.extents(all);
+        all.extend(self.tables.iter().flatten().map(Table::extent));
     }
 
     /// Removes everything and gives all memory back.

@@ -19,7 +19,7 @@
 //! What is free is chained through the first bytes of the free slots, newest first, for it is the likeliest to be cached.
 
 use crate::IndexError;
-use eris_numa::{Buffer, NodeMemory};
+use eris_numa::{Buffer, Extent, NodeMemory};
 use eris_types::ObjectId;
 use std::ptr::NonNull;
 
@@ -295,6 +295,12 @@ impl Slabs {
             footprint.used += slab.used as usize * self.sizes[slab.size as usize].slot;
             footprint.held += slab.buffer.len();
         }
+    }
+
+    /// Adds the memory of these slabs.
+    pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
+        let slabs = self.slabs.iter().flatten();
+        all.extend(slabs.map(|slab| slab.buffer.extent()));
     }
 
     /// Makes room for at least one slot more of a size that has none.

@@ -5,7 +5,7 @@ use crate::classes::{ALIGN, Class};
 use crate::heap::Run;
 use crate::local;
 use crate::node::NodeState;
-use crate::os;
+use crate::placement::{Extent, Placement};
 use eris_types::{NodeId, ObjectId};
 use std::fmt;
 use std::ptr::NonNull;
@@ -123,39 +123,15 @@ impl Buffer {
         }
     }
 
-    /// Asks the operating system on which of its nodes the pages are, looking at no more than 4,096 pages, evenly spread.
-    /// `None` where it does not tell.
-    ///
-    /// The system prefers the home node but takes pages elsewhere when that is full; this is the check.
-    pub fn placement(&self) -> Option<Placement> {
-        const MOST: usize = 4096;
-        let page = os::page_bytes();
-        let pages = self.len.div_ceil(page);
-        let step = pages.div_ceil(MOST).max(1);
-        let address = |index: usize| self.start.as_ptr().wrapping_add(index * page).cast_const();
-        let looked_at: Vec<*const u8> = (0..pages).step_by(step).map(address).collect();
-        let mut placement = Placement::default();
-        for status in os::nodes_of_pages(&looked_at)? {
-            match u32::try_from(status) {
-                Err(_) => placement.untouched += 1,
-                Ok(node) => match placement.pages.iter_mut().find(|(other, _)| *other == node) {
-                    Some((_, count)) => *count += 1,
-                    None => placement.pages.push((node, 1)),
-                },
-            }
-        }
-        placement.pages.sort_unstable();
-        Some(placement)
+    /// Its memory, as numbers.
+    pub fn extent(&self) -> Extent {
+        Extent::new(self.start.addr().get(), self.len)
     }
-}
 
-/// Where a buffer's pages are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Placement {
-    /// Pages looked at, by the operating system's node, ascending.
-    pub pages: Vec<(u32, usize)>,
-    /// Pages looked at that are nowhere yet, because nothing has been written to them.
-    pub untouched: usize,
+    /// [`Placement::of`] this buffer.
+    pub fn placement(&self) -> Option<Placement> {
+        Placement::of([self.extent()])
+    }
 }
 
 impl Drop for Buffer {

@@ -44,6 +44,7 @@ mod node;
 #[cfg_attr(miri, expect(dead_code, reason = "Miri has no such mappings"))]
 mod os;
 mod pages;
+mod placement;
 mod slabs;
 mod source;
 mod sysfs;
@@ -51,11 +52,12 @@ mod topology;
 
 pub use affinity::{PinError, pin_current_thread};
 pub use budget::{Budget, Cause, OutOfMemory, Reservation};
-pub use buffer::{Buffer, Placement, Plain};
+pub use buffer::{Buffer, Plain};
 pub use bytes::{Bytes, ParseBytesError};
 pub use caches::{Cache, CacheKind};
 pub use clock::thread_cpu_time;
 pub use memory::{HugePages, Memory, MemoryError, Usage};
 pub use node::NodeMemory;
 pub use pages::{HugePool, PageSizes, TransparentHuge};
+pub use placement::{Extent, Placement};
 pub use topology::{AeuPlace, Node, TOPOLOGY_VARIABLE, Topology, TopologyError};

@@ -6,9 +6,11 @@ use crate::buffer::{Buffer, Home};
 use crate::classes::Class;
 use crate::heap::{Empty, Run, Taken, UNIT};
 use crate::local;
+use crate::placement::{Extent, Placement};
 use crate::slabs::Heap;
 use crate::source::{HUGE, Source};
 use eris_types::{NodeId, ObjectId};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,6 +35,8 @@ pub(crate) struct NodeState {
     /// Mappings are a multiple of this: the base page, or the huge page where everything is to be huge.
     pub(crate) granule: usize,
     heap: Mutex<Heap>,
+    /// All mappings, by address, with their bytes.
+    mappings: Mutex<BTreeMap<usize, usize>>,
     /// Bytes of all mappings. Written by who maps and unmaps; Relaxed, for reports only.
     mapped: AtomicU64,
 }
@@ -53,6 +57,7 @@ impl NodeMemory {
             source,
             granule,
             heap: Mutex::new(Heap::new()),
+            mappings: Mutex::default(),
             mapped: AtomicU64::new(0),
         }))
     }
@@ -110,6 +115,17 @@ impl NodeMemory {
     /// Bytes of address space that are mapped for this node: what its buffers occupy, and what lies between them.
     pub fn mapped_bytes(&self) -> u64 {
         self.0.mapped.load(Ordering::Relaxed)
+    }
+
+    /// Where the pages of all that is mapped for this node really are, [those](Placement::of) that are looked at.
+    pub fn placement(&self) -> Option<Placement> {
+        let mappings = self.0.mappings().clone();
+        // Outside of the lock: what is unmapped meanwhile counts as untouched.
+        Placement::of(
+            mappings
+                .into_iter()
+                .map(|(start, bytes)| Extent::new(start, bytes)),
+        )
     }
 
     /// Returns to the operating system what no buffer uses: the calling thread's cached slots, regions that become empty
@@ -232,11 +248,14 @@ impl NodeState {
     fn map(&self, bytes: usize) -> Result<NonNull<u8>, i32> {
         let start = self.source.map(bytes)?;
         self.mapped.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.mappings().insert(start.addr().get(), bytes);
         Ok(start)
     }
 
     fn unmap(&self, empty: impl IntoIterator<Item = Empty>) {
         for Empty { start, bytes } in empty {
+            // Before somebody else's may be there.
+            self.mappings().remove(&start.addr().get());
             // SAFETY: a whole mapping of this source that is in nobody's use and in no list any more.
             unsafe { self.source.unmap(start, bytes) };
             self.mapped.fetch_sub(bytes as u64, Ordering::Relaxed);
@@ -245,6 +264,10 @@ impl NodeState {
 
     fn lock(&self) -> MutexGuard<'_, Heap> {
         self.heap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mappings(&self) -> MutexGuard<'_, BTreeMap<usize, usize>> {
+        self.mappings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn refused(&self, asked: u64, cause: Cause) -> OutOfMemory {

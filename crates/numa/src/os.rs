@@ -112,7 +112,7 @@ fn unmap(start: *mut u8, bytes: usize) {
 /// Asks for pages of `home`, of another node when that is full. `MPOL_BIND` would have the process killed then.
 ///
 /// Sandboxes may forbid the call. Memory is then placed by the thread that touches it first: mostly an AEU of the same
-/// node, so that nothing breaks; [`crate::Buffer::placement`] tells where pages really are.
+/// node, so that nothing breaks; [`crate::Placement`] tells where pages really are.
 fn prefer_node(start: NonNull<u8>, bytes: usize, home: u32) {
     let mut mask = vec![0u64; home as usize / 64 + 1];
     mask[home as usize / 64] = 1 << (home % 64);
@@ -132,10 +132,11 @@ fn prefer_node(start: NonNull<u8>, bytes: usize, home: u32) {
     }
 }
 
-/// The operating system's node of each page, or the negated error number; `None` if the kernel does not tell.
-pub(crate) fn nodes_of_pages(pages: &[*const u8]) -> Option<Vec<i32>> {
+/// The operating system's node of the page at each address, or the negated error number; `None` if the kernel does not tell.
+pub(crate) fn nodes_of_pages(pages: &[usize]) -> Option<Vec<i32>> {
     let mut status = vec![-libc::ENOENT; pages.len()];
-    // SAFETY: both arrays have the length given; without target nodes the call moves nothing and writes `status` only.
+    // SAFETY: both arrays have the length given, and an address is as wide as a number; without target nodes the call moves nothing, reads
+    // no page and writes `status` only.
     let result = unsafe {
         libc::syscall(
             libc::SYS_move_pages,

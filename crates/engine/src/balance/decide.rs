@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Fewer keys asked for in a period tell nothing.
 const FEW_ASKED: u64 = 1_000;
+/// So many times what a key usually takes is believed.
+const UNUSUAL: f64 = 1.25;
 /// Of fewer keys than these perhaps no operation was timed.
 const FEW_TIMED: u64 = 256;
 /// How long a workload is expected to stay as it is.
@@ -108,7 +110,7 @@ pub(crate) fn decide(
 }
 
 /// The segments with times that no accident makes: one operation in many is timed, and one that lasts long by chance, because the machine
-/// did something else, would stand for as many. A key of one segment takes twice as long as most, or half as long, but no more.
+/// did something else, would stand for as many. A key of one segment takes a quarter longer than most, or shorter, but no more.
 fn steady(segments: &[SegmentLoad]) -> Vec<SegmentLoad> {
     let cost = |one: &SegmentLoad| one.busy.as_secs_f64() / one.asked.max(1) as f64;
     let mut costs: Vec<f64> = (segments.iter())
@@ -118,7 +120,9 @@ fn steady(segments: &[SegmentLoad]) -> Vec<SegmentLoad> {
     costs.sort_by(f64::total_cmp);
     let usual = costs.get(costs.len() / 2).copied().unwrap_or(0.0);
     let steady = segments.iter().map(|one| SegmentLoad {
-        busy: Duration::from_secs_f64(cost(one).clamp(usual / 2.0, usual * 2.0) * one.asked as f64),
+        busy: Duration::from_secs_f64(
+            cost(one).clamp(usual / UNUSUAL, usual * UNUSUAL) * one.asked as f64,
+        ),
         ..one.clone()
     });
     steady.collect()
@@ -398,14 +402,12 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_lasts_long_by_chance_counts_twice_at_most() {
+    fn an_operation_that_lasts_long_by_chance_moves_nothing() {
         let mut all = segments(&[0.5; 8], 1 << 20);
-        // Five times as long for as many keys: at most twice as long is believed.
         all[3].busy *= 5;
         let believed = steady(&all);
-        assert_eq!(believed[3].busy, 2 * believed[2].busy);
-        let decision = one_shot(&all, &mut Experience::default());
-        assert!(decision.is_none_or(|decision| decision.imbalance < 1.8));
+        assert_eq!(believed[3].busy, believed[2].busy * 5 / 4);
+        assert!(one_shot(&all, &mut Experience::default()).is_none());
     }
 
     #[test]

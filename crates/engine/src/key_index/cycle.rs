@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::thread;
 use std::time::{Duration, Instant};
+use tokio::sync::MutexGuard;
 
 /// Keys that shall have another owner: from `low` to `high`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +40,8 @@ pub struct Shifted {
     pub time: Duration,
 }
 
-/// Transfers under way. If nobody waits for them any more, the next cycle does: the table must say what they did before others are published.
+/// Transfers under way. If nobody waits for them any more, [a thread](Waiting) does: the table must say what they did before others are
+/// published.
 pub(crate) struct Pending {
     client: Client,
     table: Arc<Table>,
@@ -53,17 +56,46 @@ impl KeyIndex {
     /// Gives keys to other owners, while operations on them go on, and returns once everybody knows: what came of each shift, in the order of
     /// the keys. One cycle at a time is under way for an index.
     ///
+    /// Whoever does not wait for the end gives up nothing but the answer.
+    ///
     /// # Errors
-    /// There are too many clients and statements, or the index was dropped.
+    /// There are too many clients and statements, or the index was dropped; an AEU does not exist, a shift is of no keys, or two are of one.
     pub async fn shift(&self, shifts: &[Shift]) -> Result<Vec<Shifted>, EngineError> {
         let object = &self.object;
-        let mut cycle = object.cycle.lock().await;
-        self.finish(&mut cycle).await;
+        self.check(shifts)?;
+        let mut cycle = Waiting {
+            index: self,
+            pending: object.cycle.lock().await,
+        };
+        self.finish(&mut cycle.pending).await;
         if object.is_dropped() {
             return Err(EngineError::NoSuchObject(object.id));
         }
-        *cycle = Some(self.begin(shifts)?);
-        Ok(self.finish(&mut cycle).await)
+        *cycle.pending = Some(self.begin(shifts)?);
+        Ok(self.finish(&mut cycle.pending).await)
+    }
+
+    /// Whether a cycle can do this.
+    fn check(&self, shifts: &[Shift]) -> Result<(), EngineError> {
+        let refuse = |reason: String| {
+            Err(EngineError::Shift {
+                index: self.name().to_owned(),
+                reason,
+            })
+        };
+        let aeus = self.engine().topology().aeus().len();
+        if let Some(shift) = shifts.iter().find(|shift| shift.to.index() >= aeus) {
+            return refuse(format!("there is no {}, only {aeus} AEUs", shift.to));
+        }
+        let mut spans: Vec<_> = shifts.iter().map(|shift| (shift.low, shift.high)).collect();
+        if let Some((low, high)) = spans.iter().find(|(low, high)| low > high) {
+            return refuse(format!("there are no keys from {low} to {high}"));
+        }
+        spans.sort_unstable();
+        match spans.windows(2).find(|pair| pair[0].1 >= pair[1].0) {
+            Some(pair) => refuse(format!("key {} shall have two owners", pair[1].0)),
+            None => Ok(()),
+        }
     }
 
     /// Has owners begin.
@@ -138,6 +170,32 @@ impl KeyIndex {
                 time,
             });
         shifted.collect()
+    }
+}
+
+/// Somebody who waits for a cycle. If he leaves before its end a thread waits in his place, so that clients learn what was done.
+struct Waiting<'a> {
+    index: &'a KeyIndex,
+    pending: MutexGuard<'a, Option<Pending>>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        // A simulation has no threads.
+        if self.pending.is_none() || self.index.engine().runtime().is_none() {
+            return;
+        }
+        let index = self.index.clone();
+        let wait = move || {
+            futures::executor::block_on(async {
+                let mut cycle = index.object.cycle.lock().await;
+                index.finish(&mut cycle).await;
+            });
+        };
+        // Without a thread the next cycle does it.
+        let _ = thread::Builder::new()
+            .name("eris-shift".to_owned())
+            .spawn(wait);
     }
 }
 

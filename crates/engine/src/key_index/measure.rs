@@ -1,13 +1,15 @@
 //! What the segments of an index were asked for, merged on reading.
 
 use super::{KeyIndex, OwnedKeys};
+use crate::ask::Question;
 use crate::error::EngineError;
 use crate::owner::{Context, Owner};
-use crate::protocol::{MEASURE, MEASURED, PANICKED, header};
+use crate::protocol::{MEASURE, MEASURED, header};
+use crossbeam_utils::CachePadded;
 use eris_route::{Command, Parcel};
 use eris_types::AeuId;
-use std::future::poll_fn;
-use std::task::Poll;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A segment and what it was asked for since the last look.
@@ -38,49 +40,103 @@ impl KeyIndex {
     /// # Errors
     /// There are too many clients and statements, or an owner panicked.
     pub async fn measure(&self) -> Result<Vec<SegmentLoad>, EngineError> {
-        let mut client = self.engine().client()?;
-        let callback = self.engine().next_callback();
-        let mut open = 0;
-        for place in self.engine().topology().aeus() {
-            client.tell(place.aeu, MEASURE, self.id(), callback, &[]);
-            open += 1;
+        let object = &self.object;
+        if object.is_dropped() {
+            return Ok(Vec::new());
         }
-        client.flush();
-        let (mut all, mut failure) = (Vec::new(), None);
-        poll_fn(|cx| {
-            while open > 0 {
-                let received = client.poll(cx, |command: Command<'_>| {
-                    if command.header.callback != callback {
-                        return;
-                    }
-                    open -= 1;
-                    let parcel = command.parcel.expect("every answer has one");
-                    match command.header.kind {
-                        MEASURED => {
-                            let part = parcel.into_owned::<Vec<SegmentLoad>>();
-                            all.extend(*part.expect("the kind says what is in the parcel"));
-                        }
-                        PANICKED => failure = parcel.into_owned::<String>().ok(),
-                        other => unreachable!("no AEU answers so with kind {other}"),
-                    }
-                });
-                if !received {
-                    return Poll::Pending;
-                }
-            }
-            Poll::Ready(())
-        })
-        .await;
-        self.engine().give_back(&mut client);
-        if let Some(message) = failure {
-            return Err(EngineError::Panicked {
-                worker: "an owner".to_owned(),
-                table: self.name().to_owned(),
-                message: *message,
-            });
+        // Who has done nothing since is not woken for it.
+        let active = object.measured.active();
+        let question = Question {
+            kind: MEASURE,
+            answer: MEASURED,
+        };
+        let answers = self
+            .engine()
+            .ask(active, self.id(), self.name(), question, &[]);
+        Ok(object.measured.take_in(answers.await?))
+    }
+}
+
+/// MEASURED: what one owner says.
+pub(crate) struct Measurement {
+    aeu: AeuId,
+    /// How much it had done by then.
+    done: u64,
+    segments: Vec<SegmentLoad>,
+}
+
+/// What owners have done, and what was last known of their segments.
+pub(crate) struct Measured {
+    /// Per AEU a number that grows with whatever it does to its part. Written by whoever steps the AEU, read by who measures. Relaxed: an
+    /// operation that somebody has seen the answer of was counted before; others count the next time.
+    done: Box<[CachePadded<AtomicU64>]>,
+    /// Per AEU the last measurement, without what it was asked for up to then.
+    last: Mutex<Vec<Measurement>>,
+}
+
+impl Measured {
+    pub fn new(aeus: impl Iterator<Item = AeuId>) -> Self {
+        let nothing = |aeu| Measurement {
+            aeu,
+            done: 0,
+            segments: Vec::new(),
+        };
+        let last: Vec<_> = aeus.map(nothing).collect();
+        Measured {
+            done: last.iter().map(|_| CachePadded::default()).collect(),
+            last: Mutex::new(last),
         }
+    }
+
+    /// Notes that an owner, who says so, does something.
+    #[inline]
+    pub fn note(&self, aeu: AeuId) {
+        let done = &self.done[aeu.index()];
+        done.store(done.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    fn done(&self, aeu: AeuId) -> u64 {
+        self.done[aeu.index()].load(Ordering::Relaxed)
+    }
+
+    /// Those who have done something since they were asked last.
+    fn active(&self) -> Vec<AeuId> {
+        let last = self.last.lock().expect(UNPOISONED);
+        let active = last.iter().filter(|last| last.done != self.done(last.aeu));
+        active.map(|last| last.aeu).collect()
+    }
+
+    /// All segments in the order of their keys: as owners show them, and those of others as they were.
+    fn take_in(&self, answers: Vec<Measurement>) -> Vec<SegmentLoad> {
+        let mut last = self.last.lock().expect(UNPOISONED);
+        let mut all = Vec::new();
+        for answer in answers {
+            let known = &mut last[answer.aeu.index()];
+            known.done = answer.done;
+            known.segments = answer.segments.iter().map(SegmentLoad::idle).collect();
+            all.extend(answer.segments);
+        }
+        let is_idle = |known: &&Measurement| !all.iter().any(|one| one.aeu == known.aeu);
+        let idle = last
+            .iter()
+            .filter(is_idle)
+            .flat_map(|known| &known.segments);
+        let idle: Vec<_> = idle.cloned().collect();
+        all.extend(idle);
         all.sort_by_key(|segment: &SegmentLoad| segment.low);
-        Ok(all)
+        all
+    }
+}
+
+impl SegmentLoad {
+    /// As long as nobody asks for any of its keys.
+    fn idle(&self) -> Self {
+        SegmentLoad {
+            asked: 0,
+            busy: Duration::ZERO,
+            samples: Vec::new(),
+            ..*self
+        }
     }
 }
 
@@ -88,35 +144,48 @@ impl Owner {
     /// MEASURE.
     pub(crate) fn measure(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
         let request = command.header;
-        let segments = self.key_indexes.get_mut(&request.object);
-        let segments = segments.map_or_else(Vec::new, OwnedKeys::loads);
+        let keys = self.key_indexes.get_mut(&request.object);
+        let measurement = keys.map_or_else(
+            || Measurement {
+                aeu: self.aeu,
+                done: 0,
+                segments: Vec::new(),
+            },
+            OwnedKeys::measurement,
+        );
         let reply = header(MEASURED, request.object, cx.endpoint(), request.callback);
-        cx.send(request.sender, reply, &[], Some(Parcel::owned(segments)));
+        cx.send(request.sender, reply, &[], Some(Parcel::owned(measurement)));
     }
 }
 
 impl OwnedKeys {
     /// Its segments, and what they were asked for since the last call.
-    fn loads(&mut self) -> Vec<SegmentLoad> {
+    fn measurement(&mut self) -> Measurement {
         let aeu = self.aeu();
+        let done = self.object().measured.done(aeu);
         let segments = self.segments().iter_mut();
-        segments
-            .map(|segment| {
-                let asked = segment.take_asked();
-                let busy = asked.busy();
-                let mut samples = asked.samples;
-                samples.sort_unstable();
-                SegmentLoad {
-                    aeu,
-                    low: segment.low,
-                    high: segment.high,
-                    keys: segment.len() as u64,
-                    bytes: segment.bytes(),
-                    asked: asked.keys,
-                    busy,
-                    samples,
-                }
-            })
-            .collect()
+        let segments = segments.map(|segment| {
+            let asked = segment.take_asked();
+            let busy = asked.busy();
+            let mut samples = asked.samples;
+            samples.sort_unstable();
+            SegmentLoad {
+                aeu,
+                low: segment.low,
+                high: segment.high,
+                keys: segment.len() as u64,
+                bytes: segment.bytes(),
+                asked: asked.keys,
+                busy,
+                samples,
+            }
+        });
+        Measurement {
+            aeu,
+            done,
+            segments: segments.collect(),
+        }
     }
 }
+
+const UNPOISONED: &str = "nothing panics under this lock";

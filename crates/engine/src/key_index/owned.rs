@@ -7,21 +7,16 @@
 
 use super::KeyObject;
 use super::batch::{KeyBatch, Operation, Rest};
+use super::layout::Table;
 use super::segment::Segment;
 use crate::reorganize::{IndexReorganization, Reorganizable, Watched};
-use eris_index::IndexError;
-use eris_numa::NodeMemory;
+use eris_numa::{Extent, NodeMemory};
 use eris_route::{Header, RangeTable, Split};
 use eris_types::{AeuId, NodeId};
 use std::sync::Arc;
 
 /// Lookups of fewer keys than this gain by being done together with others.
 const FEW: usize = 32;
-
-/// Segments beyond which neighbours are put together.
-const MOST_SEGMENTS: usize = 8;
-/// Entries that are moved from tree to tree in one slice.
-const TIDIED: usize = 256;
 
 /// The position of no segment in the directory.
 const NOBODY: u32 = u32::MAX;
@@ -30,8 +25,10 @@ const NOBODY: u32 = u32::MAX;
 pub(crate) struct OwnedKeys {
     object: Arc<KeyObject>,
     aeu: AeuId,
+    /// The newest table, as far as this owner knows.
+    table: Arc<Table>,
     /// Ascending by key.
-    segments: Vec<Segment>,
+    pub(super) segments: Vec<Segment>,
     /// From keys to positions of segments, or [`NOBODY`].
     directory: Arc<RangeTable<u64, u32>>,
     /// What was given away, to whom, until a table of this version says so, too.
@@ -56,6 +53,7 @@ struct Given {
 impl OwnedKeys {
     /// What the table says that this AEU has, without any entry.
     pub fn new(object: Arc<KeyObject>, aeu: AeuId, memory: &NodeMemory) -> Self {
+        object.measured.note(aeu);
         let table = object.layout.newest();
         let empty = || Watched::new(memory.clone(), object.id);
         let segments = table
@@ -65,6 +63,7 @@ impl OwnedKeys {
         OwnedKeys {
             directory: directory(&segments, None),
             segments,
+            table,
             aeu,
             given: Vec::new(),
             closed: None,
@@ -81,9 +80,24 @@ impl OwnedKeys {
         self.aeu
     }
 
+    pub fn object(&self) -> &Arc<KeyObject> {
+        &self.object
+    }
+
+    /// Notes that its keys are used, or its segments changed.
+    pub fn note_work(&self) {
+        self.object.measured.note(self.aeu);
+    }
+
     /// Ascending by key.
     pub fn segments(&mut self) -> &mut [Segment] {
         &mut self.segments
+    }
+
+    /// The memory that its trees lie in.
+    pub fn extents(&self, all: &mut Vec<Extent>) {
+        let trees = self.segments.iter().map(Segment::watched);
+        trees.for_each(|tree| tree.extents(all));
     }
 
     /// The segment that has a key.
@@ -141,13 +155,18 @@ impl OwnedKeys {
         self.held.push((request, batch));
     }
 
-    /// The keys that were closed are another owner's from here on, who has their entries; what has waited for them.
-    pub fn give(&mut self, low: u64, high: u64, to: AeuId) -> Vec<(Header, Box<KeyBatch>)> {
+    /// The keys that were closed, with about so many entries, are another owner's from here on, who has these; what has waited for them.
+    pub fn give(
+        &mut self,
+        (low, high): (u64, u64),
+        entries: usize,
+        to: AeuId,
+    ) -> Vec<(Header, Box<KeyBatch>)> {
         let segment = self.segment(low).expect("a segment of this owner");
         match (segment.low, segment.high) == (low, high) {
             true => drop(self.unlink(low, to)),
             false => {
-                segment.shrink(low, high);
+                segment.shrink(low, high, entries);
                 self.note_given(low, high, to);
             }
         }
@@ -158,51 +177,20 @@ impl OwnedKeys {
     pub fn part(&mut self, part: Segment) {
         let (low, high) = (part.low, part.high);
         let segment = self.segment(low).expect("a segment of this owner");
-        segment.shrink(low, high);
+        segment.shrink(low, high, part.len());
         let at = self.segments.partition_point(|other| other.high < low);
         self.segments.insert(at, part);
         self.renew();
     }
 
-    /// Puts some entries of one segment into its neighbour's tree, if there are more segments than are good for batches, whose keys are looked
-    /// up tree by tree; says whether there is more to be done.
-    ///
-    /// # Errors
-    /// No memory.
-    pub fn tidy(&mut self) -> Result<bool, IndexError> {
-        if self.segments.len() <= MOST_SEGMENTS || self.is_changing() {
-            return Ok(false);
-        }
-        let neighbours = (1..self.segments.len())
-            .filter(|&at| self.segments[at - 1].high.checked_add(1) == Some(self.segments[at].low));
-        let Some(at) = neighbours.min_by_key(|&at| self.segments[at].len()) else {
-            return Ok(false);
-        };
-        // The one behind is copied: if that is by far the larger one, it is not worth it.
-        if self.segments[at].len() > 4 * self.segments[at - 1].len().max(TIDIED) {
-            return Ok(false);
-        }
-        let (before, behind) = self.segments.split_at_mut(at);
-        let (first, next) = (&mut before[at - 1], &mut behind[0]);
-        if first.has_garbage() || next.has_garbage() {
-            first.clean(TIDIED);
-            next.clean(TIDIED);
-            return Ok(true);
-        }
-        if !first.absorb(next, TIDIED)? {
-            self.segments.remove(at);
-        }
-        self.renew();
-        Ok(true)
-    }
-
     /// Whether keys of a segment are being copied or closed.
-    fn is_changing(&self) -> bool {
+    pub(super) fn is_changing(&self) -> bool {
         self.closed.is_some() || self.segments.iter().any(Segment::is_copied)
     }
 
     fn note_given(&mut self, low: u64, high: u64, to: AeuId) {
-        let newest = self.object.layout.newest().version;
+        self.object.layout.refresh(&mut self.table);
+        let newest = self.table.version;
         self.given.retain(|given| given.version > newest);
         self.given.push(Given {
             low,
@@ -213,7 +201,8 @@ impl OwnedKeys {
         self.renew();
     }
 
-    fn renew(&mut self) {
+    pub(super) fn renew(&mut self) {
+        self.note_work();
         self.directory = directory(&self.segments, self.closed);
     }
 
@@ -221,9 +210,9 @@ impl OwnedKeys {
     ///
     /// # Panics
     /// If that is nobody elsewhere either.
-    pub fn holder(&self, key: u64) -> AeuId {
-        let given = self.given.iter().rev();
-        let table = self.object.layout.newest();
+    pub fn holder(&mut self, key: u64) -> AeuId {
+        self.object.layout.refresh(&mut self.table);
+        let (given, table) = (self.given.iter().rev(), &self.table);
         let mut given = given.filter(|given| given.version > table.version);
         let holder = match given.find(|given| (given.low..=given.high).contains(&key)) {
             Some(given) => given.to,
@@ -235,6 +224,7 @@ impl OwnedKeys {
 
     /// Executes batches in their order; small lookups that follow each other become one. What belongs to others is left.
     pub fn execute(&mut self, batches: &mut [(Header, Box<KeyBatch>)]) {
+        self.note_work();
         let is_few = |batch: &KeyBatch| {
             let is_whole = matches!(batch.rest, Rest::All);
             is_whole && batch.operation == Operation::Get && batch.keys.len() < FEW

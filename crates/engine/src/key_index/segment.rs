@@ -26,6 +26,8 @@ pub(crate) struct Segment {
     tree: Watched<u64>,
     /// Keys beyond its own that are still in the tree.
     garbage: Vec<(u64, u64)>,
+    /// About how many entries that is.
+    dead: usize,
     copied: Option<Copied>,
     asked: Asked,
 }
@@ -60,6 +62,7 @@ impl Segment {
             high,
             tree,
             garbage: Vec::new(),
+            dead: 0,
             copied: None,
             asked: Asked::default(),
         }
@@ -118,9 +121,9 @@ impl Segment {
             .flatten()
     }
 
-    /// How many keys the tree has: with garbage, more than the segment.
+    /// How many keys it has; about, as long as there is garbage.
     pub fn len(&self) -> usize {
-        self.tree.len()
+        self.tree.len() - self.dead
     }
 
     pub fn bytes(&self) -> u64 {
@@ -189,17 +192,18 @@ impl Segment {
         Ok(())
     }
 
-    /// Gives up keys at one of its ends, whose entries become garbage.
+    /// Gives up keys at one of its ends, whose entries, about so many, become garbage.
     ///
     /// # Panics
     /// If these are not the first or the last of its keys, or all.
-    pub fn shrink(&mut self, low: u64, high: u64) {
+    pub fn shrink(&mut self, low: u64, high: u64, entries: usize) {
         match (low == self.low, high == self.high) {
             (true, false) => self.low = high + 1,
             (false, true) => self.high = low - 1,
             _ => panic!("{low}..={high} of {}..={}", self.low, self.high),
         }
         self.garbage.push((low, high));
+        self.dead = (self.dead + entries).min(self.tree.len());
     }
 
     /// Whether keys of it are being copied.
@@ -233,7 +237,7 @@ impl Segment {
             }
         };
         self.high = last;
-        next.shrink(next.low, last);
+        next.shrink(next.low, last, entries.len());
         next.clean(usize::MAX);
         Ok(true)
     }
@@ -246,10 +250,12 @@ impl Segment {
         let keys = self.tree.range(low..=high).take(most);
         let keys: Vec<u64> = keys.map(|(key, _)| key).collect();
         self.tree.remove_many(&keys, &mut vec![None; keys.len()]);
+        self.dead = self.dead.saturating_sub(keys.len());
         if keys.len() < most {
             self.garbage.pop();
         }
         if self.garbage.is_empty() {
+            self.dead = 0;
             self.tree.trim();
         }
         !self.garbage.is_empty()
@@ -324,14 +330,14 @@ mod tests {
     #[test]
     fn what_is_given_up_is_out_of_reach_at_once_and_removed_bit_by_bit() {
         let mut segment = segment(0..=999);
-        segment.shrink(400, 999);
+        segment.shrink(400, 999, 600);
         assert_eq!(segment.range(0, u64::MAX).count(), 400);
-        assert_eq!(segment.len(), 1_000);
+        assert_eq!((segment.len(), segment.tree.len()), (400, 1_000));
         let mut slices = 1;
         while segment.clean(100) {
             slices += 1;
         }
-        assert_eq!((segment.len(), slices), (400, 7));
+        assert_eq!((segment.len(), segment.tree.len(), slices), (400, 400, 7));
         assert_eq!(segment.range(0, 9).last(), Some((9, 90)));
     }
 

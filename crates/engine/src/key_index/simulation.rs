@@ -3,6 +3,8 @@
 //!
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine key_index::simulation`.
 
+mod faults;
+
 use super::*;
 use crate::simulated::{Simulated, for_seeds};
 use crate::{Shift, Shifted};
@@ -169,6 +171,23 @@ impl KeyClient {
     }
 }
 
+/// Some shifts of one cycle, which do not overlap.
+fn random_shifts(random: &mut Random, aeus: usize) -> Vec<Shift> {
+    let shifts = (0..1 + random.below(3)).map(|_| {
+        let low = random.below(KEYS as usize) as u64;
+        let width = [100, 5_000, KEYS as usize][random.below(3)];
+        let to = AeuId(random.below(aeus) as u16);
+        (low, low.saturating_add(random.below(width) as u64), to)
+    });
+    let mut shifts: Vec<_> = shifts.collect();
+    shifts.sort_unstable();
+    shifts.dedup_by(|next, last| next.0 <= last.1);
+    let shifts = shifts.into_iter();
+    shifts
+        .map(|(low, high, to)| Shift { low, high, to })
+        .collect()
+}
+
 /// Shifts keys until the clients are done.
 async fn shift(index: KeyIndex, mut random: Random, left: Rc<Cell<u64>>, may_fail: bool) -> u64 {
     let aeus = index.engine().topology().aeus().len();
@@ -181,20 +200,7 @@ async fn shift(index: KeyIndex, mut random: Random, left: Rc<Cell<u64>>, may_fai
             false => Poll::Ready(()),
         })
         .await;
-        let shifts = (0..1 + random.below(3)).map(|_| {
-            let low = random.below(KEYS as usize) as u64;
-            let width = [100, 5_000, KEYS as usize][random.below(3)];
-            let to = AeuId(random.below(aeus) as u16);
-            (low, low.saturating_add(random.below(width) as u64), to)
-        });
-        // Those of one cycle do not overlap.
-        let mut shifts: Vec<_> = shifts.collect();
-        shifts.sort_unstable();
-        shifts.dedup_by(|next, last| next.0 <= last.1);
-        let shifts: Vec<Shift> = shifts
-            .into_iter()
-            .map(|(low, high, to)| Shift { low, high, to })
-            .collect();
+        let shifts = random_shifts(&mut random, aeus);
         if random.one_in(8) {
             // Nobody waits for what becomes of it.
             let given_up = index.shift(&shifts);

@@ -12,13 +12,15 @@
 //! closed – for one answer of the new owner – operations on its keys wait. Nobody who fails on the way has changed anything: the copy is
 //! thrown away. All that passes between owners, forwarded batches included, is of one kind, so that it arrives in the order in which it was sent.
 //!
-//! What the former owner does is in [`give`], with the parting of a segment in [`part`]; what the new one does in [`take`].
+//! What the former owner does is in [`give`], with the parting of a segment in [`part`] and what it is told in [`answers`]; what the new one does in [`take`].
 
+mod answers;
 mod give;
 mod part;
 mod take;
 
-pub(crate) use give::{GiveTask, Giving};
+pub(crate) use answers::Giving;
+pub(crate) use give::GiveTask;
 pub(crate) use take::Incoming;
 
 use super::KeyObject;
@@ -76,6 +78,11 @@ pub(crate) enum Handed {
     },
     /// The copy is not wanted any more.
     GiveUp,
+    /// Answers have been lost, or come twice, in a panic: how do things stand? The copy of `closed` keys was to be linked.
+    Again {
+        number: u64,
+        closed: Option<(u64, u64)>,
+    },
     /// Operations on keys that are the receiver's by now.
     Batch(Box<KeyBatch>),
 }
@@ -89,6 +96,10 @@ pub(crate) enum Took {
     Linked,
     /// Nothing, and nothing of this copy.
     Failed(String),
+    /// The new owner has panicked, before or after it has answered, and does not know what else it has got.
+    Doubt(String),
+    /// Everything up to the question of this number has been answered; this is how things stand.
+    Settled(u64, Box<Took>),
 }
 
 const DROPPED: &str = "the index was dropped";

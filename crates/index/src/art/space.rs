@@ -6,6 +6,7 @@ use super::node::{Value7, Value14, Value28, Value56, Value256};
 use super::reference::{KINDS, Kind, NODE_BITS, RECORD_BITS, Ref};
 use crate::IndexError;
 use crate::slabs::{Footprint, Home, Slabs};
+use eris_numa::Extent;
 use std::ptr::NonNull;
 
 pub(crate) struct Space {
@@ -196,6 +197,11 @@ impl Space {
             .iter()
             .for_each(|slabs| slabs.measure(&mut footprint));
         footprint
+    }
+
+    /// The memory of all kinds together.
+    pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
+        self.kinds.iter().for_each(|slabs| slabs.extents(all));
     }
 
     /// Gives back slabs without content.

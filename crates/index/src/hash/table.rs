@@ -3,7 +3,7 @@
 use crate::IndexError;
 use crate::prefetch::prefetch;
 use crate::slabs::{Home, SLAB_BITS};
-use eris_numa::Buffer;
+use eris_numa::{Buffer, Extent};
 use std::ptr::NonNull;
 
 /// Slots of the largest table, which is one huge page.
@@ -40,6 +40,10 @@ impl Table {
 
     pub(super) fn bytes(&self) -> usize {
         self.slots.len()
+    }
+
+    pub(super) fn extent(&self) -> Extent {
+        self.slots.extent()
     }
 
     pub(super) fn capacity(&self) -> usize {

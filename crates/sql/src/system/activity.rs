@@ -3,6 +3,7 @@
 
 use crate::core::Core;
 use crate::settings::SETTINGS;
+use crate::system::placement::resident;
 use crate::system::relation::{Cell, Kind, Relation, row};
 use eris_numa::AeuPlace;
 use futures::FutureExt;
@@ -47,6 +48,10 @@ pub(super) static RELATIONS: [Relation; 7] = [
             ("aeus", Number),
             ("memory_bytes", Number),
             ("table_bytes", Number),
+            // Pages that Eris has for its data here; of these, pages that the system has taken from other nodes, as it does when one is full (NULL
+            // if the nodes are made up).
+            ("resident_bytes", Number),
+            ("elsewhere_bytes", Number),
             // By its AEUs together; NULL before EXPLAIN ANALYZE has measured it.
             ("read_bytes_per_second", Number),
         ],
@@ -151,6 +156,8 @@ fn nodes(core: &Core) -> Vec<Vec<Cell>> {
     let rows = topology.nodes().iter().map(|node| {
         let aeus = topology.aeus().iter().filter(|place| place.node == node.id);
         let held = usage.iter().filter(|usage| usage.node == node.id);
+        let placement = core.engine.memory().node(node.id).placement();
+        let (resident, elsewhere) = resident(placement.as_ref(), node.os_node);
         row![
             node.id.0,
             node.os_node,
@@ -158,6 +165,8 @@ fn nodes(core: &Core) -> Vec<Vec<Cell>> {
             aeus.count(),
             node.memory_bytes,
             held.map(|usage| usage.bytes).sum::<u64>(),
+            resident,
+            elsewhere,
             bandwidth.map(|bandwidth| bandwidth.of_node(node.id) as u64),
         ]
     });

@@ -15,6 +15,7 @@ mod indexes;
 mod information;
 mod keys;
 mod objects;
+mod placement;
 mod recodings;
 mod relation;
 mod reorganizations;
@@ -38,15 +39,16 @@ pub(crate) const INFORMATION: &str = "information_schema";
 
 /// The relations of a schema; none if it is not one of ours.
 pub(crate) fn relations(schema: &str) -> impl Iterator<Item = &'static Relation> + use<> {
-    let parts: [&'static [Relation]; 4] = match schema {
+    let parts: [&'static [Relation]; 5] = match schema {
         SYSTEM => [
             &objects::RELATIONS,
+            &placement::RELATIONS,
             &reorganizations::RELATIONS,
             &recodings::RELATIONS,
             &activity::RELATIONS,
         ],
-        INFORMATION => [&information::RELATIONS, &[], &[], &[]],
-        _ => [&[], &[], &[], &[]],
+        INFORMATION => [&information::RELATIONS, &[], &[], &[], &[]],
+        _ => [&[], &[], &[], &[], &[]],
     };
     parts.into_iter().flatten()
 }

@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! looking ─┬─ a whole segment, a near owner ──▶ linked ───────────────────────────▶ looking
-//!          ├─ some of a segment ──▶ parting ──▶ cleaning ─────────────────────────▶ looking
-//!          ├─ a far owner ──▶ streaming ──▶ closing ─┬─ linked there ──▶ cleaning ─▶ looking
+//!          ├─ some of a segment ──▶ parting ──────────────────────────────────────▶ looking
+//!          ├─ a far owner ──▶ streaming ──▶ closing ─┬─ linked there ──────────────▶ looking
 //!          │                                         └─ failed: the keys stay ─▶ leaving
 //!          └─ nothing more, links have arrived ──▶ GIVEN
 //! ```
+//!
+//! Entries that were copied stay where they were, out of reach, until [`TidyTask`](crate::key_index::TidyTask) removes them.
 
+use super::answers::{Asked, Doubt};
 use super::part::{Parted, Parting, behind};
 use super::{DROPPED, Given, Handed, Moved, PIECE, Took, Transfer};
 use crate::key_index::OwnedKeys;
@@ -15,10 +18,9 @@ use crate::key_index::batch::KeyBatch;
 use crate::key_index::segment::Segment;
 use crate::owner::{Context, Owner, Task};
 use crate::protocol::{GIVEN, HAND_OVER, header};
-use eris_aeu::{Slice, TaskId};
-use eris_route::{Command, Endpoint, Header, Parcel};
+use eris_aeu::Slice;
+use eris_route::{Endpoint, Header, Parcel};
 use eris_types::ObjectId;
-use std::collections::VecDeque;
 
 /// Pieces that may be on their way: one that is built from, one that waits.
 const UNDER_WAY: usize = 2;
@@ -26,33 +28,16 @@ const UNDER_WAY: usize = 2;
 const FEW_CHANGES: usize = 256;
 /// How many pieces of changes are sent before a copy is closed, whatever has changed meanwhile.
 const ROUNDS: usize = 10_000;
-/// Keys that are removed in one slice.
-const CLEANED: usize = 512;
 /// Bytes of an entry.
 const ENTRY: u64 = size_of::<(u64, u64)>() as u64;
-
-/// What an owner that gives keys away has heard of the new one.
-pub(crate) struct Giving {
-    task: TaskId,
-    /// That of the transfer under way.
-    callback: u64,
-    answers: VecDeque<Took>,
-    /// Transfers that wait for the one under way.
-    waiting: VecDeque<Asked>,
-}
-
-/// A transfer, and who wants to know what came of it.
-struct Asked {
-    transfer: Transfer,
-    sender: Endpoint,
-    callback: u64,
-}
 
 /// The work of a former owner.
 pub(crate) struct GiveTask {
     asked: Asked,
     moved: Moved,
     given: Vec<(u64, u64)>,
+    /// Entries of the copy under way.
+    streamed: usize,
     phase: Phase,
     /// What the new owner has not answered, and how many of that are links.
     under_way: usize,
@@ -73,8 +58,6 @@ enum Phase {
         low: u64,
         high: u64,
     },
-    /// Keys are removed from where they were.
-    Cleaning,
     /// It is over once what was linked has arrived.
     Leaving,
 }
@@ -89,11 +72,12 @@ struct Streaming {
 }
 
 impl GiveTask {
-    fn new(asked: Asked) -> Self {
+    pub fn new(asked: Asked) -> Self {
         GiveTask {
             asked,
             moved: Moved::default(),
             given: Vec::new(),
+            streamed: 0,
             phase: Phase::Looking,
             under_way: 0,
             links: 0,
@@ -108,6 +92,9 @@ impl GiveTask {
 
     pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
         self.take_answers(owner);
+        if !self.is_settled(owner, cx) {
+            return Slice::Suspend;
+        }
         match self.phase {
             Phase::Closing { low, high } => return self.close(low, high, owner, cx),
             Phase::Leaving => return self.leave(owner, cx),
@@ -139,7 +126,7 @@ impl GiveTask {
                 Parted::Again(parting) => Phase::Parting(parting),
                 Parted::Done(entries) => {
                     self.moved.copied += entries as u64 * ENTRY;
-                    Phase::Cleaning
+                    Phase::Looking
                 }
             },
             Phase::Streaming(streaming) => {
@@ -150,13 +137,6 @@ impl GiveTask {
                 self.stream(streaming, keys, cx)
             }
             Phase::Closing { .. } | Phase::Leaving => unreachable!("looked for before"),
-            Phase::Cleaning => {
-                let mut segments = keys.segments().iter_mut();
-                match segments.any(|segment| segment.clean(CLEANED)) {
-                    true => Phase::Cleaning,
-                    false => Phase::Looking,
-                }
-            }
         };
         Ok(Slice::Again)
     }
@@ -170,12 +150,12 @@ impl GiveTask {
         let Some(keys) = owner.key_indexes.get_mut(&object) else {
             return self.end(owner, cx);
         };
-        self.phase = Phase::Cleaning;
+        self.phase = Phase::Looking;
         self.under_way = 0;
         let held = match self.is_linked {
             true => {
                 self.given.push((low, high));
-                keys.give(low, high, self.asked.transfer.to)
+                keys.give((low, high), self.streamed, self.asked.transfer.to)
             }
             false => keys.open(),
         };
@@ -191,9 +171,24 @@ impl GiveTask {
         let giving = owner.giving.get_mut(&self.object());
         let giving = giving.expect("as long as its task lives");
         for answer in giving.answers.drain(..) {
-            // Whoever panics answers once more for what was done before.
             self.under_way = self.under_way.saturating_sub(1);
             match answer {
+                Took::Doubt(reason) => {
+                    self.failure.get_or_insert(reason);
+                    giving.doubt = Some(Doubt::Noticed);
+                }
+                Took::Settled(number, standing) => {
+                    // There is a newer question otherwise.
+                    if giving.doubt == Some(Doubt::Asked) && number == giving.questions {
+                        giving.doubt = None;
+                        (self.under_way, self.links) = (0, 0);
+                        match *standing {
+                            Took::Linked => self.is_linked = true,
+                            Took::Failed(reason) => _ = self.failure.get_or_insert(reason),
+                            _ => {}
+                        }
+                    }
+                }
                 Took::Some => {}
                 Took::Linked => {
                     self.is_linked = true;
@@ -207,6 +202,24 @@ impl GiveTask {
         }
     }
 
+    /// Whether it is known how things stand. If it is not, the new owner is asked, and nothing else is sent until it has answered: what it
+    /// has answered up to then, and how often, does not matter any more.
+    fn is_settled(&self, owner: &mut Owner, cx: &mut Context<'_>) -> bool {
+        let giving = owner.giving.get_mut(&self.object());
+        let giving = giving.expect("as long as its task lives");
+        if giving.doubt == Some(Doubt::Noticed) {
+            giving.doubt = Some(Doubt::Asked);
+            giving.questions += 1;
+            let number = giving.questions;
+            let closed = match self.phase {
+                Phase::Closing { low, high } => Some((low, high)),
+                _ => None,
+            };
+            self.hand(Handed::Again { number, closed }, cx);
+        }
+        giving.doubt.is_none()
+    }
+
     /// Finds the next keys that are to be given, and links those that can be as they are.
     fn look(&mut self, keys: &mut OwnedKeys, cx: &mut Context<'_>) -> Option<Phase> {
         let Transfer { low, high, to, .. } = self.asked.transfer;
@@ -216,9 +229,6 @@ impl GiveTask {
             let segment = segments.find(|segment| segment.low <= high && segment.high >= low)?;
             let all = (segment.low, segment.high);
             let piece = (low.max(segment.low), high.min(segment.high));
-            if segment.has_garbage() {
-                return Some(Phase::Cleaning);
-            }
             if piece == all && is_near {
                 let segment = keys.unlink(piece.0, to);
                 self.moved.keys += segment.len() as u64;
@@ -238,6 +248,7 @@ impl GiveTask {
                 return Some(Phase::Parting(Parting::new(segment, side, Some(other))));
             }
             segment.begin_copy(piece.0..=piece.1);
+            self.streamed = 0;
             return Some(Phase::Streaming(Streaming {
                 low: piece.0,
                 high: piece.1,
@@ -266,6 +277,7 @@ impl GiveTask {
                 false => behind(&entries, high),
             };
             segment.set_copied(streaming.next);
+            self.streamed += entries.len();
             self.moved.keys += entries.len() as u64;
             self.moved.copied += entries.len() as u64 * ENTRY;
             self.hand(Handed::Entries { low, high, entries }, cx);
@@ -339,7 +351,10 @@ impl GiveTask {
 
     /// Ends once what was linked has arrived: nobody may hear of it before.
     fn leave(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        let giving = owner.giving.get(&self.object());
+        let is_in_doubt = giving.is_some_and(|giving| giving.doubt.is_some());
         match self.links {
+            _ if is_in_doubt => Slice::Again,
             0 => self.end(owner, cx),
             _ => Slice::Suspend,
         }
@@ -359,55 +374,12 @@ impl GiveTask {
             .giving
             .remove(&object)
             .expect("as long as its task lives");
+        if giving.questions > 0 {
+            // The new owner may remember to have lost something.
+            self.hand(Handed::GiveUp, cx);
+        }
         owner.begin_to_give(giving.waiting, cx);
         owner.tidy(object, cx);
         Slice::Done
-    }
-}
-
-impl Owner {
-    /// GIVE.
-    pub(crate) fn give(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
-        let (sender, callback) = (command.header.sender, command.header.callback);
-        let parcel = command.parcel.and_then(|parcel| parcel.into_owned().ok());
-        let asked = Asked {
-            transfer: *parcel.expect("the kind says what is in the parcel"),
-            sender,
-            callback,
-        };
-        match self.giving.get_mut(&asked.transfer.object.id) {
-            Some(giving) => giving.waiting.push_back(asked),
-            None => self.begin_to_give([asked].into(), cx),
-        }
-    }
-
-    /// Begins with the first of these transfers, if there is one.
-    fn begin_to_give(&mut self, mut waiting: VecDeque<Asked>, cx: &mut Context<'_>) {
-        let Some(asked) = waiting.pop_front() else {
-            return;
-        };
-        let object = asked.transfer.object.clone();
-        if !object.is_dropped() {
-            // It may have been asked for nothing yet.
-            self.keys_of(&object);
-        }
-        let callback = asked.callback;
-        let task = cx.spawn(Task::Give(Box::new(GiveTask::new(asked))));
-        let giving = Giving {
-            task,
-            callback,
-            answers: VecDeque::new(),
-            waiting,
-        };
-        self.giving.insert(object.id, giving);
-    }
-
-    /// TOOK.
-    pub(crate) fn took(&mut self, header: &Header, taken: Took, cx: &mut Context<'_>) {
-        let giving = self.giving.get_mut(&header.object);
-        if let Some(giving) = giving.filter(|giving| giving.callback == header.callback) {
-            giving.answers.push_back(taken);
-            cx.resume(giving.task);
-        }
     }
 }

@@ -13,6 +13,7 @@ use eris_types::ObjectId;
 use std::sync::Arc;
 
 const GIVEN_UP: &str = "the copy was given up";
+const LOST: &str = "some of it was lost when an owner panicked";
 
 /// A copy that is being taken in.
 pub(crate) struct Incoming {
@@ -36,6 +37,19 @@ impl Incoming {
             high,
             state: Taking::Building(Box::new(build)),
         }
+    }
+
+    /// Of what got lost.
+    fn failed() -> Self {
+        Incoming {
+            low: 0,
+            high: 0,
+            state: Taking::Failed,
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        matches!(self.state, Taking::Failed)
     }
 
     fn extend(&mut self, entries: Vec<(u64, u64)>) -> Result<(), String> {
@@ -143,6 +157,10 @@ impl Owner {
                 self.incoming.remove(&copy);
                 return;
             }
+            Handed::Again { number, closed } => {
+                let standing = self.standing(copy, closed);
+                return tell(request, Took::Settled(number, Box::new(standing)), cx);
+            }
             Handed::Link(_) | Handed::Batch(_) => unreachable!("not of a copy"),
         };
         if matches!(taken, Ok(Took::Linked)) || object.is_dropped() {
@@ -151,13 +169,29 @@ impl Owner {
         tell(request, taken.unwrap_or_else(Took::Failed), cx);
     }
 
-    /// A command of a transfer panicked: what it was about cannot be trusted.
-    pub(crate) fn distrust(&mut self, header: &Header, message: &str, cx: &mut Context<'_>) {
-        if let Some(incoming) = self.incoming.get_mut(&(header.object, header.callback)) {
-            incoming.state = Taking::Failed;
+    /// What has become of a copy that is on its way or, if all of it was sent, of the keys that it is of.
+    fn standing(&mut self, copy: (ObjectId, u64), closed: Option<(u64, u64)>) -> Took {
+        let has_failed = self.incoming.get(&copy).is_some_and(Incoming::has_failed);
+        match closed {
+            Some((low, _)) => {
+                let keys = self.key_indexes.get_mut(&copy.0);
+                // Nobody else can have given them.
+                match keys.and_then(|keys| keys.segment(low)) {
+                    Some(_) => Took::Linked,
+                    None => Took::Failed(LOST.to_owned()),
+                }
+            }
+            None if has_failed => Took::Failed(LOST.to_owned()),
+            None => Took::Some,
         }
+    }
+
+    /// A command of a transfer panicked: what it was about cannot be trusted. The former owner gives it up, whatever there was.
+    pub(crate) fn distrust(&mut self, header: &Header, message: &str, cx: &mut Context<'_>) {
+        let copy = (header.object, header.callback);
+        self.incoming.insert(copy, Incoming::failed());
         let reason = format!("the new owner panicked: {message}");
-        tell(header, Took::Failed(reason), cx);
+        tell(header, Took::Doubt(reason), cx);
     }
 }
 

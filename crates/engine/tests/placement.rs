@@ -1,0 +1,271 @@
+//! Memory lies on its owner's node: the system is asked for the node of every page of column chunks and indexes, after loads, links, copies
+//! and reorganisations. With one node everything has to be there anyway; `make test-numa` runs this on an emulated machine with several,
+//! and says by `ERIS_NUMA_NODES` how many have to be found.
+#![allow(missing_docs)]
+
+#[allow(dead_code, reason = "other tests use more of it")]
+mod common;
+
+use common::*;
+use eris_engine::{
+    Engine, IndexKind, KeyIndex, Located, Moved, Part, Partitioning, ReorganizationState, Settings,
+    Shift,
+};
+use eris_numa::{Buffer, HugePages, Node, Topology};
+use eris_types::{AeuId, ColumnId, NodeId};
+use futures::executor::block_on;
+use std::collections::BTreeMap;
+
+const ROWS: usize = 100_000;
+const KEYS: u64 = 100_000;
+
+/// How many nodes there have to be, if this is known.
+fn nodes_wanted() -> Option<usize> {
+    let wanted = std::env::var("ERIS_NUMA_NODES").ok()?;
+    Some(wanted.parse().expect("ERIS_NUMA_NODES is a number"))
+}
+
+/// An engine on the machine as it is; `None` if the environment makes up another.
+fn engine() -> Option<Engine> {
+    let topology = Topology::detect().unwrap();
+    if let Some(wanted) = nodes_wanted() {
+        assert!(!topology.is_fake());
+        assert_eq!(topology.nodes().len(), wanted, "nodes");
+    }
+    if topology.is_fake() {
+        return None;
+    }
+    let settings = Settings {
+        topology,
+        huge_pages: HugePages::Auto,
+        memory_limit: Some(512 << 20),
+    };
+    Some(Engine::start(settings).unwrap())
+}
+
+/// Shows where all of it lies, and how many pages there are by kind and node; fails if one of them is not on its owner's node.
+fn check(step: &str, parts: &[Located]) -> BTreeMap<(Part, NodeId), usize> {
+    let mut pages = BTreeMap::new();
+    println!("{step}");
+    for located in parts {
+        let Some(placement) = located.placement() else {
+            // Sandboxes may forbid the question.
+            assert_eq!(nodes_wanted(), None, "the system does not tell");
+            continue;
+        };
+        let Located {
+            aeu, node, part, ..
+        } = located;
+        let on = placement.pages.iter();
+        let on: Vec<String> = on.map(|(os, pages)| format!("{pages} on {os}")).collect();
+        println!("  {aeu} on {node}, {part:?}: pages {}", on.join(", "));
+        let home = located.os_node.expect("the topology is real");
+        assert_eq!(placement.bytes_elsewhere(home), 0, "{step}: {placement:?}");
+        let every_page = placement.page_bytes <= 4096;
+        assert!(every_page, "only some were looked at");
+        let here = placement.pages.iter().map(|(_, pages)| pages);
+        *pages.entry((*part, *node)).or_default() += here.sum::<usize>();
+    }
+    pages
+}
+
+/// Whether every node with AEUs has something of these kinds.
+fn check_spread(engine: &Engine, pages: &BTreeMap<(Part, NodeId), usize>, parts: &[Part]) {
+    for place in engine.topology().aeus() {
+        for part in parts {
+            let here = pages.get(&(*part, place.node)).copied().unwrap_or(0);
+            assert!(
+                here > 0 || pages.is_empty(),
+                "{part:?} is not on {}: {pages:?}",
+                place.node
+            );
+        }
+    }
+}
+
+#[test]
+fn chunks_and_indexes_of_tables_lie_on_their_owners_nodes() {
+    let Some(engine) = engine() else {
+        return;
+    };
+    let aeus = engine.topology().aeus().len();
+    let object = create(&engine, Partitioning::Size);
+    for number in 0..aeus {
+        let first = number * ROWS / aeus;
+        insert(&engine, object, rows(first as i64, ROWS / aeus)).unwrap();
+    }
+    let pages = check(
+        "a table without key",
+        &block_on(engine.locate(object)).unwrap(),
+    );
+    assert!(pages.keys().all(|(part, _)| *part == Part::Rows));
+
+    let keyed = engine.create_with_key("k", schema(), Partitioning::Size, &[ColumnId(0)]);
+    let keyed = keyed.unwrap();
+    insert(&engine, keyed, rows(0, ROWS)).unwrap();
+    let mut indexes = Vec::new();
+    for (column, kind) in [(0, IndexKind::Hashed), (1, IndexKind::Ordered)] {
+        let columns = [ColumnId(column)];
+        let made = engine.create_index(keyed, &columns, kind, Default::default());
+        indexes.push(block_on(made).unwrap());
+    }
+    let located = || block_on(engine.locate(keyed)).unwrap();
+    let pages = check("a table with key and two indexes", &located());
+    let mut parts = vec![Part::Rows, Part::Key];
+    parts.extend(indexes.iter().map(|index| Part::Index(*index)));
+    check_spread(&engine, &pages, &parts);
+    // Rows that come later, also between those that are there.
+    insert(&engine, keyed, rows(ROWS as i64, ROWS / 10)).unwrap();
+    insert(&engine, keyed, rows(-(ROWS as i64) / 10, ROWS / 10)).unwrap();
+    check("the same with more rows", &located());
+    assert_eq!(count_sum(&engine, keyed).unwrap().0, ROWS as i64 / 10 * 12);
+}
+
+/// Puts every key in, with its double as value.
+fn fill(index: &KeyIndex) {
+    let mut client = index.client().unwrap();
+    let entries: Vec<(u64, u64)> = (0..KEYS).map(|key| (key, 2 * key)).collect();
+    for entries in entries.chunks(5_000) {
+        client.put(entries, &mut vec![None; entries.len()]).unwrap();
+    }
+}
+
+fn check_values(index: &KeyIndex) {
+    let mut client = index.client().unwrap();
+    let keys: Vec<u64> = (0..KEYS).collect();
+    for keys in keys.chunks(5_000) {
+        let mut values = vec![None; keys.len()];
+        client.get(keys, &mut values).unwrap();
+        assert!(
+            values
+                .iter()
+                .zip(keys)
+                .all(|(value, key)| *value == Some(2 * key))
+        );
+    }
+}
+
+fn shift(index: &KeyIndex, low: u64, high: u64, to: AeuId) -> Moved {
+    let shifted = block_on(index.shift(&[Shift { low, high, to }])).unwrap();
+    let moved = shifted.iter().map(|one| one.result.clone().unwrap());
+    moved.fold(Moved::default(), |all, one| Moved {
+        keys: all.keys + one.keys,
+        linked: all.linked + one.linked,
+        copied: all.copied + one.copied,
+    })
+}
+
+#[test]
+fn keys_that_change_owners_lie_on_the_new_owners_node() {
+    let Some(engine) = engine() else {
+        return;
+    };
+    let index = engine.create_key_index("numbers", 0..=KEYS - 1);
+    fill(&index);
+    let look = |step: &str| check(step, &block_on(index.locate()).unwrap());
+    check_spread(&engine, &look("a bare index"), &[Part::Key]);
+
+    let places = engine.topology().aeus();
+    let share = KEYS / places.len() as u64;
+    let of = |node: NodeId| places.iter().filter(move |place| place.node == node);
+    let first = &places[0];
+    if let Some(second) = of(first.node).nth(1) {
+        let moved = shift(&index, 0, share / 2, second.aeu);
+        assert!(moved.linked > 0, "{moved:?}");
+        look("half of the first owner's keys linked to its neighbour");
+        let moved = shift(&index, share / 2 + 1, share - 1, second.aeu);
+        assert!(moved.linked > 0 && moved.copied == 0, "{moved:?}");
+        look("the other half, too");
+    }
+    let others = engine.topology().nodes().iter().map(|node| node.id);
+    for node in others.filter(|node| *node != first.node) {
+        let Some(place) = of(node).next() else {
+            continue;
+        };
+        // Most keys go to each node, one after the other: whole segments, and parts of them.
+        let (low, high) = (share / 3, KEYS - share / 3);
+        let moved = shift(&index, low, high, place.aeu);
+        assert!(moved.copied > 0, "{moved:?}");
+        look(&format!("most keys copied to {} of {node}", place.aeu));
+    }
+    // Back, so that everybody has some.
+    for (number, place) in (0..).zip(places) {
+        shift(&index, number * share, (number + 1) * share - 1, place.aeu);
+    }
+    check_spread(&engine, &look("everybody's keys back"), &[Part::Key]);
+
+    check_values(&index);
+    let mut all = block_on(index.reorganize()).unwrap();
+    let is_at_work = |state| {
+        !matches!(
+            state,
+            ReorganizationState::Idle | ReorganizationState::Sampling
+        )
+    };
+    while all.iter().any(|one| is_at_work(one.state)) {
+        look("while it is reorganised");
+        all = block_on(index.reorganization()).unwrap();
+    }
+    let moved = all
+        .iter()
+        .filter_map(|one| one.effect.as_ref())
+        .map(|effect| effect.nodes_moved);
+    assert!(moved.sum::<u64>() > 0, "{all:?}");
+    check_spread(&engine, &look("reorganised"), &[Part::Key]);
+    check_values(&index);
+}
+
+/// The system takes pages elsewhere when a node is full. That is good, as long as somebody tells.
+#[test]
+fn what_a_full_node_has_elsewhere_is_told() {
+    let Some(engine) = engine() else {
+        return;
+    };
+    let topology = engine.topology();
+    let with_aeus = |node: &&Node| topology.aeus().iter().any(|place| place.node == node.id);
+    let nodes = topology.nodes().iter().filter(with_aeus);
+    let smallest = nodes
+        .min_by_key(|node| node.memory_bytes)
+        .expect("there are AEUs");
+    // Only where filling a node is cheap and others have room: a virtual machine made for it.
+    if topology.nodes().len() < 2 || smallest.memory_bytes > 300 << 20 {
+        assert_eq!(nodes_wanted(), None, "nodes are too large for this test");
+        return;
+    }
+    let home = smallest.os_node.expect("the topology is real");
+    let memory = engine.memory().node(smallest.id);
+    let index = engine.create_key_index("numbers", 0..=KEYS - 1);
+    fill(&index);
+    assert_eq!(memory.placement().unwrap().bytes_elsewhere(home), 0);
+
+    // Others take the node's memory, all of it but what the kernel keeps: also between the buffers that are there.
+    let mut taken = Vec::new();
+    let elsewhere = |buffer: &Buffer| buffer.placement().unwrap().bytes_elsewhere(home);
+    while taken.last().is_none_or(|last| elsewhere(last) == 0) {
+        let mut buffer = memory.allocate(index.id(), 512 << 10).unwrap();
+        buffer.as_mut_slice::<u64>().fill(1);
+        taken.push(buffer);
+    }
+    let place = topology
+        .aeus()
+        .iter()
+        .find(|place| place.node == smallest.id)
+        .expect("it has AEUs");
+    shift(&index, 0, KEYS, place.aeu);
+    check_values(&index);
+    let told = |located: Vec<Located>| {
+        let here = located.into_iter().filter(|one| one.aeu == place.aeu);
+        here.map(|one| one.placement().unwrap().bytes_elsewhere(home))
+            .sum::<u64>()
+    };
+    let of_index = told(block_on(index.locate()).unwrap());
+    let of_node = memory.placement().unwrap().bytes_elsewhere(home);
+    println!(
+        "elsewhere than on the full {}: {of_index} bytes of the index, {of_node} of all",
+        smallest.id
+    );
+    assert!(
+        of_index > 0 && of_node >= of_index,
+        "{of_index} of {of_node}"
+    );
+}
