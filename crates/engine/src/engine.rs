@@ -218,7 +218,7 @@ impl Engine {
         HeldSnapshot::new(self.shared.clone())
     }
 
-    /// The newest snapshot, which nobody holds: rows that are deleted from now on may be missing in it.
+    /// The newest snapshot, which nobody holds: rows that are deleted, or get another owner, from now on may be missing in it.
     pub fn snapshot(&self) -> Timestamp {
         self.shared.sequencer.visible()
     }
@@ -279,6 +279,12 @@ impl Engine {
         let all = all.iter().filter_map(Weak::upgrade);
         let all = all.filter(|index| !index.is_dropped());
         all.map(|index| KeyIndex::of(self.clone(), index)).collect()
+    }
+
+    /// All data objects.
+    pub(crate) fn objects(&self) -> Vec<Arc<DataObject>> {
+        let objects = self.shared.objects.read().expect(UNPOISONED);
+        objects.values().cloned().collect()
     }
 
     /// A number for a new object.

@@ -198,6 +198,13 @@ pub(crate) fn routing_of(key: &[u8], common: &[u8]) -> i64 {
     }
 }
 
+/// The least key with a number: zeros at its end stand for nothing.
+pub(crate) fn least(number: i64, common: &[u8]) -> Vec<u8> {
+    let bytes = (number as u64 ^ 1 << 63).to_be_bytes();
+    let end = bytes.iter().rposition(|byte| *byte != 0);
+    [common, &bytes[..end.map_or(0, |last| last + 1)]].concat()
+}
+
 /// From keys to the rows that have them now, in one partition.
 #[derive(Debug)]
 pub(crate) enum PrimaryIndex {
@@ -391,18 +398,10 @@ impl KeyRange {
                     high.map_or(*to, |high| Bound::Excluded(word(high))),
                 ))
             }
-            KeyRange::Bytes((from, to)) => {
-                // The least key with this number: zeros at its end stand for nothing.
-                let least = |number: i64| {
-                    let bytes = (number as u64 ^ 1 << 63).to_be_bytes();
-                    let end = bytes.iter().rposition(|byte| *byte != 0);
-                    [common, &bytes[..end.map_or(0, |last| last + 1)]].concat()
-                };
-                KeyRange::Bytes((
-                    low.map_or_else(|| from.clone(), |low| Bound::Included(least(low))),
-                    high.map_or_else(|| to.clone(), |high| Bound::Excluded(least(high))),
-                ))
-            }
+            KeyRange::Bytes((from, to)) => KeyRange::Bytes((
+                low.map_or_else(|| from.clone(), |low| Bound::Included(least(low, common))),
+                high.map_or_else(|| to.clone(), |high| Bound::Excluded(least(high, common))),
+            )),
         }
     }
 

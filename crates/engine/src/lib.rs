@@ -45,9 +45,12 @@ mod key_index;
 #[cfg(test)]
 mod key_simulation;
 mod keys;
+mod load;
+mod moves;
 mod object;
 mod owner;
 mod partition;
+mod partitions;
 mod path;
 mod pick;
 mod protocol;
@@ -95,6 +98,7 @@ pub use inspect::{
 pub use key_index::{KeyClient, KeyIndex, Moved, SegmentLoad, Shift, Shifted};
 pub use object::Partitioning;
 pub use partition::{Becomes, Compute};
+pub use partitions::PartitionStatus;
 pub use reorganize::{
     IndexReorganization, ReorganizationCause, ReorganizationEffect, ReorganizationState,
 };

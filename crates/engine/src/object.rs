@@ -3,6 +3,7 @@
 use crate::error::EngineError;
 use crate::indexes::Index;
 use crate::keys::{Keys, is_word};
+use crate::load::Loads;
 use crate::ranges::{Dealing, Ranges};
 use crate::scatter::keys_of;
 use crate::secondary::IndexKind;
@@ -40,6 +41,8 @@ pub(crate) struct DataObject {
     dictionaries: Box<[Mutex<Option<Dictionary>>]>,
     /// Per AEU, what its partition holds: written by the owner after a commit, read by planners.
     statistics: Box<[Mutex<PartitionStatistics>]>,
+    /// What owners were asked for.
+    pub loads: Loads,
     /// Its secondary indexes, also those that are being built.
     indexes: RwLock<Arc<[Arc<Index>]>>,
     next_index: AtomicU32,
@@ -93,6 +96,7 @@ impl DataObject {
             dictionaries: texts.collect(),
             statistics: (0..aeus).map(|_| Mutex::default()).collect(),
             ranges: Ranges::default(),
+            loads: Loads::new(aeus),
             schema,
             partitioning,
             key: key.into(),
@@ -109,6 +113,11 @@ impl DataObject {
     /// Whether rows are dealt to partitions by ranges: of the column that was chosen, or of the key.
     pub fn is_ranged(&self) -> bool {
         !self.key.is_empty() || self.partitioning != Partitioning::Size
+    }
+
+    /// Whether an owner has the rows of some ranges of a key, and is asked for them alone.
+    pub fn is_ranged_by_key(&self) -> bool {
+        !self.key.is_empty()
     }
 
     /// The ranges by which these rows are dealt, and the number of each row.

@@ -9,7 +9,7 @@
 //! come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes deals by this one table, under its
 //! lock; who looks for a key that a snapshot shows finds it in every later table.
 
-use crate::keys::{KeyRange, Keys, routing_of};
+use crate::keys::{KeyRange, Keys, least, routing_of};
 use arrow_array::Int64Array;
 use eris_column::CHUNK_ROWS;
 use eris_kernels::Isa;
@@ -67,6 +67,21 @@ impl Dealing {
             parts.push((*owner, keys.clipped(low, high, &self.common)));
         }
         parts
+    }
+
+    /// All ranges in their order, those side by side that have one owner as one: the least number, and the least of the next one.
+    pub fn ranges(&self) -> impl Iterator<Item = (Option<i64>, Option<i64>, AeuId)> + '_ {
+        let mut runs = self.bounds.chunk_by(|a, b| a.1 == b.1).peekable();
+        std::iter::from_fn(move || {
+            let (low, owner) = runs.next()?[0];
+            let high = runs.peek().map(|next| next[0].0);
+            Some(((low > i64::MIN).then_some(low), high, owner))
+        })
+    }
+
+    /// The least key, in the index's bytes, that has a number, if keys are bytes.
+    pub fn least(&self, number: i64) -> Vec<u8> {
+        least(number, &self.common)
     }
 
     /// The owner of a key in the index's bytes; those of a number are its eight, the most significant first.

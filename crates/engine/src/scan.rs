@@ -108,6 +108,8 @@ impl ScanTask {
 
     pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
         let began = Instant::now();
+        let object = self.run.object.clone();
+        let timed = object.loads.begin_slice(owner.aeu);
         let slice = if self.is_deserted() {
             self.leave(owner, cx)
         } else if let Some(error) = self.run.failure().cloned() {
@@ -118,6 +120,7 @@ impl ScanTask {
                 Err(error) => self.fail(error, owner, cx),
             }
         };
+        object.loads.end_slice(owner.aeu, timed);
         self.report(|report| report.busy += began.elapsed());
         slice
     }
@@ -227,6 +230,7 @@ impl ScanTask {
         counters.chunks_helped.add(u64::from(helping));
         counters.rows_scanned.add(work.rows_scanned);
         counters.bytes_scanned.add(work.bytes);
+        (self.run.object.loads).note_chunk(owner.aeu, work.bytes, helping);
         self.keep(batches, owner, cx)?;
         Ok(work.bytes + CLAIM_BYTES)
     }

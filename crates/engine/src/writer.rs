@@ -12,6 +12,7 @@
 use crate::client::Client;
 use crate::engine::Shared;
 use crate::error::EngineError;
+use crate::moves::{Adopt, Offered};
 use crate::object::DataObject;
 use crate::protocol::*;
 use crate::scatter::Scatter;
@@ -162,6 +163,47 @@ impl Writer {
         })?;
         self.deletes.extend(rows);
         Ok(())
+    }
+
+    pub(crate) fn object(&self) -> &Arc<DataObject> {
+        &self.object
+    }
+
+    /// Has an owner stage a chunk's living rows, which this statement deletes where they are.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub(crate) async fn adopt(
+        &mut self,
+        to: AeuId,
+        offered: Offered,
+        is_linked: bool,
+    ) -> Result<(), EngineError> {
+        self.check_failure()?;
+        self.wait_until(|writer| writer.load[to.index()].under_way < UNDER_WAY)
+            .await?;
+        let rows = offered.living.count() as u64;
+        self.rows += rows;
+        self.note_under_way(to, rows);
+        let adopt = Adopt {
+            object: self.object.clone(),
+            statement: self.statement.clone(),
+            offered,
+            is_linked,
+        };
+        let callback = self.statement.id.0;
+        (self.client).send(to, ADOPT, self.object.id, callback, adopt);
+        self.client.flush();
+        Ok(())
+    }
+
+    /// Rows are on their way to an owner, who will have staged some when it answers.
+    fn note_under_way(&mut self, aeu: AeuId, rows: u64) {
+        let load = &mut self.load[aeu.index()];
+        load.rows += rows;
+        load.under_way += 1;
+        load.staged = true;
+        self.settled = false;
     }
 
     /// Makes the rows visible, and those that were deleted invisible; returns how many were added. Once this was polled the
@@ -329,11 +371,7 @@ impl Writer {
                 self.emptiest().expect("waited for it")
             }
         };
-        let load = &mut self.load[aeu];
-        load.rows += collected.rows as u64;
-        load.under_way += 1;
-        load.staged = true;
-        self.settled = false;
+        self.note_under_way(AeuId(aeu as u16), collected.rows as u64);
         let stage = Stage {
             object: self.object.clone(),
             statement: self.statement.clone(),

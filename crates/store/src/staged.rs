@@ -11,6 +11,7 @@ use arrow_select::concat::concat;
 use eris_column::{CHUNK_ROWS, ColumnChunk, Dictionary, EncodeError, Home};
 use eris_numa::{OutOfMemory, Reservation};
 use eris_types::RowId;
+use std::sync::Arc;
 
 /// From this size on, a batch becomes a chunk of its own; smaller ones go to the tail, where they are joined.
 pub(crate) const SEAL_ROWS: usize = CHUNK_ROWS / 2;
@@ -51,7 +52,7 @@ pub(crate) struct Staged {
 /// A chunk but for its begin, which commit decides.
 #[derive(Debug)]
 pub(crate) struct StagedChunk {
-    pub columns: Vec<ColumnChunk>,
+    pub columns: Vec<Arc<ColumnChunk>>,
     pub rows: usize,
     /// So few that they will be joined with others.
     pub few: bool,
@@ -154,7 +155,7 @@ impl Encoder {
 
     pub(crate) fn finish(self) -> StagedChunk {
         StagedChunk {
-            columns: self.columns,
+            columns: self.columns.into_iter().map(Arc::new).collect(),
             rows: self.rows,
             few: self.rows < SEAL_ROWS,
             first: None,
@@ -183,7 +184,7 @@ pub(crate) fn encode_column(
     ColumnChunk::encode(values, dictionary, home).map_err(|source| encode_error(name, source))
 }
 
-fn encode_error(name: &str, source: EncodeError) -> StoreError {
+pub(crate) fn encode_error(name: &str, source: EncodeError) -> StoreError {
     StoreError::Encode {
         column: name.to_owned(),
         source,

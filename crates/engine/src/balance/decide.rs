@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Fewer keys asked for in a period tell nothing.
 const FEW_ASKED: u64 = 1_000;
 /// How long a workload is expected to stay as it is.
-const HORIZON: Duration = Duration::from_secs(10);
+pub(super) const HORIZON: Duration = Duration::from_secs(10);
 /// Keys per second that are copied, before any were.
 const FIRST_RATE: f64 = 5e6;
 /// So many times what moving takes must be gained at most.
@@ -31,11 +31,7 @@ pub(crate) struct Experience {
 
 impl Default for Experience {
     fn default() -> Self {
-        Experience {
-            rate: FIRST_RATE,
-            last: None,
-            caution: 1.0,
-        }
+        Experience::of(FIRST_RATE)
     }
 }
 
@@ -136,7 +132,7 @@ fn in_order(segments: &[SegmentLoad], owners: usize) -> Vec<(AeuId, u64)> {
 }
 
 /// The standard deviation, as a share of the mean.
-fn deviation(loads: &[f64]) -> f64 {
+pub(super) fn deviation(loads: &[f64]) -> f64 {
     let count = loads.len().max(1) as f64;
     let mean = loads.iter().sum::<f64>() / count;
     let squares = loads.iter().map(|load| (load - mean).powi(2)).sum::<f64>();
@@ -146,18 +142,18 @@ fn deviation(loads: &[f64]) -> f64 {
     }
 }
 
-fn max(loads: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn max(loads: impl Iterator<Item = f64>) -> f64 {
     loads.fold(0.0, f64::max)
 }
 
 /// Keys of one segment that get another owner.
 #[derive(Clone, Copy, Debug)]
-struct Move {
-    shift: Shift,
-    from: AeuId,
+pub(super) struct Move {
+    pub shift: Shift,
+    pub from: AeuId,
     /// About how many they are, and how many stay.
-    keys: f64,
-    others: f64,
+    pub keys: f64,
+    pub others: f64,
 }
 
 fn moves(segments: &[SegmentLoad], shifts: &[Shift]) -> Vec<Move> {
@@ -210,8 +206,22 @@ fn copied(moves: &[Move], topology: &Topology) -> f64 {
 }
 
 impl Experience {
+    /// None yet, but that so many keys or rows may be copied per second.
+    pub fn of(rate: f64) -> Self {
+        Experience {
+            rate,
+            last: None,
+            caution: 1.0,
+        }
+    }
+
+    /// Keys or rows per second that are copied.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
     /// How many times the cost must be gained by these: twice as many if most of them only go back, and less after a while.
-    fn caution_for(&self, moves: &[Move]) -> f64 {
+    pub(super) fn caution_for(&self, moves: &[Move]) -> f64 {
         let Some((when, last)) = &self.last else {
             return 1.0;
         };
@@ -236,7 +246,7 @@ impl Experience {
     }
 
     /// Loads are equal: whatever was done, it was not for nothing.
-    fn calm(&mut self) {
+    pub(super) fn calm(&mut self) {
         self.caution = 1.0;
     }
 

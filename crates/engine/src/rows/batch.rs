@@ -42,6 +42,18 @@ pub(crate) struct Read {
     pub snapshot: Option<Timestamp>,
 }
 
+impl Operation {
+    /// The keys that it names, if it does.
+    fn keys(&self) -> Option<&Keys> {
+        match self {
+            Operation::Get(keys, _) => Some(keys),
+            Operation::Change(change) => Some(&change.keys),
+            Operation::Prepare(prepare) => Some(&prepare.keys),
+            _ => None,
+        }
+    }
+}
+
 impl RowBatch {
     /// Executes the operation; its result takes its place.
     pub fn execute(&mut self, owner: &mut Owner) {
@@ -52,8 +64,12 @@ impl RowBatch {
         }
         let sequencer = owner.sequencer.clone();
         let snapshot = |read: &Read| read.snapshot.unwrap_or_else(|| sequencer.visible());
+        let (aeu, loads) = (owner.aeu, &self.object.loads);
+        let timed = loads.begin_keys(aeu);
         let (partition, home) = owner.partition(&self.object);
-        self.operation = match &self.operation {
+        let keys = self.operation.keys();
+        let count = keys.map_or(1, |keys| keys.len());
+        let done = match &self.operation {
             Operation::Get(keys, read) => {
                 Operation::Found(partition.fetch(keys, &read.columns, snapshot(read)))
             }
@@ -67,5 +83,11 @@ impl RowBatch {
             Operation::Prepare(prepare) => Operation::Prepared(partition.prepare(prepare, home)),
             _ => unreachable!("a batch is executed once"),
         };
+        loads.end_keys(aeu, timed, count, |some| {
+            let ranges = self.object.ranges.get();
+            let numbers = ranges.zip(keys);
+            numbers.map_or_else(Vec::new, |(ranges, keys)| ranges.routing(&keys.pick(some)))
+        });
+        self.operation = done;
     }
 }
