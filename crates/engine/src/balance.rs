@@ -21,7 +21,7 @@ pub use target::Algorithm;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::key_index::KeyIndex;
+use crate::key_index::{KeyIndex, Shift};
 use decide::{Decision, Experience, by_owner, decide};
 use eris_types::ObjectId;
 use history::History;
@@ -225,7 +225,8 @@ impl Shared {
         let shifted = index.shift(&shifts).await?;
         experience.learn(&shifted, topology);
         let named = (index.id(), index.name());
-        self.history.add(named, true, imbalance, shifted);
+        let range = |shift: &Shift| Some(format!("{} to {}", shift.low, shift.high));
+        self.history.add(named, imbalance, shifted, range);
         // What was asked for meanwhile tells little of what comes.
         index.measure().await.map(drop)
     }

@@ -467,7 +467,9 @@ impl Shared {
             Output::Groups { .. } => None,
         };
         let mut path = Path::of(fragment, &object);
-        let holders = path.as_mut().and_then(|path| path.holders(&object));
+        let holders = path
+            .as_mut()
+            .and_then(|path| path.holders(&object, fragment.snapshot));
         let participants = match holders {
             Some(holders) => {
                 let holders = holders.into_iter();

@@ -4,7 +4,7 @@
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine index_simulation`.
 
 use crate::engine::Engine;
-use crate::simulated::{Simulated, for_seeds};
+use crate::simulated::{Simulated, for_seeds, move_keys};
 use crate::{EngineError, HeldSnapshot, IndexKind, Partitioning};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -138,10 +138,11 @@ impl Client {
 
     /// Gives rows another owner.
     async fn move_rows(&mut self) {
-        if self.keyed {
-            return;
-        }
         let aeus = self.engine.topology().aeus().len();
+        if self.keyed {
+            let keys = -1..*self.next.borrow() + 1;
+            return move_keys(&self.engine, self.object, &mut self.random, keys).await;
+        }
         let mut aeu = || AeuId(self.random.below(aeus) as u16);
         let (from, to) = (aeu(), aeu());
         let rows = 1 + self.random.below(3_000) as u64;

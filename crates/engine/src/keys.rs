@@ -409,20 +409,36 @@ impl KeyRange {
     pub fn routing(&self, common: &[u8]) -> (i64, i64) {
         let ends = match self {
             KeyRange::Words((from, to)) => {
-                let of = |bound: &Bound<u64>| match bound {
-                    Bound::Included(word) | Bound::Excluded(word) => Some((word ^ 1 << 63) as i64),
+                let number = |word: u64| (word ^ 1 << 63) as i64;
+                let from = match from {
+                    Bound::Included(word) | Bound::Excluded(word) => Some(number(*word)),
                     Bound::Unbounded => None,
                 };
-                (of(from), of(to))
+                let to = match to {
+                    Bound::Included(word) => Some(number(*word)),
+                    Bound::Excluded(word) => Some(number(word.saturating_sub(1))),
+                    Bound::Unbounded => None,
+                };
+                (from, to)
             }
             KeyRange::Bytes((from, to)) => {
-                let of = |bound: &Bound<Vec<u8>>| match bound {
+                let from = match from {
                     Bound::Included(bytes) | Bound::Excluded(bytes) => {
                         Some(routing_of(bytes, common))
                     }
                     Bound::Unbounded => None,
                 };
-                (of(from), of(to))
+                let to = match to {
+                    Bound::Included(bytes) => Some(routing_of(bytes, common)),
+                    Bound::Excluded(bytes) => {
+                        let number = routing_of(bytes, common);
+                        // No key before it has its number.
+                        let is_least = least(number, common) == *bytes;
+                        Some(number.saturating_sub(i64::from(is_least)))
+                    }
+                    Bound::Unbounded => None,
+                };
+                (from, to)
             }
         };
         (ends.0.unwrap_or(i64::MIN), ends.1.unwrap_or(i64::MAX))

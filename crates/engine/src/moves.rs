@@ -13,8 +13,10 @@
 //! few chunks, between which others have theirs.
 
 mod adopt;
+mod keys;
 
 pub(crate) use adopt::{Adopt, AdoptTask, Offered};
+pub(crate) use keys::KeyShift;
 
 use crate::engine::Engine;
 use crate::error::EngineError;

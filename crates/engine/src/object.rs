@@ -49,6 +49,9 @@ pub(crate) struct DataObject {
     /// Whose turn it is to change rows: a statement's that reads before it writes, or writes to several partitions; or that
     /// of any number of [one-partition changes](crate::rows), which their owners order. Served in the order in which they came.
     pub turn: Arc<tokio::sync::RwLock<()>>,
+    /// Held by statements that stage rows with a key before they have the turn, from the first row to their end, and alone by whoever shifts keys:
+    /// rows are staged with who owns their keys when they commit.
+    pub staging: Arc<tokio::sync::RwLock<()>>,
     /// The newest commit in a turn. Written in the turn, read in the next, which waits until it is visible; a relaxed
     /// number, for the turn orders the two.
     changed: AtomicU64,
@@ -103,6 +106,7 @@ impl DataObject {
             indexes: RwLock::new(Arc::new([])),
             next_index: AtomicU32::new(1),
             turn: Arc::default(),
+            staging: Arc::default(),
             changed: AtomicU64::new(0),
             changed_alone: AtomicU64::new(0),
             dropped: AtomicBool::new(false),

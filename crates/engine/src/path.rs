@@ -20,7 +20,7 @@ use crate::secondary::IndexKind;
 use candidate::Candidate;
 use eris_column::Domain;
 use eris_fragment::{Access, Fragment};
-use eris_types::{AeuId, ColumnId};
+use eris_types::{AeuId, ColumnId, Timestamp};
 
 /// One row in so many: a range that leads to more is faster found by reading all (docs/decisions/0013).
 const ROWS_PER_LOOKUP: u64 = 4096;
@@ -163,12 +163,16 @@ impl Path {
         self.index.is_none() && self.is_points && self.spans.len() <= 1
     }
 
-    /// The owners of the keys, ascending, if rows are dealt by ranges of these.
-    pub fn holders(&mut self, object: &DataObject) -> Option<Vec<AeuId>> {
+    /// The owners of the keys' rows that a snapshot shows, ascending, if rows are dealt by ranges of these.
+    pub fn holders(&mut self, object: &DataObject, snapshot: Timestamp) -> Option<Vec<AeuId>> {
         if self.index.is_some() {
             return None;
         }
-        let ranges = object.ranges.get()?;
+        // Keys may have been shifted since: then anybody may have them.
+        let ranges = object
+            .ranges
+            .get()
+            .filter(|ranges| ranges.since <= snapshot)?;
         let mut holders: Vec<AeuId> = Vec::new();
         for span in &self.spans {
             if self.is_points {

@@ -1,7 +1,7 @@
 //! What was moved, and what came of it.
 
 use super::decide::imbalance;
-use crate::key_index::{Moved, Shifted};
+use crate::key_index::{Moved, Shift, Shifted};
 use eris_types::{AeuId, ObjectId};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -19,8 +19,8 @@ pub struct Balanced {
     pub object: ObjectId,
     /// See there.
     pub name: String,
-    /// Which keys, both included, of what is cut by ranges.
-    pub keys: Option<(u64, u64)>,
+    /// Which keys, as text, of what is cut by ranges.
+    pub range: Option<String>,
     /// Their owner before.
     pub from: AeuId,
     /// Their owner now.
@@ -43,13 +43,13 @@ impl History {
         self.lock().iter().cloned().collect()
     }
 
-    /// What came of a cycle. What is not cut by ranges of keys was moved by size.
+    /// What came of a cycle. `range` says which keys were meant; what has none was moved by size.
     pub fn add(
         &self,
         object: (ObjectId, &str),
-        has_ranges: bool,
         imbalance: f64,
         shifted: Vec<Shifted>,
+        range: impl Fn(&Shift) -> Option<String>,
     ) {
         let mut all = self.lock();
         for one in shifted {
@@ -60,7 +60,7 @@ impl History {
                 at: SystemTime::now(),
                 object: object.0,
                 name: object.1.to_owned(),
-                keys: has_ranges.then_some((one.shift.low, one.shift.high)),
+                range: range(&one.shift),
                 from: one.from,
                 to: one.shift.to,
                 result: one.result,

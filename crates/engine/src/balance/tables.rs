@@ -79,7 +79,7 @@ impl Shared {
         }
         experience.learn(&shifted, topology);
         let named = (object.id, &object.name[..]);
-        self.history.add(named, false, imbalance, shifted);
+        self.history.add(named, imbalance, shifted, |_| None);
         // What was read meanwhile tells little of what comes.
         table.looked = (Instant::now(), object.loads.all());
     }
