@@ -6,12 +6,13 @@
 //!                                            threshold   One-Shot   gain against the
 //!                                                        or MA-k    cost of copying
 //! ```
-//! What counts is the time that owners were busy with a segment, whatever they did there; of tables without a key, bytes. Nothing moves that does not pay: what is gained while
+//! What counts is the time that owners were busy with a segment, whatever they did there; of tables that are scanned, bytes. Nothing moves that does not pay: what is gained while
 //! the workload is expected to last must be more than moving takes, by the speed of what was moved before; and keys that go back to where they
 //! have just come from must pay the more, each time twice as much.
 
 mod decide;
 mod history;
+mod keys;
 mod rows;
 mod tables;
 mod target;
@@ -223,7 +224,8 @@ impl Shared {
             return Ok(());
         };
         let shifted = index.shift(&shifts).await?;
-        experience.learn(&shifted, topology);
+        let node = |aeu| topology.node_of(aeu);
+        experience.learn(&shifted, |one| node(one.from) == node(one.shift.to));
         let named = (index.id(), index.name());
         let range = |shift: &Shift| Some(format!("{} to {}", shift.low, shift.high));
         self.history.add(named, imbalance, shifted, range);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! slice of a scan        one in 8 is timed by the thread's own clock      ─▶ busy with scans, bytes read
-//! operation on keys      one in 16, whose keys are samples of what is asked for ─▶ busy with keys
+//! operation on keys      one in 64, whose keys are samples of what is asked for ─▶ busy with keys
 //! ```
 //!
 //! Each AEU writes numbers of its own and nobody else's; whoever wants to know reads them all. They only ever grow, so that any number of
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// One slice of a scan of so many is timed.
 const TIMED_SLICES: u64 = 8;
 /// One operation on keys of so many is timed: the thread's clock costs as much as some lookups.
-const TIMED: u64 = 16;
+const TIMED: u64 = 64;
 /// Keys of one operation that become samples at most.
 const SAMPLES_AT_ONCE: usize = 16;
 /// So many samples are kept, the newest: enough to cut a range where a few percent of its load lie before.
@@ -34,7 +34,7 @@ pub(crate) struct Loads {
     looks: Mutex<Looks>,
 }
 
-/// One AEU's. Relaxed numbers: they guard nothing.
+/// One AEU's. Relaxed numbers, which guard nothing; whoever has the AEU's run token alone writes them.
 #[derive(Debug, Default)]
 struct Part {
     slices: AtomicU64,
@@ -85,6 +85,11 @@ impl Load {
         }
     }
 
+    /// Whether nothing was asked for.
+    pub fn is_nothing(&self) -> bool {
+        self.read == 0 && self.keys == 0
+    }
+
     /// All time.
     pub fn busy(&self) -> Duration {
         self.scanning + self.asking
@@ -108,7 +113,7 @@ impl Loads {
 
     /// A slice of a scan begins.
     pub fn begin_slice(&self, aeu: AeuId) -> Option<Timed> {
-        let slices = self.parts[aeu.index()].slices.fetch_add(1, Relaxed);
+        let slices = add(&self.parts[aeu.index()].slices, 1);
         slices
             .is_multiple_of(TIMED_SLICES)
             .then(|| Timed(thread_cpu_time()))
@@ -119,22 +124,22 @@ impl Loads {
         if let Some(Timed(began)) = timed {
             let time = thread_cpu_time().saturating_sub(began) * TIMED_SLICES as u32;
             let scanning = &self.parts[aeu.index()].scanning;
-            scanning.fetch_add(time.as_nanos() as u64, Relaxed);
+            add(scanning, time.as_nanos() as u64);
         }
     }
 
     /// A chunk was scanned.
     pub fn note_chunk(&self, aeu: AeuId, bytes: u64, is_helping: bool) {
         let part = &self.parts[aeu.index()];
-        part.read.fetch_add(bytes, Relaxed);
+        add(&part.read, bytes);
         if is_helping {
-            part.helped.fetch_add(bytes, Relaxed);
+            add(&part.helped, bytes);
         }
     }
 
     /// An operation on keys begins.
     pub fn begin_keys(&self, aeu: AeuId) -> Option<Timed> {
-        let operations = self.parts[aeu.index()].operations.fetch_add(1, Relaxed);
+        let operations = add(&self.parts[aeu.index()].operations, 1);
         operations
             .is_multiple_of(TIMED)
             .then(|| Timed(thread_cpu_time()))
@@ -149,12 +154,12 @@ impl Loads {
         numbers: impl FnOnce(&[u32]) -> Vec<i64>,
     ) {
         let part = &self.parts[aeu.index()];
-        part.keys.fetch_add(count as u64, Relaxed);
+        add(&part.keys, count as u64);
         let Some(Timed(began)) = timed else {
             return;
         };
         let time = thread_cpu_time().saturating_sub(began) * TIMED as u32;
-        part.asking.fetch_add(time.as_nanos() as u64, Relaxed);
+        add(&part.asking, time.as_nanos() as u64);
         let step = count.div_ceil(SAMPLES_AT_ONCE).max(1);
         let some: Vec<u32> = (0..count as u32).step_by(step).collect();
         let mut samples = lock(&part.samples);
@@ -182,7 +187,6 @@ impl Loads {
             .collect()
     }
 
-    #[cfg(test)]
     /// The numbers of keys that an AEU was asked for since the last call, ascending.
     pub fn take_samples(&self, aeu: AeuId) -> Vec<i64> {
         let samples = std::mem::take(&mut *lock(&self.parts[aeu.index()].samples));
@@ -205,6 +209,13 @@ impl Loads {
     }
 }
 
+/// Adds to a number that nobody else writes; what it was before.
+fn add(number: &AtomicU64, more: u64) -> u64 {
+    let before = number.load(Relaxed);
+    number.store(before.wrapping_add(more), Relaxed);
+    before
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nothing panics under this lock")
 }
@@ -222,7 +233,7 @@ mod tests {
                 some.iter().map(|at| from + i64::from(*at)).collect()
             });
         };
-        (0..TIMED as i64 * 2).for_each(|round| ask(round * 100));
+        (0..=TIMED as i64).for_each(|round| ask(round * 100));
         let before = loads.all()[1];
         ask(7);
         assert_eq!(loads.all()[1].since(&before).keys, 40);

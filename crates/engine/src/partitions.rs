@@ -62,14 +62,7 @@ impl DataObject {
     /// The ranges of an AEU as text, ascending.
     fn shown_ranges(&self, dealing: &Dealing, aeu: AeuId) -> String {
         let ranges = dealing.ranges().filter(|(.., owner)| *owner == aeu);
-        let shown = ranges.map(|(low, high, _)| {
-            let low = low.map(|low| format!(">= {}", self.shown_bound(dealing, low)));
-            let high = high.map(|high| format!("< {}", self.shown_bound(dealing, high)));
-            match (low, high) {
-                (Some(low), Some(high)) => format!("{low} and {high}"),
-                (low, high) => low.or(high).unwrap_or_else(|| "all".to_owned()),
-            }
-        });
+        let shown = ranges.map(|(low, high, _)| self.shown_range(dealing, low, high));
         let shown: Vec<String> = shown.collect();
         match shown.is_empty() {
             true => "none".to_owned(),
@@ -77,8 +70,23 @@ impl DataObject {
         }
     }
 
+    /// Keys with numbers from `low` to before `high`.
+    pub(crate) fn shown_range(
+        &self,
+        dealing: &Dealing,
+        low: Option<i64>,
+        high: Option<i64>,
+    ) -> String {
+        let low = low.map(|low| format!(">= {}", self.shown_bound(dealing, low)));
+        let high = high.map(|high| format!("< {}", self.shown_bound(dealing, high)));
+        match (low, high) {
+            (Some(low), Some(high)) => format!("{low} and {high}"),
+            (low, high) => low.or(high).unwrap_or_else(|| "all".to_owned()),
+        }
+    }
+
     /// The key at which a range begins.
-    pub(crate) fn shown_bound(&self, dealing: &Dealing, number: i64) -> String {
+    fn shown_bound(&self, dealing: &Dealing, number: i64) -> String {
         let keys = Keys::Words(vec![number as u64 ^ 1 << 63]);
         match (&*self.key, self.partitioning) {
             ([], Partitioning::Range(column)) => {

@@ -15,6 +15,7 @@ mod candidate;
 
 use crate::coding::{Coding, Spans};
 use crate::keys::word_bytes;
+use crate::load::Timed;
 use crate::object::DataObject;
 use crate::secondary::IndexKind;
 use candidate::Candidate;
@@ -189,6 +190,21 @@ impl Path {
             holders.push(AeuId(0));
         }
         Some(holders)
+    }
+
+    /// An owner has looked up the keys, which are whole ones.
+    pub fn note_keys(&self, object: &DataObject, aeu: AeuId, timed: Option<Timed>) {
+        let own = self.spans.iter().enumerate();
+        let own = own.filter(|(at, _)| self.owners.get(*at).is_none_or(|owner| *owner == aeu));
+        let own: Vec<_> = own.map(|(_, span)| span).collect();
+        object.loads.end_keys(aeu, timed, own.len(), |some| {
+            let ranges = object.ranges.get().into_iter();
+            let numbers = ranges.flat_map(|ranges| {
+                let number = |at: &u32| ranges.number_of(&own[*at as usize].low);
+                some.iter().map(number).collect::<Vec<_>>()
+            });
+            numbers.collect()
+        });
     }
 
     /// What planners may know of it.

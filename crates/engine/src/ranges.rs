@@ -100,7 +100,12 @@ impl Dealing {
 
     /// The owner of a key in the index's bytes; those of a number are its eight, the most significant first.
     pub fn owner_of(&self, key: &[u8]) -> AeuId {
-        self.get(routing_of(key, &self.common))
+        self.get(self.number_of(key))
+    }
+
+    /// The number of such a key.
+    pub fn number_of(&self, key: &[u8]) -> i64 {
+        routing_of(key, &self.common)
     }
 
     /// The owners of keys from `low` to before `high`, in that index's bytes; one beside them, perhaps.

@@ -148,6 +148,9 @@ impl ScanTask {
             return Err(FragmentError::NoSuchObject(object.id));
         }
         let horizon = owner.sequencer.horizon();
+        let of_keys =
+            (self.run.path.as_ref()).filter(|path| path.index.is_none() && path.is_points);
+        let timed = of_keys.and_then(|_| object.loads.begin_keys(owner.aeu));
         let (partition, home) = owner.partition(&object);
         let (path, aeu) = (self.run.path.as_ref(), self.run.shares[self.share].aeu);
         let views =
@@ -155,6 +158,9 @@ impl ScanTask {
                 Some(views) => views,
                 None => partition.view(self.run.snapshot, home, horizon),
             };
+        if let Some(path) = of_keys {
+            path.note_keys(&object, aeu, timed);
+        }
         let ticket = Ticket::new(views, partition.board());
         let willing = self.run.publish(self.share, ticket).collect();
         owner.call_for_help(&self.run, willing, cx);

@@ -5,12 +5,14 @@ mod common;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array};
 use common::*;
-use eris_engine::{Balancer, Balancing, Engine, Partitioning};
+use eris_engine::{Balancer, Balancing, Engine, EngineError, Partitioning};
 use eris_fragment::{Expr, Output};
 use eris_types::{AeuId, ColumnId, ObjectId, RowId};
 use futures::executor::block_on;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Rows that have not ended, by AEU.
@@ -136,4 +138,151 @@ fn sums_add_up_while_rows_move_to_and_fro() {
             assert!(moved > 100_000, "{moved}");
         });
     });
+}
+
+/// Rows of a table with the key `id`.
+fn keyed(engine: &Engine, count: usize) -> ObjectId {
+    let key = [ColumnId(0)];
+    let object = engine.create_with_key("k", schema(), Partitioning::Size, &key);
+    let object = object.unwrap();
+    insert(engine, object, rows(0, count)).unwrap();
+    object
+}
+
+fn key(ids: impl Iterator<Item = i64>) -> Vec<ArrayRef> {
+    vec![Arc::new(Int64Array::from_iter_values(ids))]
+}
+
+/// Numbers in no order.
+fn mixed(number: u64) -> u64 {
+    (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
+}
+
+#[test]
+fn every_key_is_found_wherever_it_has_moved() {
+    const ROWS: i64 = 120_000;
+    on_all_topologies(|engine| {
+        let object = keyed(engine, ROWS as usize);
+        let (stop, added) = (AtomicBool::new(false), AtomicI64::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut client = engine.rows(object).unwrap();
+                for round in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let count = [1, 30][round as usize % 2];
+                    let of = |at: i64| (mixed((round * 64 + at) as u64) % ROWS as u64) as i64;
+                    let keys = key((0..count).map(of));
+                    let found = block_on(client.get(&keys, &[ColumnId(0)])).unwrap();
+                    let ids = found.rows.column(0).as_primitive::<Int64Type>().values();
+                    assert!(ids.iter().copied().eq((0..count).map(of)));
+                }
+            });
+            scope.spawn(|| {
+                let mut client = engine.rows(object).unwrap();
+                for round in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    // Rows side by side, of one owner or of two.
+                    let first = (mixed(round) % (ROWS as u64 - 50)) as i64;
+                    let count = [1, 3, 50][round as usize % 3];
+                    let replaced = block_on(client.put(rows(first, count))).unwrap();
+                    assert_eq!(replaced, count as u64);
+                }
+            });
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let (first, count) = (ROWS + added.load(Ordering::Relaxed), 25);
+                    insert(engine, object, rows(first, count)).unwrap();
+                    added.fetch_add(count as i64, Ordering::Relaxed);
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let least = added.load(Ordering::Relaxed);
+                    let _held = engine.hold();
+                    let (count, sum) = count_sum(engine, object).unwrap();
+                    assert!(count >= ROWS + least, "{count} after {}", ROWS + least);
+                    assert_eq!(sum, count * (count - 1) / 2);
+                }
+            });
+            let aeus = engine.topology().aeus().len() as u64;
+            let (mut moved, began) = (0, Instant::now());
+            for round in 0.. {
+                if began.elapsed() > Duration::from_secs(2) {
+                    break;
+                }
+                let low = (mixed(round * 2) % ROWS as u64) as i64;
+                let high = low + (mixed(round * 2 + 1) % 20_000) as i64;
+                let to = AeuId((mixed(round) % aeus) as u16);
+                match block_on(engine.move_keys(object, low, high, to)) {
+                    Ok(done) => moved += done.keys,
+                    Err(EngineError::InUse { .. }) => {}
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+            assert!(moved > 10_000 || aeus == 1, "{moved}");
+        });
+        let all = ROWS + added.load(Ordering::Relaxed);
+        assert!(ids(engine, object).into_iter().eq(0..all));
+    });
+}
+
+#[test]
+fn keys_that_are_asked_for_most_are_shared_out_and_nothing_moves_without_need() {
+    const ROWS: u64 = 100_000;
+    let engine = engine(2, 2);
+    let object = keyed(&engine, ROWS as usize);
+    let balancing = Balancing {
+        period: Duration::from_millis(200),
+        ..Balancing::default()
+    };
+    let balancer = Balancer::start(&engine, balancing).unwrap();
+    let (stop, most) = (AtomicBool::new(false), AtomicU64::new(ROWS));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = engine.rows(object).unwrap();
+            for round in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let id = mixed(round) % most.load(Ordering::Relaxed);
+                let found = block_on(client.get(&key([id as i64].into_iter()), &[ColumnId(1)]));
+                assert_eq!(found.unwrap().rows.num_rows(), 1);
+            }
+        });
+        std::thread::sleep(Duration::from_millis(1_500));
+        let moved = balancer.history();
+        // All of these are one AEU's.
+        most.store(ROWS / 10, Ordering::Relaxed);
+        let began = Instant::now();
+        let is_shared = || {
+            let history = balancer.history();
+            let imbalance = history.iter().rev().find_map(|one| one.after);
+            imbalance.is_some_and(|imbalance| imbalance < 1.5)
+        };
+        while !is_shared() && began.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(moved.is_empty(), "{moved:?}");
+        assert!(is_shared(), "{:?}", balancer.history());
+    });
+    let history = balancer.history();
+    assert!(
+        history
+            .iter()
+            .all(|one| one.range.is_some() && one.result.is_ok())
+    );
+    // Three quarters of the tenth, and little more.
+    let moved: u64 = history
+        .iter()
+        .map(|one| one.result.as_ref().unwrap().keys)
+        .sum();
+    assert!((ROWS / 20..ROWS / 4).contains(&moved), "{moved}");
+    assert!(ids(&engine, object).into_iter().eq(0..ROWS as i64));
 }

@@ -1,6 +1,6 @@
-//! Whether rows of a table without a key move, and how many.
+//! Whether rows of a table that is scanned move, and how many.
 //!
-//! Such tables are scanned, and every byte is as likely to be read as any other: the load that owners should share is bytes. Who has little
+//! Of a table that is scanned, every byte is as likely to be read as any other: the load that owners should share is bytes. Who has little
 //! helps those who have more, so that uneven partitions cost less than they look like: what is gained is the time that the busiest AEU takes longer than the
 //! others, and part of the time in which bytes are read from other nodes.
 
@@ -22,8 +22,8 @@ pub(super) const FIRST_RATE: f64 = 1e6;
 const STATEMENT: f64 = 2e-3;
 /// The part of the time of reading other nodes' bytes by which reading one's own is shorter.
 const REMOTE: f64 = 0.5;
-/// The least that is moved: whole chunks.
-const LEAST_ROWS: f64 = CHUNK_ROWS as f64 / 2.0;
+/// The least that is moved: chunks are moved as a whole.
+const LEAST_ROWS: f64 = CHUNK_ROWS as f64;
 /// A cycle that leaves the largest partition larger than this part of what it was is no use.
 const USE: f64 = 0.95;
 
@@ -44,13 +44,15 @@ pub(super) struct Rows {
     pub rows: u64,
 }
 
-/// Looks at the holdings of all AEUs and what they were asked for in some time; `None`: all stays. `must` be even, whether or not that pays.
+/// Looks at the holdings of all AEUs and what they were asked for in some time; `None`: all stays. `must` be even, whether or not that pays; within a node, whether chunks are
+/// linked.
 pub(super) fn decide(
     holdings: &[Holding],
     time: Duration,
     topology: &Topology,
     balancing: Balancing,
     must: bool,
+    links: bool,
     experience: &mut Experience,
 ) -> Option<(Vec<Rows>, f64)> {
     let algorithm = balancing.algorithm?;
@@ -107,7 +109,7 @@ pub(super) fn decide(
     let gain = gained / time.as_secs_f64().max(1e-3) * HORIZON.as_secs_f64();
     let (mut linked, mut copied) = (0.0, 0.0);
     let moves = moved.iter().map(|one| {
-        match node(one.from.index()) == node(one.to.index()) {
+        match links && node(one.from.index()) == node(one.to.index()) {
             true => linked += one.rows as f64,
             false => copied += one.rows as f64,
         }
@@ -160,7 +162,9 @@ mod tests {
             ..Balancing::default()
         };
         let experience = &mut Experience::of(FIRST_RATE);
-        let decided = decide(holdings, SECOND, topology, balancing, must, experience);
+        let decided = decide(
+            holdings, SECOND, topology, balancing, must, true, experience,
+        );
         decided.map(|(moves, _)| moves)
     }
 

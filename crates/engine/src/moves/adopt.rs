@@ -53,7 +53,7 @@ impl Partition {
         let mut left = rows as usize;
         let fitting = all.filter(|(_, living)| {
             // Half of it too many is as good as none.
-            let fits = living.count() <= 2 * left;
+            let fits = living.count() < 2 * left;
             if fits {
                 left = left.saturating_sub(living.count());
             }

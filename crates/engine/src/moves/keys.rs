@@ -41,14 +41,6 @@ impl KeyShift {
     }
 }
 
-/// What one statement did.
-#[derive(Debug, Default)]
-struct Step {
-    moved: Moved,
-    /// The last number that is with its new owner.
-    last: Option<i64>,
-}
-
 /// Rows in the order of their keys.
 struct Sorted {
     batch: RecordBatch,
@@ -71,24 +63,40 @@ impl Engine {
         high: i64,
         to: AeuId,
     ) -> Result<Moved, EngineError> {
-        let mut all = Moved::default();
-        let mut next = Some(low);
-        while let Some(low) = next.filter(|low| *low <= high) {
-            let Step { moved, last } = self.move_some_keys(id, (low, high), to).await?;
-            all.keys += moved.keys;
-            all.copied += moved.copied;
-            next = last.and_then(|last| last.checked_add(1));
-        }
-        Ok(all)
+        let (moved, _) = self.move_first_keys(id, (low, high), to, u64::MAX).await?;
+        Ok(moved)
     }
 
-    /// One statement of it: the first keys that are not the new owner's yet.
+    /// The same for the least keys with so many rows, or some more. The last number that is with the new owner now: all up to it are.
+    pub(crate) async fn move_first_keys(
+        &self,
+        id: ObjectId,
+        (low, high): (i64, i64),
+        to: AeuId,
+        rows: u64,
+    ) -> Result<(Moved, i64), EngineError> {
+        let (mut all, mut next) = (Moved::default(), low);
+        while all.keys < rows {
+            let left = (rows - all.keys).min(ROWS_AT_ONCE as u64) as usize;
+            let (moved, last) = self.move_some_keys(id, (next, high), to, left).await?;
+            all.keys += moved.keys;
+            all.copied += moved.copied;
+            if last == high {
+                return Ok((all, high));
+            }
+            next = last + 1;
+        }
+        Ok((all, next - 1))
+    }
+
+    /// One statement of it, for the first keys that are not the new owner's yet; up to which number all are its then.
     async fn move_some_keys(
         &self,
         id: ObjectId,
         (low, high): (i64, i64),
         to: AeuId,
-    ) -> Result<Step, EngineError> {
+        rows: usize,
+    ) -> Result<(Moved, i64), EngineError> {
         let mut writer = self.changer(id).await?;
         let object = writer.object().clone();
         assert!(
@@ -100,14 +108,14 @@ impl Engine {
         };
         let _closed = (object.staging.clone().try_write_owned()).map_err(|_| in_use())?;
         let Some(dealing) = object.ranges.get() else {
-            return Ok(Step::default());
+            return Ok((Moved::default(), high));
         };
         let Some((low, high)) = first_of_others(&dealing, (low, high), to) else {
-            return Ok(Step::default());
+            return Ok((Moved::default(), high));
         };
         // Changes before this turn are visible.
         let snapshot = self.snapshot();
-        let read = self.read_some(&object, &dealing, (low, high)).await?;
+        let read = self.read_some(&object, &dealing, (low, high), rows).await?;
         let (rows, last) = read.ok_or_else(in_use)?;
         let mut moved = Moved::default();
         for part in rows {
@@ -121,24 +129,24 @@ impl Engine {
             to,
             rows: moved.keys,
         };
-        let last = Some(last);
         if moved.keys == 0 {
             // Rows that have had such keys ended before this snapshot.
             shift.publish(&object, snapshot);
-            return Ok(Step { moved, last });
+            return Ok((moved, last));
         }
         writer.shift(shift);
         writer.commit().await?;
-        Ok(Step { moved, last })
+        Ok((moved, last))
     }
 
-    /// Rows with the least numbers between two, which are one owner's: enough for a statement, and the last number of which these are all rows. `None`: a statement that
+    /// Rows with the least numbers between two, which are one owner's: so many or some more, and the last number of which these are all rows. `None`: a statement that
     /// was given up is still there.
     async fn read_some(
         &self,
         object: &DataObject,
         dealing: &Dealing,
         (low, high): (i64, i64),
+        enough: usize,
     ) -> Result<Option<(Vec<Sorted>, i64)>, EngineError> {
         let columns = 0..object.schema.fields().len() as u32;
         let columns: Vec<ColumnId> = columns.map(ColumnId).collect();
@@ -171,7 +179,7 @@ impl Engine {
             if is_last {
                 return Ok(Some((rows, high)));
             }
-            if count >= ROWS_AT_ONCE
+            if count >= enough
                 && let Some(last) = cut(&mut rows, is_word)
             {
                 return Ok(Some((rows, last)));
