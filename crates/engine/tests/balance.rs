@@ -286,3 +286,47 @@ fn keys_that_are_asked_for_most_are_shared_out_and_nothing_moves_without_need() 
     assert!((ROWS / 20..ROWS / 4).contains(&moved), "{moved}");
     assert!(ids(&engine, object).into_iter().eq(0..ROWS as i64));
 }
+
+#[test]
+fn without_memory_rows_stay_where_they_are() {
+    let engine = engine(2, 1);
+    let (plain, object) = (create(&engine, Partitioning::Size), keyed(&engine, 200_000));
+    insert(&engine, plain, rows(0, 400_000)).unwrap();
+    let before = [ids(&engine, plain), ids(&engine, object)];
+    let budget = engine.memory().budget();
+    let (limit, to) = (budget.limit(), AeuId(1));
+    budget.set_limit(budget.used());
+    let refused = [
+        block_on(engine.move_rows(plain, AeuId(0), to, 200_000)),
+        block_on(engine.move_keys(object, i64::MIN, i64::MAX, to)),
+    ];
+    budget.set_limit(limit);
+    for moved in &refused {
+        assert!(
+            matches!(moved, Err(EngineError::OutOfMemory { .. })),
+            "{moved:?}"
+        );
+    }
+    assert_eq!([ids(&engine, plain), ids(&engine, object)], before);
+    assert!(
+        block_on(engine.move_rows(plain, AeuId(0), to, 200_000))
+            .unwrap()
+            .copied
+            > 0
+    );
+    assert!(
+        block_on(engine.move_keys(object, i64::MIN, i64::MAX, to))
+            .unwrap()
+            .keys
+            > 0
+    );
+    assert_eq!([ids(&engine, plain), ids(&engine, object)], before);
+    assert_eq!(living(&engine, object), [0, 200_000]);
+    let ranges = engine
+        .partitions(object)
+        .unwrap()
+        .into_iter()
+        .map(|one| one.ranges);
+    let ranges: Vec<_> = ranges.flatten().collect();
+    assert_eq!(ranges, ["none", "all"]);
+}

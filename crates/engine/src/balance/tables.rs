@@ -19,6 +19,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
+/// Fewer keys per AEU differ by chance alone.
+const FEW_EACH: u64 = 200;
 /// How long a move waits until nobody stages rows with a key.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it looks.
@@ -79,16 +81,19 @@ impl Shared {
         }
         let sum = |of: fn(&Load) -> Duration| loads.iter().map(of).sum::<Duration>();
         let asked: u64 = loads.iter().map(|load| load.keys).sum();
-        let is_asked = asked >= FEW_ASKED && sum(|load| load.asking) >= sum(|load| load.scanning);
+        let asking = sum(|load| load.asking);
+        let is_told = asked >= FEW_ASKED.max(FEW_EACH * aeus as u64);
+        let is_asked = is_told && asking >= sum(|load| load.scanning);
         let samples = (0..aeus).map(|aeu| object.loads.take_samples(AeuId(aeu as u16)));
         let samples: Vec<Vec<i64>> = samples.collect();
         let experience = &mut table.experience;
         let dealing = object.ranges.get().filter(|_| is_keyed);
         let decided = if let Some(dealing) = dealing.as_ref().filter(|_| is_asked) {
-            let ranges = ranges(dealing, &loads, &samples);
-            let asking = loads.iter().map(|load| load.asking.as_secs_f64());
-            self.history
-                .note_effect(object.id, &asking.collect::<Vec<_>>());
+            // Keys are counted, and time is not: one operation that happens to be timed may take as long as a thousand others.
+            let each = asking.as_secs_f64() / asked as f64;
+            let busy: Vec<f64> = loads.iter().map(|load| load.keys as f64 * each).collect();
+            self.history.note_effect(object.id, &busy);
+            let ranges = ranges(dealing, &busy, &samples);
             let extent = extent(object, &samples);
             let rows = (0..aeus).map(|aeu| object.partition_rows(AeuId(aeu as u16)));
             let rows: Vec<u64> = rows.collect();
@@ -235,8 +240,8 @@ async fn move_keyed_rows(engine: &Engine, object: &DataObject, rows: &Rows) -> V
     shifted
 }
 
-/// The ranges of a table's keys, and what their owners were asked for in each.
-fn ranges(dealing: &Dealing, loads: &[Load], samples: &[Vec<i64>]) -> Vec<KeyRange> {
+/// The ranges of a table's keys, and how busy their owners were with each.
+fn ranges(dealing: &Dealing, busy: &[f64], samples: &[Vec<i64>]) -> Vec<KeyRange> {
     let ranges = dealing.ranges().map(|(low, next, aeu)| {
         let (low, high) = (
             low.unwrap_or(i64::MIN),
@@ -249,7 +254,7 @@ fn ranges(dealing: &Dealing, loads: &[Load], samples: &[Vec<i64>]) -> Vec<KeyRan
             low,
             high,
             aeu,
-            weight: loads[aeu.index()].asking.as_secs_f64() * share,
+            weight: busy[aeu.index()] * share,
             samples: all[own].to_vec(),
         }
     });
