@@ -10,7 +10,7 @@ use crate::key_index::{Moved, Shift, Shifted};
 use crate::load::Load;
 use crate::object::DataObject;
 use crate::ranges::Dealing;
-use eris_column::ZoneRange;
+use eris_column::{CHUNK_ROWS, ZoneRange};
 use eris_types::{AeuId, ObjectId};
 use futures::channel::oneshot;
 use std::collections::HashMap;
@@ -25,6 +25,11 @@ const FEW_EACH: u64 = 200;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it looks.
 const PAUSE: Duration = Duration::from_millis(20);
+/// So many rows are moved without a pause, by one statement; of those without a key, which are moved by the chunk, some more.
+const AT_ONCE: u64 = CHUNK_ROWS as u64 / 2;
+const CHUNKS_AT_ONCE: u64 = 4 * CHUNK_ROWS as u64;
+/// So many times as long as a statement has taken others have their turn, and owners do what else they are asked for.
+const PACE: u32 = 2;
 
 /// What is known of tables. Whoever has it is in a cycle: there is one at a time.
 #[derive(Default)]
@@ -136,7 +141,8 @@ impl Shared {
                     let began = Instant::now();
                     let rest = &mut rest[one.from.index()];
                     let rows = one.rows.saturating_add_signed(*rest);
-                    let moved = engine.move_rows(object.id, one.from, one.to, rows).await;
+                    let one = Rows { rows, ..one };
+                    let moved = move_rows(engine, object, &one).await;
                     if let Ok(moved) = &moved {
                         *rest = rows as i64 - moved.keys as i64;
                     }
@@ -175,7 +181,7 @@ fn came_of(
     }
 }
 
-/// Moves so many rows of a piece, the least keys first, as soon as nobody stages others; what came of it for each former owner.
+/// Moves so many rows of a piece, the least keys first, as soon as nobody stages others; what came of it.
 async fn move_keys(
     engine: &Engine,
     object: &DataObject,
@@ -185,27 +191,58 @@ async fn move_keys(
     let dealing = object.ranges.get()?;
     let from = dealing.get(piece.low);
     let began = Instant::now();
-    let moved = loop {
-        let numbers = (piece.low, piece.high);
-        let moved = engine
-            .move_first_keys(object.id, numbers, piece.aeu, rows)
-            .await;
-        match moved {
-            Err(EngineError::InUse { .. }) if began.elapsed() < PATIENCE => pause().await,
-            moved => break moved,
+    let (mut all, mut next) = (Moved::default(), piece.low);
+    let result = loop {
+        let began_some = Instant::now();
+        let (numbers, left) = ((next, piece.high), (rows - all.keys).min(AT_ONCE));
+        match engine
+            .move_first_keys(object.id, numbers, piece.aeu, left)
+            .await
+        {
+            Ok((moved, last)) => {
+                all.keys += moved.keys;
+                all.copied += moved.copied;
+                if last == piece.high || all.keys >= rows {
+                    break Ok((all, last));
+                }
+                next = last + 1;
+                pause(PACE * began_some.elapsed()).await;
+            }
+            Err(EngineError::InUse { .. }) if began.elapsed() < PATIENCE => pause(PAUSE).await,
+            Err(error) => break Err(error),
         }
     };
-    let high = moved.as_ref().map_or(piece.high, |(_, last)| *last);
+    let high = result.as_ref().map_or(piece.high, |(_, last)| *last);
     let piece = KeyRange {
         high,
         ..piece.clone()
     };
-    Some(came_of(
-        shift(&piece),
-        from,
-        moved.map(|(moved, _)| moved),
-        began,
-    ))
+    let result = result.map(|(moved, _)| moved);
+    Some(came_of(shift(&piece), from, result, began))
+}
+
+/// Moves about so many rows of a table without a key.
+async fn move_rows(
+    engine: &Engine,
+    object: &DataObject,
+    rows: &Rows,
+) -> Result<Moved, EngineError> {
+    let mut all = Moved::default();
+    while all.keys < rows.rows {
+        let began = Instant::now();
+        let left = (rows.rows - all.keys).min(CHUNKS_AT_ONCE);
+        let moved = engine
+            .move_rows(object.id, rows.from, rows.to, left)
+            .await?;
+        if moved.keys == 0 {
+            break;
+        }
+        all.keys += moved.keys;
+        all.linked += moved.linked;
+        all.copied += moved.copied;
+        pause(PACE * began.elapsed()).await;
+    }
+    Ok(all)
 }
 
 /// Moves rows of whichever keys an owner has; first of those that lie behind keys of the new owner.
@@ -276,11 +313,11 @@ fn extent(object: &DataObject, samples: &[Vec<i64>]) -> (i64, i64) {
 }
 
 /// Waits for a moment, on whatever runtime, if any.
-async fn pause() {
+async fn pause(time: Duration) {
     let (over, waiting) = oneshot::channel();
     let sleeper = thread::Builder::new().name("eris-pause".to_owned());
     let sleeps = sleeper.spawn(move || {
-        thread::sleep(PAUSE);
+        thread::sleep(time);
         // Whoever has gone away does not wait.
         let _ = over.send(());
     });
