@@ -108,8 +108,7 @@ impl ScanTask {
 
     pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
         let began = Instant::now();
-        let object = self.run.object.clone();
-        let timed = object.loads.begin_slice(owner.aeu);
+        let timed = self.run.object.loads.begin_slice(owner.aeu);
         let slice = if self.is_deserted() {
             self.leave(owner, cx)
         } else if let Some(error) = self.run.failure().cloned() {
@@ -120,7 +119,7 @@ impl ScanTask {
                 Err(error) => self.fail(error, owner, cx),
             }
         };
-        object.loads.end_slice(owner.aeu, timed);
+        self.run.object.loads.end_slice(owner.aeu, timed);
         self.report(|report| report.busy += began.elapsed());
         slice
     }
