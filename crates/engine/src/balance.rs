@@ -6,13 +6,16 @@
 //!                                            threshold   One-Shot   gain against the
 //!                                                        or MA-k    cost of copying
 //! ```
-//! What counts is the time that owners were busy with a segment, whatever they did there. Nothing moves that does not pay: what is gained while
+//! What counts is the time that owners were busy with a segment, whatever they did there; of tables that are scanned, bytes. Nothing moves that does not pay: what is gained while
 //! the workload is expected to last must be more than moving takes, by the speed of what was moved before; and keys that go back to where they
 //! have just come from must pay the more, each time twice as much.
 
 mod decide;
 mod history;
+mod keys;
 mod lend;
+mod rows;
+mod tables;
 mod target;
 
 pub use history::Balanced;
@@ -20,13 +23,15 @@ pub use target::Algorithm;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::key_index::KeyIndex;
-use decide::{Decision, Experience, decide};
+use crate::key_index::{KeyIndex, Shift};
+use decide::{Decision, Experience, by_owner, decide};
+use eris_types::ObjectId;
 use history::History;
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use tables::Tables;
 
 /// When and how far owners' loads are made equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,7 +54,7 @@ impl Default for Balancing {
     }
 }
 
-/// The loop that balances an engine's indexes, on a thread of its own. Ends when it is dropped.
+/// The loop that balances an engine's indexes and tables, on a thread of its own. Ends when it is dropped.
 pub struct Balancer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -60,10 +65,13 @@ struct Shared {
     /// Rung when the settings change, and at the end.
     changed: Condvar,
     history: History,
+    tables: Tables,
 }
 
 struct State {
     balancing: Balancing,
+    /// Of tables that are balanced in another way.
+    own: HashMap<ObjectId, Balancing>,
     is_over: bool,
 }
 
@@ -75,12 +83,14 @@ impl Balancer {
     pub fn start(engine: &Engine, balancing: Balancing) -> Result<Balancer, EngineError> {
         let state = State {
             balancing,
+            own: HashMap::new(),
             is_over: false,
         };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             changed: Condvar::new(),
             history: History::default(),
+            tables: Tables::default(),
         });
         let (of_loop, engine) = (shared.clone(), engine.clone());
         let thread = thread::Builder::new().name("eris-balancer".to_owned());
@@ -96,6 +106,37 @@ impl Balancer {
     pub fn set(&self, balancing: Balancing) {
         self.shared.lock().balancing = balancing;
         self.shared.changed.notify_all();
+    }
+
+    /// How it balances now.
+    pub fn get(&self) -> Balancing {
+        self.shared.lock().balancing
+    }
+
+    /// How it balances one table from now on; `None`: like all others. How often it looks at loads is the same for all.
+    pub fn set_for(&self, table: ObjectId, balancing: Option<Balancing>) {
+        let own = &mut self.shared.lock().own;
+        match balancing {
+            Some(balancing) => own.insert(table, balancing),
+            None => own.remove(&table),
+        };
+        self.shared.changed.notify_all();
+    }
+
+    /// Makes the loads of a table's owners equal at once, by One-Shot, whether or not that pays.
+    ///
+    /// # Errors
+    /// There is no such table, or there are too many clients and statements. What becomes of each move is in the [history](Self::history).
+    pub async fn balance(&self, engine: &Engine, table: ObjectId) -> Result<(), EngineError> {
+        let balancing = Balancing {
+            algorithm: Some(Algorithm::OneShot),
+            ..self.get()
+        };
+        let object = engine.object(table)?;
+        self.shared
+            .balance_table(engine, &object, balancing, true)
+            .await;
+        Ok(())
     }
 
     /// What was moved, the oldest first.
@@ -125,12 +166,12 @@ impl Shared {
         let mut state = self.lock();
         let began = Instant::now();
         while !state.is_over {
-            let Balancing {
-                algorithm, period, ..
-            } = state.balancing;
-            let left = match algorithm {
-                Some(_) => period.saturating_sub(began.elapsed()),
-                None => Duration::MAX,
+            let mut all = [state.balancing]
+                .into_iter()
+                .chain(state.own.values().copied());
+            let left = match all.any(|one| one.algorithm.is_some()) {
+                true => state.balancing.period.saturating_sub(began.elapsed()),
+                false => Duration::MAX,
             };
             if left.is_zero() {
                 return Some(state.balancing);
@@ -157,6 +198,14 @@ impl Shared {
                 // Whoever drops an index, or has all sessions, need not hear that it was not balanced.
                 let _ = futures::executor::block_on(self.balance(&index, balancing, experience));
             }
+            let tables = engine.objects();
+            self.forget_others(&tables);
+            for table in tables {
+                let own = self.lock().own.get(&table.id).copied();
+                let balancing = own.unwrap_or(balancing);
+                let balanced = self.balance_table(engine, &table, balancing, false);
+                futures::executor::block_on(balanced);
+            }
         }
     }
 
@@ -168,15 +217,19 @@ impl Shared {
         experience: &mut Experience,
     ) -> Result<(), EngineError> {
         let loads = index.measure().await?;
-        self.history.note_effect(index.id(), &loads);
         let topology = index.engine().topology();
+        let by_owner = by_owner(&loads, topology.aeus().len());
+        self.history.note_effect(index.id(), &by_owner);
         let Some(Decision { shifts, imbalance }) = decide(&loads, topology, balancing, experience)
         else {
             return Ok(());
         };
         let shifted = index.shift(&shifts).await?;
-        experience.learn(&shifted, topology);
-        self.history.add(index, imbalance, shifted);
+        let node = |aeu| topology.node_of(aeu);
+        experience.learn(&shifted, |one| node(one.from) == node(one.shift.to));
+        let named = (index.id(), index.name());
+        let range = |shift: &Shift| Some(format!("{} to {}", shift.low, shift.high));
+        self.history.add(named, imbalance, shifted, range);
         // What was asked for meanwhile tells little of what comes.
         index.measure().await.map(drop)
     }

@@ -142,7 +142,7 @@ impl Partition {
                 let Some(first) = first else {
                     continue;
                 };
-                let rows = chunk.first().map_or(0, ColumnChunk::rows);
+                let rows = chunk.first().map_or(0, |column| column.rows());
                 for part in &mut self.secondary {
                     let all = Selection::all(rows);
                     let values = values_of(&part.index, &self.object, &self.known, chunk, &all);
@@ -198,7 +198,7 @@ impl Partition {
             for statement in segment.staging() {
                 for (chunk, first) in segment.staged_rows(statement) {
                     if let Some(first) = first {
-                        let all = Selection::all(chunk.first().map_or(0, ColumnChunk::rows));
+                        let all = Selection::all(chunk.first().map_or(0, |column| column.rows()));
                         next.insert(
                             &values_of(index, &self.object, &self.known, chunk, &all),
                             first,

@@ -17,12 +17,13 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use eris_aeu::Random;
 use eris_column::KeyOrder;
 use eris_fragment::*;
-use eris_types::{ColumnId, ObjectId, RowId};
+use eris_types::{AeuId, ColumnId, ObjectId, RowId};
 use futures::StreamExt;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is known of a group.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,10 @@ struct Group {
     deleting: bool,
     deleted: bool,
 }
+
+/// Bytes that were moved, in all simulations of a test.
+static LINKED: AtomicU64 = AtomicU64::new(0);
+static COPIED: AtomicU64 = AtomicU64::new(0);
 
 type History = Rc<RefCell<BTreeMap<i64, Group>>>;
 
@@ -74,8 +79,9 @@ fn succeeded<T>(result: Result<T, EngineError>) -> Option<T> {
 impl Client {
     async fn statements(mut self) {
         for _ in 0..8 {
-            match self.random.below(11) {
+            match self.random.below(12) {
                 0..2 => self.add().await,
+                11 => self.move_rows().await,
                 2..6 => self.increment().await,
                 6 => self.delete().await,
                 7 => self.recode().await,
@@ -142,6 +148,19 @@ impl Client {
         let deleted = changed.is_some_and(|rows| rows > 0);
         let mut history = self.history.borrow_mut();
         history.get_mut(&group).unwrap().deleted |= deleted;
+    }
+
+    /// Gives rows another owner: chunks as they are, or copies.
+    async fn move_rows(&mut self) {
+        let aeus = self.engine.topology().aeus().len();
+        let mut aeu = || AeuId(self.random.below(aeus) as u16);
+        let (from, to) = (aeu(), aeu());
+        let rows = 1 + self.random.below(100_000) as u64;
+        let moved = self.engine.move_rows(self.object, from, to, rows).await;
+        if let Some(moved) = succeeded(moved) {
+            LINKED.fetch_add(moved.linked, Ordering::Relaxed);
+            COPIED.fetch_add(moved.copied, Ordering::Relaxed);
+        }
     }
 
     /// Stores the groups' numbers by some order, which may not have all of them.
@@ -353,4 +372,6 @@ fn simulate(seed: u64) {
 #[test]
 fn changes_add_up_whatever_the_schedule() {
     for_seeds(150, simulate);
+    let moved = [&LINKED, &COPIED].map(|bytes| bytes.load(Ordering::Relaxed));
+    assert!(moved.iter().all(|bytes| *bytes > 0), "{moved:?}");
 }

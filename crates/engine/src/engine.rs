@@ -225,7 +225,7 @@ impl Engine {
         HeldSnapshot::new(self.shared.clone())
     }
 
-    /// The newest snapshot, which nobody holds: rows that are deleted from now on may be missing in it.
+    /// The newest snapshot, which nobody holds: rows that are deleted, or get another owner, from now on may be missing in it.
     pub fn snapshot(&self) -> Timestamp {
         self.shared.sequencer.visible()
     }
@@ -286,6 +286,12 @@ impl Engine {
         let all = all.iter().filter_map(Weak::upgrade);
         let all = all.filter(|index| !index.is_dropped());
         all.map(|index| KeyIndex::of(self.clone(), index)).collect()
+    }
+
+    /// All data objects.
+    pub(crate) fn objects(&self) -> Vec<Arc<DataObject>> {
+        let objects = self.shared.objects.read().expect(UNPOISONED);
+        objects.values().cloned().collect()
     }
 
     /// A number for a new object.
@@ -468,7 +474,9 @@ impl Shared {
             Output::Groups { .. } => None,
         };
         let mut path = Path::of(fragment, &object);
-        let holders = path.as_mut().and_then(|path| path.holders(&object));
+        let holders = path
+            .as_mut()
+            .and_then(|path| path.holders(&object, fragment.snapshot));
         let participants = match holders {
             Some(holders) => {
                 let holders = holders.into_iter();

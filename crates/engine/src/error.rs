@@ -103,6 +103,12 @@ pub enum EngineError {
         /// Why.
         reason: String,
     },
+    /// Keys were to get another owner while rows are being written.
+    #[error("table {table}: rows are being written, so that keys cannot change their owner now")]
+    InUse {
+        /// The table.
+        table: String,
+    },
     /// A worker panicked.
     #[error(
         "{worker} failed while it worked on table {table}: {message}; this is a bug in Eris, only this statement is affected"

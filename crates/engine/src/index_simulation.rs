@@ -4,7 +4,7 @@
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine index_simulation`.
 
 use crate::engine::Engine;
-use crate::simulated::{Simulated, for_seeds};
+use crate::simulated::{Simulated, for_seeds, move_keys};
 use crate::{EngineError, HeldSnapshot, IndexKind, Partitioning};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -12,7 +12,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use eris_aeu::Random;
 use eris_fragment::*;
-use eris_types::{ColumnId, ObjectId, RowId};
+use eris_types::{AeuId, ColumnId, ObjectId, RowId};
 use futures::StreamExt;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -66,9 +66,10 @@ fn compare(at: usize, op: BinaryOp, with: Scalar) -> Expr {
 impl Client {
     async fn statements(mut self) {
         for _ in 0..16 {
-            match self.random.below(11) {
+            match self.random.below(12) {
                 0..3 => self.change().await,
-                8.. if self.keyed => self.change_by_key().await,
+                11 => self.move_rows().await,
+                8..11 if self.keyed => self.change_by_key().await,
                 3 => self.index().await,
                 4 => {
                     let snapshot = self.engine.hold();
@@ -133,6 +134,20 @@ impl Client {
             3 => fine(client.insert(rows).await.map(drop)),
             _ => fine(client.remove(&[wanted]).await.map(drop)),
         }
+    }
+
+    /// Gives rows another owner.
+    async fn move_rows(&mut self) {
+        let aeus = self.engine.topology().aeus().len();
+        if self.keyed {
+            let keys = -1..*self.next.borrow() + 1;
+            return move_keys(&self.engine, self.object, &mut self.random, keys).await;
+        }
+        let mut aeu = || AeuId(self.random.below(aeus) as u16);
+        let (from, to) = (aeu(), aeu());
+        let rows = 1 + self.random.below(3_000) as u64;
+        let moved = self.engine.move_rows(self.object, from, to, rows).await;
+        fine(moved.map(drop));
     }
 
     async fn try_change(&mut self) -> Result<(), EngineError> {

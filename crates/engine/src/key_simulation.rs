@@ -4,7 +4,7 @@
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine key_simulation`.
 
 use crate::engine::Engine;
-use crate::simulated::{Simulated, for_seeds};
+use crate::simulated::{Simulated, for_seeds, move_keys};
 use crate::{EngineError, HeldSnapshot, Partitioning, Writer};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -69,7 +69,16 @@ enum Fate {
 impl Client {
     async fn statements(mut self) {
         for _ in 0..10 {
-            match self.random.below(9) {
+            match self.random.below(11) {
+                9.. => {
+                    move_keys(
+                        &self.engine,
+                        self.object,
+                        &mut self.random,
+                        -2..COUNTED + 9_000,
+                    )
+                    .await
+                }
                 0..3 => self.add(true).await,
                 3 => self.add(false).await,
                 4 => self.shift().await,

@@ -199,6 +199,13 @@ pub(crate) fn routing_of(key: &[u8], common: &[u8]) -> i64 {
     }
 }
 
+/// The least key with a number: zeros at its end stand for nothing.
+pub(crate) fn least(number: i64, common: &[u8]) -> Vec<u8> {
+    let bytes = (number as u64 ^ 1 << 63).to_be_bytes();
+    let end = bytes.iter().rposition(|byte| *byte != 0);
+    [common, &bytes[..end.map_or(0, |last| last + 1)]].concat()
+}
+
 /// From keys to the rows that have them now, in one partition.
 #[derive(Debug)]
 pub(crate) enum PrimaryIndex {
@@ -400,18 +407,10 @@ impl KeyRange {
                     high.map_or(*to, |high| Bound::Excluded(word(high))),
                 ))
             }
-            KeyRange::Bytes((from, to)) => {
-                // The least key with this number: zeros at its end stand for nothing.
-                let least = |number: i64| {
-                    let bytes = (number as u64 ^ 1 << 63).to_be_bytes();
-                    let end = bytes.iter().rposition(|byte| *byte != 0);
-                    [common, &bytes[..end.map_or(0, |last| last + 1)]].concat()
-                };
-                KeyRange::Bytes((
-                    low.map_or_else(|| from.clone(), |low| Bound::Included(least(low))),
-                    high.map_or_else(|| to.clone(), |high| Bound::Excluded(least(high))),
-                ))
-            }
+            KeyRange::Bytes((from, to)) => KeyRange::Bytes((
+                low.map_or_else(|| from.clone(), |low| Bound::Included(least(low, common))),
+                high.map_or_else(|| to.clone(), |high| Bound::Excluded(least(high, common))),
+            )),
         }
     }
 
@@ -419,20 +418,36 @@ impl KeyRange {
     pub fn routing(&self, common: &[u8]) -> (i64, i64) {
         let ends = match self {
             KeyRange::Words((from, to)) => {
-                let of = |bound: &Bound<u64>| match bound {
-                    Bound::Included(word) | Bound::Excluded(word) => Some((word ^ 1 << 63) as i64),
+                let number = |word: u64| (word ^ 1 << 63) as i64;
+                let from = match from {
+                    Bound::Included(word) | Bound::Excluded(word) => Some(number(*word)),
                     Bound::Unbounded => None,
                 };
-                (of(from), of(to))
+                let to = match to {
+                    Bound::Included(word) => Some(number(*word)),
+                    Bound::Excluded(word) => Some(number(word.saturating_sub(1))),
+                    Bound::Unbounded => None,
+                };
+                (from, to)
             }
             KeyRange::Bytes((from, to)) => {
-                let of = |bound: &Bound<Vec<u8>>| match bound {
+                let from = match from {
                     Bound::Included(bytes) | Bound::Excluded(bytes) => {
                         Some(routing_of(bytes, common))
                     }
                     Bound::Unbounded => None,
                 };
-                (of(from), of(to))
+                let to = match to {
+                    Bound::Included(bytes) => Some(routing_of(bytes, common)),
+                    Bound::Excluded(bytes) => {
+                        let number = routing_of(bytes, common);
+                        // No key before it has its number.
+                        let is_least = least(number, common) == *bytes;
+                        Some(number.saturating_sub(i64::from(is_least)))
+                    }
+                    Bound::Unbounded => None,
+                };
+                (from, to)
             }
         };
         (ends.0.unwrap_or(i64::MIN), ends.1.unwrap_or(i64::MAX))

@@ -46,10 +46,13 @@ mod key_index;
 #[cfg(test)]
 mod key_simulation;
 mod keys;
+mod load;
 mod locate;
+mod moves;
 mod object;
 mod owner;
 mod partition;
+mod partitions;
 mod path;
 mod pick;
 mod protocol;
@@ -98,6 +101,7 @@ pub use key_index::{KeyClient, KeyIndex, Moved, SegmentLoad, Shift, Shifted};
 pub use locate::{Located, Part};
 pub use object::Partitioning;
 pub use partition::{Becomes, Compute};
+pub use partitions::PartitionStatus;
 pub use reorganize::{
     IndexReorganization, ReorganizationCause, ReorganizationEffect, ReorganizationState,
 };

@@ -3,6 +3,7 @@
 use crate::error::EngineError;
 use crate::indexes::Index;
 use crate::keys::{Keys, is_word};
+use crate::load::Loads;
 use crate::ranges::{Dealing, Ranges};
 use crate::scatter::keys_of;
 use crate::secondary::IndexKind;
@@ -40,12 +41,17 @@ pub(crate) struct DataObject {
     dictionaries: Box<[Mutex<Option<Dictionary>>]>,
     /// Per AEU, what its partition holds: written by the owner after a commit, read by planners.
     statistics: Box<[Mutex<PartitionStatistics>]>,
+    /// What owners were asked for.
+    pub loads: Loads,
     /// Its secondary indexes, also those that are being built.
     indexes: RwLock<Arc<[Arc<Index>]>>,
     next_index: AtomicU32,
     /// Whose turn it is to change rows: a statement's that reads before it writes, or writes to several partitions; or that
     /// of any number of [one-partition changes](crate::rows), which their owners order. Served in the order in which they came.
     pub turn: Arc<tokio::sync::RwLock<()>>,
+    /// Held by statements that stage rows with a key before they have the turn, from the first row to their end, and alone by whoever shifts keys:
+    /// rows are staged with who owns their keys when they commit.
+    pub staging: Arc<tokio::sync::RwLock<()>>,
     /// The newest commit in a turn. Written in the turn, read in the next, which waits until it is visible; a relaxed
     /// number, for the turn orders the two.
     changed: AtomicU64,
@@ -93,12 +99,14 @@ impl DataObject {
             dictionaries: texts.collect(),
             statistics: (0..aeus).map(|_| Mutex::default()).collect(),
             ranges: Ranges::default(),
+            loads: Loads::new(aeus),
             schema,
             partitioning,
             key: key.into(),
             indexes: RwLock::new(Arc::new([])),
             next_index: AtomicU32::new(1),
             turn: Arc::default(),
+            staging: Arc::default(),
             changed: AtomicU64::new(0),
             changed_alone: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
@@ -109,6 +117,11 @@ impl DataObject {
     /// Whether rows are dealt to partitions by ranges: of the column that was chosen, or of the key.
     pub fn is_ranged(&self) -> bool {
         !self.key.is_empty() || self.partitioning != Partitioning::Size
+    }
+
+    /// Whether an owner has the rows of some ranges of a key, and is asked for them alone.
+    pub fn is_ranged_by_key(&self) -> bool {
+        !self.key.is_empty()
     }
 
     /// The ranges by which these rows are dealt, and the number of each row.

@@ -7,6 +7,7 @@ use crate::create_index::Build;
 use crate::dictionaries::Numbering;
 use crate::error::EngineError;
 use crate::key_index::{GiveTask, Giving, Incoming, KeyBatch, OwnedKeys, TidyTask};
+use crate::moves::{Adopt, AdoptTask};
 use crate::object::DataObject;
 use crate::partition::Partition;
 use crate::protocol::*;
@@ -77,6 +78,8 @@ pub(crate) enum Task {
     Scan(Box<ScanTask>),
     /// Rows to be encoded and staged.
     Stage(Box<StageTask>),
+    /// A chunk of another owner to be staged.
+    Adopt(Box<AdoptTask>),
     /// Garbage to be collected.
     Collect(CollectTask),
     /// Keys to be checked.
@@ -208,6 +211,12 @@ impl Owner {
         let asked = (command.header.sender, command.header.callback);
         let recode: Arc<Recode> = shared(command);
         cx.spawn(Task::Recode(RecodeTask::new(recode, asked)));
+    }
+
+    fn adopt(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
+        let sender = command.header.sender;
+        let adopt: Adopt = *owned(command);
+        cx.spawn(Task::Adopt(Box::new(AdoptTask::new(adopt, sender))));
     }
 
     fn collect(&mut self, object: ObjectId, cx: &mut Context<'_>) {
@@ -375,6 +384,8 @@ impl Handler for Owner {
             match kind {
                 STAGE => self.stage(command, cx),
                 DELETE => self.delete(command, cx),
+                OFFER => self.offer(command, cx),
+                ADOPT => self.adopt(command, cx),
                 COLLECT => self.collect(object, cx),
                 CHECK => self.check(command, cx),
                 BUILD => self.build(command, cx),
@@ -461,6 +472,7 @@ impl Handler for Owner {
         match task {
             Task::Scan(scan) => scan.slice(self, cx),
             Task::Stage(stage) => stage.slice(self, cx),
+            Task::Adopt(adopt) => adopt.slice(self, cx),
             Task::Collect(collect) => collect.slice(self, cx),
             Task::Check(check) => check.slice(self, cx),
             Task::Build(build) => build.slice(self, cx),
@@ -487,6 +499,7 @@ impl Handler for Owner {
                     scan.fail(error, self, cx);
                 }
                 Task::Stage(mut stage) => stage.panicked(message, self, cx),
+                Task::Adopt(mut adopt) => adopt.panicked(message, self, cx),
                 // Nobody waits for it; the chunks stay as they are.
                 Task::Collect(collect) => collect.end(self),
                 Task::Check(mut check) => check.panicked(message, self, cx),
@@ -502,6 +515,8 @@ impl Handler for Owner {
                     kind,
                     STAGE
                         | DELETE
+                        | OFFER
+                        | ADOPT
                         | CHECK
                         | SCAN
                         | DROP

@@ -23,7 +23,7 @@ use arrow_array::ArrayRef;
 use arrow_select::concat::concat;
 use eris_column::{Dictionary, EncodeError, Home, KeyOrder, Selection};
 use eris_index::IndexError;
-use eris_store::{ChunkView, Encoder, Recoder, Rewrite, Segment, StoreError};
+use eris_store::{Adoption, ChunkView, Encoder, Recoder, Rewrite, Segment, StoreError};
 use eris_types::{AeuId, ColumnId, RowId, SegmentId, StatementId, Timestamp};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -133,14 +133,61 @@ impl Partition {
         if !self.secondary.is_empty() {
             let columns = self.indexed_columns(&rows)?;
             let first = self.segments[open].next_id();
-            self.enter(&columns, first).map_err(|error| match error {
-                IndexError::OutOfMemory(refused) => StoreError::OutOfMemory(refused),
-                other => StoreError::Index(other.to_string()),
-            })?;
+            self.enter(&columns, first).map_err(index_error)?;
         }
         let segment = &mut self.segments[open];
         segment.stage(statement, rows);
         Ok(with_ids.then(|| segment.number(statement)[0]))
+    }
+
+    /// Stages rows that were another partition's. On error nothing is staged.
+    pub fn adopt(&mut self, statement: StatementId, rows: Adoption) -> Result<(), StoreError> {
+        assert!(self.index.is_none(), "rows with a key come with it");
+        let columns: Vec<Option<ArrayRef>> = (rows.columns().iter().enumerate())
+            .map(|(at, column)| {
+                let all = Selection::all(rows.rows());
+                let data_type = self.object.schema.field(at).data_type();
+                let known = self.known[at].as_ref();
+                (self.is_indexed(at)).then(|| column.select(&all, data_type, known))
+            })
+            .collect();
+        let open = self.open(statement);
+        if !self.secondary.is_empty() {
+            let first = self.segments[open].next_id();
+            self.enter(&columns, first).map_err(index_error)?;
+        }
+        let segment = &mut self.segments[open];
+        segment.adopt(statement, rows);
+        if !self.secondary.is_empty() {
+            segment.number(statement);
+        }
+        Ok(())
+    }
+
+    /// Takes in what the columns' dictionaries have become, so that rows of other partitions can be read; text of `plain` columns gets no
+    /// codes any more.
+    pub fn learn(&mut self, plain: &[bool]) {
+        let newest = self.object.dictionaries();
+        for (column, newest) in newest.into_iter().enumerate() {
+            let Some(newest) = newest else {
+                continue;
+            };
+            let known = self.known[column].as_ref();
+            let is_news = known.is_none_or(|known| known.len() < newest.len());
+            if plain[column] {
+                self.dictionaries[column] = None;
+            } else if is_news && self.dictionaries[column].is_some() {
+                self.dictionaries[column] = Some(newest.clone());
+            }
+            if is_news {
+                self.known[column] = Some(newest);
+            }
+        }
+    }
+
+    /// What rows are decoded and encoded with here.
+    pub fn recoder<'a>(&'a self, home: Home<'a>, horizon: Timestamp) -> Recoder<'a> {
+        recoder(&self.object, &self.known, &self.dictionaries, home, horizon)
     }
 
     /// The columns that secondary indexes are of.
@@ -430,6 +477,13 @@ impl Partition {
     /// A fragment has left the pass.
     pub fn alight(&mut self) {
         self.riders -= 1;
+    }
+}
+
+fn index_error(error: IndexError) -> StoreError {
+    match error {
+        IndexError::OutOfMemory(refused) => StoreError::OutOfMemory(refused),
+        other => StoreError::Index(other.to_string()),
     }
 }
 

@@ -15,12 +15,13 @@ mod candidate;
 
 use crate::coding::{Coding, Spans};
 use crate::keys::word_bytes;
+use crate::load::Timed;
 use crate::object::DataObject;
 use crate::secondary::IndexKind;
 use candidate::Candidate;
 use eris_column::Domain;
 use eris_fragment::{Access, Fragment};
-use eris_types::{AeuId, ColumnId};
+use eris_types::{AeuId, ColumnId, Timestamp};
 
 /// One row in so many: a range that leads to more is faster found by reading all (docs/decisions/0013).
 const ROWS_PER_LOOKUP: u64 = 4096;
@@ -163,12 +164,16 @@ impl Path {
         self.index.is_none() && self.is_points && self.spans.len() <= 1
     }
 
-    /// The owners of the keys, ascending, if rows are dealt by ranges of these.
-    pub fn holders(&mut self, object: &DataObject) -> Option<Vec<AeuId>> {
+    /// The owners of the keys' rows that a snapshot shows, ascending, if rows are dealt by ranges of these.
+    pub fn holders(&mut self, object: &DataObject, snapshot: Timestamp) -> Option<Vec<AeuId>> {
         if self.index.is_some() {
             return None;
         }
-        let ranges = object.ranges.get()?;
+        // Keys may have been shifted since: then anybody may have them.
+        let ranges = object
+            .ranges
+            .get()
+            .filter(|ranges| ranges.since <= snapshot)?;
         let mut holders: Vec<AeuId> = Vec::new();
         for span in &self.spans {
             if self.is_points {
@@ -185,6 +190,21 @@ impl Path {
             holders.push(AeuId(0));
         }
         Some(holders)
+    }
+
+    /// An owner has looked up the keys, which are whole ones.
+    pub fn note_keys(&self, object: &DataObject, aeu: AeuId, timed: Option<Timed>) {
+        let own = self.spans.iter().enumerate();
+        let own = own.filter(|(at, _)| self.owners.get(*at).is_none_or(|owner| *owner == aeu));
+        let own: Vec<_> = own.map(|(_, span)| span).collect();
+        object.loads.end_keys(aeu, timed, own.len(), |some| {
+            let ranges = object.ranges.get().into_iter();
+            let numbers = ranges.flat_map(|ranges| {
+                let number = |at: &u32| ranges.number_of(&own[*at as usize].low);
+                some.iter().map(number).collect::<Vec<_>>()
+            });
+            numbers.collect()
+        });
     }
 
     /// What planners may know of it.

@@ -3,6 +3,8 @@
 //! ```text
 //! session ── STAGE ──▶ owner        ◀── STAGED | REFUSED ──       (callback: the statement)
 //!         ── DELETE ─▶ owners       ◀── DELETED | REFUSED ──      (callback: the statement; DELETED says how many)
+//!         ── OFFER ──▶ owner        ◀── OFFERED ──                (chunks that another owner may adopt)
+//!         ── ADOPT ──▶ owner        ◀── STAGED | REFUSED ──      (callback: the statement; a chunk of another owner)
 //!         ── CHECK ──▶ owners       ◀── CHECKED | REFUSED ──      (callback: the statement; keys, once all is staged)
 //!         ── COMMIT | ABORT | DROP ▶                              (commit is answered by the sequencer, drop by DROPPED)
 //!         ── SCAN ──▶ participants  ◀── BATCH* · END ──           (callback: the run)
@@ -25,7 +27,7 @@
 //! owner   ── SPOILT ──▶ participant                               (callback: the run; what it dealt got lost in a panic)
 //! ```
 //!
-//! Ranks only ascend on the way from a request to what it causes: STAGE, DELETE, CHECK, KEYS, ROWS and GIVE are client work, SCAN, DROP, INSPECT,
+//! Ranks only ascend on the way from a request to what it causes: STAGE, ADOPT, DELETE, CHECK, KEYS, ROWS and GIVE are client work, SCAN, DROP, INSPECT, OFFER,
 //! COLLECT, BUILD, RECODE, INTERN, LOCATE, MEASURE and HAND_OVER are scan work (a batch may be handed on more than once, but there is one of each client at most, for
 //! which there is always room), answers are replies, and so is what scans make for each other, everything that must never wait is control.
 
@@ -57,6 +59,9 @@ pub(crate) const DELETE: u16 = 12;
 pub(crate) const COLLECT: u16 = 13;
 pub(crate) const CHECK: u16 = 14;
 
+pub(crate) const OFFER: u16 = 29;
+pub(crate) const ADOPT: u16 = 30;
+
 pub(crate) const DEAL: u16 = 26;
 pub(crate) const DEALT: u16 = 27;
 pub(crate) const SPOILT: u16 = 28;
@@ -87,6 +92,7 @@ pub(crate) const MEASURED: u16 = 53;
 pub(crate) const LOCATED: u16 = 54;
 pub(crate) const REORGANIZED: u16 = 56;
 pub(crate) const RECODED: u16 = 57;
+pub(crate) const OFFERED: u16 = 58;
 pub(crate) const DELETED: u16 = 39;
 pub(crate) const CHECKED: u16 = 40;
 /// The owner panicked over a group of commands; those of them that await an answer get this.
@@ -95,12 +101,12 @@ pub(crate) const PANICKED: u16 = 37;
 /// A header of the rank that belongs to its kind.
 pub(crate) fn header(kind: u16, object: ObjectId, sender: Endpoint, callback: u64) -> Header {
     let rank = match kind {
-        STAGE | DELETE | CHECK | KEYS | ROWS | GIVE => Rank::Client,
-        SCAN | DROP | INTERN | INSPECT | COLLECT | BUILD | LOCATE | REORGANIZE | RECODE
+        STAGE | ADOPT | DELETE | CHECK | KEYS | ROWS | GIVE => Rank::Client,
+        SCAN | DROP | INTERN | INSPECT | OFFER | COLLECT | BUILD | LOCATE | REORGANIZE | RECODE
         | MEASURE | HAND_OVER => Rank::Scan,
         STAGED | DELETED | CHECKED | REFUSED | DROPPED | BATCH | END | INTERNED | INSPECTED
-        | KEYED | ROWED | INDEXED | REORGANIZED | RECODED | DEAL | DEALT | GIVEN | TOOK
-        | MEASURED | LOCATED => Rank::Reply,
+        | KEYED | ROWED | OFFERED | INDEXED | REORGANIZED | RECODED | DEAL | DEALT | GIVEN
+        | TOOK | MEASURED | LOCATED => Rank::Reply,
         _ => Rank::Control,
     };
     Header {

@@ -7,14 +7,16 @@
 //!
 //! A range is only ever cut above the greatest key that was dealt, so rows that are there stay where they belong, and rows that
 //! come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes deals by this one table, under its
-//! lock; who looks for a key that a snapshot shows finds it in every later table.
+//! lock; who looks for a key that a snapshot shows finds it in every later table – unless keys have been [shifted](Ranges::shift) since: rows that
+//! an older snapshot shows may be with any former owner.
 
-use crate::keys::{KeyRange, Keys, routing_of};
+use crate::keys::{KeyRange, Keys, least, routing_of};
 use arrow_array::Int64Array;
 use eris_column::CHUNK_ROWS;
 use eris_kernels::Isa;
 use eris_route::RangeTable;
-use eris_types::AeuId;
+use eris_types::{AeuId, Timestamp};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// From so many keys on, what they all begin with is passed over when they are dealt.
@@ -24,7 +26,11 @@ const SHARES: u64 = 16;
 
 /// The ranges as they are now.
 #[derive(Debug, Default)]
-pub(crate) struct Ranges(Mutex<State>);
+pub(crate) struct Ranges {
+    state: Mutex<State>,
+    /// Set once, with the first shift, before anybody can see what it has done; owners need not look at ranges before.
+    has_shifted: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -36,12 +42,15 @@ struct State {
     /// How many rows got into the last range, and to each AEU, by a sample.
     last: u64,
     rows: Vec<u64>,
+    since: Timestamp,
 }
 
 /// Ranges at a moment.
 #[derive(Debug)]
 pub(crate) struct Dealing {
     pub table: RangeTable<i64, AeuId>,
+    /// What snapshots from here on show is with the owners of this table; of what older ones show, some may be with others.
+    pub since: Timestamp,
     bounds: Box<[(i64, AeuId)]>,
     /// What keys that are bytes begin with; the numbers are those of the eight bytes behind it.
     common: Arc<[u8]>,
@@ -69,9 +78,34 @@ impl Dealing {
         parts
     }
 
+    /// All ranges in their order, those side by side that have one owner as one: the least number, and the least of the next one.
+    pub fn ranges(&self) -> impl Iterator<Item = (Option<i64>, Option<i64>, AeuId)> + '_ {
+        let mut runs = self.bounds.chunk_by(|a, b| a.1 == b.1).peekable();
+        std::iter::from_fn(move || {
+            let (low, owner) = runs.next()?[0];
+            let high = runs.peek().map(|next| next[0].0);
+            Some(((low > i64::MIN).then_some(low), high, owner))
+        })
+    }
+
+    /// Those of some keys whose numbers are at least `low` and less than `high`.
+    pub fn clipped(&self, keys: &KeyRange, low: Option<i64>, high: Option<i64>) -> KeyRange {
+        keys.clipped(low, high, &self.common)
+    }
+
+    /// The least key, in the index's bytes, that has a number, if keys are bytes.
+    pub fn least(&self, number: i64) -> Vec<u8> {
+        least(number, &self.common)
+    }
+
     /// The owner of a key in the index's bytes; those of a number are its eight, the most significant first.
     pub fn owner_of(&self, key: &[u8]) -> AeuId {
-        self.get(routing_of(key, &self.common))
+        self.get(self.number_of(key))
+    }
+
+    /// The number of such a key.
+    pub fn number_of(&self, key: &[u8]) -> i64 {
+        routing_of(key, &self.common)
     }
 
     /// The owners of keys from `low` to before `high`, in that index's bytes; one beside them, perhaps.
@@ -117,8 +151,44 @@ impl Ranges {
         self.lock().deal(&all, &Arc::default(), aeus)
     }
 
+    /// Whether keys that had an owner have got another one, ever.
+    pub fn has_shifted(&self) -> bool {
+        self.has_shifted.load(Ordering::Acquire)
+    }
+
+    /// The keys with numbers from `low` to `high` are another AEU's from the commit at `at` on, with about so many rows. Nobody is dealing rows with such keys, or
+    /// has staged some.
+    pub fn shift(&self, (low, high): (i64, i64), to: AeuId, rows: u64, at: Timestamp) {
+        self.has_shifted.store(true, Ordering::Release);
+        let mut state = self.lock();
+        let common = match &state.current {
+            Some(dealing) => dealing.common.clone(),
+            None => return,
+        };
+        let behind = |number: i64| {
+            let before = state.bounds.partition_point(|(bound, _)| *bound <= number);
+            state.bounds[before - 1].1
+        };
+        let (from, next) = (behind(low), high.checked_add(1));
+        let next = next.map(|next| (next, behind(next)));
+        state
+            .bounds
+            .retain(|(bound, _)| !(low..=high).contains(bound));
+        state
+            .bounds
+            .retain(|(bound, _)| next.is_none_or(|(next, _)| *bound != next));
+        state.bounds.extend([(low, to)].into_iter().chain(next));
+        state.bounds.sort_unstable_by_key(|(bound, _)| *bound);
+        state.bounds.dedup_by_key(|(_, owner)| *owner);
+        state.rows[from.index()] = state.rows[from.index()].saturating_sub(rows);
+        state.rows[to.index()] += rows;
+        state.since = state.since.max(at);
+        state.last = 0;
+        state.publish(common);
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().expect("nothing panics under this lock")
+        self.state.lock().expect("nothing panics under this lock")
     }
 }
 
@@ -183,13 +253,13 @@ impl State {
         if new == 0 || new < count / 2 {
             return;
         }
-        let before = self.bounds.len();
+        let before = self.bounds.clone();
         if count < aeus * CHUNK_ROWS && !is_new {
             let most = self.rows.iter().sum::<u64>() / (SHARES * aeus as u64);
             if self.last >= most.max(CHUNK_ROWS as u64) {
                 let least = (0..aeus).min_by_key(|&aeu| self.rows[aeu]);
                 let least = least.expect("there is an AEU");
-                self.bounds.push((self.highest + 1, AeuId(least as u16)));
+                self.begin_above(AeuId(least as u16));
             }
         } else {
             let all = numbers.iter().flat_map(|some| some.all).copied();
@@ -197,7 +267,7 @@ impl State {
             let mut sorted: Vec<i64> = above.collect();
             sorted.sort_unstable();
             if !is_new && aeus > 1 {
-                self.bounds.push((self.highest + 1, AeuId(0)));
+                self.begin_above(AeuId(0));
             }
             for aeu in 1..aeus {
                 let bound = sorted[sorted.len() * aeu / aeus];
@@ -206,21 +276,32 @@ impl State {
                 }
             }
         }
-        if is_new || self.bounds.len() > before {
-            let bounds = self.bounds.iter().copied();
-            let table = RangeTable::new(bounds).expect("bounds ascend from the least number");
-            let common = Arc::clone(common);
-            let bounds = self.bounds.as_slice().into();
-            self.current = Some(Arc::new(Dealing {
-                table,
-                bounds,
-                common,
-            }));
+        if is_new || self.bounds != before {
+            self.publish(Arc::clone(common));
             self.last = 0;
         }
         if is_new {
             self.highest = i64::MIN;
         }
+    }
+
+    /// Begins a range above the greatest key that was dealt. Nobody has rows of ranges there, which come from shifts.
+    fn begin_above(&mut self, owner: AeuId) {
+        let first = self.highest + 1;
+        self.bounds.retain(|(bound, _)| *bound < first);
+        self.bounds.push((first, owner));
+    }
+
+    /// Makes the ranges known.
+    fn publish(&mut self, common: Arc<[u8]>) {
+        let bounds = self.bounds.iter().copied();
+        let table = RangeTable::new(bounds).expect("bounds ascend from the least number");
+        self.current = Some(Arc::new(Dealing {
+            table,
+            since: self.since,
+            bounds: self.bounds.as_slice().into(),
+            common,
+        }));
     }
 
     /// Notes where rows go.
@@ -317,6 +398,49 @@ mod tests {
                 "{rows:?}"
             );
         }
+    }
+
+    #[test]
+    fn shifted_keys_have_their_new_owner_and_later_ones_are_dealt_as_before() {
+        let ranges = Ranges::default();
+        ranges.deal(&words(0, MANY), 2);
+        assert!(!ranges.has_shifted());
+        let owners = || {
+            let dealing = ranges.get().unwrap();
+            let all: Vec<_> = dealing.ranges().collect();
+            (all, dealing.since)
+        };
+        let half = MANY as i64 / 2;
+        let (a, b) = (AeuId(0), AeuId(1));
+        assert_eq!(owners().0, [(None, Some(half), a), (Some(half), None, b)]);
+        ranges.shift((100, 199), b, 100, Timestamp(5));
+        let parts = [
+            (None, Some(100), a),
+            (Some(100), Some(200), b),
+            (Some(200), Some(half), a),
+            (Some(half), None, b),
+        ];
+        assert_eq!(owners(), (parts.to_vec(), Timestamp(5)));
+        ranges.shift((200, half - 1), b, 100, Timestamp(7));
+        assert_eq!(owners().0, [(None, Some(100), a), (Some(100), None, b)]);
+        // Beyond all keys: nobody has rows there, and the next ones are cut as if nothing had happened.
+        ranges.shift((2 * MANY as i64, i64::MAX), a, 0, Timestamp(8));
+        ranges.shift((i64::MIN, 50), b, 50, Timestamp(9));
+        assert_eq!(
+            owners().0[..2],
+            [(None, Some(51), b), (Some(51), Some(100), a)]
+        );
+        let mut rows = 0;
+        for part in 1..20 {
+            let keys = words(part * MANY as u64, MANY);
+            let (dealing, numbers) = ranges.deal(&keys, 2);
+            let of_a = numbers[0]
+                .iter()
+                .filter(|number| dealing.get(**number) == a);
+            rows += of_a.count();
+        }
+        assert!((7..13).contains(&(rows / MANY)), "{rows}");
+        assert_eq!(owners().1, Timestamp(9));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine row_simulation`.
 
 use crate::engine::Engine;
-use crate::simulated::{Simulated, for_seeds};
+use crate::simulated::{Simulated, for_seeds, move_keys};
 use crate::{Becomes, Compute, Computed, EngineError, Partitioning, RowClient};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -103,7 +103,16 @@ fn column(values: impl IntoIterator<Item = i64>) -> ArrayRef {
 impl Client {
     async fn operations(mut self) {
         for _ in 0..10 {
-            match self.random.below(10) {
+            match self.random.below(12) {
+                10.. => {
+                    move_keys(
+                        &self.engine,
+                        self.object,
+                        &mut self.random,
+                        -2..ACCOUNTS + OTHERS + 2,
+                    )
+                    .await
+                }
                 0..4 => self.transfer().await,
                 4..6 => self.increment().await,
                 6 => self.increment_all().await,

@@ -108,6 +108,7 @@ impl ScanTask {
 
     pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
         let began = Instant::now();
+        let timed = self.run.object.loads.begin_slice(owner.aeu);
         let slice = if self.is_deserted() {
             self.leave(owner, cx)
         } else if let Some(error) = self.run.failure().cloned() {
@@ -118,6 +119,7 @@ impl ScanTask {
                 Err(error) => self.fail(error, owner, cx),
             }
         };
+        self.run.object.loads.end_slice(owner.aeu, timed);
         self.report(|report| report.busy += began.elapsed());
         slice
     }
@@ -145,6 +147,9 @@ impl ScanTask {
             return Err(FragmentError::NoSuchObject(object.id));
         }
         let horizon = owner.sequencer.horizon();
+        let of_keys =
+            (self.run.path.as_ref()).filter(|path| path.index.is_none() && path.is_points);
+        let timed = of_keys.and_then(|_| object.loads.begin_keys(owner.aeu));
         let (partition, home) = owner.partition(&object);
         let (path, aeu) = (self.run.path.as_ref(), self.run.shares[self.share].aeu);
         let views =
@@ -152,6 +157,9 @@ impl ScanTask {
                 Some(views) => views,
                 None => partition.view(self.run.snapshot, home, horizon),
             };
+        if let Some(path) = of_keys {
+            path.note_keys(&object, aeu, timed);
+        }
         let ticket = Ticket::new(views, partition.board());
         let willing = self.run.publish(self.share, ticket).collect();
         owner.call_for_help(&self.run, willing, cx);
@@ -227,6 +235,7 @@ impl ScanTask {
         counters.chunks_helped.add(u64::from(helping));
         counters.rows_scanned.add(work.rows_scanned);
         counters.bytes_scanned.add(work.bytes);
+        (self.run.object.loads).note_chunk(owner.aeu, work.bytes, helping);
         self.keep(batches, owner, cx)?;
         Ok(work.bytes + CLAIM_BYTES)
     }

@@ -2,13 +2,15 @@
 //!
 //! A seed replays a failure: `ERIS_SEED=17`. `ERIS_SEEDS` sets how many seeds are tried.
 
+use crate::EngineError;
 use crate::engine::{Engine, owner};
 use crate::owner::Owner;
 use crate::sequencer::Sequencer;
 use eris_aeu::{Faults, Random, Simulation, Turn};
 use eris_numa::{HugePages, Memory, Topology};
 use eris_route::{BufferSizes, Port};
-use eris_types::ObjectId;
+use eris_types::{AeuId, ObjectId};
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -70,6 +72,27 @@ impl Simulated {
     pub fn end(self) {
         drop((self.simulation, self.engine));
         assert_eq!(self.memory.budget().used(), 0, "memory is left over");
+    }
+}
+
+/// Gives some keys that are numbers to some owner, unless others are writing, or panic on purpose.
+pub(crate) async fn move_keys(
+    engine: &Engine,
+    object: ObjectId,
+    random: &mut Random,
+    keys: Range<i64>,
+) {
+    let mut any = || keys.start + random.below((keys.end - keys.start) as usize) as i64;
+    let (one, other) = (any(), any());
+    let (low, high) = match random.below(4) {
+        0 => (i64::MIN, one),
+        1 => (one, i64::MAX),
+        _ => (one.min(other), one.max(other)),
+    };
+    let to = AeuId(random.below(engine.topology().aeus().len()) as u16);
+    match engine.move_keys(object, low, high, to).await {
+        Ok(_) | Err(EngineError::InUse { .. } | EngineError::Panicked { .. }) => {}
+        Err(other) => panic!("{other}"),
     }
 }
 

@@ -5,14 +5,14 @@
 
 use crate::engine::Engine;
 use crate::simulated::{Simulated, for_seeds};
-use crate::{EngineError, Partitioning};
+use crate::{EngineError, HeldSnapshot, Partitioning};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use eris_aeu::Random;
 use eris_fragment::*;
-use eris_types::{ColumnId, ObjectId};
+use eris_types::{AeuId, ColumnId, ObjectId};
 use futures::StreamExt;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -67,6 +67,7 @@ impl Client {
             match self.random.below(10) {
                 0..4 => self.write().await,
                 4 => self.read_a_little().await,
+                5 => self.move_rows().await,
                 _ => self.read().await,
             }
         }
@@ -102,10 +103,21 @@ impl Client {
         Ok(())
     }
 
-    fn fragment(&self, output: Output) -> Arc<Fragment> {
+    /// Gives rows another owner.
+    async fn move_rows(&mut self) {
+        let mut aeu = || AeuId(self.random.below(self.topology) as u16);
+        let (from, to) = (aeu(), aeu());
+        let rows = 1 + self.random.below(100_000) as u64;
+        match self.engine.move_rows(self.object, from, to, rows).await {
+            Ok(_) | Err(EngineError::Panicked { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    fn fragment(&self, snapshot: &HeldSnapshot, output: Output) -> Arc<Fragment> {
         Arc::new(Fragment {
             object: self.object,
-            snapshot: self.engine.snapshot(),
+            snapshot: snapshot.at(),
             order: None,
             columns: vec![ColumnId(0), ColumnId(1)],
             filter: Vec::new(),
@@ -130,10 +142,14 @@ impl Client {
             filter: None,
             state: Type::Int64,
         };
-        let fragment = self.fragment(Output::Groups {
-            keys: vec![Expr::Column(0)],
-            aggregates: vec![count],
-        });
+        let snapshot = self.engine.hold();
+        let fragment = self.fragment(
+            &snapshot,
+            Output::Groups {
+                keys: vec![Expr::Column(0)],
+                aggregates: vec![count],
+            },
+        );
         let lanes = 1 + self.random.below(self.topology);
         let execution = self.engine.execute(fragment, lanes).unwrap();
         let mut seen: BTreeMap<i64, i64> = BTreeMap::new();
@@ -174,10 +190,14 @@ impl Client {
     /// Takes a batch at most and goes away.
     async fn read_a_little(&mut self) {
         let columns = vec![Expr::Column(1), Expr::Column(0)];
-        let fragment = self.fragment(Output::Rows {
-            columns,
-            limit: None,
-        });
+        let snapshot = self.engine.hold();
+        let fragment = self.fragment(
+            &snapshot,
+            Output::Rows {
+                columns,
+                limit: None,
+            },
+        );
         let mut execution = self.engine.execute(fragment, 2).unwrap();
         if self.random.one_in(2) {
             let _ = execution.lanes[0].next().await;

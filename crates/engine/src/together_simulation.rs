@@ -4,7 +4,7 @@
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine together_simulation`.
 
 use crate::engine::Engine;
-use crate::simulated::{Simulated, for_seeds};
+use crate::simulated::{Simulated, for_seeds, move_keys};
 use crate::{EngineError, HeldSnapshot, Partitioning, Writer};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -37,7 +37,18 @@ fn batch(keys: &[i64]) -> RecordBatch {
 impl Client {
     async fn statements(mut self) {
         for _ in 0..12 {
-            let done = match self.random.below(4) {
+            let done = match self.random.below(5) {
+                4 => {
+                    let keyed = self.objects[1];
+                    move_keys(
+                        &self.engine,
+                        keyed,
+                        &mut self.random,
+                        -1..KEYS as i64 + 9_000,
+                    )
+                    .await;
+                    Ok(())
+                }
                 0 | 1 => self.add().await,
                 2 => self.remove().await,
                 _ => self.read().await,

@@ -4,7 +4,7 @@
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine unique_simulation`.
 
 use crate::engine::Engine;
-use crate::simulated::{Simulated, for_seeds};
+use crate::simulated::{Simulated, for_seeds, move_keys};
 use crate::{EngineError, HeldSnapshot, Partitioning, RowClient, Writer};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -77,7 +77,18 @@ async fn at_most<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> 
 impl Client {
     async fn statements(mut self) {
         for _ in 0..16 {
-            let done = match self.random.below(8) {
+            let done = match self.random.below(10) {
+                8.. => {
+                    let object = self.objects[self.random.below(2)];
+                    move_keys(
+                        &self.engine,
+                        object,
+                        &mut self.random,
+                        -1..KEYS.max(VALUES) as i64 + 1,
+                    )
+                    .await;
+                    Ok(())
+                }
                 0..=4 => self.change_one().await,
                 5 => self.add().await,
                 6 => self.remove_some().await,

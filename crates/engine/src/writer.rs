@@ -12,6 +12,7 @@
 use crate::client::Client;
 use crate::engine::Shared;
 use crate::error::EngineError;
+use crate::moves::{Adopt, KeyShift, Offered};
 use crate::object::DataObject;
 use crate::protocol::*;
 use crate::scatter::Scatter;
@@ -25,7 +26,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use tokio::sync::OwnedRwLockWriteGuard;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 /// Batches that may be under way to one AEU: one it works on, one that waits.
 const UNDER_WAY: usize = 2;
@@ -43,6 +44,10 @@ pub struct Writer {
     load: Vec<Load>,
     rows: u64,
     turn: Turn,
+    /// While it stages rows with a key without its turn: nobody shifts keys.
+    staging: Option<OwnedRwLockReadGuard<()>>,
+    /// Keys that another owner has from the commit on.
+    shift: Option<KeyShift>,
     deletes: Vec<RowId>,
     /// For `deletes`.
     reserved: Option<Reservation>,
@@ -103,6 +108,8 @@ impl Writer {
             load: load.collect(),
             rows: 0,
             turn,
+            staging: None,
+            shift: None,
             deletes: Vec::new(),
             reserved: None,
             found: 0,
@@ -125,6 +132,9 @@ impl Writer {
             .inspect_err(|error| self.failure = Some(error.clone()))?;
         if batch.num_rows() == 0 {
             return Ok(());
+        }
+        if matches!(self.turn, Turn::AtCommit) && self.staging.is_none() {
+            self.staging = Some(self.object.staging.clone().read_owned().await);
         }
         self.rows += batch.num_rows() as u64;
         for (target, part) in self.scatter.split(batch) {
@@ -162,6 +172,66 @@ impl Writer {
         })?;
         self.deletes.extend(rows);
         Ok(())
+    }
+
+    pub(crate) fn object(&self) -> &Arc<DataObject> {
+        &self.object
+    }
+
+    /// Has an owner stage a chunk's living rows, which this statement deletes where they are.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub(crate) async fn adopt(
+        &mut self,
+        to: AeuId,
+        offered: Offered,
+        is_linked: bool,
+    ) -> Result<(), EngineError> {
+        self.check_failure()?;
+        self.wait_until(|writer| writer.load[to.index()].under_way < UNDER_WAY)
+            .await?;
+        let rows = offered.living.count() as u64;
+        self.rows += rows;
+        self.note_under_way(to, rows);
+        let adopt = Adopt {
+            object: self.object.clone(),
+            statement: self.statement.clone(),
+            offered,
+            is_linked,
+        };
+        let callback = self.statement.id.0;
+        (self.client).send(to, ADOPT, self.object.id, callback, adopt);
+        self.client.flush();
+        Ok(())
+    }
+
+    /// Adds rows of keys that are an owner's from the commit on.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub(crate) async fn append_to(
+        &mut self,
+        to: AeuId,
+        batch: RecordBatch,
+    ) -> Result<(), EngineError> {
+        self.check_failure()?;
+        self.rows += batch.num_rows() as u64;
+        self.collect(to.index(), batch).await
+    }
+
+    /// From its commit on, keys have another owner. It has the turn, deletes their rows, [adds them](Self::append_to) there, and nobody stages others meanwhile.
+    pub(crate) fn shift(&mut self, shift: KeyShift) {
+        self.shift = Some(shift);
+    }
+
+    /// Rows are on their way to an owner, who will have staged some when it answers.
+    fn note_under_way(&mut self, aeu: AeuId, rows: u64) {
+        let load = &mut self.load[aeu.index()];
+        load.rows += rows;
+        load.under_way += 1;
+        load.staged = true;
+        self.settled = false;
     }
 
     /// Makes the rows visible, and those that were deleted invisible; returns how many were added. Once this was polled the
@@ -329,11 +399,7 @@ impl Writer {
                 self.emptiest().expect("waited for it")
             }
         };
-        let load = &mut self.load[aeu];
-        load.rows += collected.rows as u64;
-        load.under_way += 1;
-        load.staged = true;
-        self.settled = false;
+        self.note_under_way(AeuId(aeu as u16), collected.rows as u64);
         let stage = Stage {
             object: self.object.clone(),
             statement: self.statement.clone(),
@@ -476,6 +542,10 @@ async fn commit_at(writers: &mut [Writer], owners: &[Vec<AeuId>]) {
     for (writer, owners) in writers.iter_mut().zip(owners) {
         if matches!(writer.turn, Turn::Held(_)) {
             writer.object.set_changed_alone(at);
+        }
+        if let Some(shift) = writer.shift.take() {
+            // Before anybody can have a snapshot that shows what it has done.
+            shift.publish(&writer.object, at);
         }
         writer.settled = true;
         let (object, callback) = (writer.object.id, writer.statement.id.0);

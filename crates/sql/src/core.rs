@@ -7,6 +7,7 @@ mod plan;
 pub(crate) use lookup::{last_name, no_schema_hint, normalize};
 pub(crate) use plan::Plan;
 
+use crate::balance::Balance;
 use crate::catalog::{Catalog, Contents, SCHEMA, Table};
 use crate::error::SqlError;
 use crate::functions::FunctionRow;
@@ -42,6 +43,7 @@ pub(crate) struct Core {
     pub spill: Spill,
     pub queries: Arc<Queries>,
     pub recodings: Arc<Recodings>,
+    pub balance: Arc<Balance>,
     /// What memory delivers, once that has been measured.
     pub bandwidth: Arc<OnceCell<ReadBandwidth>>,
     pub huge_pages: HugePages,
@@ -74,6 +76,7 @@ impl Core {
         Ok(Core {
             first_memory_limit: engine.memory().budget().limit(),
             recodings: Arc::new(Recodings::new(engine.clone())),
+            balance: Arc::new(Balance::start(&engine)?),
             bandwidth: Arc::default(),
             engine,
             catalog: Arc::default(),

@@ -24,6 +24,7 @@
 
 mod aggregate_rule;
 mod arithmetic;
+mod balance;
 mod cancel;
 mod catalog;
 mod coerce;

@@ -45,13 +45,18 @@ impl Chunk {
     /// # Panics
     /// If a column has another number of rows, or the runs do not end with the last row.
     pub fn new(columns: Vec<ColumnChunk>, ids: RowIds, begins: Vec<Begin>) -> Self {
+        Chunk::sharing(columns.into_iter().map(Arc::new).collect(), ids, begins)
+    }
+
+    /// The same of columns that other chunks may have, too.
+    pub(crate) fn sharing(columns: Vec<Arc<ColumnChunk>>, ids: RowIds, begins: Vec<Begin>) -> Self {
         let rows = ids.rows();
         assert!(columns.iter().all(|column| column.rows() == rows));
         assert_eq!(begins.last().map_or(0, |run| run.end), rows);
-        let bytes = columns.iter().map(ColumnChunk::bytes).sum::<usize>() + ids.bytes();
+        let bytes = columns.iter().map(|column| column.bytes()).sum::<usize>() + ids.bytes();
         Chunk {
             bytes,
-            columns: columns.into_iter().map(Arc::new).collect(),
+            columns: columns.into(),
             rows,
             newest: begins.iter().map(|run| run.at).max().unwrap_or_default(),
             begins: begins.into(),

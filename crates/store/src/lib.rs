@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod adoption;
 mod chunk;
 mod deletes;
 mod join;
@@ -28,6 +29,7 @@ mod selected;
 mod staged;
 mod tail;
 
+pub use adoption::Adoption;
 pub use chunk::{Begin, Chunk, ChunkView};
 pub use deletes::{DeleteVector, DeletedRows};
 pub use join::Recoder;

@@ -4,7 +4,7 @@ use crate::deletes::bitmap_bytes;
 use crate::join::Stored;
 use crate::staged::{Staged, StagedChunk};
 use crate::tail::{Sealed, Tail};
-use crate::{Begin, Chunk, ChunkView, Encoder, Recoder, Rewrite, RowIds, StoreError};
+use crate::{Adoption, Begin, Chunk, ChunkView, Encoder, Recoder, Rewrite, RowIds, StoreError};
 use eris_column::{EncodeError, Home, KeyOrder};
 use eris_numa::Budget;
 use eris_types::{ColumnId, RowId, SegmentId, StatementId, Timestamp};
@@ -106,6 +106,15 @@ impl Segment {
         staged.chunks.push(rows.finish());
     }
 
+    /// Keeps rows that were another segment's for `statement`, likewise.
+    ///
+    /// # Panics
+    /// If the adoption is not done.
+    pub fn adopt(&mut self, statement: StatementId, rows: Adoption) {
+        let staged = self.staged.entry(statement).or_default();
+        staged.chunks.push(rows.finish());
+    }
+
     /// Gives out the ids that the statement's rows will have, as far as they have none yet: the first of each batch, in the
     /// order in which these were staged. They are not used again if the statement is given up. The statement is the next that
     /// commits rows here, or none of its rows ever are: ids ascend.
@@ -200,7 +209,7 @@ impl Segment {
                 first
             });
             let begins = vec![Begin { at, end: rows }];
-            let chunk = Chunk::new(columns, RowIds::from(first, rows), begins);
+            let chunk = Chunk::sharing(columns, RowIds::from(first, rows), begins);
             self.statistics.bytes += chunk.bytes() as u64;
             let stored = Stored::new(chunk);
             match few {

@@ -7,7 +7,7 @@
 
 use crate::join::Stored;
 use crate::{Chunk, ChunkView, Segment};
-use eris_column::ColumnChunk;
+use eris_column::{ColumnChunk, Selection};
 use eris_types::{RowId, StatementId, Timestamp};
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Segment {
     pub fn staged_rows(
         &self,
         statement: StatementId,
-    ) -> impl DoubleEndedIterator<Item = (&[ColumnChunk], Option<RowId>)> {
+    ) -> impl DoubleEndedIterator<Item = (&[Arc<ColumnChunk>], Option<RowId>)> {
         let staged = self
             .staged
             .get(&statement)
@@ -82,6 +82,16 @@ impl Segment {
     /// Every chunk with committed rows, frozen.
     pub fn chunks_of_rows(&self) -> impl Iterator<Item = Arc<Chunk>> {
         self.all().map(|stored| stored.chunk.clone())
+    }
+
+    /// Every chunk with the rows in it that have not ended, as far as any commit here has said: the newest sealed one first, behind them
+    /// those of the append buffer. Those without such rows are left out.
+    pub fn living_chunks(&self) -> impl Iterator<Item = (Arc<Chunk>, Selection)> {
+        let all = self.chunks.iter().rev().chain(&self.tail.levels);
+        all.filter_map(|stored| {
+            let living = stored.living_rows(0..stored.chunk.rows(), Timestamp::NEVER);
+            (!living.is_empty()).then(|| (stored.chunk.clone(), living))
+        })
     }
 
     /// How many rows there are, staged ones included.

@@ -52,7 +52,7 @@ pub(crate) struct Staged {
 /// A chunk but for its begin, which commit decides.
 #[derive(Debug)]
 pub(crate) struct StagedChunk {
-    pub columns: Vec<ColumnChunk>,
+    pub columns: Vec<Arc<ColumnChunk>>,
     pub rows: usize,
     /// So few that they will be joined with others.
     pub few: bool,
@@ -161,7 +161,7 @@ impl Encoder {
 
     pub(crate) fn finish(self) -> StagedChunk {
         StagedChunk {
-            columns: self.columns,
+            columns: self.columns.into_iter().map(Arc::new).collect(),
             rows: self.rows,
             few: self.rows < SEAL_ROWS,
             first: None,
@@ -190,7 +190,7 @@ pub(crate) fn encode_column(
     ColumnChunk::encode(values, dictionary, home).map_err(|source| encode_error(name, source))
 }
 
-fn encode_error(name: &str, source: EncodeError) -> StoreError {
+pub(crate) fn encode_error(name: &str, source: EncodeError) -> StoreError {
     StoreError::Encode {
         column: name.to_owned(),
         source,

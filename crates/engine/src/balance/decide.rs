@@ -9,13 +9,13 @@ use eris_types::AeuId;
 use std::time::{Duration, Instant};
 
 /// Fewer keys asked for in a period tell nothing.
-const FEW_ASKED: u64 = 1_000;
+pub(super) const FEW_ASKED: u64 = 1_000;
 /// So many times what a key usually takes is believed.
 const UNUSUAL: f64 = 1.25;
 /// Of fewer keys than these perhaps no operation was timed.
 const FEW_TIMED: u64 = 256;
 /// How long a workload is expected to stay as it is.
-const HORIZON: Duration = Duration::from_secs(10);
+pub(super) const HORIZON: Duration = Duration::from_secs(10);
 /// Keys per second that are copied, before any were.
 const FIRST_RATE: f64 = 5e6;
 /// So many times what moving takes must be gained at most.
@@ -38,11 +38,7 @@ pub(crate) struct Experience {
 
 impl Default for Experience {
     fn default() -> Self {
-        Experience {
-            rate: FIRST_RATE,
-            last: None,
-            caution: 1.0,
-        }
+        Experience::of(FIRST_RATE)
     }
 }
 
@@ -194,7 +190,7 @@ fn in_order(segments: &[SegmentLoad], owners: usize) -> Vec<(AeuId, u64)> {
 }
 
 /// The standard deviation, as a share of the mean.
-fn deviation(loads: &[f64]) -> f64 {
+pub(super) fn deviation(loads: &[f64]) -> f64 {
     let count = loads.len().max(1) as f64;
     let mean = loads.iter().sum::<f64>() / count;
     let squares = loads.iter().map(|load| (load - mean).powi(2)).sum::<f64>();
@@ -204,18 +200,18 @@ fn deviation(loads: &[f64]) -> f64 {
     }
 }
 
-fn max(loads: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn max(loads: impl Iterator<Item = f64>) -> f64 {
     loads.fold(0.0, f64::max)
 }
 
 /// Keys of one segment that get another owner.
 #[derive(Clone, Copy, Debug)]
-struct Move {
-    shift: Shift,
-    from: AeuId,
+pub(super) struct Move {
+    pub shift: Shift,
+    pub from: AeuId,
     /// About how many they are, and how many stay.
-    keys: f64,
-    others: f64,
+    pub keys: f64,
+    pub others: f64,
 }
 
 fn moves(segments: &[SegmentLoad], shifts: &[Shift]) -> Vec<Move> {
@@ -268,8 +264,22 @@ fn copied(moves: &[Move], topology: &Topology) -> f64 {
 }
 
 impl Experience {
+    /// None yet, but that so many keys or rows may be copied per second.
+    pub fn of(rate: f64) -> Self {
+        Experience {
+            rate,
+            last: None,
+            caution: 1.0,
+        }
+    }
+
+    /// Keys or rows per second that are copied.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
     /// How many times the cost must be gained by these: twice as many if most of them only go back, and less after a while.
-    fn caution_for(&self, moves: &[Move]) -> f64 {
+    pub(super) fn caution_for(&self, moves: &[Move]) -> f64 {
         let Some((when, last)) = &self.last else {
             return 1.0;
         };
@@ -294,12 +304,13 @@ impl Experience {
     }
 
     /// Loads are equal: whatever was done, it was not for nothing.
-    fn calm(&mut self) {
+    pub(super) fn calm(&mut self) {
         self.caution = 1.0;
     }
 
     /// Takes in how quickly keys were moved.
-    pub fn learn(&mut self, shifted: &[Shifted], topology: &Topology) {
+    /// `is_linked` tells which were not, as far as they need not be.
+    pub fn learn(&mut self, shifted: &[Shifted], is_linked: impl Fn(&Shifted) -> bool) {
         let moves = shifted.iter().map(|one| Move {
             shift: one.shift,
             from: one.from,
@@ -314,10 +325,9 @@ impl Experience {
         self.caution = self.caution.min(MOST_CAUTION);
         let mut rates = Vec::new();
         for one in shifted {
-            let is_near = topology.node_of(one.shift.to) == topology.node_of(one.from);
             if let Ok(moved) = &one.result
                 && moved.copied > 0
-                && !is_near
+                && !is_linked(one)
             {
                 rates.push(moved.keys as f64 / one.time.as_secs_f64().max(1e-6));
             }
@@ -435,7 +445,6 @@ mod tests {
 
     #[test]
     fn what_goes_forth_and_back_has_to_pay_more_each_time() {
-        let topology = Topology::fake(4, 2);
         let experience = &mut Experience::default();
         let shifted = |from: u16, to: u16| Shifted {
             shift: Shift {
@@ -453,7 +462,7 @@ mod tests {
         let near = |caution: f64, expected: f64| (caution - expected).abs() < 0.1 * expected;
         for (turn, expected) in [1.0, 2.0, 4.0, 8.0, 16.0, 16.0].into_iter().enumerate() {
             let (from, to) = if turn % 2 == 0 { (0, 1) } else { (1, 0) };
-            experience.learn(&[shifted(from, to)], &topology);
+            experience.learn(&[shifted(from, to)], |_| false);
             assert!(near(experience.caution, expected), "{}", experience.caution);
         }
         // After a while it is as good as new.

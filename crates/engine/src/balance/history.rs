@@ -1,7 +1,7 @@
 //! What was moved, and what came of it.
 
-use super::decide::{by_owner, imbalance};
-use crate::key_index::{KeyIndex, Moved, SegmentLoad, Shift, Shifted};
+use super::decide::imbalance;
+use crate::key_index::{Moved, Shift, Shifted};
 use eris_types::{AeuId, ObjectId};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -10,19 +10,21 @@ use std::time::{Duration, SystemTime};
 /// So many shifts are remembered.
 const KEPT: usize = 1_024;
 
-/// Keys that have changed their owner.
+/// Keys or rows that have changed their owner.
 #[derive(Clone, Debug)]
 pub struct Balanced {
     /// When.
     pub at: SystemTime,
-    /// The index, and its name.
+    /// The index or table, and its name.
     pub object: ObjectId,
     /// See there.
     pub name: String,
-    /// Which keys, and their owner now.
-    pub shift: Shift,
+    /// Which keys, as text, of what is cut by ranges.
+    pub range: Option<String>,
     /// Their owner before.
     pub from: AeuId,
+    /// Their owner now.
+    pub to: AeuId,
     /// What was moved, or why not.
     pub result: Result<Moved, String>,
     /// From the command to the end.
@@ -41,7 +43,14 @@ impl History {
         self.lock().iter().cloned().collect()
     }
 
-    pub fn add(&self, index: &KeyIndex, imbalance: f64, shifted: Vec<Shifted>) {
+    /// What came of a cycle. `range` says which keys were meant; what has none was moved by size.
+    pub fn add(
+        &self,
+        object: (ObjectId, &str),
+        imbalance: f64,
+        shifted: Vec<Shifted>,
+        range: impl Fn(&Shift) -> Option<String>,
+    ) {
         let mut all = self.lock();
         for one in shifted {
             if all.len() == KEPT {
@@ -49,10 +58,11 @@ impl History {
             }
             all.push_back(Balanced {
                 at: SystemTime::now(),
-                object: index.id(),
-                name: index.name().to_owned(),
-                shift: one.shift,
+                object: object.0,
+                name: object.1.to_owned(),
+                range: range(&one.shift),
                 from: one.from,
+                to: one.shift.to,
                 result: one.result,
                 time: one.time,
                 imbalance,
@@ -61,16 +71,12 @@ impl History {
         }
     }
 
-    /// The first loads after a cycle show its effect.
-    pub fn note_effect(&self, object: ObjectId, segments: &[SegmentLoad]) {
+    /// The first loads after a cycle, one of each owner, show its effect.
+    pub fn note_effect(&self, object: ObjectId, loads: &[f64]) {
         let mut all = self.lock();
-        let newest = all.iter_mut().rev().take_while(|one| one.after.is_none());
-        let mut newest = newest.filter(|one| one.object == object).peekable();
-        if newest.peek().is_some() {
-            let owners = segments.iter().map(|segment| segment.aeu.index() + 1).max();
-            let after = imbalance(&by_owner(segments, owners.unwrap_or(1)));
-            newest.for_each(|one| one.after = Some(after));
-        }
+        let newest = all.iter_mut().rev().filter(|one| one.object == object);
+        let newest = newest.take_while(|one| one.after.is_none());
+        newest.for_each(|one| one.after = Some(imbalance(loads)));
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Balanced>> {

@@ -4,7 +4,7 @@ use crate::keys::{KeyRange, Keys};
 use crate::object::DataObject;
 use crate::owner::Owner;
 use crate::partition::{Change, Changed, Fetched, Prepare, Prepared};
-use eris_types::{ColumnId, Timestamp};
+use eris_types::{AeuId, ColumnId, Timestamp};
 use std::sync::Arc;
 
 /// An operation on rows of one partition, and what came of it.
@@ -42,6 +42,59 @@ pub(crate) struct Read {
     pub snapshot: Option<Timestamp>,
 }
 
+impl Operation {
+    /// The keys that it names, if it does.
+    fn keys(&self) -> Option<&Keys> {
+        match self {
+            Operation::Get(keys, _) => Some(keys),
+            Operation::Change(change) => Some(&change.keys),
+            Operation::Prepare(prepare) => Some(&prepare.keys),
+            _ => None,
+        }
+    }
+
+    /// Whether some of its keys are not this AEU's, or were not when its snapshot was taken: they have been shifted since whoever asks has looked.
+    fn is_elsewhere(
+        &self,
+        object: &DataObject,
+        aeu: AeuId,
+        snapshot: impl Fn(&Read) -> Timestamp,
+    ) -> bool {
+        if !object.ranges.has_shifted() {
+            return false;
+        }
+        // First the snapshot: what it shows was published before.
+        let snapshot = match self {
+            Operation::Get(_, read) | Operation::Range(.., read) => snapshot(read),
+            _ => Timestamp::NEVER,
+        };
+        let Some(ranges) = object.ranges.get() else {
+            return false;
+        };
+        let is_other = |owner: AeuId| owner != aeu;
+        ranges.since > snapshot
+            || match self {
+                Operation::Range(keys, ..) => ranges
+                    .parts(keys)
+                    .into_iter()
+                    .any(|(owner, _)| is_other(owner)),
+                _ => self.keys().is_some_and(|keys| {
+                    let mut numbers = ranges.routing(keys).into_iter();
+                    numbers.any(|number| is_other(ranges.get(number)))
+                }),
+            }
+    }
+
+    /// The answer to who has to look again whose the keys are.
+    fn refused(&self) -> Operation {
+        match self {
+            Operation::Change(_) => Operation::Changed(Changed::Busy),
+            Operation::Prepare(_) => Operation::Prepared(Prepared::Busy),
+            _ => Operation::Found(None),
+        }
+    }
+}
+
 impl RowBatch {
     /// Executes the operation; its result takes its place.
     pub fn execute(&mut self, owner: &mut Owner) {
@@ -52,8 +105,13 @@ impl RowBatch {
         }
         let sequencer = owner.sequencer.clone();
         let snapshot = |read: &Read| read.snapshot.unwrap_or_else(|| sequencer.visible());
+        let (aeu, loads) = (owner.aeu, &self.object.loads);
+        let timed = loads.begin_keys(aeu);
         let (partition, home) = owner.partition(&self.object);
-        self.operation = match &self.operation {
+        let keys = self.operation.keys();
+        let count = keys.map_or(1, |keys| keys.len());
+        let done = match &self.operation {
+            operation if operation.is_elsewhere(&self.object, aeu, snapshot) => operation.refused(),
             Operation::Get(keys, read) => {
                 Operation::Found(partition.fetch(keys, &read.columns, snapshot(read)))
             }
@@ -67,5 +125,11 @@ impl RowBatch {
             Operation::Prepare(prepare) => Operation::Prepared(partition.prepare(prepare, home)),
             _ => unreachable!("a batch is executed once"),
         };
+        loads.end_keys(aeu, timed, count, |some| {
+            let ranges = self.object.ranges.get();
+            let numbers = ranges.zip(keys);
+            numbers.map_or_else(Vec::new, |(ranges, keys)| ranges.routing(&keys.pick(some)))
+        });
+        self.operation = done;
     }
 }

@@ -133,6 +133,20 @@ impl RowClient {
         Ok(parts.map(|parts| merge(&parts, &positions, columns.len())))
     }
 
+    /// The rows whose keys lie between two, `limit` at most, in the order of their keys, and their ids; `None` if somebody has changed rows meanwhile.
+    pub(crate) async fn try_sorted(
+        &mut self,
+        keys: &KeyRange,
+        limit: usize,
+        columns: &[ColumnId],
+    ) -> Result<Option<(RecordBatch, Vec<RowId>)>, EngineError> {
+        let fetched = self.try_range(keys, limit, columns).await?;
+        Ok(fetched.map(|fetched| {
+            let batch = self.batch(columns, fetched.columns, &fetched.ids);
+            (batch, fetched.ids.into_iter().flatten().collect())
+        }))
+    }
+
     async fn try_range(
         &mut self,
         keys: &KeyRange,

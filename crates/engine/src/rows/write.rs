@@ -154,6 +154,8 @@ impl RowClient {
     ) -> Result<Outcome, EngineError> {
         let is_dealt = self.object.ranges.get().is_some();
         for _ in 0..OFFERS {
+            // While it is shared, keys stay whose they are.
+            self.wait_for_turn().await;
             let owner = match &new {
                 New::Rows(_) if is_dealt => self.only_owner_dealt(keys),
                 New::Computed(compute) if is_dealt && compute.may_add() => {

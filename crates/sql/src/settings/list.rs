@@ -2,6 +2,7 @@
 
 use super::value::{Kind, Value};
 use super::{Access, Setting};
+use crate::balance::{Chosen, WAYS};
 use crate::catalog::most_similar;
 use crate::core::Core;
 use crate::error::SqlError;
@@ -11,7 +12,64 @@ use std::time::Duration;
 const LEAST_MEMORY: u64 = 16_000_000;
 
 /// The settings, by name.
-pub(crate) static SETTINGS: [Setting; 16] = [
+pub(crate) static SETTINGS: [Setting; 20] = [
+    Setting {
+        name: "balancing",
+        kind: Kind::Choice(&WAYS),
+        access: Access::Database {
+            get: |core| Value::Text(core.balance.chosen().way),
+            set: |core, value| core.balance.choose(|chosen| chosen.way = value.text()),
+            default: |_| Value::Text(Chosen::default().way),
+        },
+        description: "how AEUs' loads are made equal by giving rows other owners: all at once, or towards the average of neighbours; a table of its own with CALL eris.balance",
+    },
+    Setting {
+        name: "balancing_neighbours",
+        kind: Kind::Integer {
+            least: 1,
+            most: u16::MAX as u64,
+            unit: "AEUs",
+        },
+        access: Access::Database {
+            get: |core| number(core.balance.chosen().neighbours),
+            set: |core, value| {
+                core.balance
+                    .choose(|chosen| chosen.neighbours = value.usize())
+            },
+            default: |_| number(Chosen::default().neighbours),
+        },
+        description: "over how many AEUs to either side moving_average averages: the more, the faster",
+    },
+    Setting {
+        name: "balancing_period",
+        kind: Kind::Duration,
+        access: Access::Database {
+            get: |core| Value::Number(core.balance.chosen().period.as_millis() as u64),
+            set: |core, value| {
+                let period = Duration::from_millis(value.number());
+                core.balance.choose(|chosen| chosen.period = period)
+            },
+            default: |_| Value::Number(Chosen::default().period.as_millis() as u64),
+        },
+        description: "how often AEUs' loads are looked at",
+    },
+    Setting {
+        name: "balancing_threshold",
+        kind: Kind::Integer {
+            least: 0,
+            most: 10_000,
+            unit: "percent",
+        },
+        access: Access::Database {
+            get: |core| Value::Number(core.balance.chosen().threshold),
+            set: |core, value| {
+                core.balance
+                    .choose(|chosen| chosen.threshold = value.number())
+            },
+            default: |_| Value::Number(Chosen::default().threshold),
+        },
+        description: "the standard deviation of AEUs' loads, in percent of their mean, from which on rows move if that pays",
+    },
     Setting {
         name: "batch_rows",
         kind: Kind::Integer {

@@ -1,6 +1,7 @@
 //! CALL: procedures, which act on what system tables show.
 
 use super::kill;
+use crate::balance::WAYS;
 use crate::core::{Begun, Core};
 use crate::error::SqlError;
 use crate::recoding::Join;
@@ -20,12 +21,13 @@ pub(crate) async fn call(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     match call.name.to_string().to_lowercase().as_str() {
+        "eris.balance" => balance(core, call, statement).await,
         "eris.cancel" => cancel(core, call),
         "eris.recode" => recode(core, call, statement).await,
         "eris.reorganize" => reorganize(core, call, statement).await,
         _ => Err(
             SqlError::invalid(format!("there is no procedure \"{}\"", call.name)).with_hint(Some(
-                "there are eris.cancel(statement), eris.recode('table') and eris.reorganize('table')",
+                "there are eris.balance('table'), eris.cancel(statement), eris.recode('table') and eris.reorganize('table')",
             )),
         ),
     }
@@ -33,13 +35,49 @@ pub(crate) async fn call(
 
 /// The only argument, if it is a constant.
 fn argument(call: &Function) -> Option<&ValueWithSpan> {
-    match &call.args {
-        FunctionArguments::List(list) => match list.args.as_slice() {
-            [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))] => Some(value),
-            _ => None,
-        },
+    match arguments(call)[..] {
+        [argument] => Some(argument),
         _ => None,
     }
+}
+
+/// The arguments, if all of them are constants.
+fn arguments(call: &Function) -> Vec<&ValueWithSpan> {
+    let FunctionArguments::List(list) = &call.args else {
+        return Vec::new();
+    };
+    let values = list.args.iter().map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) => Some(value),
+        _ => None,
+    });
+    values.collect::<Option<_>>().unwrap_or_default()
+}
+
+/// Gives rows of a table other owners now, or says how it is to be balanced from now on.
+async fn balance(core: &Core, call: &Function, statement: &Statement) -> Result<Begun, SqlError> {
+    let wrong = || {
+        SqlError::invalid("eris.balance takes the name of a table, as text, and perhaps how it is to be balanced from now on")
+            .with_hint(Some("CALL eris.balance('schema.table'), or CALL eris.balance('schema.table', 'off'); also 'one_shot', 'moving_average', and 'default', which is what SET balancing says"))
+    };
+    let (name, way) = match arguments(call)[..] {
+        [name] => (name, None),
+        [name, way] => (name, Some(way)),
+        _ => return Err(wrong()),
+    };
+    let name = table_name(name).ok_or_else(wrong)?;
+    let table = core.table(&name, statement)?;
+    match way.map(|way| &way.value) {
+        None => core.balance.balance(&core.engine, table.object).await?,
+        Some(Value::SingleQuotedString(way)) => {
+            let known = WAYS.iter().find(|known| way.eq_ignore_ascii_case(known));
+            if known.is_none() && !way.eq_ignore_ascii_case("default") {
+                return Err(wrong());
+            }
+            core.balance.choose_for(table.object, known.copied());
+        }
+        Some(_) => return Err(wrong()),
+    }
+    Ok(Begun::Done { tag: "CALL" })
 }
 
 fn cancel(core: &Core, call: &Function) -> Result<Begun, SqlError> {

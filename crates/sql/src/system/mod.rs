@@ -10,6 +10,7 @@
 //! Nothing is computed for those that are not named.
 
 mod activity;
+mod balancing;
 pub(crate) mod described;
 mod indexes;
 mod information;
@@ -39,16 +40,17 @@ pub(crate) const INFORMATION: &str = "information_schema";
 
 /// The relations of a schema; none if it is not one of ours.
 pub(crate) fn relations(schema: &str) -> impl Iterator<Item = &'static Relation> + use<> {
-    let parts: [&'static [Relation]; 5] = match schema {
+    let parts: [&'static [Relation]; 6] = match schema {
         SYSTEM => [
             &objects::RELATIONS,
             &placement::RELATIONS,
             &reorganizations::RELATIONS,
             &recodings::RELATIONS,
+            &balancing::RELATIONS,
             &activity::RELATIONS,
         ],
-        INFORMATION => [&information::RELATIONS, &[], &[], &[], &[]],
-        _ => [&[], &[], &[], &[], &[]],
+        INFORMATION => [&information::RELATIONS, &[], &[], &[], &[], &[]],
+        _ => [&[]; 6],
     };
     parts.into_iter().flatten()
 }

@@ -1,0 +1,204 @@
+//! Whether rows of a table that is scanned move, and how many.
+//!
+//! Of a table that is scanned, every byte is as likely to be read as any other: the load that owners should share is bytes. Who has little
+//! helps those who have more, so that uneven partitions cost less than they look like: what is gained is the time that the busiest AEU takes longer than the
+//! others, and part of the time in which bytes are read from other nodes.
+
+use super::Balancing;
+use super::decide::{Experience, HORIZON, Move, deviation, imbalance, max};
+use super::target::targets;
+use crate::key_index::Shift;
+use crate::load::Load;
+use eris_column::CHUNK_ROWS;
+use eris_numa::Topology;
+use eris_types::AeuId;
+use std::time::Duration;
+
+/// Rows per second that are linked: what takes time is to mark them as ended.
+const LINK_RATE: f64 = 20e6;
+/// Rows per second that are copied, before any were.
+pub(super) const FIRST_RATE: f64 = 1e6;
+/// What one statement takes that moves rows.
+const STATEMENT: f64 = 2e-3;
+/// The part of the time of reading other nodes' bytes by which reading one's own is shorter.
+const REMOTE: f64 = 0.5;
+/// The least that is moved: chunks are moved as a whole.
+const LEAST_ROWS: f64 = CHUNK_ROWS as f64;
+/// A cycle that leaves the largest partition larger than this part of what it was is no use.
+const USE: f64 = 0.95;
+
+/// What an AEU has of a table, and what it was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holding {
+    /// Rows that have not ended, and their bytes.
+    pub rows: u64,
+    pub bytes: u64,
+    pub load: Load,
+}
+
+/// What is to be moved.
+#[derive(Debug)]
+pub(super) struct Rows {
+    pub from: AeuId,
+    pub to: AeuId,
+    pub rows: u64,
+}
+
+/// Looks at the holdings of all AEUs and what they were asked for in some time; `None`: all stays. `must` be even, whether or not that pays; within a node, whether chunks are
+/// linked.
+pub(super) fn decide(
+    holdings: &[Holding],
+    time: Duration,
+    topology: &Topology,
+    balancing: Balancing,
+    must: bool,
+    links: bool,
+    experience: &mut Experience,
+) -> Option<(Vec<Rows>, f64)> {
+    let algorithm = balancing.algorithm?;
+    let loads: Vec<f64> = holdings.iter().map(|one| one.bytes as f64).collect();
+    let (bytes, rows) = holdings.iter().fold((0.0, 0.0), |(bytes, rows), one| {
+        (bytes + one.bytes as f64, rows + one.rows as f64)
+    });
+    if rows == 0.0 || deviation(&loads) <= balancing.threshold && !must {
+        experience.calm();
+        return None;
+    }
+    let per_row = bytes / rows;
+    let mut over: Vec<f64> = (loads.iter().zip(targets(&loads, algorithm)))
+        .map(|(load, target)| (load - target) / per_row)
+        .collect();
+    let mut moved: Vec<Rows> = Vec::new();
+    let node = |aeu: usize| topology.node_of(AeuId(aeu as u16));
+    for is_near in [true, false] {
+        for from in 0..over.len() {
+            for to in 0..over.len() {
+                let rows = over[from].min(-over[to]);
+                if rows < LEAST_ROWS || (node(from) == node(to)) != is_near {
+                    continue;
+                }
+                over[from] -= rows;
+                over[to] += rows;
+                moved.push(Rows {
+                    from: AeuId(from as u16),
+                    to: AeuId(to as u16),
+                    rows: rows as u64,
+                });
+            }
+        }
+    }
+    let mut after = loads.clone();
+    for one in &moved {
+        after[one.from.index()] -= one.rows as f64 * per_row;
+        after[one.to.index()] += one.rows as f64 * per_row;
+    }
+    let (most_before, most_after) = (max(loads.iter().copied()), max(after.into_iter()));
+    if moved.is_empty() || most_after > USE * most_before {
+        return None;
+    }
+    let scanning = || holdings.iter().map(|one| one.load.scanning.as_secs_f64());
+    let all: f64 = scanning().sum();
+    let later = (max(scanning()) - all * most_after / bytes).max(0.0);
+    let (read, helped) = holdings.iter().fold((0, 0), |(read, helped), one| {
+        (read + one.load.read, helped + one.load.helped)
+    });
+    let others = topology.aeus().iter().filter(|place| place.node != node(0));
+    let far = others.count() as f64 / loads.len() as f64;
+    let away = all * helped as f64 / (read as f64).max(1.0) * far * REMOTE;
+    let gained = later + away * (1.0 - most_after / most_before);
+    let gain = gained / time.as_secs_f64().max(1e-3) * HORIZON.as_secs_f64();
+    let (mut linked, mut copied) = (0.0, 0.0);
+    let moves = moved.iter().map(|one| {
+        match links && node(one.from.index()) == node(one.to.index()) {
+            true => linked += one.rows as f64,
+            false => copied += one.rows as f64,
+        }
+        Move {
+            shift: everything(one.to),
+            from: one.from,
+            keys: one.rows as f64,
+            others: 0.0,
+        }
+    });
+    let caution = experience.caution_for(&moves.collect::<Vec<_>>());
+    let cost = copied / experience.rate() + linked / LINK_RATE + STATEMENT * moved.len() as f64;
+    (must || gain > cost * caution).then(|| (moved, imbalance(&loads)))
+}
+
+/// All keys: what is moved by size has no range of them.
+pub(super) fn everything(to: AeuId) -> Shift {
+    Shift {
+        low: 0,
+        high: u64::MAX,
+        to,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::balance::Algorithm;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Some million rows each, scanned for so many seconds, a part of the bytes by helpers.
+    fn holdings(rows: &[u64], scanned: &[f64], helped: f64) -> Vec<Holding> {
+        let holdings = rows.iter().zip(scanned).map(|(&rows, &scanned)| Holding {
+            rows: rows * 1_000_000,
+            bytes: rows * 40_000_000,
+            load: Load {
+                scanning: Duration::from_secs_f64(scanned),
+                read: 1 << 30,
+                helped: ((1 << 30) as f64 * helped) as u64,
+                ..Load::default()
+            },
+        });
+        holdings.collect()
+    }
+
+    fn decided(topology: &Topology, holdings: &[Holding], must: bool) -> Option<Vec<Rows>> {
+        let balancing = Balancing {
+            algorithm: Some(Algorithm::OneShot),
+            ..Balancing::default()
+        };
+        let experience = &mut Experience::of(FIRST_RATE);
+        let decided = decide(
+            holdings, SECOND, topology, balancing, must, true, experience,
+        );
+        decided.map(|(moves, _)| moves)
+    }
+
+    #[test]
+    fn what_is_even_or_not_read_stays() {
+        let topology = Topology::fake(2, 2);
+        let busy = [0.5; 4];
+        assert!(decided(&topology, &holdings(&[10, 11, 9, 10], &busy, 0.3), false).is_none());
+        assert!(decided(&topology, &holdings(&[40, 0, 0, 0], &[0.0; 4], 0.0), false).is_none());
+        assert!(decided(&topology, &holdings(&[0; 4], &busy, 0.3), false).is_none());
+        // Copied, it would take longer than what is gained in a while.
+        let little = [0.004, 0.0, 0.0, 0.0];
+        assert!(decided(&topology, &holdings(&[40, 0, 0, 0], &little, 0.0), false).is_none());
+        assert!(decided(&topology, &holdings(&[40, 0, 0, 0], &little, 0.0), true).is_some());
+    }
+
+    #[test]
+    fn a_few_chunks_too_many_are_not_worth_it() {
+        let mut few = holdings(&[1, 1], &[0.5, 0.4], 0.0);
+        few[0].rows = 40_000;
+        few[1].rows = 0;
+        (few[0].bytes, few[1].bytes) = (1 << 20, 0);
+        assert!(decided(&Topology::fake(1, 2), &few, true).is_none());
+    }
+
+    #[test]
+    fn rows_go_to_the_same_node_first() {
+        let topology = Topology::fake(2, 2);
+        let uneven = holdings(&[3, 0, 1, 0], &[1.0, 0.0, 0.3, 0.0], 0.0);
+        let moves = decided(&topology, &uneven, false).expect("it pays");
+        let moves: Vec<_> = moves
+            .iter()
+            .map(|one| (one.from.0, one.to.0, one.rows / 1_000_000))
+            .collect();
+        assert_eq!(moves, [(0, 1, 1), (0, 3, 1)]);
+    }
+}

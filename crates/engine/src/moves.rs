@@ -1,0 +1,136 @@
+//! Rows of tables that become another owner's: a statement that changes nothing but where they are.
+//!
+//! ```text
+//!              former owner                             new owner
+//! turn ─ OFFER ─▶ sealed chunks, living rows ─ ADOPT ─▶ the same columns (link, within a node) or copies of them, staged
+//!      ─ DELETE ▶ the rows are going to end
+//!      ─ COMMIT ▶ they have ended           ── T ──     they have begun
+//! ```
+//!
+//! The rows end at their former owner and begin at the new one with one commit. So every snapshot finds each of them once, at the one or the
+//! other, whoever reads what and when; tickets, paths, statistics and secondary indexes need not know that anything was moved. What the former owner has
+//! left is garbage, and collected like any other. A move has the object's turn, so that nobody else ends rows meanwhile, and is cut into statements of a
+//! few chunks, between which others have theirs.
+
+mod adopt;
+mod keys;
+
+pub(crate) use adopt::{Adopt, AdoptTask, Offered};
+pub(crate) use keys::KeyShift;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::key_index::Moved;
+use crate::protocol::{OFFER, OFFERED, PANICKED};
+use crate::writer::Writer;
+use eris_route::Command;
+use eris_types::{AeuId, ObjectId, RowId};
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// So many chunks are moved by one statement: others wait for their turn as long as these take to copy.
+const CHUNKS: u64 = 4;
+
+impl Engine {
+    /// Gives about so many rows of a data object without a key to another owner, whole sealed chunks of them, and returns once they are there.
+    /// Chunks in which no row has ended are linked within a node; others are copied.
+    ///
+    /// # Errors
+    /// There is no such object, no memory at the new owner, or an owner panicked. What was moved before stays where it is now.
+    ///
+    /// # Panics
+    /// If the object has a key.
+    pub async fn move_rows(
+        &self,
+        id: ObjectId,
+        from: AeuId,
+        to: AeuId,
+        rows: u64,
+    ) -> Result<Moved, EngineError> {
+        let mut moved = Moved::default();
+        while moved.keys < rows {
+            let more = self.move_some(id, from, to, rows - moved.keys).await?;
+            if more.keys == 0 {
+                break;
+            }
+            moved.keys += more.keys;
+            moved.linked += more.linked;
+            moved.copied += more.copied;
+        }
+        Ok(moved)
+    }
+
+    /// One statement of it.
+    async fn move_some(
+        &self,
+        id: ObjectId,
+        from: AeuId,
+        to: AeuId,
+        rows: u64,
+    ) -> Result<Moved, EngineError> {
+        let mut writer = self.changer(id).await?;
+        assert!(
+            !writer.object().is_ranged_by_key(),
+            "rows with a key are moved by ranges of it"
+        );
+        let offered = self.offered(&writer, from, rows).await?;
+        let topology = self.topology();
+        let is_near = topology.node_of(from) == topology.node_of(to);
+        let mut moved = Moved::default();
+        for one in offered {
+            let (rows, bytes) = (one.living.count() as u64, one.chunk.bytes() as u64);
+            moved.keys += rows;
+            let ids = one.living.iter_ones().map(|row| one.chunk.ids().get(row));
+            writer.delete(ids.collect::<Vec<RowId>>().into_iter())?;
+            let is_linked = is_near && one.living.is_all();
+            match is_linked {
+                true => moved.linked += bytes,
+                false => moved.copied += bytes * rows / one.chunk.rows() as u64,
+            }
+            writer.adopt(to, one, is_linked).await?;
+        }
+        writer.commit().await?;
+        Ok(moved)
+    }
+
+    /// What an owner has that may be moved.
+    async fn offered(
+        &self,
+        writer: &Writer,
+        from: AeuId,
+        rows: u64,
+    ) -> Result<Vec<Offered>, EngineError> {
+        let object = writer.object();
+        let mut client = self.client()?;
+        let callback = self.next_callback();
+        client.tell(from, OFFER, object.id, callback, &[rows, CHUNKS]);
+        client.flush();
+        let mut offered = None;
+        poll_fn(|cx| {
+            while offered.is_none() {
+                let received = client.poll(cx, |command: Command<'_>| {
+                    if command.header.callback != callback {
+                        return;
+                    }
+                    let parcel = command.parcel.expect("every answer has one");
+                    offered = Some(match command.header.kind {
+                        OFFERED => Ok(*parcel.into_owned().expect("the kind says what it is")),
+                        PANICKED => Err(EngineError::Panicked {
+                            worker: from.to_string(),
+                            table: object.name.clone(),
+                            message: parcel.into_owned().map_or_else(|_| String::new(), |it| *it),
+                        }),
+                        other => unreachable!("no AEU answers so with kind {other}"),
+                    });
+                });
+                if !received {
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+        self.give_back(&mut client);
+        offered.expect("waited for it")
+    }
+}

@@ -1,0 +1,332 @@
+//! Tables whose rows change owners while they are read and written, on real threads.
+#![allow(missing_docs)]
+
+mod common;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array};
+use common::*;
+use eris_engine::{Balancer, Balancing, Engine, EngineError, Partitioning};
+use eris_fragment::{Expr, Output};
+use eris_types::{AeuId, ColumnId, ObjectId, RowId};
+use futures::executor::block_on;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Rows that have not ended, by AEU.
+fn living(engine: &Engine, object: ObjectId) -> Vec<u64> {
+    let partitions = engine.partitions(object).unwrap();
+    partitions.iter().map(|one| one.rows).collect()
+}
+
+/// The ids of all rows, ascending.
+fn ids(engine: &Engine, object: ObjectId) -> Vec<i64> {
+    let batches = collect(engine, fragment(engine, object, all_rows()), 2).unwrap();
+    let ids = batches.iter().flat_map(|batch| {
+        let ids = batch.column(0).as_primitive::<Int64Type>();
+        ids.values().to_vec()
+    });
+    let mut ids: Vec<i64> = ids.collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// Ends the rows of all AEUs but the first.
+fn empty_others(engine: &Engine, object: ObjectId) {
+    let inspection = block_on(engine.inspect(object)).unwrap();
+    let segments = inspection.segments.iter();
+    let gone = segments.filter(|segment| segment.aeu.0 > 0);
+    let gone: Vec<_> = gone.map(|segment| segment.segment).collect();
+    let mut changer = block_on(engine.changer(object)).unwrap();
+    let ids = Output::Rows {
+        columns: vec![Expr::Column(2)],
+        limit: None,
+    };
+    let mut ids = fragment(engine, object, ids);
+    ids.columns.push(ColumnId::ROW_ID);
+    for batch in collect(engine, ids, 1).unwrap() {
+        let ids = batch.column(0).as_primitive::<Int64Type>().values();
+        let ids = ids.iter().map(|id| RowId(*id as u64));
+        let ids: Vec<RowId> = ids.filter(|id| gone.contains(&id.segment())).collect();
+        changer.delete(ids.into_iter()).unwrap();
+    }
+    block_on(changer.commit()).unwrap();
+}
+
+#[test]
+fn what_is_left_of_a_table_is_spread_again_when_it_is_asked_for() {
+    for (nodes, cores) in [(1, 2), (2, 2)] {
+        let engine = engine(nodes, cores);
+        let object = create(&engine, Partitioning::Size);
+        insert(&engine, object, rows(0, 1_600_000)).unwrap();
+        empty_others(&engine, object);
+        let before = ids(&engine, object);
+        let held = living(&engine, object);
+        assert_eq!(held.iter().sum::<u64>(), held[0]);
+        let balancing = Balancing {
+            algorithm: None,
+            ..Balancing::default()
+        };
+        let balancer = Balancer::start(&engine, balancing).unwrap();
+        block_on(balancer.balance(&engine, object)).unwrap();
+        let held = living(&engine, object);
+        let mean = held.iter().sum::<u64>() / held.len() as u64;
+        assert!(
+            held.iter().all(|rows| rows.abs_diff(mean) <= 65_536),
+            "{held:?}"
+        );
+        assert_eq!(ids(&engine, object), before);
+        let history = balancer.history();
+        assert_eq!(history.len(), held.len() - 1);
+        for one in &history {
+            let moved = one.result.as_ref().unwrap();
+            let node = |aeu| engine.topology().node_of(aeu);
+            let is_near = node(one.from) == node(one.to);
+            assert_eq!(
+                (moved.linked > 0, moved.copied > 0),
+                (is_near, !is_near),
+                "{one:?}"
+            );
+        }
+        // Nothing is uneven now.
+        block_on(balancer.balance(&engine, object)).unwrap();
+        assert_eq!(balancer.history().len(), history.len());
+    }
+}
+
+#[test]
+fn sums_add_up_while_rows_move_to_and_fro() {
+    on_all_topologies(|engine| {
+        let object = create(engine, Partitioning::Size);
+        insert(engine, object, rows(0, 600_000)).unwrap();
+        let expected = count_sum(engine, object).unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        // Otherwise what has moved since is garbage.
+                        let _held = engine.hold();
+                        let (count, sum) = count_sum(engine, object).unwrap();
+                        let extra = count - expected.0;
+                        // Statements add ten rows of one id.
+                        assert_eq!(extra % 10, 0, "part of a statement is visible");
+                        assert_eq!(sum - expected.1, extra * 7);
+                    }
+                });
+            }
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let ten = rows(7, 1);
+                    let ten = arrow_select::concat::concat_batches(&schema(), vec![&ten; 10]);
+                    insert(engine, object, ten.unwrap()).unwrap();
+                }
+            });
+            let aeus = engine.topology().aeus().len() as u16;
+            let (mut moved, began) = (0, Instant::now());
+            for round in 0.. {
+                if began.elapsed() > Duration::from_secs(2) {
+                    break;
+                }
+                let (from, to) = (AeuId(round % aeus), AeuId((round / aeus + round) % aeus));
+                let done = block_on(engine.move_rows(object, from, to, 150_000)).unwrap();
+                moved += done.keys;
+            }
+            stop.store(true, Ordering::Relaxed);
+            assert!(moved > 100_000, "{moved}");
+        });
+    });
+}
+
+/// Rows of a table with the key `id`.
+fn keyed(engine: &Engine, count: usize) -> ObjectId {
+    let key = [ColumnId(0)];
+    let object = engine.create_with_key("k", schema(), Partitioning::Size, &key);
+    let object = object.unwrap();
+    insert(engine, object, rows(0, count)).unwrap();
+    object
+}
+
+fn key(ids: impl Iterator<Item = i64>) -> Vec<ArrayRef> {
+    vec![Arc::new(Int64Array::from_iter_values(ids))]
+}
+
+/// Numbers in no order.
+fn mixed(number: u64) -> u64 {
+    (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
+}
+
+#[test]
+fn every_key_is_found_wherever_it_has_moved() {
+    const ROWS: i64 = 120_000;
+    on_all_topologies(|engine| {
+        let object = keyed(engine, ROWS as usize);
+        let (stop, added) = (AtomicBool::new(false), AtomicI64::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut client = engine.rows(object).unwrap();
+                for round in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let count = [1, 30][round as usize % 2];
+                    let of = |at: i64| (mixed((round * 64 + at) as u64) % ROWS as u64) as i64;
+                    let keys = key((0..count).map(of));
+                    let found = block_on(client.get(&keys, &[ColumnId(0)])).unwrap();
+                    let ids = found.rows.column(0).as_primitive::<Int64Type>().values();
+                    assert!(ids.iter().copied().eq((0..count).map(of)));
+                }
+            });
+            scope.spawn(|| {
+                let mut client = engine.rows(object).unwrap();
+                for round in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    // Rows side by side, of one owner or of two.
+                    let first = (mixed(round) % (ROWS as u64 - 50)) as i64;
+                    let count = [1, 3, 50][round as usize % 3];
+                    let replaced = block_on(client.put(rows(first, count))).unwrap();
+                    assert_eq!(replaced, count as u64);
+                }
+            });
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let (first, count) = (ROWS + added.load(Ordering::Relaxed), 25);
+                    insert(engine, object, rows(first, count)).unwrap();
+                    added.fetch_add(count as i64, Ordering::Relaxed);
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let least = added.load(Ordering::Relaxed);
+                    let _held = engine.hold();
+                    let (count, sum) = count_sum(engine, object).unwrap();
+                    assert!(count >= ROWS + least, "{count} after {}", ROWS + least);
+                    assert_eq!(sum, count * (count - 1) / 2);
+                }
+            });
+            let aeus = engine.topology().aeus().len() as u64;
+            let (mut moved, began) = (0, Instant::now());
+            for round in 0.. {
+                if began.elapsed() > Duration::from_secs(2) {
+                    break;
+                }
+                let low = (mixed(round * 2) % ROWS as u64) as i64;
+                let high = low + (mixed(round * 2 + 1) % 20_000) as i64;
+                let to = AeuId((mixed(round) % aeus) as u16);
+                match block_on(engine.move_keys(object, low, high, to)) {
+                    Ok(done) => moved += done.keys,
+                    Err(EngineError::InUse { .. }) => {}
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+            assert!(moved > 10_000 || aeus == 1, "{moved}");
+        });
+        let all = ROWS + added.load(Ordering::Relaxed);
+        assert!(ids(engine, object).into_iter().eq(0..all));
+    });
+}
+
+#[test]
+fn keys_that_are_asked_for_most_are_shared_out_and_nothing_moves_without_need() {
+    const ROWS: u64 = 100_000;
+    let engine = engine(2, 2);
+    let object = keyed(&engine, ROWS as usize);
+    let balancing = Balancing {
+        period: Duration::from_millis(200),
+        ..Balancing::default()
+    };
+    let balancer = Balancer::start(&engine, balancing).unwrap();
+    let (stop, most) = (AtomicBool::new(false), AtomicU64::new(ROWS));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = engine.rows(object).unwrap();
+            for round in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let id = mixed(round) % most.load(Ordering::Relaxed);
+                let found = block_on(client.get(&key([id as i64].into_iter()), &[ColumnId(1)]));
+                assert_eq!(found.unwrap().rows.num_rows(), 1);
+            }
+        });
+        std::thread::sleep(Duration::from_millis(1_500));
+        let moved = balancer.history();
+        // All of these are one AEU's.
+        most.store(ROWS / 10, Ordering::Relaxed);
+        let began = Instant::now();
+        let is_shared = || {
+            let history = balancer.history();
+            let imbalance = history.iter().rev().find_map(|one| one.after);
+            imbalance.is_some_and(|imbalance| imbalance < 1.5)
+        };
+        while !is_shared() && began.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(moved.is_empty(), "{moved:?}");
+        assert!(is_shared(), "{:?}", balancer.history());
+    });
+    let history = balancer.history();
+    assert!(
+        history
+            .iter()
+            .all(|one| one.range.is_some() && one.result.is_ok())
+    );
+    // Three quarters of the tenth, and little more.
+    let moved: u64 = history
+        .iter()
+        .map(|one| one.result.as_ref().unwrap().keys)
+        .sum();
+    assert!((ROWS / 20..ROWS / 4).contains(&moved), "{moved}");
+    assert!(ids(&engine, object).into_iter().eq(0..ROWS as i64));
+}
+
+#[test]
+fn without_memory_rows_stay_where_they_are() {
+    let engine = engine(2, 1);
+    let (plain, object) = (create(&engine, Partitioning::Size), keyed(&engine, 200_000));
+    insert(&engine, plain, rows(0, 400_000)).unwrap();
+    let before = [ids(&engine, plain), ids(&engine, object)];
+    let budget = engine.memory().budget();
+    let (limit, to) = (budget.limit(), AeuId(1));
+    budget.set_limit(budget.used());
+    let refused = [
+        block_on(engine.move_rows(plain, AeuId(0), to, 200_000)),
+        block_on(engine.move_keys(object, i64::MIN, i64::MAX, to)),
+    ];
+    budget.set_limit(limit);
+    for moved in &refused {
+        assert!(
+            matches!(moved, Err(EngineError::OutOfMemory { .. })),
+            "{moved:?}"
+        );
+    }
+    assert_eq!([ids(&engine, plain), ids(&engine, object)], before);
+    assert!(
+        block_on(engine.move_rows(plain, AeuId(0), to, 200_000))
+            .unwrap()
+            .copied
+            > 0
+    );
+    assert!(
+        block_on(engine.move_keys(object, i64::MIN, i64::MAX, to))
+            .unwrap()
+            .keys
+            > 0
+    );
+    assert_eq!([ids(&engine, plain), ids(&engine, object)], before);
+    assert_eq!(living(&engine, object), [0, 200_000]);
+    let ranges = engine
+        .partitions(object)
+        .unwrap()
+        .into_iter()
+        .map(|one| one.ranges);
+    let ranges: Vec<_> = ranges.flatten().collect();
+    assert_eq!(ranges, ["none", "all"]);
+}

@@ -1,0 +1,118 @@
+//! `eris.partitions` and `eris.balancing`: which AEU has what of a table and is asked for it, and what was moved for that.
+
+use crate::core::Core;
+use crate::error::SqlError;
+use crate::system::described::{self, RelationKind};
+use crate::system::relation::{Cell, Kind, Relation, row};
+use eris_engine::EngineError;
+use futures::FutureExt;
+
+use Kind::{Number, Real, Text, Time};
+
+pub(super) static RELATIONS: [Relation; 2] = [
+    Relation {
+        name: "partitions",
+        columns: &[
+            ("schema", Text),
+            ("table", Text),
+            ("aeu", Number),
+            ("node", Number),
+            // Of keys, or of the column that rows are dealt by; NULL where they are dealt by size.
+            ("range", Text),
+            ("rows", Number),
+            ("bytes", Number),
+            // Lately: of the last second or some more.
+            ("accesses_per_second", Real),
+            ("scanned_bytes_per_second", Real),
+            ("busy_share", Real),
+        ],
+        rows: |core| async { partitions(core) }.boxed(),
+    },
+    Relation {
+        name: "balancing",
+        columns: &[
+            ("at", Time),
+            ("schema", Text),
+            ("table", Text),
+            ("range", Text),
+            ("from_aeu", Number),
+            ("to_aeu", Number),
+            // `link`, `copy`, or `link and copy`.
+            ("how", Text),
+            ("rows", Number),
+            ("linked_bytes", Number),
+            ("copied_bytes", Number),
+            ("milliseconds", Real),
+            // The busiest AEU's load as so many times the mean; after it as soon as that is known.
+            ("imbalance_before", Real),
+            ("imbalance_after", Real),
+            ("error", Text),
+        ],
+        rows: |core| async { Ok(balancing(core)) }.boxed(),
+    },
+];
+
+/// One row for each AEU of each table.
+fn partitions(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
+    let mut rows = Vec::new();
+    for table in described::tables(core) {
+        let RelationKind::Table { object, .. } = table.kind else {
+            continue;
+        };
+        let partitions = match core.engine.partitions(object) {
+            Ok(partitions) => partitions,
+            Err(EngineError::NoSuchObject(_)) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        for one in partitions {
+            rows.push(row![
+                &table.schema,
+                &table.name,
+                one.aeu.0,
+                one.node.0,
+                one.ranges,
+                one.rows,
+                one.bytes,
+                one.accesses,
+                one.scanned,
+                one.busy,
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+/// One row for each move, the oldest first. Of a table that is no more there is the name.
+fn balancing(core: &Core) -> Vec<Vec<Cell>> {
+    let tables = described::tables(core);
+    let moves = core.balance.history().into_iter();
+    let rows = moves.map(|one| {
+        let table = tables.iter().find(|table| {
+            matches!(&table.kind, RelationKind::Table { object, .. } if *object == one.object)
+        });
+        let moved = one.result.as_ref().ok();
+        let how = moved.and_then(|moved| match (moved.linked > 0, moved.copied > 0) {
+            (true, true) => Some("link and copy"),
+            (true, false) => Some("link"),
+            (false, true) => Some("copy"),
+            (false, false) => None,
+        });
+        row![
+            one.at,
+            table.map(|table| &table.schema),
+            table.map_or(&one.name, |table| &table.name),
+            one.range,
+            one.from.0,
+            one.to.0,
+            how,
+            moved.map_or(0, |moved| moved.keys),
+            moved.map_or(0, |moved| moved.linked),
+            moved.map_or(0, |moved| moved.copied),
+            one.time.as_secs_f64() * 1e3,
+            one.imbalance,
+            one.after,
+            one.result.as_ref().err(),
+        ]
+    });
+    rows.collect()
+}
