@@ -229,7 +229,7 @@ pub enum BenchCommand {
 #[derive(Debug, Args)]
 pub struct BenchBalance {
     /// Keys of the index
-    #[arg(long, default_value_t = 16_000_000, value_parser = clap::value_parser!(u64).range(1 << 16..=1 << 32))]
+    #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1 << 16..=1 << 32))]
     pub keys: u64,
 
     /// How long the first phase lasts; the five others last twice as long
@@ -248,8 +248,8 @@ pub struct BenchBalance {
     #[arg(long, default_value_t = 0.5, value_parser = share)]
     pub share: f64,
 
-    /// Threads that look keys up
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
+    /// Threads that look keys up: so many that no AEU waits for the others' answers
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=64))]
     pub clients: u64,
 
     /// Keys that each of them asks for at once
