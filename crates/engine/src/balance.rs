@@ -26,12 +26,15 @@ use crate::error::EngineError;
 use crate::key_index::{KeyIndex, Shift};
 use decide::{Decision, Experience, by_owner, decide};
 use eris_types::ObjectId;
+use futures::future::select;
 use history::History;
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tables::Tables;
+use tokio::sync::Notify;
 
 /// When and how far owners' loads are made equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,6 +67,8 @@ struct Shared {
     state: Mutex<State>,
     /// Rung when the settings change, and at the end.
     changed: Condvar,
+    /// Rung at the end, for whoever waits in a cycle.
+    over: Notify,
     history: History,
     tables: Tables,
 }
@@ -89,6 +94,7 @@ impl Balancer {
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             changed: Condvar::new(),
+            over: Notify::new(),
             history: History::default(),
             tables: Tables::default(),
         });
@@ -149,6 +155,7 @@ impl Drop for Balancer {
     fn drop(&mut self) {
         self.shared.lock().is_over = true;
         self.shared.changed.notify_all();
+        self.shared.over.notify_one();
         if let Some(thread) = self.thread.take() {
             // It has nothing to tell.
             let _ = thread.join();
@@ -196,17 +203,30 @@ impl Shared {
             for index in indexes {
                 let experience = experience.entry(index.id()).or_default();
                 // Whoever drops an index, or has all sessions, need not hear that it was not balanced.
-                let _ = futures::executor::block_on(self.balance(&index, balancing, experience));
+                self.until_over(self.balance(&index, balancing, experience));
             }
             let tables = engine.objects();
             self.forget_others(&tables);
             for table in tables {
                 let own = self.lock().own.get(&table.id).copied();
                 let balancing = own.unwrap_or(balancing);
-                let balanced = self.balance_table(engine, &table, balancing, false);
-                futures::executor::block_on(balanced);
+                self.until_over(self.balance_table(engine, &table, balancing, false));
             }
         }
+    }
+
+    /// Waits for a cycle, or gives it up at the end: it may wait for somebody's turn, who waits for the end.
+    fn until_over<T>(&self, cycle: impl Future<Output = T>) {
+        if !self.lock().is_over {
+            futures::executor::block_on(select(pin!(cycle), pin!(self.over.notified())));
+        }
+    }
+
+    /// Whether a table's rows are to be moved still: nobody has switched it off, or `must` be moved.
+    fn goes_on(&self, table: ObjectId, must: bool) -> bool {
+        let state = self.lock();
+        let balancing = state.own.get(&table).unwrap_or(&state.balancing);
+        !state.is_over && (must || balancing.algorithm.is_some())
     }
 
     /// One cycle for one index.

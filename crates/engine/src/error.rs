@@ -103,6 +103,12 @@ pub enum EngineError {
         /// Why.
         reason: String,
     },
+    /// Keys that begin alike have one owner, and are too many to get another one at once.
+    #[error("table {table}: too many rows have keys that begin alike to get another owner at once")]
+    Alike {
+        /// The table.
+        table: String,
+    },
     /// Keys were to get another owner while rows are being written.
     #[error("table {table}: rows are being written, so that keys cannot change their owner now")]
     InUse {

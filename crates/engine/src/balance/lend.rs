@@ -122,7 +122,9 @@ impl Stock {
             u64::MAX => greatest.max(low),
             high => high,
         };
+        // What was asked for before the segment was parted may be another's by now.
         let mut samples = segment.samples.clone();
+        samples.retain(|key| (low..=high).contains(key));
         if samples.is_empty() {
             let step = (end - low) / UNSAMPLED;
             samples = (0..UNSAMPLED).map(|at| low + at * step).collect();

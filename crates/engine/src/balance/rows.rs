@@ -60,7 +60,7 @@ pub(super) fn decide(
     let (bytes, rows) = holdings.iter().fold((0.0, 0.0), |(bytes, rows), one| {
         (bytes + one.bytes as f64, rows + one.rows as f64)
     });
-    if rows == 0.0 || deviation(&loads) <= balancing.threshold && !must {
+    if rows == 0.0 || bytes == 0.0 || deviation(&loads) <= balancing.threshold && !must {
         experience.calm();
         return None;
     }

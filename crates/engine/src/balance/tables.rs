@@ -69,6 +69,7 @@ impl Shared {
         let topology = engine.topology();
         let aeus = topology.aeus().len();
         let is_keyed = object.is_ranged_by_key();
+        let is_new = !tables.contains_key(&object.id);
         let table = tables.entry(object.id).or_insert_with(|| Table {
             looked: (Instant::now(), vec![Load::default(); aeus]),
             experience: Experience::of(match is_keyed {
@@ -81,7 +82,8 @@ impl Shared {
         let time = now.0 - before.0;
         let loads = now.1.iter().zip(&before.1);
         let loads: Vec<Load> = loads.map(|(now, before)| now.since(before)).collect();
-        if !must && loads.iter().all(Load::is_nothing) {
+        // Of a table that is seen for the first time nobody knows how long that took.
+        if !must && (is_new || loads.iter().all(Load::is_nothing)) {
             return;
         }
         let sum = |of: fn(&Load) -> Duration| loads.iter().map(of).sum::<Duration>();
@@ -91,6 +93,12 @@ impl Shared {
         let is_asked = is_told && asking >= sum(|load| load.scanning);
         let samples = (0..aeus).map(|aeu| object.loads.take_samples(AeuId(aeu as u16)));
         let samples: Vec<Vec<i64>> = samples.collect();
+        let mut sampled = loads.iter().zip(&samples);
+        if is_asked && !must && sampled.any(|(load, samples)| load.keys > 0 && samples.is_empty()) {
+            // Whoever was asked for few large batches seems to have had nothing to do.
+            return;
+        }
+        let goes_on = || self.goes_on(object.id, must);
         let experience = &mut table.experience;
         let dealing = object.ranges.get().filter(|_| is_keyed);
         let decided = if let Some(dealing) = dealing.as_ref().filter(|_| is_asked) {
@@ -126,12 +134,13 @@ impl Shared {
         match moves {
             Moves::Keys(pieces) => {
                 for piece in pieces {
-                    shifted.extend(move_keys(engine, object, &piece, u64::MAX).await);
+                    let moved = move_keys(engine, object, &piece, u64::MAX, &goes_on);
+                    shifted.extend(moved.await);
                 }
             }
             Moves::Rows(moves) if is_keyed => {
                 for one in moves {
-                    shifted.extend(move_keyed_rows(engine, object, &one).await);
+                    shifted.extend(move_keyed_rows(engine, object, &one, &goes_on).await);
                 }
             }
             Moves::Rows(moves) => {
@@ -142,7 +151,7 @@ impl Shared {
                     let rest = &mut rest[one.from.index()];
                     let rows = one.rows.saturating_add_signed(*rest);
                     let one = Rows { rows, ..one };
-                    let moved = move_rows(engine, object, &one).await;
+                    let moved = move_rows(engine, object, &one, &goes_on).await;
                     if let Ok(moved) = &moved {
                         *rest = rows as i64 - moved.keys as i64;
                     }
@@ -187,6 +196,7 @@ async fn move_keys(
     object: &DataObject,
     piece: &KeyRange,
     rows: u64,
+    goes_on: &impl Fn() -> bool,
 ) -> Option<Shifted> {
     let dealing = object.ranges.get()?;
     let from = dealing.get(piece.low);
@@ -202,7 +212,7 @@ async fn move_keys(
             Ok((moved, last)) => {
                 all.keys += moved.keys;
                 all.copied += moved.copied;
-                if last == piece.high || all.keys >= rows {
+                if last == piece.high || all.keys >= rows || !goes_on() {
                     break Ok((all, last));
                 }
                 next = last + 1;
@@ -226,9 +236,10 @@ async fn move_rows(
     engine: &Engine,
     object: &DataObject,
     rows: &Rows,
+    goes_on: &impl Fn() -> bool,
 ) -> Result<Moved, EngineError> {
     let mut all = Moved::default();
-    while all.keys < rows.rows {
+    while all.keys < rows.rows && goes_on() {
         let began = Instant::now();
         let left = (rows.rows - all.keys).min(CHUNKS_AT_ONCE);
         let moved = engine
@@ -246,7 +257,12 @@ async fn move_rows(
 }
 
 /// Moves rows of whichever keys an owner has; first of those that lie behind keys of the new owner.
-async fn move_keyed_rows(engine: &Engine, object: &DataObject, rows: &Rows) -> Vec<Shifted> {
+async fn move_keyed_rows(
+    engine: &Engine,
+    object: &DataObject,
+    rows: &Rows,
+    goes_on: &impl Fn() -> bool,
+) -> Vec<Shifted> {
     let mut shifted: Vec<Shifted> = Vec::new();
     let Some(dealing) = object.ranges.get() else {
         return shifted;
@@ -265,12 +281,12 @@ async fn move_keyed_rows(engine: &Engine, object: &DataObject, rows: &Rows) -> V
             weight: 0.0,
             samples: Vec::new(),
         };
-        let Some(one) = move_keys(engine, object, &range, left).await else {
+        let Some(one) = move_keys(engine, object, &range, left, goes_on).await else {
             break;
         };
         left = left.saturating_sub(one.result.as_ref().map_or(left, |moved| moved.keys));
         shifted.push(one);
-        if left == 0 {
+        if left == 0 || !goes_on() {
             break;
         }
     }

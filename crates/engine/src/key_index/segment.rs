@@ -219,15 +219,19 @@ impl Segment {
     /// Takes over some of the first keys of the segment behind it; says whether there are more.
     ///
     /// # Errors
-    /// No memory: nothing has changed but that some entries are in both trees, in one of them out of reach.
+    /// No memory: nothing has changed but that some entries are in both trees, in this one as garbage.
     pub fn absorb(&mut self, next: &mut Segment, most: usize) -> Result<bool, IndexError> {
         let entries: Vec<_> = next.range(next.low, next.high).take(most).collect();
         let put = self
             .tree
             .upsert_many(&entries, &mut vec![None; entries.len()]);
-        put.map_err(|error| error.error)?;
-        if !entries.is_empty() {
-            self.garbage.pop();
+        if let Err(error) = put {
+            // Some are in both trees: they must be gone from here before their keys are, for there they may be removed.
+            if let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) {
+                self.garbage.push((*first, *last));
+                self.dead = (self.dead + error.done).min(self.tree.len());
+            }
+            return Err(error.error);
         }
         let last = match entries.last() {
             Some((last, _)) if entries.len() == most && *last < next.high => *last,
@@ -339,6 +343,30 @@ mod tests {
         }
         assert_eq!((segment.len(), segment.tree.len(), slices), (400, 400, 7));
         assert_eq!(segment.range(0, 9).last(), Some((9, 90)));
+    }
+
+    /// What was taken over before memory was short is removed again, lest a key that is removed meanwhile comes back.
+    #[test]
+    fn what_was_taken_over_by_half_does_not_come_back() {
+        let mut first = segment(0..=999);
+        let mut next = segment(1_000..=99_999);
+        let budget = first.tree.memory().budget().clone();
+        let rest = budget.try_reserve(budget.limit() - budget.used() - (64 << 10));
+        assert!(first.absorb(&mut next, 50_000).is_err());
+        assert!(first.tree.len() > 1_000, "some were put in");
+        assert_eq!(
+            (first.len(), first.range(0, u64::MAX).count()),
+            (1_000, 1_000)
+        );
+        next.remove_many(&[1_000], &mut [None]);
+        drop(rest);
+        while first.clean(100) {}
+        assert_eq!(first.tree.len(), 1_000);
+        while first.absorb(&mut next, 256).unwrap() {}
+        let mut found = [None; 3];
+        first.get_many(&[999, 1_000, 1_001], &mut found);
+        assert_eq!(found, [Some(9_990), None, Some(10_010)]);
+        assert_eq!(first.len(), 99_999);
     }
 
     #[test]

@@ -51,22 +51,22 @@ impl Partition {
         let segments = self.segments.iter().rev();
         let all = segments.flat_map(Segment::living_chunks);
         let mut left = rows as usize;
-        let fitting = all.filter(|(_, living)| {
-            // Half of it too many is as good as none.
-            let fits = living.count() < 2 * left;
-            if fits {
-                left = left.saturating_sub(living.count());
+        let mut offered = Vec::new();
+        for (chunk, living) in all {
+            if left == 0 || offered.len() == chunks {
+                break;
             }
-            fits
-        });
-        fitting
-            .take(chunks)
-            .map(|(chunk, living)| Offered {
-                chunk,
-                living,
-                plain: plain.clone(),
-            })
-            .collect()
+            // Half of it too many is as good as none.
+            if living.count() < 2 * left {
+                left = left.saturating_sub(living.count());
+                offered.push(Offered {
+                    chunk,
+                    living,
+                    plain: plain.clone(),
+                });
+            }
+        }
+        offered
     }
 }
 

@@ -22,6 +22,8 @@ use std::ops::Bound;
 
 /// So many rows are moved by one statement: half a chunk, which need not be joined with others.
 const ROWS_AT_ONCE: usize = CHUNK_ROWS / 2;
+/// No more rows than these are moved at once because the numbers of their keys are the same.
+const MOST_ALIKE: usize = 8 * ROWS_AT_ONCE;
 /// So many are read at a time, so that their owner can do other work in between.
 const READ_AT_ONCE: usize = 1_024;
 
@@ -97,6 +99,12 @@ impl Engine {
         to: AeuId,
         rows: usize,
     ) -> Result<(Moved, i64), EngineError> {
+        let table = self.object(id)?;
+        if table.staging.try_write().is_err() {
+            // Whoever waits for the turn keeps those from it who would share it.
+            let table = table.name.clone();
+            return Err(EngineError::InUse { table });
+        }
         let mut writer = self.changer(id).await?;
         let object = writer.object().clone();
         assert!(
@@ -179,10 +187,14 @@ impl Engine {
             if is_last {
                 return Ok(Some((rows, high)));
             }
-            if count >= enough
-                && let Some(last) = cut(&mut rows, is_word)
-            {
-                return Ok(Some((rows, last)));
+            if count >= enough {
+                if let Some(last) = cut(&mut rows, is_word) {
+                    return Ok(Some((rows, last)));
+                }
+                if count >= MOST_ALIKE {
+                    let table = object.name.clone();
+                    return Err(EngineError::Alike { table });
+                }
             }
         }
     }

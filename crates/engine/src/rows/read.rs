@@ -4,7 +4,7 @@
 //! than its snapshot reads again.
 
 use super::batch::{Operation, Read, RowBatch};
-use super::{Found, RowClient, without_nulls};
+use super::{Found, RowClient, let_others_go_on, without_nulls};
 use crate::error::EngineError;
 use crate::exchange::Exchange;
 use crate::keys::{KeyRange, Keys, is_word};
@@ -73,9 +73,12 @@ impl RowClient {
             self.engine.settle().await;
         }
         let _turn = self.turn_alone().await;
-        let fetched = self.try_range(&keys, limit, columns).await?;
-        let fetched = fetched.expect("nobody else changes rows");
-        Ok(self.batch(columns, fetched.columns, &fetched.ids))
+        loop {
+            if let Some(fetched) = self.try_range(&keys, limit, columns).await? {
+                return Ok(self.batch(columns, fetched.columns, &fetched.ids));
+            }
+            let_others_go_on().await;
+        }
     }
 
     /// The rows of keys at one snapshot.
@@ -91,8 +94,22 @@ impl RowClient {
             self.engine.settle().await;
         }
         let _turn = self.turn_alone().await;
-        let fetched = self.try_fetch(keys, columns).await?;
-        Ok(fetched.expect("nobody else changes rows"))
+        self.fetch_alone(keys, columns).await
+    }
+
+    /// The same of whoever has the turn for himself. Nobody else changes rows then; but a load that has not come to its turn may cut
+    /// the ranges above all keys, so that an owner says of such a key to look again.
+    pub(super) async fn fetch_alone(
+        &mut self,
+        keys: &Arc<Keys>,
+        columns: &[ColumnId],
+    ) -> Result<Fetched, EngineError> {
+        loop {
+            if let Some(fetched) = self.try_fetch(keys, columns).await? {
+                return Ok(fetched);
+            }
+            let_others_go_on().await;
+        }
     }
 
     pub(super) async fn try_fetch(

@@ -297,8 +297,7 @@ impl RowChanges {
         }
         for (change, writer) in self.changes.iter().zip(&mut writers) {
             let mut rows = self.engine.rows(change.object.id)?;
-            let current = rows.try_fetch(&change.keys, &[]).await?;
-            let current = current.expect("nobody else changes rows").ids;
+            let current = rows.fetch_alone(&change.keys, &[]).await?.ids;
             if matches!(&change.expected, Expected::Exactly(expected) if *expected != current) {
                 return Ok(false);
             }

@@ -200,8 +200,7 @@ impl RowClient {
             New::Computed(_) => return Ok(Outcome::Refused),
         };
         let mut writer = self.engine.changer(self.object.id).await?;
-        let current = self.try_fetch(keys, &[]).await?;
-        let current = current.expect("nobody else changes rows").ids;
+        let current = self.fetch_alone(keys, &[]).await?.ids;
         if matches!(&expected, Expected::Exactly(expected) if *expected != current) {
             return Ok(Outcome::Unexpected);
         }
