@@ -21,6 +21,9 @@ use eris_numa::{Budget, Reservation};
 /// What a string takes beside its bytes: a view, and a slot in the index.
 const ENTRY_BYTES: usize = 32;
 
+/// So many rows tell whether a column's text repeats at all.
+const FEW_ROWS: u64 = 4_096;
+
 /// The dictionary of one column at its owner. Codes outlive the statement that asked for them, also when it fails: they are
 /// in no row then, and found when the text comes again.
 #[derive(Default)]
@@ -87,7 +90,9 @@ fn pays(values: usize, missing: usize, rows: usize, all: u64) -> bool {
     }
     let limit = DICTIONARY_LIMIT as f64;
     let expected = limit * -(-(all as f64) / limit).exp_m1();
-    let is_early = all < CHUNK_ROWS as u64;
+    // Of so many rows some would be alike.
+    let is_unique = all >= FEW_ROWS && values as u64 == all;
+    let is_early = all < CHUNK_ROWS as u64 && !is_unique;
     // Some values may be frequent and all others unique: these show when those of the greatest dictionary would repeat.
     let repeats = missing * 2 <= rows || rows < CHUNK_ROWS / 16 || expected * 2.0 < limit;
     is_early || values as f64 <= expected && repeats
@@ -95,7 +100,7 @@ fn pays(values: usize, missing: usize, rows: usize, all: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::pays;
+    use super::{FEW_ROWS, pays};
     use eris_column::{CHUNK_ROWS, DICTIONARY_LIMIT};
     use std::collections::HashSet;
 
@@ -140,7 +145,7 @@ mod tests {
     fn text_that_does_not_repeat_is_given_up_soon() {
         for step in [100, 8_192, CHUNK_ROWS] {
             let unique = ends(step, |row| row).expect("never repeats");
-            assert!(unique <= (CHUNK_ROWS + step) as u64, "{unique}");
+            assert!(unique <= FEW_ROWS + step as u64, "{unique}");
             let many = ends(step, |row| mixed(row) % (1 << 23)).expect("eight times the limit");
             assert!(many <= (CHUNK_ROWS + step) as u64, "{many}");
             // One row in three has a value of its own.

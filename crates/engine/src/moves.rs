@@ -18,15 +18,12 @@ mod keys;
 pub(crate) use adopt::{Adopt, AdoptTask, Offered};
 pub(crate) use keys::KeyShift;
 
+use crate::ask::Question;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::key_index::Moved;
-use crate::protocol::{OFFER, OFFERED, PANICKED};
-use crate::writer::Writer;
-use eris_route::Command;
+use crate::protocol::{OFFER, OFFERED};
 use eris_types::{AeuId, ObjectId, RowId};
-use std::future::poll_fn;
-use std::task::Poll;
 
 /// So many chunks are moved by one statement: others wait for their turn as long as these take to copy.
 const CHUNKS: u64 = 4;
@@ -73,11 +70,18 @@ impl Engine {
             !writer.object().is_ranged_by_key(),
             "rows with a key are moved by ranges of it"
         );
-        let offered = self.offered(&writer, from, rows).await?;
+        let question = Question {
+            kind: OFFER,
+            answer: OFFERED,
+        };
+        let name = &writer.object().name;
+        let offered: Vec<Vec<Offered>> = self
+            .ask([from], id, name, question, &[rows, CHUNKS])
+            .await?;
         let topology = self.topology();
         let is_near = topology.node_of(from) == topology.node_of(to);
         let mut moved = Moved::default();
-        for one in offered {
+        for one in offered.into_iter().flatten() {
             let (rows, bytes) = (one.living.count() as u64, one.chunk.bytes() as u64);
             moved.keys += rows;
             let ids = one.living.iter_ones().map(|row| one.chunk.ids().get(row));
@@ -91,46 +95,5 @@ impl Engine {
         }
         writer.commit().await?;
         Ok(moved)
-    }
-
-    /// What an owner has that may be moved.
-    async fn offered(
-        &self,
-        writer: &Writer,
-        from: AeuId,
-        rows: u64,
-    ) -> Result<Vec<Offered>, EngineError> {
-        let object = writer.object();
-        let mut client = self.client()?;
-        let callback = self.next_callback();
-        client.tell(from, OFFER, object.id, callback, &[rows, CHUNKS]);
-        client.flush();
-        let mut offered = None;
-        poll_fn(|cx| {
-            while offered.is_none() {
-                let received = client.poll(cx, |command: Command<'_>| {
-                    if command.header.callback != callback {
-                        return;
-                    }
-                    let parcel = command.parcel.expect("every answer has one");
-                    offered = Some(match command.header.kind {
-                        OFFERED => Ok(*parcel.into_owned().expect("the kind says what it is")),
-                        PANICKED => Err(EngineError::Panicked {
-                            worker: from.to_string(),
-                            table: object.name.clone(),
-                            message: parcel.into_owned().map_or_else(|_| String::new(), |it| *it),
-                        }),
-                        other => unreachable!("no AEU answers so with kind {other}"),
-                    });
-                });
-                if !received {
-                    return Poll::Pending;
-                }
-            }
-            Poll::Ready(())
-        })
-        .await;
-        self.give_back(&mut client);
-        offered.expect("waited for it")
     }
 }
