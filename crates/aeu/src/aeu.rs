@@ -75,6 +75,13 @@ impl<H: Handler> Aeu<H> {
         self.step_within(SLICES, usize::MAX)
     }
 
+    /// A short step, of at most so many slices; says whether more are to be run. For a client that holds the AEU in place, and looks at
+    /// the time in between.
+    pub fn work(&mut self, slices: usize) -> bool {
+        self.step_within(slices, usize::MAX);
+        self.has_tasks()
+    }
+
     /// A step that runs at most so many slices, and flushes the buffers of at most so many targets.
     pub(crate) fn step_within(&mut self, slices: usize, targets: usize) -> Step {
         let lowest = self.port.split().0.congested().unwrap_or(Rank::Client);
@@ -101,6 +108,11 @@ impl<H: Handler> Aeu<H> {
         // Commands were put off, and senders told to wait at the door, exactly below `lowest`. Tasks may also be left over
         // from the bound on slices, or come from the idle hook.
         next < lowest || self.own.tasks.has_queued(next)
+    }
+
+    /// Whether slices of tasks are due.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.own.tasks.has_queued(Rank::Client)
     }
 
     /// Whether another step is due after this one, instead of sleep: it worked, or something arrives.

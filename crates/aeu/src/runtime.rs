@@ -60,6 +60,8 @@ struct AeuCell<H: Handler> {
     token: Arc<Token>,
     /// `None` before its thread has made it, and after the end.
     aeu: UnsafeCell<Option<Aeu<H>>>,
+    /// A client was here while it slept. Touched only by the owner of the token.
+    is_visited: AtomicBool,
 }
 
 // SAFETY: the AEU is touched only by the owner of the token, which is one thread at a time, with the acquire and release
@@ -87,7 +89,11 @@ impl<H: Handler> Runtime<H> {
         let places = topology.aeus();
         let cell = |_: &AeuPlace| {
             let (token, aeu) = (Arc::new(Token::new()), UnsafeCell::new(None));
-            CachePadded::new(AeuCell { token, aeu })
+            CachePadded::new(AeuCell {
+                token,
+                aeu,
+                is_visited: AtomicBool::new(false),
+            })
         };
         let cells = places.iter().map(cell).collect();
         let shared = Arc::new(Shared {
@@ -161,6 +167,7 @@ impl<H: Handler> Runtime<H> {
             return None;
         }
         let visit = Visit(cell);
+        cell.is_visited.store(true, Ordering::Relaxed);
         // SAFETY: this thread owns the token until `visit` is dropped, after the last use of the AEU here.
         let aeu = unsafe { &mut *cell.aeu.get() }.as_mut()?;
         aeu.step();
@@ -218,9 +225,13 @@ struct Visit<'a, H: Handler>(&'a AeuCell<H>);
 impl<H: Handler> Drop for Visit<'_, H> {
     fn drop(&mut self) {
         let token = &self.0.token;
-        token.doze_held();
         // SAFETY: this thread owns the token, and the AEU is borrowed by nobody else.
         let aeu = unsafe { &mut *self.0.aeu.get() };
+        if aeu.as_ref().is_some_and(Aeu::has_tasks) {
+            // More than the client was willing to do.
+            return token.hand_over();
+        }
+        token.doze_held();
         let restless = aeu.as_mut().is_some_and(|aeu| {
             let step = aeu.step();
             aeu.is_restless(step)
@@ -301,7 +312,10 @@ impl<H: Handler> Worker<H> {
             throttle.iter_mut().for_each(Throttle::pause);
             if step() {
                 spin.reset();
-            } else if !spin.wait() {
+            } else if cell.is_visited.load(Ordering::Relaxed) || !spin.wait() {
+                // Clients who can do its work in its place are better off if it sleeps: awake, it would have to be sent what they want,
+                // and wake them.
+                cell.is_visited.store(false, Ordering::Relaxed);
                 cell.token.doze();
                 if step() || stopping() {
                     cell.token.wake();

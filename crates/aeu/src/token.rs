@@ -254,6 +254,14 @@ mod model {
                 }
             }
         }
+
+        /// A client that leaves work behind.
+        fn hurry(&self) {
+            if self.token.take() {
+                self.step();
+                self.token.hand_over();
+            }
+        }
     }
 
     /// Runs the loop of an AEU's thread beside others that use its token. Loom reports a deadlock if the thread sleeps while
@@ -298,6 +306,11 @@ mod model {
     #[test]
     fn a_client_in_place_neither_races_nor_swallows_a_delivery() {
         model(3, &[Toy::visit, Toy::deliver]);
+    }
+
+    #[test]
+    fn work_that_a_client_leaves_behind_is_the_threads() {
+        model(3, &[Toy::hurry, Toy::deliver]);
     }
 }
 

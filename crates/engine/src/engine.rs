@@ -1,29 +1,23 @@
-//! The engine: data objects by number, and the way from a fragment or a writer to the AEUs.
+//! The engine: data objects by number, and what statements share.
+
+mod fragments;
 
 use crate::client::Client;
 use crate::collect::{Garbage, HeldSnapshot};
 use crate::error::EngineError;
-use crate::exchange::offer;
 use crate::key_index::{KeyIndex, KeyObject};
 use crate::object::{DataObject, Partitioning};
 use crate::owner::Owner;
-use crate::path::Path;
 use crate::protocol::*;
-use crate::run::{Lane, Run, Share};
 use crate::sequencer::Sequencer;
 use crate::settings::Settings;
 use crate::statistics::{ObjectStatistics, merge};
-use crate::stream::LaneStream;
 use crate::writer::{Turn, Writer};
 use arrow_schema::SchemaRef;
-use eris_aeu::{Runtime, Session, Step};
+use eris_aeu::{Runtime, Session};
 use eris_column::CHUNK_ROWS;
-use eris_exec::Program;
-use eris_fragment::{
-    Access, Execution, Executor, Fragment, FragmentError, FragmentReport, FragmentStream, Output,
-};
 use eris_numa::{AeuPlace, Memory, Topology};
-use eris_route::{BufferSizes, Parcel, Router};
+use eris_route::{BufferSizes, Router};
 use eris_telemetry::Snapshot;
 use eris_types::{AeuId, ColumnId, ObjectId, StatementId, Timestamp};
 use std::collections::HashMap;
@@ -439,180 +433,6 @@ impl Shared {
                 idle.push(session);
             }
         }
-    }
-
-    /// Who takes part in a scan of `object`: its owners, and everybody if one of them has far more than its share.
-    fn participants(&self, object: &DataObject) -> Vec<(AeuId, u64)> {
-        let all: Vec<(AeuId, u64)> = (self.aeus())
-            .map(|aeu| (aeu, object.partition_rows(aeu)))
-            .collect();
-        let rows: u64 = all.iter().map(|(_, rows)| rows).sum();
-        let most = all.iter().map(|(_, rows)| *rows).max().unwrap_or(0);
-        let even = most * all.len() as u64 <= rows + rows / 2;
-        let owners = all.iter().filter(|(_, rows)| *rows > 0).copied();
-        match rows {
-            0 => all[..1].to_vec(),
-            _ if even || rows <= HELPLESS_ROWS => owners.collect(),
-            _ => all,
-        }
-    }
-
-    fn run(
-        self: &Arc<Self>,
-        fragment: &Fragment,
-        lanes: usize,
-    ) -> Result<Execution, FragmentError> {
-        let object = self.object(fragment.object);
-        let object = object.map_err(|_| FragmentError::NoSuchObject(fragment.object))?;
-        let dictionaries = object.dictionaries();
-        let program = Program::compile(fragment, &object.schema, &dictionaries)?;
-        let busy = |_| FragmentError::OutOfMemory("too many statements are running".to_owned());
-        let clients: Result<Vec<Client>, EngineError> = (0..lanes).map(|_| self.client()).collect();
-        let mut clients = clients.map_err(busy)?;
-        let limit = match &fragment.output {
-            Output::Rows { limit, .. } => *limit,
-            Output::Groups { .. } => None,
-        };
-        let mut path = Path::of(fragment, &object);
-        let holders = path
-            .as_mut()
-            .and_then(|path| path.holders(&object, fragment.snapshot));
-        let participants = match holders {
-            Some(holders) => {
-                let holders = holders.into_iter();
-                holders
-                    .map(|aeu| (aeu, object.partition_rows(aeu)))
-                    .collect()
-            }
-            None => self.participants(&object),
-        };
-        let rows: u64 = participants.iter().map(|(_, rows)| rows).sum();
-        // Statistics may be of a moment before the snapshot; by them, no more is decided than who does the work.
-        let is_counted = || program.reads_nothing(|column| object.column_zone(column));
-        let most = match rows {
-            LIGHT_ROWS..=COUNTED_ROWS if is_counted() => COUNTED_ROWS,
-            _ => LIGHT_ROWS,
-        };
-        // Relations that are looked up in may be large.
-        let is_light =
-            rows <= most && participants.len() <= LIGHT_AEUS && fragment.lookups.is_empty()
-                || path.as_ref().is_some_and(Path::is_point);
-        let index = path.as_ref().and_then(|path| path.index);
-        if let Some(id) = index {
-            let indexes = object.indexes();
-            indexes
-                .iter()
-                .filter(|index| index.id == id)
-                .for_each(|index| index.count_lookup());
-        }
-        let shares = participants.iter().enumerate().map(|(index, (aeu, rows))| {
-            let node = u32::from(self.topology.node_of(*aeu).0);
-            Share::new(*aeu, node, index % lanes, *rows)
-        });
-        let id = self.next_statement().0;
-        let run = Run::new(
-            id,
-            object,
-            program,
-            fragment.snapshot,
-            limit,
-            clients
-                .iter_mut()
-                .map(|client| Lane::new(client.endpoint()))
-                .collect(),
-            shares.collect(),
-        );
-        let run = Arc::new(run.along(path));
-        self.begin(&run, is_light, &mut clients[0]);
-        let reports: Vec<_> = run
-            .shares
-            .iter()
-            .map(|share| share.report.clone())
-            .collect();
-        let merged = run.clone();
-        let phases = run.program.phases().clone();
-        let report = move || FragmentReport {
-            phases: phases.clone(),
-            workers: (reports.iter())
-                .map(|report| report.lock().expect(UNPOISONED).clone())
-                .collect(),
-        };
-        let lanes = clients.into_iter().enumerate();
-        let lanes = lanes.map(|(lane, client)| {
-            let stream = LaneStream::new(self.clone(), client, run.clone(), lane);
-            Box::pin(stream) as FragmentStream
-        });
-        Ok(Execution {
-            lanes: lanes.collect(),
-            is_merged: Arc::new(move || !merged.routing.is_in_parts()),
-            report: Arc::new(report),
-        })
-    }
-}
-
-/// A fragment over so many rows, mostly some ten microseconds of work, takes less time than to wake an AEU.
-const LIGHT_ROWS: u64 = 1 << 16;
-
-/// The same of rows that are only counted, by the chunk: some hundred of these.
-const COUNTED_ROWS: u64 = 256 * CHUNK_ROWS as u64;
-
-/// They are worked for one after the other: of more, it is better that all wake.
-const LIGHT_AEUS: usize = 8;
-
-/// Steps in which such a fragment is done, or one for a single row, if nothing else is to be done.
-const LIGHT_STEPS: usize = 8;
-
-impl Shared {
-    /// Has the participants begin; if there is little to do, in place of those that sleep, or whom another client is about to
-    /// leave.
-    fn begin(&self, run: &Arc<Run>, is_light: bool, client: &mut Client) {
-        let aeus = run.shares.iter().map(|share| share.aeu);
-        let runtime = self.runtime.as_ref().filter(|_| is_light);
-        let (taken, awake): (Vec<AeuId>, Vec<AeuId>) = aeus.partition(|aeu| {
-            runtime.is_some_and(|runtime| runtime.is_parked(*aeu) || runtime.is_run_in_place(*aeu))
-        });
-        let tell = |client: &mut Client, aeus: &[AeuId]| {
-            if !aeus.is_empty() {
-                client.multicast(aeus, SCAN, run.object.id, run.id, run.clone());
-                client.flush_all();
-            }
-        };
-        // These work while others are worked for.
-        tell(client, &awake);
-        for aeu in taken {
-            if !self.run_in_place(run, aeu, client) {
-                tell(client, &[aeu]);
-            }
-        }
-    }
-
-    /// Runs an AEU's share of a fragment on this thread, if it sleeps; says whether it did.
-    fn run_in_place(&self, run: &Arc<Run>, aeu: AeuId, client: &mut Client) -> bool {
-        let Some(runtime) = &self.runtime else {
-            return false;
-        };
-        let header = header(SCAN, run.object.id, client.endpoint(), run.id);
-        offer(runtime, aeu, |aeu| {
-            let parcel = Parcel::shared(run.clone());
-            aeu.execute_in_place(header, &[], Some(parcel));
-            for _ in 0..LIGHT_STEPS {
-                if aeu.step() != Step::Worked {
-                    break;
-                }
-            }
-        })
-    }
-}
-
-impl Executor for Engine {
-    fn execute(&self, fragment: Arc<Fragment>, lanes: usize) -> Result<Execution, FragmentError> {
-        assert!(lanes > 0, "a fragment needs a lane to send to");
-        self.shared.run(&fragment, lanes)
-    }
-
-    fn access(&self, fragment: &Fragment) -> Option<Access> {
-        let object = self.shared.object(fragment.object).ok()?;
-        Path::of(fragment, &object).map(|path| path.access())
     }
 }
 

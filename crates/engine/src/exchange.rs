@@ -15,28 +15,30 @@ use eris_route::{Command, Parcel};
 use eris_types::{AeuId, ObjectId};
 use std::future::poll_fn;
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
-/// How often a part is offered to an AEU in which another client is at work, before it is sent there.
-const OFFERS: usize = 64;
-/// Pauses of the processor between two offers.
+/// So long a client goes without AEUs' threads: it waits for another client to leave an AEU, or does an AEU's work itself. To wake a thread
+/// and be woken by it takes some 20 µs, or 100 of a virtual machine, and it takes its core from somebody each time.
+pub(crate) const PATIENCE: Duration = Duration::from_micros(100);
+/// Pauses of the processor between two looks at an AEU.
 const PAUSES: usize = 16;
 
-/// Runs `work` in an AEU that sleeps, or that another client leaves soon; says whether it did.
+/// Runs `work` in an AEU that sleeps, or that another client leaves in time; says whether it did.
 pub(crate) fn offer(
     runtime: &Runtime<Owner>,
     aeu: AeuId,
     mut work: impl FnMut(&mut Aeu<Owner>),
 ) -> bool {
-    for _ in 0..OFFERS {
+    let began = Instant::now();
+    loop {
         if runtime.try_run_in_place(aeu, &mut work).is_some() {
             return true;
         }
-        if !runtime.is_run_in_place(aeu) {
+        if !runtime.is_run_in_place(aeu) || began.elapsed() >= PATIENCE {
             return false;
         }
         (0..PAUSES).for_each(|_| std::hint::spin_loop());
     }
-    false
 }
 
 /// Parts that are under way or back.
@@ -116,7 +118,8 @@ impl<T: Send + 'static> Exchange<T> {
             return;
         };
         let sender = client.endpoint();
-        for _ in 0..OFFERS {
+        let began = Instant::now();
+        loop {
             let mut is_held = false;
             for (callback, part) in (self.callback..).zip(&mut self.parts) {
                 if !part.is_waiting {
@@ -131,7 +134,7 @@ impl<T: Send + 'static> Exchange<T> {
                 part.is_waiting = taken.is_none();
                 is_held |= part.is_waiting && runtime.is_run_in_place(part.aeu);
             }
-            if !is_held {
+            if !is_held || began.elapsed() >= PATIENCE {
                 return;
             }
             (0..PAUSES).for_each(|_| std::hint::spin_loop());

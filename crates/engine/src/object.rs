@@ -7,10 +7,10 @@ use crate::load::Loads;
 use crate::ranges::{Dealing, Ranges};
 use crate::scatter::keys_of;
 use crate::secondary::IndexKind;
-use crate::statistics::{ColumnSummary, PartitionStatistics};
+use crate::statistics::PartitionStatistics;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
-use eris_column::{Dictionary, Domain, Zone, ZoneRange};
+use eris_column::{Dictionary, Domain, ZoneRange};
 use eris_fragment::Type;
 use eris_types::{AeuId, ColumnId, ObjectId, Timestamp};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -242,25 +242,13 @@ impl DataObject {
 
     /// The least and the greatest value of a column, as far as they are known.
     pub fn column_range(&self, column: ColumnId) -> Option<ZoneRange> {
-        self.column_summary(column).range
-    }
-
-    /// What is known of a column's numbers, with the rows that this is of; `None` of text, or while there are none.
-    pub fn column_zone(&self, column: ColumnId) -> Option<(Zone, usize)> {
-        let ColumnSummary { nulls, range, .. } = self.column_summary(column);
-        let range = range.filter(|range| matches!(range, ZoneRange::Integer(..)))?;
-        let nulls = nulls as usize;
-        Some((Zone { nulls, range }, self.total_rows() as usize))
-    }
-
-    fn column_summary(&self, column: ColumnId) -> ColumnSummary {
-        let mut all = ColumnSummary::default();
+        let mut all = crate::statistics::ColumnSummary::default();
         for part in &self.statistics {
             if let Some(summary) = lock(part).columns.get(column.index()) {
                 all.add_summary(summary);
             }
         }
-        all
+        all.range
     }
 
     /// The secondary indexes, also those that are being built.

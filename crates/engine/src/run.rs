@@ -245,6 +245,16 @@ impl Run {
         self.shares[share].ticket.get()
     }
 
+    /// How many chunks have been claimed, of how many that are published.
+    pub fn claims(&self) -> (usize, usize) {
+        let tickets = self.shares.iter().filter_map(|share| share.ticket.get());
+        tickets.fold((0, 0), |(claimed, all), ticket| {
+            let own = ticket.claims.load(Ordering::Relaxed);
+            let views = ticket.views.len();
+            (claimed + own.min(views), all + views)
+        })
+    }
+
     /// Publishes the share's ticket; returns the participants that wait for one.
     ///
     /// A helper says that it is willing and then looks at the tickets; an owner publishes and then looks for the willing.

@@ -9,11 +9,11 @@ use crate::window::Position;
 use crate::work::Work;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use eris_column::{Dictionary, Selection, Zone};
+use eris_column::{Dictionary, Selection};
 use eris_fragment::{Fragment, FragmentError, Output, PhaseCounts, PhaseKind, Phases};
 use eris_kernels::Isa;
 use eris_store::ChunkView;
-use eris_types::{ColumnId, Timestamp};
+use eris_types::Timestamp;
 use std::sync::Arc;
 
 /// A fragment made ready to run: types resolved, conditions sorted, constants and key sets brought into the form in which
@@ -148,24 +148,6 @@ impl Program {
         match &self.output {
             Plan::Rows(plan) => &plan.schema,
             Plan::Groups(plan) => &plan.schema,
-        }
-    }
-
-    /// Whether it reads no value of a chunk, because no row passes or because all do and are only counted, by what is
-    /// known of all chunks together: per stored column its zone, with the rows that this is of.
-    pub fn reads_nothing(&self, zone: impl Fn(ColumnId) -> Option<(Zone, usize)>) -> bool {
-        let zone = |column: usize| match self.columns.is_row_id(column) {
-            true => None,
-            false => zone(self.columns.ids[column]),
-        };
-        match (self.filter.decided(zone), &self.output) {
-            (Some(false), _) => true,
-            (Some(true), Plan::Groups(plan)) => {
-                let no_null = |column| zone(column).is_some_and(|(zone, _)| zone.nulls == 0);
-                plan.counted()
-                    .is_some_and(|mut columns| columns.all(no_null))
-            }
-            _ => false,
         }
     }
 

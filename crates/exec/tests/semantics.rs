@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field, Schema};
 use common::random::binary;
 use common::table::{SNAPSHOT, Table, TableChunk, chunk};
 use common::{finish, rows_of, run, run_counting};
-use eris_column::{Dictionary, Zone, ZoneRange};
+use eris_column::Dictionary;
 use eris_exec::{Program, Work};
 use eris_fragment::{
     Aggregate, AggregateFunction, BinaryOp, Expr, Fragment, FragmentError, KeySet, Output, Probe,
@@ -144,43 +144,6 @@ fn zone_maps_answer_what_they_can() {
     )];
     let (count, work) = counted(&table, between);
     assert_eq!((count, work.chunks_skipped), (0, 2));
-}
-
-#[test]
-fn what_reads_no_value_is_known_from_statistics() {
-    let table = two_ranges();
-    let n = || Expr::Column(0);
-    let bound = |op, number| vec![binary(op, n(), int(number))];
-    let no_null = |nulls| {
-        let range = ZoneRange::Integer(0, 1_099);
-        (Zone { nulls, range }, 200)
-    };
-    let of_n = |function| Output::Groups {
-        keys: vec![],
-        aggregates: vec![aggregate(function, Some(n()), Type::Int64)],
-    };
-    let (count_n, sum) = (of_n(AggregateFunction::Count), of_n(AggregateFunction::Sum));
-    for (filter, output, nulls, reads_nothing) in [
-        (vec![], count(), 0, true),
-        (bound(BinaryOp::GtEq, 0), count(), 0, true),
-        (bound(BinaryOp::GtEq, 0), count_n.clone(), 0, true),
-        (bound(BinaryOp::GtEq, 0), sum.clone(), 0, false),
-        (bound(BinaryOp::GtEq, 1), count(), 0, false),
-        (bound(BinaryOp::GtEq, 0), count(), 1, false),
-        (vec![], count_n, 1, false),
-        (bound(BinaryOp::Gt, 1_099), sum, 1, true),
-        (bound(BinaryOp::Gt, 1_099), rows(vec![n()]), 0, true),
-        (vec![], rows(vec![n()]), 0, false),
-    ] {
-        let fragment = fragment(&table, filter, output);
-        let program = Program::compile(&fragment, &table.schema, &table.dictionaries).unwrap();
-        let known = program.reads_nothing(|_| Some(no_null(nulls)));
-        assert_eq!(known, reads_nothing, "{fragment:?} with {nulls} NULLs");
-    }
-    // Nothing is known of the column.
-    let fragment = fragment(&table, bound(BinaryOp::GtEq, 0), count());
-    let program = Program::compile(&fragment, &table.schema, &table.dictionaries).unwrap();
-    assert!(!program.reads_nothing(|_| None));
 }
 
 #[test]

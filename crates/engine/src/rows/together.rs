@@ -16,7 +16,7 @@ use super::{AT_ONCE, Found, OFFERS, let_others_go_on};
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, offer};
 use crate::keys::Keys;
 use crate::object::DataObject;
 use crate::partition::{Expected, Prepare, Prepared};
@@ -380,14 +380,14 @@ impl Open<'_> {
             object.set_changed(commit.at);
         }
         for (object, aeu) in &self.owners {
-            let ran = engine.runtime().and_then(|runtime| {
+            let has_committed = engine.runtime().is_some_and(|runtime| {
                 let header = header(COMMIT, object.id, self.client.endpoint(), callback);
-                runtime.try_run_in_place(*aeu, |aeu| {
+                offer(runtime, *aeu, |aeu| {
                     let parcel = Parcel::shared(commit.clone());
                     aeu.execute_in_place(header, &[], Some(parcel));
                 })
             });
-            if ran.is_none() {
+            if !has_committed {
                 let commit = Arc::clone(&commit);
                 (self.client).multicast(&[*aeu], COMMIT, object.id, callback, commit);
             }

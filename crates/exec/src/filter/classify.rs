@@ -9,7 +9,7 @@ use crate::expr::{Expression, Frame, columns_of};
 use crate::lookup::joined_fields;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringViewArray, new_null_array};
-use eris_column::{ColumnPredicate, Dictionary, Domain, TextTest, Zone};
+use eris_column::{ColumnPredicate, Dictionary, Domain, TextTest};
 use eris_fragment::{
     BinaryOp, Expr, Fragment, FragmentError, KeySet, PhaseKind, Scalar, Type, Value,
 };
@@ -77,29 +77,6 @@ impl Filter {
             sorter.probe(column, keys)?;
         }
         sorter.finish()
-    }
-}
-
-impl Filter {
-    /// Whether what is known of all values of the columns decides alone: no row passes, or, as `Some(true)`, every row.
-    pub(crate) fn decided(&self, zone: impl Fn(usize) -> Option<(Zone, usize)>) -> Option<bool> {
-        let mut all = self.residual.is_empty();
-        for test in &self.tests {
-            let Some((zone, rows)) = zone(test.column) else {
-                all = false;
-                continue;
-            };
-            let has_null = test.or_null && zone.nulls > 0;
-            if !has_null && test.predicate.excludes(&zone) {
-                return Some(false);
-            }
-            all &= !has_null && test.predicate.covers(&zone, rows);
-        }
-        match (self.never, all) {
-            (true, _) => Some(false),
-            (false, true) => Some(true),
-            (false, false) => None,
-        }
     }
 }
 

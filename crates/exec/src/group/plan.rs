@@ -163,17 +163,10 @@ impl GroupPlan {
         }
     }
 
-    /// If only the number of passing rows matters where these columns have no NULL: these.
-    pub(crate) fn counted(&self) -> Option<impl Iterator<Item = usize> + '_> {
-        let columns = self.only_counts.as_ref();
-        columns.map(|columns| columns.iter().copied())
-    }
-
     /// Whether for this chunk only the number of passing rows matters.
     pub(crate) fn only_counts(&self, chunk: &Chunk, columns: &Columns) -> bool {
-        let no_null = |column: usize| chunk.column(columns.ids[column]).nulls() == 0;
-        self.counted()
-            .is_some_and(|mut counted| counted.all(no_null))
+        let no_null = |&column: &usize| chunk.column(columns.ids[column]).nulls() == 0;
+        matches!(&self.only_counts, Some(counted) if counted.iter().all(no_null))
     }
 
     /// Takes in a number of rows, after [`GroupPlan::only_counts`].
