@@ -70,6 +70,8 @@ const STEP: u64 = 64;
 const TICKS: u32 = 40;
 /// Of its balanced level a phase has recovered.
 const RECOVERED: f64 = 0.95;
+/// Ticks over which throughput is averaged, for its least and for when it has recovered.
+const SMOOTH: usize = 4;
 /// Entries that are put in together.
 const LOADED: u64 = 100_000;
 
@@ -270,6 +272,10 @@ fn ask(
     Ok(())
 }
 
+fn mean(ticks: &[f64]) -> f64 {
+    ticks.iter().sum::<f64>() / ticks.len().max(1) as f64
+}
+
 fn report(settings: &Settings, options: &BalanceOptions, courses: &[Course]) -> Report {
     let mut report = Report::new("balance", &settings.topology);
     let tick = (options.time / TICKS).as_secs_f64();
@@ -290,16 +296,17 @@ fn report(settings: &Settings, options: &BalanceOptions, courses: &[Course]) -> 
                 None,
             );
             let ticks = &course.ticks[course.phases[phase]..course.phases[phase + 1]];
-            // The last third of a phase is as good as it gets.
-            let level = crate::report::median(&ticks[ticks.len() * 2 / 3..]);
+            // The last third of a phase is as good as it gets. Answers come by the batch, so that only means over some ticks tell anything.
+            let level = mean(&ticks[ticks.len() * 2 / 3..]);
+            let smooth: Vec<f64> = ticks.windows(SMOOTH.min(ticks.len())).map(mean).collect();
             let per_phase = |report: &mut Report, case, unit, value| {
                 report.row(case, params(phase), unit, vec![value], None);
             };
             per_phase(&mut report, "level", "million lookups/s", level);
-            let deepest = ticks.iter().fold(f64::INFINITY, |a, b| a.min(*b));
+            let deepest = smooth.iter().fold(f64::INFINITY, |a, b| a.min(*b));
             per_phase(&mut report, "least", "million lookups/s", deepest);
-            let late = ticks.iter().rposition(|value| *value < RECOVERED * level);
-            let late = late.filter(|late| *late < ticks.len() * 2 / 3);
+            let early = &smooth[..smooth.len() * 2 / 3];
+            let late = early.iter().rposition(|value| *value < RECOVERED * level);
             let recovered = late.map_or(0.0, |late| (late + 1) as f64 * tick);
             per_phase(&mut report, "recovered after", "s", recovered);
         }

@@ -233,7 +233,7 @@ pub struct BenchBalance {
     pub keys: u64,
 
     /// How long the first phase lasts; the five others last twice as long
-    #[arg(long, default_value_t = 5.0, value_parser = seconds)]
+    #[arg(long, default_value_t = 10.0, value_parser = seconds)]
     pub seconds: f64,
 
     /// How often loads are looked at, in seconds
@@ -241,11 +241,11 @@ pub struct BenchBalance {
     pub period: f64,
 
     /// The standard deviation of the AEUs' loads from which on keys move, as a share of their mean
-    #[arg(long, default_value_t = 0.2, value_parser = share)]
+    #[arg(long, default_value_t = 0.05, value_parser = share)]
     pub threshold: f64,
 
     /// The part of the machine that all AEUs together may use
-    #[arg(long, default_value_t = 0.5, value_parser = share)]
+    #[arg(long, default_value_t = 0.4, value_parser = share)]
     pub share: f64,
 
     /// Threads that look keys up: so many that no AEU waits for the others' answers
@@ -253,7 +253,7 @@ pub struct BenchBalance {
     pub clients: u64,
 
     /// Keys that each of them asks for at once
-    #[arg(long, default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    #[arg(long, default_value_t = 32_768, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub batch: u64,
 
     /// Also draw the throughput over time, as an SVG file

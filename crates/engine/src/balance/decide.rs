@@ -6,12 +6,13 @@ use super::target::{Line, Load, bounds, targets};
 use crate::key_index::{SegmentLoad, Shift, Shifted};
 use eris_numa::Topology;
 use eris_types::AeuId;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Fewer keys asked for in a period tell nothing.
 pub(super) const FEW_ASKED: u64 = 1_000;
 /// So many times what a key usually takes is believed.
-const UNUSUAL: f64 = 1.25;
+const UNUSUAL: f64 = 1.5;
 /// Of fewer keys than these perhaps no operation was timed.
 const FEW_TIMED: u64 = 256;
 /// How long a workload is expected to stay as it is.
@@ -21,9 +22,13 @@ const FIRST_RATE: f64 = 5e6;
 /// So many times what moving takes must be gained at most.
 const MOST_CAUTION: f64 = 16.0;
 /// More segments than these per owner, and every owner gets one range again: a batch is looked up in one segment after the other.
-const MOST_SEGMENTS: usize = 4;
+const MOST_SEGMENTS: usize = 16;
+/// A cycle that leaves the busiest owner with more than this part of its load is no use: it would only cut segments smaller.
+pub(super) const USE: f64 = 0.95;
 /// The part of what was known that the newest transfers replace.
 const NEWEST: f64 = 0.3;
+/// The same of what a key takes.
+const NEWEST_COST: f64 = 0.2;
 
 /// What an index has taught about moving its keys.
 #[derive(Debug)]
@@ -34,6 +39,8 @@ pub(crate) struct Experience {
     last: Option<(Instant, Vec<(Shift, AeuId)>)>,
     /// How many times what moving takes must be gained.
     caution: f64,
+    /// Seconds that a key takes, by the first key of its segment.
+    costs: HashMap<u64, f64>,
 }
 
 impl Default for Experience {
@@ -78,7 +85,7 @@ pub(crate) fn decide(
     if asked < FEW_ASKED {
         return None;
     }
-    let segments = &steady(segments)[..];
+    let segments = &experience.steady(segments)[..];
     let owners = in_order(segments, topology.aeus().len());
     let busy = by_owner(segments, owners.len());
     let loads: Vec<f64> = owners.iter().map(|(aeu, _)| busy[aeu.index()]).collect();
@@ -95,33 +102,13 @@ pub(crate) fn decide(
     let gain = (1.0 - after / before) * HORIZON.as_secs_f64();
     let moves = moves(segments, &shifts);
     let cost = copied(&moves, topology) / experience.rate * experience.caution_for(&moves);
-    let pays = gain > cost;
-    if !pays || moves.is_empty() {
+    if after > USE * before || gain <= cost || moves.is_empty() {
         return None;
     }
     Some(Decision {
         shifts,
         imbalance: imbalance(&loads),
     })
-}
-
-/// The segments with times that no accident makes: one operation in many is timed, and one that lasts long by chance, because the machine
-/// did something else, would stand for as many. A key of one segment takes a quarter longer than most, or shorter, but no more.
-fn steady(segments: &[SegmentLoad]) -> Vec<SegmentLoad> {
-    let cost = |one: &SegmentLoad| one.busy.as_secs_f64() / one.asked.max(1) as f64;
-    let mut costs: Vec<f64> = (segments.iter())
-        .filter(|one| one.asked >= FEW_TIMED)
-        .map(cost)
-        .collect();
-    costs.sort_by(f64::total_cmp);
-    let usual = costs.get(costs.len() / 2).copied().unwrap_or(0.0);
-    let steady = segments.iter().map(|one| SegmentLoad {
-        busy: Duration::from_secs_f64(
-            cost(one).clamp(usual / UNUSUAL, usual * UNUSUAL) * one.asked as f64,
-        ),
-        ..one.clone()
-    });
-    steady.collect()
 }
 
 /// As few keys as possible move. With the load of the busiest owner then.
@@ -270,7 +257,34 @@ impl Experience {
             rate,
             last: None,
             caution: 1.0,
+            costs: HashMap::new(),
         }
+    }
+
+    /// The segments with times that no accident makes: one operation in many is timed, and one that lasts long by chance, because the machine
+    /// did something else, would stand for as many. A key of one segment takes half as long again as most, or as much less, but no more; and what it
+    /// takes is learnt slowly, for that changes less than what is asked for.
+    fn steady(&mut self, segments: &[SegmentLoad]) -> Vec<SegmentLoad> {
+        let cost = |one: &SegmentLoad| one.busy.as_secs_f64() / one.asked.max(1) as f64;
+        let timed = |one: &&SegmentLoad| one.asked >= FEW_TIMED;
+        let mut costs: Vec<f64> = segments.iter().filter(timed).map(cost).collect();
+        costs.sort_by(f64::total_cmp);
+        let usual = costs.get(costs.len() / 2).copied().unwrap_or(0.0);
+        let known = std::mem::take(&mut self.costs);
+        let steady = segments.iter().map(|one| {
+            let before = known.get(&one.low).copied().unwrap_or(usual);
+            let now = match timed(&one) {
+                true => before + NEWEST_COST * (cost(one) - before),
+                false => before,
+            };
+            let cost = now.clamp(usual / UNUSUAL, usual * UNUSUAL);
+            self.costs.insert(one.low, cost);
+            SegmentLoad {
+                busy: Duration::from_secs_f64(cost * one.asked as f64),
+                ..one.clone()
+            }
+        });
+        steady.collect()
     }
 
     /// Keys or rows per second that are copied.
@@ -415,9 +429,17 @@ mod tests {
     fn an_operation_that_lasts_long_by_chance_moves_nothing() {
         let mut all = segments(&[0.5; 8], 1 << 20);
         all[3].busy *= 5;
-        let believed = steady(&all);
-        assert_eq!(believed[3].busy, believed[2].busy * 5 / 4);
-        assert!(one_shot(&all, &mut Experience::default()).is_none());
+        let experience = &mut Experience::default();
+        assert!(one_shot(&all, experience).is_none());
+        // What lasts is learnt.
+        let believed = |experience: &mut Experience| {
+            let believed = experience.steady(&all);
+            believed[3].busy.as_secs_f64() / believed[2].busy.as_secs_f64()
+        };
+        for _ in 0..5 {
+            believed(experience);
+        }
+        assert!((believed(experience) - UNUSUAL).abs() < 1e-6);
     }
 
     #[test]
@@ -425,14 +447,14 @@ mod tests {
         let busy = [0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0];
         let whole = segments(&busy, 1 << 20);
         let parts = whole.iter().flat_map(|one| {
-            (0..8).map(|part| SegmentLoad {
-                low: one.low + (part << 17),
+            (0..32).map(|part| SegmentLoad {
+                low: one.low + (part << 15),
                 high: match part {
-                    7 => one.high,
-                    _ => one.low + ((part + 1) << 17) - 1,
+                    31 => one.high,
+                    _ => one.low + ((part + 1) << 15) - 1,
                 },
-                keys: one.keys / 8,
-                busy: one.busy / 8,
+                keys: one.keys / 32,
+                busy: one.busy / 32,
                 samples: Vec::new(),
                 ..one.clone()
             })

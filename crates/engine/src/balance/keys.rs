@@ -10,7 +10,7 @@
 //! of which most are as good here as there: only so much moves as somebody has too much of.
 
 use super::Balancing;
-use super::decide::{Experience, HORIZON, Move, deviation, imbalance, max};
+use super::decide::{Experience, HORIZON, Move, USE, deviation, imbalance, max};
 use super::target::targets;
 use crate::key_index::Shift;
 use eris_numa::Topology;
@@ -23,8 +23,6 @@ pub(super) const FIRST_RATE: f64 = 3e5;
 const STATEMENT: f64 = 2e-3;
 /// What is less than this part of the mean load stays where it is.
 const CLOSE: f64 = 0.05;
-/// A cycle that leaves the busiest AEU with more than this part of its load is no use.
-const USE: f64 = 0.95;
 
 /// Keys of one owner, by their numbers.
 #[derive(Clone, Debug)]

@@ -222,14 +222,17 @@ impl OwnedKeys {
         holder
     }
 
-    /// Executes batches in their order; small lookups that follow each other become one. What belongs to others is left.
+    /// Executes batches in their order; lookups that follow each other become one, where that makes larger ones of the segments' parts. What
+    /// belongs to others is left.
     pub fn execute(&mut self, batches: &mut [(Header, Box<KeyBatch>)]) {
         self.note_work();
-        let is_few = |batch: &KeyBatch| {
+        let is_parted = self.segments.len() > 1;
+        let joins = |batch: &KeyBatch| {
             let is_whole = matches!(batch.rest, Rest::All);
-            is_whole && batch.operation == Operation::Get && batch.keys.len() < FEW
+            let gains = is_parted || batch.keys.len() < FEW;
+            is_whole && batch.operation == Operation::Get && gains
         };
-        for run in batches.chunk_by_mut(|a, b| is_few(&a.1) && is_few(&b.1)) {
+        for run in batches.chunk_by_mut(|a, b| joins(&a.1) && joins(&b.1)) {
             match run {
                 [(_, batch)] => self.execute_one(batch),
                 lookups => self.get_together(lookups),
@@ -392,23 +395,38 @@ impl OwnedKeys {
 
     fn get_together(&mut self, lookups: &mut [(Header, Box<KeyBatch>)]) {
         let keys = lookups.iter().flat_map(|(_, batch)| &batch.keys).copied();
-        let Some(at) = self.whole(keys.clone(), &Rest::All) else {
-            lookups
-                .iter_mut()
-                .for_each(|(_, batch)| self.execute_one(batch));
-            return;
-        };
+        let whole = self.whole(keys.clone(), &Rest::All);
         self.keys.clear();
         self.keys.extend(keys);
-        self.values.clear();
-        self.values.resize(self.keys.len(), None);
-        self.segments[at].get_many(&self.keys, &mut self.values);
-        let mut rest = &self.values[..];
+        let mut values = vec![None; self.keys.len()];
+        let mut left = Vec::new();
+        match whole {
+            Some(at) => self.segments[at].get_many(&self.keys, &mut values),
+            None => {
+                let rest = self.by_segment(&Rest::All, |this, at, positions| {
+                    let keys: Vec<u64> = positions
+                        .iter()
+                        .map(|&position| this.keys[position as usize])
+                        .collect();
+                    this.answer(positions, &mut values, |this, values| {
+                        this.segments[at].get_many(&keys, values);
+                        true
+                    })
+                });
+                if let Rest::Positions(positions) = rest {
+                    left = positions;
+                    left.sort_unstable();
+                }
+            }
+        }
+        let (mut first, mut left) = (0, &left[..]);
         for (_, batch) in lookups {
-            let (values, others) = rest.split_at(batch.keys.len());
-            batch.values.extend_from_slice(values);
-            batch.rest = Rest::Positions(Vec::new());
-            rest = others;
+            let end = first + batch.keys.len();
+            batch.values.extend_from_slice(&values[first..end]);
+            let (of_batch, others) = left.split_at(left.partition_point(|at| (*at as usize) < end));
+            let of_batch = of_batch.iter().map(|at| at - first as u32);
+            batch.rest = Rest::Positions(of_batch.collect());
+            (first, left) = (end, others);
         }
     }
 }

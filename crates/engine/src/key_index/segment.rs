@@ -12,12 +12,14 @@ use eris_numa::thread_cpu_time;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// One operation of so many is timed: the thread's own clock, which does not run while others have the core, costs as much as some lookups.
+/// An operation on so many keys is timed; of those on fewer, one of so many: the thread's own clock, which does not run while others have the
+/// core, costs as much as some lookups.
+const MANY: usize = 128;
 const TIMED: u64 = 16;
 /// One key of so many is kept, as what was asked for.
 const SAMPLED: usize = 61;
-/// So many are kept: enough to cut a segment where a few percent of its load lie before.
-const SAMPLES: usize = 512;
+/// So many are kept: enough to cut a segment to a percent of its load.
+const SAMPLES: usize = 2_048;
 
 pub(crate) struct Segment {
     /// Its keys, both included.
@@ -46,13 +48,22 @@ pub(crate) struct Asked {
     pub keys: u64,
     /// Some of the keys, in no order.
     pub samples: Vec<u64>,
-    /// Operations; how many keys those had that were timed, and what they took.
+    /// What operations on many keys took, and how many keys those were.
+    of_many: Duration,
+    many: u64,
+    /// Other operations; how many keys those had that were timed, and what they took.
     operations: u64,
     timed: u64,
     time: Duration,
     /// Keys up to the next sample, and where it goes.
     until: usize,
     next: usize,
+}
+
+/// An operation that is timed.
+struct Began {
+    at: Duration,
+    is_many: bool,
 }
 
 impl Segment {
@@ -77,7 +88,7 @@ impl Segment {
     }
 
     pub fn get_many(&mut self, keys: &[u64], values: &mut [Option<u64>]) {
-        let began = self.asked.begin();
+        let began = self.asked.begin(keys.len());
         self.tree.get_many(keys, values);
         self.asked.note(keys.len(), began, |at| keys[at]);
     }
@@ -87,7 +98,7 @@ impl Segment {
         entries: &[(u64, u64)],
         before: &mut [Option<u64>],
     ) -> Result<(), BatchError> {
-        let began = self.asked.begin();
+        let began = self.asked.begin(entries.len());
         self.note_changes(entries.iter().map(|entry| entry.0));
         let result = self.tree.upsert_many(entries, before);
         self.asked.note(entries.len(), began, |at| entries[at].0);
@@ -95,7 +106,7 @@ impl Segment {
     }
 
     pub fn remove_many(&mut self, keys: &[u64], values: &mut [Option<u64>]) {
-        let began = self.asked.begin();
+        let began = self.asked.begin(keys.len());
         self.note_changes(keys.iter().copied());
         self.tree.remove_many(keys, values);
         self.asked.note(keys.len(), began, |at| keys[at]);
@@ -103,7 +114,7 @@ impl Segment {
 
     /// Appends the entries of its own keys from `low` to `high`, ascending, so many at most.
     pub fn read(&mut self, low: u64, high: u64, most: usize, entries: &mut Vec<(u64, u64)>) {
-        let began = self.asked.begin();
+        let began = self.asked.begin(0);
         let first = entries.len();
         entries.extend(self.range(low, high).take(most));
         let read = entries.len() - first;
@@ -285,25 +296,36 @@ impl Segment {
 impl Asked {
     /// What that took its owner, as far as can be told from what was timed.
     pub fn busy(&self) -> Duration {
-        match self.timed {
+        let others = self.keys - self.many;
+        let of_others = match self.timed {
             0 => Duration::ZERO,
-            timed => self.time.mul_f64(self.keys as f64 / timed as f64),
-        }
+            timed => self.time.mul_f64(others as f64 / timed as f64),
+        };
+        self.of_many + of_others
     }
 
-    /// The thread's clock before an operation, if that is to be timed.
+    /// The thread's clock before an operation on at least so many keys, if that is to be timed.
     #[inline]
-    fn begin(&mut self) -> Option<Duration> {
-        self.operations += 1;
-        (self.operations % TIMED == 1).then(thread_cpu_time)
+    fn begin(&mut self, count: usize) -> Option<Began> {
+        let is_many = count >= MANY;
+        self.operations += u64::from(!is_many);
+        (is_many || self.operations % TIMED == 1).then(|| Began {
+            at: thread_cpu_time(),
+            is_many,
+        })
     }
 
     #[inline]
-    fn note(&mut self, count: usize, began: Option<Duration>, key: impl Fn(usize) -> u64) {
+    fn note(&mut self, count: usize, began: Option<Began>, key: impl Fn(usize) -> u64) {
         self.keys += count as u64;
-        if let Some(began) = began {
-            self.timed += count as u64;
-            self.time += thread_cpu_time().saturating_sub(began);
+        if let Some(Began { at, is_many }) = began {
+            let took = thread_cpu_time().saturating_sub(at);
+            let (keys, time) = match is_many {
+                true => (&mut self.many, &mut self.of_many),
+                false => (&mut self.timed, &mut self.time),
+            };
+            *keys += count as u64;
+            *time += took;
         }
         while self.until < count {
             let key = key(self.until);

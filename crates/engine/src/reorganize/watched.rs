@@ -111,7 +111,10 @@ impl<K: Key + ?Sized> Watched<K> {
         }
         self.asked.set(0);
         if self.samples.get_mut().taken() >= self.due {
-            self.begin(ReorganizationCause::Policy);
+            match self.tree.footprint().used >= self.policy.least_bytes {
+                true => self.begin(ReorganizationCause::Policy),
+                false => self.due = self.samples.get_mut().taken() + self.policy.ring as u64,
+            }
         }
     }
 

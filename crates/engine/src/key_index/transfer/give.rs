@@ -22,8 +22,8 @@ use eris_aeu::Slice;
 use eris_route::{Endpoint, Header, Parcel};
 use eris_types::ObjectId;
 
-/// Pieces that may be on their way: one that is built from, one that waits.
-const UNDER_WAY: usize = 2;
+/// Pieces that may be on their way. An owner with much else to do comes to them once in a long step, so that some are to be there then.
+const UNDER_WAY: usize = 8;
 /// Changes that are few enough to make the keys wait for them.
 const FEW_CHANGES: usize = 256;
 /// How many pieces of changes are sent before a copy is closed, whatever has changed meanwhile.
