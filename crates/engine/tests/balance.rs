@@ -170,6 +170,56 @@ fn keys_that_are_asked_for_most_are_shared_out_and_nothing_moves_without_need() 
     assert!(ids(&engine, object).into_iter().eq(0..ROWS as i64));
 }
 
+/// Rows of a table wait until nobody stages others, and are given up then. Another table's do not wait for them.
+#[test]
+fn what_moved_before_a_failure_is_told_and_other_tables_do_not_wait_for_it() {
+    let engine = engine(2, 1);
+    let others = create(&engine, Partitioning::Size);
+    insert(&engine, others, rows(0, 600_000)).unwrap();
+    empty_others(&engine, others);
+    let object = keyed(&engine, 300_000);
+    block_on(engine.move_keys(object, i64::MIN, i64::MAX, AeuId(0))).unwrap();
+    assert_eq!(living(&engine, object), [300_000, 0]);
+    let balancing = Balancing {
+        algorithm: None,
+        ..Balancing::default()
+    };
+    let balancer = Balancer::start(&engine, balancing).unwrap();
+    std::thread::scope(|scope| {
+        let moving = scope.spawn(|| block_on(balancer.balance(&engine, object)));
+        while living(&engine, object)[1] == 0 {
+            assert!(!moving.is_finished(), "nothing has moved");
+            std::thread::yield_now();
+        }
+        let mut stages = engine.writer(object).unwrap();
+        block_on(stages.append(rows(-1, 1))).unwrap();
+        block_on(balancer.balance(&engine, others)).unwrap();
+        assert!(!moving.is_finished(), "the other table has waited");
+        moving.join().unwrap().unwrap();
+    });
+    let history = balancer.history().into_iter();
+    let (of_object, of_others): (Vec<_>, Vec<_>) = history.partition(|one| one.object == object);
+    assert!(of_others.iter().all(|one| one.result.is_ok()) && !of_others.is_empty());
+    let [moved, failed] = &of_object[..] else {
+        panic!("{of_object:?}");
+    };
+    let moved_rows = moved.result.as_ref().unwrap().keys;
+    assert_eq!(living(&engine, object), [300_000 - moved_rows, moved_rows]);
+    assert!((1..150_000).contains(&moved_rows), "{moved:?}");
+    let (first, rest) = (moved.range.as_ref(), failed.range.as_ref());
+    assert_eq!(first, Some(&format!("< {moved_rows}")));
+    assert!(
+        rest.unwrap().starts_with(&format!(">= {moved_rows}")),
+        "{failed:?}"
+    );
+    assert!(
+        failed
+            .result
+            .as_ref()
+            .is_err_and(|error| error.contains("being written"))
+    );
+}
+
 #[test]
 fn without_memory_rows_stay_where_they_are() {
     let engine = engine(2, 1);

@@ -279,7 +279,7 @@ fn number(value: usize) -> Value {
 }
 
 impl Value {
-    fn number(&self) -> u64 {
+    pub fn number(&self) -> u64 {
         match self {
             Value::Number(number) => *number,
             other => unreachable!("{other:?} is of another kind than its setting"),
