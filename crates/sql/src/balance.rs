@@ -187,7 +187,7 @@ mod tests {
         let core = database.core();
         let of = |name: &str| {
             let contents = core.catalog.contents();
-            let table = contents.tables().find(|table| table.name == name);
+            let table = contents.tables().find(|table| table.name.name == name);
             core.balance.balancer.get_for(table.unwrap().object)
         };
         let moving = |neighbours| Some(Algorithm::MovingAverage(neighbours));
