@@ -466,12 +466,12 @@ mod tests {
         assert!(near(experience.caution_for(&[]), 1.0));
     }
 
-    /// Ranges of 2^20 keys with owners, as segments. In each one key is asked for, so much.
+    /// Ranges of 2^20 keys with owners, as segments. Of each the last key is asked for, so much.
     fn hot_keys(owners: &[u16], busy: &[f64]) -> Vec<SegmentLoad> {
         let mut segments: Vec<SegmentLoad> = Vec::new();
         for (mut one, &owner) in self::segments(busy, 1 << 20).into_iter().zip(owners) {
             let asked = (one.busy.as_secs_f64() * 20.0) as usize;
-            one.samples = vec![one.low + 7; asked];
+            one.samples = vec![one.high; asked];
             one.aeu = AeuId(owner);
             match segments.last_mut().filter(|last| last.aeu == one.aeu) {
                 Some(last) => {
@@ -487,8 +487,8 @@ mod tests {
         segments
     }
 
-    /// A workload alternates, the first owner has to have the first key alone for the one part of it and the second one, too, for the other. In between each owner
-    /// is asked for as much as the other.
+    /// A workload alternates: now the first key is asked for as much as the two others, now not at all, so that the others should be one owner's, or two. In between each
+    /// owner is asked for as much as the other.
     #[test]
     fn keys_swing_a_few_times_only_however_even_loads_are_in_between() {
         let topology = Topology::fake(2, 1);
@@ -510,7 +510,8 @@ mod tests {
                 });
                 experience.learn(&shifted.collect::<Vec<_>>(), |_| false);
                 for (owner, at) in owners.iter_mut().zip(0..) {
-                    let is_in = |one: &&Shift| (one.low..=one.high).contains(&((at << 20) + 7));
+                    let is_in =
+                        |one: &&Shift| (one.low..=one.high).contains(&(((at + 1) << 20) - 1));
                     *owner = shifts.iter().find(is_in).map_or(*owner, |one| one.to.0);
                 }
                 swings += 1;

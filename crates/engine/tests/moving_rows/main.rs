@@ -46,15 +46,22 @@ impl Random {
 fn read(table: &Table, random: &mut Random) {
     let mut expected = table.histories.expect(&table.engine);
     let snapshot = expected.held.at();
-    for _ in 0..1 + random.below(4) {
-        match random.below(4) {
+    for _ in 0..1 + random.below(6) {
+        match random.below(6) {
             0 => expected.check(0..table.ids, table.read(snapshot, 0, 0..table.ids)),
             1 => {
                 let first = random.id(table.ids);
                 let ids = first..(first + 1 + random.id(20_000)).min(table.ids);
                 expected.check(ids.clone(), table.read(snapshot, 0, ids));
             }
-            2 => {
+            2..4 => {
+                // By the key's index, whose owners are those of the newest ranges unless these are newer than the snapshot.
+                for _ in 0..20 {
+                    let id = random.id(table.ids);
+                    expected.check(id..id + 1, table.read(snapshot, 0, id..id + 1));
+                }
+            }
+            4 => {
                 // By the index of values, each of which is one row's.
                 let id = random.id(table.ids);
                 if let Some(value) = expected.get(id) {
