@@ -10,6 +10,7 @@
 //! the workload is expected to last must be more than moving takes, by the speed of what was moved before; and keys that go back to where they
 //! have just come from must pay the more, each time twice as much.
 
+mod cycle;
 mod decide;
 mod history;
 mod keys;
@@ -119,6 +120,11 @@ impl Balancer {
         self.shared.lock().balancing
     }
 
+    /// How it balances one table now.
+    pub fn get_for(&self, table: ObjectId) -> Balancing {
+        self.shared.balancing_of(table)
+    }
+
     /// How it balances one table from now on; `None`: like all others. How often it looks at loads is the same for all.
     pub fn set_for(&self, table: ObjectId, balancing: Option<Balancing>) {
         let own = &mut self.shared.lock().own;
@@ -208,8 +214,7 @@ impl Shared {
             let tables = engine.objects();
             self.forget_others(&tables);
             for table in tables {
-                let own = self.lock().own.get(&table.id).copied();
-                let balancing = own.unwrap_or(balancing);
+                let balancing = self.balancing_of(table.id);
                 self.until_over(self.balance_table(engine, &table, balancing, false));
             }
         }
@@ -222,11 +227,14 @@ impl Shared {
         }
     }
 
+    fn balancing_of(&self, table: ObjectId) -> Balancing {
+        let state = self.lock();
+        *state.own.get(&table).unwrap_or(&state.balancing)
+    }
+
     /// Whether a table's rows are to be moved still: nobody has switched it off, or `must` be moved.
     fn goes_on(&self, table: ObjectId, must: bool) -> bool {
-        let state = self.lock();
-        let balancing = state.own.get(&table).unwrap_or(&state.balancing);
-        !state.is_over && (must || balancing.algorithm.is_some())
+        !self.lock().is_over && (must || self.balancing_of(table).algorithm.is_some())
     }
 
     /// One cycle for one index.

@@ -57,8 +57,8 @@ impl Engine {
         Ok(moved)
     }
 
-    /// One statement of it.
-    async fn move_some(
+    /// One statement of it; nothing has moved if there is no chunk that is small enough.
+    pub(crate) async fn move_some(
         &self,
         id: ObjectId,
         from: AeuId,

@@ -1,6 +1,7 @@
 //! Tables whose rows change owners while they are read and written, on real threads.
 #![allow(missing_docs)]
 
+#[allow(dead_code, reason = "other tests use more of it")]
 mod common;
 
 use arrow_array::cast::AsArray;
@@ -12,7 +13,7 @@ use eris_fragment::{Expr, Output};
 use eris_types::{AeuId, ColumnId, ObjectId, RowId};
 use futures::executor::block_on;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Rows that have not ended, by AEU.
@@ -96,50 +97,6 @@ fn what_is_left_of_a_table_is_spread_again_when_it_is_asked_for() {
     }
 }
 
-#[test]
-fn sums_add_up_while_rows_move_to_and_fro() {
-    on_all_topologies(|engine| {
-        let object = create(engine, Partitioning::Size);
-        insert(engine, object, rows(0, 600_000)).unwrap();
-        let expected = count_sum(engine, object).unwrap();
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    while !stop.load(Ordering::Relaxed) {
-                        // Otherwise what has moved since is garbage.
-                        let _held = engine.hold();
-                        let (count, sum) = count_sum(engine, object).unwrap();
-                        let extra = count - expected.0;
-                        // Statements add ten rows of one id.
-                        assert_eq!(extra % 10, 0, "part of a statement is visible");
-                        assert_eq!(sum - expected.1, extra * 7);
-                    }
-                });
-            }
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let ten = rows(7, 1);
-                    let ten = arrow_select::concat::concat_batches(&schema(), vec![&ten; 10]);
-                    insert(engine, object, ten.unwrap()).unwrap();
-                }
-            });
-            let aeus = engine.topology().aeus().len() as u16;
-            let (mut moved, began) = (0, Instant::now());
-            for round in 0.. {
-                if began.elapsed() > Duration::from_secs(2) {
-                    break;
-                }
-                let (from, to) = (AeuId(round % aeus), AeuId((round / aeus + round) % aeus));
-                let done = block_on(engine.move_rows(object, from, to, 150_000)).unwrap();
-                moved += done.keys;
-            }
-            stop.store(true, Ordering::Relaxed);
-            assert!(moved > 100_000, "{moved}");
-        });
-    });
-}
-
 /// Rows of a table with the key `id`.
 fn keyed(engine: &Engine, count: usize) -> ObjectId {
     let key = [ColumnId(0)];
@@ -156,80 +113,6 @@ fn key(ids: impl Iterator<Item = i64>) -> Vec<ArrayRef> {
 /// Numbers in no order.
 fn mixed(number: u64) -> u64 {
     (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
-}
-
-#[test]
-fn every_key_is_found_wherever_it_has_moved() {
-    const ROWS: i64 = 120_000;
-    on_all_topologies(|engine| {
-        let object = keyed(engine, ROWS as usize);
-        let (stop, added) = (AtomicBool::new(false), AtomicI64::new(0));
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut client = engine.rows(object).unwrap();
-                for round in 0.. {
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let count = [1, 30][round as usize % 2];
-                    let of = |at: i64| (mixed((round * 64 + at) as u64) % ROWS as u64) as i64;
-                    let keys = key((0..count).map(of));
-                    let found = block_on(client.get(&keys, &[ColumnId(0)])).unwrap();
-                    let ids = found.rows.column(0).as_primitive::<Int64Type>().values();
-                    assert!(ids.iter().copied().eq((0..count).map(of)));
-                }
-            });
-            scope.spawn(|| {
-                let mut client = engine.rows(object).unwrap();
-                for round in 0.. {
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    // Rows side by side, of one owner or of two.
-                    let first = (mixed(round) % (ROWS as u64 - 50)) as i64;
-                    let count = [1, 3, 50][round as usize % 3];
-                    let replaced = block_on(client.put(rows(first, count))).unwrap();
-                    assert_eq!(replaced, count as u64);
-                }
-            });
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let (first, count) = (ROWS + added.load(Ordering::Relaxed), 25);
-                    insert(engine, object, rows(first, count)).unwrap();
-                    added.fetch_add(count as i64, Ordering::Relaxed);
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-            });
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let least = added.load(Ordering::Relaxed);
-                    let _held = engine.hold();
-                    let (count, sum) = count_sum(engine, object).unwrap();
-                    assert!(count >= ROWS + least, "{count} after {}", ROWS + least);
-                    assert_eq!(sum, count * (count - 1) / 2);
-                }
-            });
-            let aeus = engine.topology().aeus().len() as u64;
-            let (mut moved, began) = (0, Instant::now());
-            for round in 0.. {
-                if began.elapsed() > Duration::from_secs(2) {
-                    break;
-                }
-                let low = (mixed(round * 2) % ROWS as u64) as i64;
-                let high = low + (mixed(round * 2 + 1) % 20_000) as i64;
-                let to = AeuId((mixed(round) % aeus) as u16);
-                match block_on(engine.move_keys(object, low, high, to)) {
-                    Ok(done) => moved += done.keys,
-                    Err(EngineError::InUse { .. }) => {}
-                    Err(other) => panic!("{other}"),
-                }
-            }
-            stop.store(true, Ordering::Relaxed);
-            assert!(moved > 10_000 || aeus == 1, "{moved}");
-        });
-        let all = ROWS + added.load(Ordering::Relaxed);
-        assert!(ids(engine, object).into_iter().eq(0..all));
-    });
 }
 
 #[test]
@@ -285,6 +168,56 @@ fn keys_that_are_asked_for_most_are_shared_out_and_nothing_moves_without_need() 
         .sum();
     assert!((ROWS / 20..ROWS / 4).contains(&moved), "{moved}");
     assert!(ids(&engine, object).into_iter().eq(0..ROWS as i64));
+}
+
+/// Rows of a table wait until nobody stages others, and are given up then. Another table's do not wait for them.
+#[test]
+fn what_moved_before_a_failure_is_told_and_other_tables_do_not_wait_for_it() {
+    let engine = engine(2, 1);
+    let others = create(&engine, Partitioning::Size);
+    insert(&engine, others, rows(0, 600_000)).unwrap();
+    empty_others(&engine, others);
+    let object = keyed(&engine, 300_000);
+    block_on(engine.move_keys(object, i64::MIN, i64::MAX, AeuId(0))).unwrap();
+    assert_eq!(living(&engine, object), [300_000, 0]);
+    let balancing = Balancing {
+        algorithm: None,
+        ..Balancing::default()
+    };
+    let balancer = Balancer::start(&engine, balancing).unwrap();
+    std::thread::scope(|scope| {
+        let moving = scope.spawn(|| block_on(balancer.balance(&engine, object)));
+        while living(&engine, object)[1] == 0 {
+            assert!(!moving.is_finished(), "nothing has moved");
+            std::thread::yield_now();
+        }
+        let mut stages = engine.writer(object).unwrap();
+        block_on(stages.append(rows(-1, 1))).unwrap();
+        block_on(balancer.balance(&engine, others)).unwrap();
+        assert!(!moving.is_finished(), "the other table has waited");
+        moving.join().unwrap().unwrap();
+    });
+    let history = balancer.history().into_iter();
+    let (of_object, of_others): (Vec<_>, Vec<_>) = history.partition(|one| one.object == object);
+    assert!(of_others.iter().all(|one| one.result.is_ok()) && !of_others.is_empty());
+    let [moved, failed] = &of_object[..] else {
+        panic!("{of_object:?}");
+    };
+    let moved_rows = moved.result.as_ref().unwrap().keys;
+    assert_eq!(living(&engine, object), [300_000 - moved_rows, moved_rows]);
+    assert!((1..150_000).contains(&moved_rows), "{moved:?}");
+    let (first, rest) = (moved.range.as_ref(), failed.range.as_ref());
+    assert_eq!(first, Some(&format!("< {moved_rows}")));
+    assert!(
+        rest.unwrap().starts_with(&format!(">= {moved_rows}")),
+        "{failed:?}"
+    );
+    assert!(
+        failed
+            .result
+            .as_ref()
+            .is_err_and(|error| error.contains("being written"))
+    );
 }
 
 #[test]

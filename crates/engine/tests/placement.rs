@@ -17,6 +17,7 @@ use futures::executor::block_on;
 use std::collections::BTreeMap;
 
 const ROWS: usize = 100_000;
+const CHUNK: usize = 65_536;
 const KEYS: u64 = 100_000;
 
 /// How many nodes there have to be, if this is known.
@@ -119,6 +120,104 @@ fn chunks_and_indexes_of_tables_lie_on_their_owners_nodes() {
     insert(&engine, keyed, rows(-(ROWS as i64) / 10, ROWS / 10)).unwrap();
     check("the same with more rows", &located());
     assert_eq!(count_sum(&engine, keyed).unwrap().0, ROWS as i64 / 10 * 12);
+}
+
+/// Rows without a key change owners by the chunk, all of them from the last owner, which has several: to its neighbour, whose columns are the
+/// old ones then, to every other node, and on from there.
+#[test]
+fn rows_that_change_owners_lie_on_the_new_owners_node() {
+    let Some(engine) = engine() else {
+        return;
+    };
+    let places = engine.topology().aeus();
+    let object = create(&engine, Partitioning::Range(ColumnId(0)));
+    // Ranges are cut by the first statement; what comes later all goes to the last AEU.
+    insert(&engine, object, rows(0, 1_000)).unwrap();
+    let chunks = 1 + engine.topology().nodes().len();
+    let count = chunks * CHUNK + 1_000;
+    insert(&engine, object, rows(1_000, count - 1_000)).unwrap();
+    let made = engine.create_index(
+        object,
+        &[ColumnId(0)],
+        IndexKind::Ordered,
+        Default::default(),
+    );
+    let index = block_on(made).unwrap();
+    let expected = count_sum(&engine, object).unwrap();
+    let look = |step: &str| check(step, &block_on(engine.locate(object)).unwrap());
+    look("a table without key, most of it one owner's");
+
+    let last = places.last().expect("there are AEUs");
+    let give = |from: AeuId, to: AeuId| {
+        block_on(engine.move_rows(object, from, to, CHUNK as u64)).unwrap()
+    };
+    let neighbour = (places.iter()).find(|one| one.node == last.node && one.aeu != last.aeu);
+    if let Some(neighbour) = neighbour {
+        let moved = give(last.aeu, neighbour.aeu);
+        assert!(moved.linked > 0 && moved.copied == 0, "{moved:?}");
+        look("a chunk linked to the last owner's neighbour");
+    }
+    let others = engine.topology().nodes().iter().map(|node| node.id);
+    for node in others.filter(|node| *node != last.node) {
+        let mut here = places.iter().filter(|place| place.node == node);
+        let Some(place) = here.next() else {
+            continue;
+        };
+        let moved = give(last.aeu, place.aeu);
+        assert!(moved.linked == 0 && moved.copied > 0, "{moved:?}");
+        look(&format!("a chunk copied to {} of {node}", place.aeu));
+        if let Some(next) = here.next() {
+            let moved = give(place.aeu, next.aeu);
+            assert!(moved.linked > 0 && moved.copied == 0, "{moved:?}");
+            look(&format!("and linked to {}", next.aeu));
+        }
+    }
+    if let Some(neighbour) = neighbour
+        && let Some(far) = places.iter().find(|place| place.node != last.node)
+    {
+        // Its columns have been the last owner's once.
+        let moved = give(neighbour.aeu, far.aeu);
+        assert!(moved.linked == 0 && moved.copied > 0, "{moved:?}");
+        let pages = look("what was linked copied to another node");
+        check_spread(&engine, &pages, &[Part::Rows, Part::Index(index)]);
+    }
+    assert_eq!(count_sum(&engine, object).unwrap(), expected);
+}
+
+#[test]
+fn rows_with_a_key_that_change_owners_lie_on_the_new_owners_node() {
+    let Some(engine) = engine() else {
+        return;
+    };
+    let places = engine.topology().aeus();
+    let object = engine.create_with_key("k", schema(), Partitioning::Size, &[ColumnId(0)]);
+    let object = object.unwrap();
+    insert(&engine, object, rows(0, ROWS)).unwrap();
+    let made = engine.create_index(
+        object,
+        &[ColumnId(1)],
+        IndexKind::Ordered,
+        Default::default(),
+    );
+    let parts = [Part::Rows, Part::Key, Part::Index(block_on(made).unwrap())];
+    let look = |step: &str| check(step, &block_on(engine.locate(object)).unwrap());
+    let expected = count_sum(&engine, object).unwrap();
+    // Everybody's keys go to the AEU behind the next one: mostly to another node, in the end to all of them.
+    let (count, width) = (places.len(), ROWS / places.len());
+    for (number, place) in places.iter().enumerate() {
+        let low = (number * width) as i64;
+        let to = &places[(number + 2) % count];
+        let moved = block_on(engine.move_keys(object, low, low + width as i64 - 1, to.aeu));
+        let moved = moved.unwrap();
+        let is_other = to.aeu != place.aeu;
+        assert!(!is_other || moved.keys > 0 && moved.copied > 0, "{moved:?}");
+        look(&format!(
+            "keys of {} moved to {} of {}",
+            place.aeu, to.aeu, to.node
+        ));
+    }
+    check_spread(&engine, &look("everybody's keys moved"), &parts);
+    assert_eq!(count_sum(&engine, object).unwrap(), expected);
 }
 
 /// Puts every key in, with its double as value.

@@ -3,6 +3,7 @@
 use crate::error::SqlError;
 use eris_engine::{Algorithm, Balanced, Balancer, Balancing, Engine};
 use eris_types::ObjectId;
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -15,7 +16,13 @@ const LEAST_PERIOD: Duration = Duration::from_millis(10);
 /// The loop that balances, and what it was told.
 pub(crate) struct Balance {
     balancer: Balancer,
-    chosen: Mutex<Chosen>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    chosen: Chosen,
+    own: HashMap<ObjectId, Own>,
 }
 
 /// The settings.
@@ -27,6 +34,16 @@ pub(crate) struct Chosen {
     /// In percent.
     pub threshold: u64,
     pub period: Duration,
+}
+
+/// What one table has of its own. All else is as it is set for all tables, now and later.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Own {
+    /// One of [`WAYS`].
+    pub way: Option<String>,
+    pub neighbours: Option<usize>,
+    /// In percent.
+    pub threshold: Option<u64>,
 }
 
 impl Default for Chosen {
@@ -51,6 +68,16 @@ impl Default for Chosen {
 }
 
 impl Chosen {
+    /// For a table that has something of its own.
+    fn with(&self, own: &Own) -> Chosen {
+        Chosen {
+            way: own.way.clone().unwrap_or_else(|| self.way.clone()),
+            neighbours: own.neighbours.unwrap_or(self.neighbours),
+            threshold: own.threshold.unwrap_or(self.threshold),
+            period: self.period,
+        }
+    }
+
     fn balancing(&self) -> Balancing {
         Balancing {
             algorithm: match &self.way[..] {
@@ -70,20 +97,20 @@ impl Balance {
     /// # Errors
     /// No thread can be started.
     pub fn start(engine: &Engine) -> Result<Self, SqlError> {
-        let chosen = Chosen::default();
+        let state = State::default();
         Ok(Balance {
-            balancer: Balancer::start(engine, chosen.balancing())?,
-            chosen: Mutex::new(chosen),
+            balancer: Balancer::start(engine, state.chosen.balancing())?,
+            state: Mutex::new(state),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Chosen> {
-        self.chosen.lock().expect("nothing panics under this lock")
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics under this lock")
     }
 
     /// What is set.
     pub fn chosen(&self) -> Chosen {
-        self.lock().clone()
+        self.lock().chosen.clone()
     }
 
     /// Sets something else.
@@ -91,26 +118,37 @@ impl Balance {
     /// # Errors
     /// The period is too short.
     pub fn choose(&self, change: impl FnOnce(&mut Chosen)) -> Result<(), SqlError> {
-        let mut chosen = self.lock();
-        let mut other = chosen.clone();
+        let mut state = self.lock();
+        let mut other = state.chosen.clone();
         change(&mut other);
         if other.period < LEAST_PERIOD {
             return Err(SqlError::invalid(
                 "loads say too little after less than 10 ms",
             ));
         }
-        *chosen = other;
-        self.balancer.set(chosen.balancing());
+        state.chosen = other;
+        self.balancer.set(state.chosen.balancing());
+        for (table, own) in &state.own {
+            let balancing = state.chosen.with(own).balancing();
+            self.balancer.set_for(*table, Some(balancing));
+        }
         Ok(())
     }
 
-    /// Balances one table in a way of its own, or like all others.
-    pub fn choose_for(&self, table: ObjectId, way: Option<&str>) {
-        let own = way.map(|way| Chosen {
-            way: way.to_owned(),
-            ..self.chosen()
-        });
-        self.balancer.set_for(table, own.map(|own| own.balancing()));
+    /// What a table has of its own from now on, if anything.
+    pub fn choose_for(&self, engine: &Engine, table: ObjectId, own: Own) {
+        let mut state = self.lock();
+        // Tables that are no more have nothing.
+        state.own.retain(|id, _| engine.row_count(*id).is_ok());
+        let balancing = match own == Own::default() {
+            true => None,
+            false => Some(state.chosen.with(&own).balancing()),
+        };
+        match balancing {
+            Some(_) => state.own.insert(table, own),
+            None => state.own.remove(&table),
+        };
+        self.balancer.set_for(table, balancing);
     }
 
     /// Makes the loads of a table's owners equal now, whether or not that pays.
@@ -124,5 +162,53 @@ impl Balance {
     /// What was moved, the oldest first.
     pub fn history(&self) -> Vec<Balanced> {
         self.balancer.history()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Database;
+    use eris_engine::Settings;
+    use eris_numa::{HugePages, Topology};
+
+    #[tokio::test]
+    async fn what_a_table_has_of_its_own_stays_and_the_rest_follows_the_settings() {
+        let database = Database::open(Settings {
+            topology: Topology::fake(1, 2),
+            huge_pages: HugePages::Never,
+            memory_limit: Some(64 << 20),
+        });
+        let database = database.unwrap();
+        let session = database.session();
+        let run = async |sql: &str| drop(session.execute(sql).await.unwrap());
+        run("CREATE TABLE t (k BIGINT PRIMARY KEY)").await;
+        run("CREATE TABLE other (k BIGINT)").await;
+        let core = database.core();
+        let of = |name: &str| {
+            let contents = core.catalog.contents();
+            let table = contents.tables().find(|table| table.name.name == name);
+            core.balance.balancer.get_for(table.unwrap().object)
+        };
+        let moving = |neighbours| Some(Algorithm::MovingAverage(neighbours));
+        run("CALL eris.balance('t', 'one_shot')").await;
+        run("SET balancing_threshold = 50").await;
+        assert_eq!(of("t").algorithm, Some(Algorithm::OneShot));
+        assert_eq!((of("t").threshold, of("other").threshold), (0.5, 0.5));
+        run("CALL eris.balance('t', 'moving_average', neighbours => 3)").await;
+        run("SET balancing_neighbours = 5").await;
+        run("SET balancing_period = '2s'").await;
+        assert_eq!(
+            (of("t").algorithm, of("other").algorithm),
+            (moving(3), moving(5))
+        );
+        assert_eq!(of("t").period, Duration::from_secs(2));
+        run("CALL eris.balance('t', threshold => 7)").await;
+        run("SET balancing = one_shot").await;
+        run("SET balancing_threshold = 60").await;
+        assert_eq!(of("t").algorithm, Some(Algorithm::OneShot));
+        assert_eq!((of("t").threshold, of("other").threshold), (0.07, 0.6));
+        run("CALL eris.balance('t', 'default')").await;
+        assert_eq!(of("t"), of("other"));
     }
 }

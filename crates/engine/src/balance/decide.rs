@@ -90,7 +90,6 @@ pub(crate) fn decide(
     let busy = by_owner(segments, owners.len());
     let loads: Vec<f64> = owners.iter().map(|(aeu, _)| busy[aeu.index()]).collect();
     if deviation(&loads) <= balancing.threshold {
-        experience.calm();
         return None;
     }
     let wanted = targets(&loads, algorithm);
@@ -292,7 +291,8 @@ impl Experience {
         self.rate
     }
 
-    /// How many times the cost must be gained by these: twice as many if most of them only go back, and less after a while.
+    /// How many times the cost must be gained by these: twice as many if most of them only go back, and less after a while. That loads are even in between says nothing: those
+    /// of a workload that alternates are, whenever it has just been followed.
     pub(super) fn caution_for(&self, moves: &[Move]) -> f64 {
         let Some((when, last)) = &self.last else {
             return 1.0;
@@ -315,11 +315,6 @@ impl Experience {
             true => 2.0 * caution,
             false => caution,
         }
-    }
-
-    /// Loads are equal: whatever was done, it was not for nothing.
-    pub(super) fn calm(&mut self) {
-        self.caution = 1.0;
     }
 
     /// Takes in how quickly keys were moved.
@@ -491,9 +486,64 @@ mod tests {
         let (when, _) = experience.last.as_mut().expect("learnt");
         *when -= 4 * HORIZON;
         assert!(near(experience.caution_for(&[]), 1.0));
-        experience.caution = 8.0;
-        experience.calm();
-        assert_eq!(experience.caution, 1.0);
+    }
+
+    /// Ranges of 2^20 keys with owners, as segments. Of each the last key is asked for, so much.
+    fn hot_keys(owners: &[u16], busy: &[f64]) -> Vec<SegmentLoad> {
+        let mut segments: Vec<SegmentLoad> = Vec::new();
+        for (mut one, &owner) in self::segments(busy, 1 << 20).into_iter().zip(owners) {
+            let asked = (one.busy.as_secs_f64() * 20.0) as usize;
+            one.samples = vec![one.high; asked];
+            one.aeu = AeuId(owner);
+            match segments.last_mut().filter(|last| last.aeu == one.aeu) {
+                Some(last) => {
+                    last.high = one.high;
+                    last.keys += one.keys;
+                    last.asked += one.asked;
+                    last.busy += one.busy;
+                    last.samples.extend(one.samples);
+                }
+                None => segments.push(one),
+            }
+        }
+        segments
+    }
+
+    /// A workload alternates: now the first key is asked for as much as the two others, now not at all, so that the others should be one owner's, or two. In between each
+    /// owner is asked for as much as the other.
+    #[test]
+    fn keys_swing_a_few_times_only_however_even_loads_are_in_between() {
+        let topology = Topology::fake(2, 1);
+        let way = balancing(Algorithm::OneShot);
+        let experience = &mut Experience::default();
+        let (mut owners, mut swings) = ([0, 1, 1], 0);
+        for round in 0..20 {
+            let busy = [[0.0, 0.5, 0.5], [1.0, 0.5, 0.5]][round % 2];
+            let loads = hot_keys(&owners, &busy);
+            if let Some(Decision { shifts, .. }) = decide(&loads, &topology, way, experience) {
+                let shifted = moves(&loads, &shifts).into_iter().map(|one| Shifted {
+                    shift: one.shift,
+                    from: one.from,
+                    result: Ok(crate::Moved {
+                        keys: one.keys as u64,
+                        ..Default::default()
+                    }),
+                    time: Duration::from_secs(1),
+                });
+                experience.learn(&shifted.collect::<Vec<_>>(), |_| false);
+                for (owner, at) in owners.iter_mut().zip(0..) {
+                    let is_in =
+                        |one: &&Shift| (one.low..=one.high).contains(&(((at + 1) << 20) - 1));
+                    *owner = shifts.iter().find(is_in).map_or(*owner, |one| one.to.0);
+                }
+                swings += 1;
+            }
+            let of = |owner: u16| owners.iter().filter(|one| **one == owner).count() as f64;
+            let even = owners.map(|owner| 1.0 / of(owner));
+            let even = hot_keys(&owners, &even);
+            assert!(decide(&even, &topology, way, experience).is_none());
+        }
+        assert!((1..8).contains(&swings), "{swings} times to and fro");
     }
 
     #[test]

@@ -72,7 +72,6 @@ pub(super) fn decide(
         widths[range.aeu.index()] += range.width(extent);
     }
     if deviation(&loads) <= balancing.threshold && !must {
-        experience.calm();
         return None;
     }
     let wanted = targets(&loads, balancing.algorithm?);

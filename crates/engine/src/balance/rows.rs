@@ -61,7 +61,6 @@ pub(super) fn decide(
         (bytes + one.bytes as f64, rows + one.rows as f64)
     });
     if rows == 0.0 || bytes == 0.0 || deviation(&loads) <= balancing.threshold && !must {
-        experience.calm();
         return None;
     }
     let per_row = bytes / rows;

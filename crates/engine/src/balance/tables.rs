@@ -1,12 +1,12 @@
 //! One cycle for a table.
 
+use super::cycle::Cycle;
 use super::decide::{Experience, FEW_ASKED};
 use super::keys::{self, KeyRange, shift};
 use super::rows::{self, Holding, Rows, everything};
 use super::{Balancing, Shared};
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::key_index::{Moved, Shift, Shifted};
 use crate::load::Load;
 use crate::object::DataObject;
 use crate::ranges::Dealing;
@@ -14,10 +14,9 @@ use eris_column::{CHUNK_ROWS, ZoneRange};
 use eris_types::{AeuId, ObjectId};
 use futures::channel::oneshot;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
 
 /// Fewer keys per AEU differ by chance alone.
 const FEW_EACH: u64 = 200;
@@ -31,14 +30,37 @@ const CHUNKS_AT_ONCE: u64 = 4 * CHUNK_ROWS as u64;
 /// So many times as long as a statement has taken others have their turn, and owners do what else they are asked for.
 const PACE: u32 = 2;
 
-/// What is known of tables. Whoever has it is in a cycle: there is one at a time.
+/// What is known of tables. Whoever has a table's is in a cycle for it: there is one at a time for each.
 #[derive(Default)]
-pub(super) struct Tables(Mutex<HashMap<ObjectId, Table>>);
+pub(super) struct Tables(Mutex<HashMap<ObjectId, Arc<Known>>>);
+
+type Known = tokio::sync::Mutex<Table>;
 
 struct Table {
     /// When somebody looked last, and what he saw.
-    looked: (Instant, Vec<Load>),
+    looked: Option<(Instant, Vec<Load>)>,
     experience: Experience,
+}
+
+impl Tables {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectId, Arc<Known>>> {
+        self.0.lock().expect("nothing panics under this lock")
+    }
+
+    /// What is known of a table.
+    fn of(&self, object: &DataObject) -> Arc<Known> {
+        let mut all = self.lock();
+        let known = all.entry(object.id).or_insert_with(|| {
+            Arc::new(Known::new(Table {
+                looked: None,
+                experience: Experience::of(match object.is_ranged_by_key() {
+                    true => keys::FIRST_RATE,
+                    false => rows::FIRST_RATE,
+                }),
+            }))
+        });
+        known.clone()
+    }
 }
 
 /// What is to be moved.
@@ -52,12 +74,10 @@ impl Shared {
     pub fn forget_others(&self, tables: &[Arc<DataObject>]) {
         let exists = |id: &ObjectId| tables.iter().any(|table| table.id == *id);
         self.lock().own.retain(|id, _| exists(id));
-        if let Ok(mut known) = self.tables.0.try_lock() {
-            known.retain(|id, _| exists(id));
-        }
+        self.tables.lock().retain(|id, _| exists(id));
     }
 
-    /// One cycle. With `must`, all that is uneven moves.
+    /// One cycle. With `must`, all that is uneven moves, once a cycle for this table that is under way is over; without, that one is enough.
     pub async fn balance_table(
         &self,
         engine: &Engine,
@@ -65,20 +85,22 @@ impl Shared {
         balancing: Balancing,
         must: bool,
     ) {
-        let mut tables = self.tables.0.lock().await;
+        let known = self.tables.of(object);
+        let mut table = match must {
+            true => known.lock().await,
+            false => match known.try_lock() {
+                Ok(table) => table,
+                Err(_) => return,
+            },
+        };
+        let table = &mut *table;
         let topology = engine.topology();
         let aeus = topology.aeus().len();
         let is_keyed = object.is_ranged_by_key();
-        let is_new = !tables.contains_key(&object.id);
-        let table = tables.entry(object.id).or_insert_with(|| Table {
-            looked: (Instant::now(), vec![Load::default(); aeus]),
-            experience: Experience::of(match is_keyed {
-                true => keys::FIRST_RATE,
-                false => rows::FIRST_RATE,
-            }),
-        });
         let now = (Instant::now(), object.loads.all());
-        let before = std::mem::replace(&mut table.looked, now.clone());
+        let before = table.looked.replace(now.clone());
+        let is_new = before.is_none();
+        let before = before.unwrap_or_else(|| (now.0, now.1.clone()));
         let time = now.0 - before.0;
         let loads = now.1.iter().zip(&before.1);
         let loads: Vec<Load> = loads.map(|(now, before)| now.since(before)).collect();
@@ -130,167 +152,139 @@ impl Shared {
         let Some((moves, imbalance)) = decided else {
             return;
         };
-        let mut shifted = Vec::new();
+        let mut cycle = Cycle::new(&self.history, object, dealing, imbalance);
+        let moving = Moving {
+            engine,
+            object,
+            goes_on: &goes_on,
+        };
         match moves {
             Moves::Keys(pieces) => {
                 for piece in pieces {
-                    let moved = move_keys(engine, object, &piece, u64::MAX, &goes_on);
-                    shifted.extend(moved.await);
+                    moving.keys(&piece, u64::MAX, &mut cycle).await;
                 }
             }
             Moves::Rows(moves) if is_keyed => {
                 for one in moves {
-                    shifted.extend(move_keyed_rows(engine, object, &one, &goes_on).await);
+                    moving.keyed_rows(&one, &mut cycle).await;
                 }
             }
             Moves::Rows(moves) => {
                 // By how many rows chunks were too large or too small.
                 let mut rest = vec![0i64; aeus];
                 for one in moves {
-                    let began = Instant::now();
                     let rest = &mut rest[one.from.index()];
                     let rows = one.rows.saturating_add_signed(*rest);
                     let one = Rows { rows, ..one };
-                    let moved = move_rows(engine, object, &one, &goes_on).await;
-                    if let Ok(moved) = &moved {
-                        *rest = rows as i64 - moved.keys as i64;
+                    if let Some(moved) = moving.rows(&one, &mut cycle).await {
+                        *rest = rows as i64 - moved as i64;
                     }
-                    shifted.push(came_of(everything(one.to), one.from, moved, began));
                 }
             }
         }
         let node = |aeu| topology.node_of(aeu);
-        experience.learn(&shifted, |one| {
+        experience.learn(&cycle.shifted, |one| {
             !is_keyed && node(one.from) == node(one.shift.to)
         });
-        let named = (object.id, &object.name[..]);
-        self.history.add(named, imbalance, shifted, |shift| {
-            let dealing = dealing.as_ref()?;
-            let number = |word: u64| (word ^ 1 << 63) as i64;
-            let low = Some(number(shift.low)).filter(|low| *low > i64::MIN);
-            let next = number(shift.high).checked_add(1);
-            Some(object.shown_range(dealing, low, next))
-        });
         // What was asked for meanwhile tells little of what comes.
-        table.looked = (Instant::now(), object.loads.all());
+        table.looked = Some((Instant::now(), object.loads.all()));
     }
 }
 
-fn came_of(
-    shift: Shift,
-    from: AeuId,
-    moved: Result<Moved, EngineError>,
-    began: Instant,
-) -> Shifted {
-    Shifted {
-        shift,
-        from,
-        result: moved.map_err(|error| error.to_string()),
-        time: began.elapsed(),
-    }
+/// What moves in a cycle.
+struct Moving<'a, G> {
+    engine: &'a Engine,
+    object: &'a DataObject,
+    /// Whether there is to be another statement.
+    goes_on: &'a G,
 }
 
-/// Moves so many rows of a piece, the least keys first, as soon as nobody stages others; what came of it.
-async fn move_keys(
-    engine: &Engine,
-    object: &DataObject,
-    piece: &KeyRange,
-    rows: u64,
-    goes_on: &impl Fn() -> bool,
-) -> Option<Shifted> {
-    let dealing = object.ranges.get()?;
-    let from = dealing.get(piece.low);
-    let began = Instant::now();
-    let (mut all, mut next) = (Moved::default(), piece.low);
-    let result = loop {
-        let began_some = Instant::now();
-        let (numbers, left) = ((next, piece.high), (rows - all.keys).min(AT_ONCE));
-        match engine
-            .move_first_keys(object.id, numbers, piece.aeu, left)
-            .await
-        {
-            Ok((moved, last)) => {
-                all.keys += moved.keys;
-                all.copied += moved.copied;
-                if last == piece.high || all.keys >= rows || !goes_on() {
-                    break Ok((all, last));
-                }
-                next = last + 1;
-                pause(PACE * began_some.elapsed()).await;
-            }
-            Err(EngineError::InUse { .. }) if began.elapsed() < PATIENCE => pause(PAUSE).await,
-            Err(error) => break Err(error),
-        }
-    };
-    let high = result.as_ref().map_or(piece.high, |(_, last)| *last);
-    let piece = KeyRange {
-        high,
-        ..piece.clone()
-    };
-    let result = result.map(|(moved, _)| moved);
-    Some(came_of(shift(&piece), from, result, began))
-}
-
-/// Moves about so many rows of a table without a key.
-async fn move_rows(
-    engine: &Engine,
-    object: &DataObject,
-    rows: &Rows,
-    goes_on: &impl Fn() -> bool,
-) -> Result<Moved, EngineError> {
-    let mut all = Moved::default();
-    while all.keys < rows.rows && goes_on() {
+impl<G: Fn() -> bool> Moving<'_, G> {
+    /// Moves so many rows of a piece, the least keys first, as soon as nobody stages others; how many have moved, `None` if not all that should.
+    async fn keys(&self, piece: &KeyRange, rows: u64, cycle: &mut Cycle<'_>) -> Option<u64> {
+        let from = self.object.ranges.get()?.get(piece.low);
+        let of = |low, high| {
+            let piece = piece.clone();
+            shift(&KeyRange { low, high, ..piece })
+        };
         let began = Instant::now();
-        let left = (rows.rows - all.keys).min(CHUNKS_AT_ONCE);
-        let moved = engine
-            .move_rows(object.id, rows.from, rows.to, left)
-            .await?;
-        if moved.keys == 0 {
-            break;
+        let (mut all, mut next) = (0, piece.low);
+        loop {
+            let began_some = Instant::now();
+            let (numbers, left) = ((next, piece.high), (rows - all).min(AT_ONCE));
+            let id = self.object.id;
+            let some = self.engine.move_first_keys(id, numbers, piece.aeu, left);
+            match some.await {
+                Ok((moved, last)) => {
+                    all += moved.keys;
+                    let is_more = next > piece.low;
+                    cycle.moved(of(next, last), from, moved, began.elapsed(), is_more);
+                    if last == piece.high || all >= rows || !(self.goes_on)() {
+                        return Some(all);
+                    }
+                    next = last + 1;
+                    pause(PACE * began_some.elapsed()).await;
+                }
+                Err(EngineError::InUse { .. }) if began.elapsed() < PATIENCE => pause(PAUSE).await,
+                Err(error) => {
+                    cycle.failed(of(next, piece.high), from, &error, began.elapsed());
+                    return None;
+                }
+            }
         }
-        all.keys += moved.keys;
-        all.linked += moved.linked;
-        all.copied += moved.copied;
-        pause(PACE * began.elapsed()).await;
     }
-    Ok(all)
-}
 
-/// Moves rows of whichever keys an owner has; first of those that lie behind keys of the new owner.
-async fn move_keyed_rows(
-    engine: &Engine,
-    object: &DataObject,
-    rows: &Rows,
-    goes_on: &impl Fn() -> bool,
-) -> Vec<Shifted> {
-    let mut shifted: Vec<Shifted> = Vec::new();
-    let Some(dealing) = object.ranges.get() else {
-        return shifted;
-    };
-    let all: Vec<_> = dealing.ranges().collect();
-    let own = (0..all.len()).filter(|&at| all[at].2 == rows.from);
-    let mut own: Vec<usize> = own.collect();
-    own.sort_by_key(|&at| at == 0 || all[at - 1].2 != rows.to);
-    let mut left = rows.rows;
-    for at in own {
-        let (low, next, _) = all[at];
-        let range = KeyRange {
-            low: low.unwrap_or(i64::MIN),
-            high: next.map_or(i64::MAX, |next| next - 1),
-            aeu: rows.to,
-            weight: 0.0,
-            samples: Vec::new(),
+    /// Moves about so many rows of a table without a key; how many, `None` if it failed.
+    async fn rows(&self, rows: &Rows, cycle: &mut Cycle<'_>) -> Option<u64> {
+        let (began, of) = (Instant::now(), everything(rows.to));
+        let mut all = 0;
+        while all < rows.rows && (self.goes_on)() {
+            let began_some = Instant::now();
+            let (id, left) = (self.object.id, (rows.rows - all).min(CHUNKS_AT_ONCE));
+            match self.engine.move_some(id, rows.from, rows.to, left).await {
+                Ok(moved) if moved.keys == 0 => break,
+                Ok(moved) => {
+                    cycle.moved(of, rows.from, moved, began.elapsed(), all > 0);
+                    all += moved.keys;
+                }
+                Err(error) => {
+                    cycle.failed(of, rows.from, &error, began.elapsed());
+                    return None;
+                }
+            }
+            pause(PACE * began_some.elapsed()).await;
+        }
+        Some(all)
+    }
+
+    /// Moves rows of whichever keys an owner has; first of those that lie behind keys of the new owner.
+    async fn keyed_rows(&self, rows: &Rows, cycle: &mut Cycle<'_>) {
+        let Some(dealing) = self.object.ranges.get() else {
+            return;
         };
-        let Some(one) = move_keys(engine, object, &range, left, goes_on).await else {
-            break;
-        };
-        left = left.saturating_sub(one.result.as_ref().map_or(left, |moved| moved.keys));
-        shifted.push(one);
-        if left == 0 || !goes_on() {
-            break;
+        let all: Vec<_> = dealing.ranges().collect();
+        let own = (0..all.len()).filter(|&at| all[at].2 == rows.from);
+        let mut own: Vec<usize> = own.collect();
+        own.sort_by_key(|&at| at == 0 || all[at - 1].2 != rows.to);
+        let mut left = rows.rows;
+        for at in own {
+            let (low, next, _) = all[at];
+            let range = KeyRange {
+                low: low.unwrap_or(i64::MIN),
+                high: next.map_or(i64::MAX, |next| next - 1),
+                aeu: rows.to,
+                weight: 0.0,
+                samples: Vec::new(),
+            };
+            let Some(moved) = self.keys(&range, left, cycle).await else {
+                return;
+            };
+            left = left.saturating_sub(moved);
+            if left == 0 || !(self.goes_on)() {
+                return;
+            }
         }
     }
-    shifted
 }
 
 /// The ranges of a table's keys, and how busy their owners were with each.

@@ -65,11 +65,20 @@ impl Engine {
         high: i64,
         to: AeuId,
     ) -> Result<Moved, EngineError> {
-        let (moved, _) = self.move_first_keys(id, (low, high), to, u64::MAX).await?;
-        Ok(moved)
+        let (mut all, mut next) = (Moved::default(), low);
+        loop {
+            let (moved, last) = self.move_first_keys(id, (next, high), to, u64::MAX).await?;
+            all.keys += moved.keys;
+            all.copied += moved.copied;
+            if last == high {
+                return Ok(all);
+            }
+            next = last + 1;
+        }
     }
 
-    /// The same for the least keys with so many rows, or some more. The last number that is with the new owner now: all up to it are.
+    /// One statement of it, for the first keys that are not the new owner's yet, about so many rows at most; up to which number all
+    /// are its then.
     pub(crate) async fn move_first_keys(
         &self,
         id: ObjectId,
@@ -77,28 +86,7 @@ impl Engine {
         to: AeuId,
         rows: u64,
     ) -> Result<(Moved, i64), EngineError> {
-        let (mut all, mut next) = (Moved::default(), low);
-        while all.keys < rows {
-            let left = (rows - all.keys).min(ROWS_AT_ONCE as u64) as usize;
-            let (moved, last) = self.move_some_keys(id, (next, high), to, left).await?;
-            all.keys += moved.keys;
-            all.copied += moved.copied;
-            if last == high {
-                return Ok((all, high));
-            }
-            next = last + 1;
-        }
-        Ok((all, next - 1))
-    }
-
-    /// One statement of it, for the first keys that are not the new owner's yet; up to which number all are its then.
-    async fn move_some_keys(
-        &self,
-        id: ObjectId,
-        (low, high): (i64, i64),
-        to: AeuId,
-        rows: usize,
-    ) -> Result<(Moved, i64), EngineError> {
+        let rows = rows.min(ROWS_AT_ONCE as u64) as usize;
         let table = self.object(id)?;
         if table.staging.try_write().is_err() {
             // Whoever waits for the turn keeps those from it who would share it.

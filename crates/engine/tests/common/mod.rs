@@ -6,7 +6,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use eris_engine::{Engine, EngineError, Partitioning, Settings};
 use eris_fragment::*;
 use eris_numa::{HugePages, Topology};
-use eris_types::{ColumnId, ObjectId};
+use eris_types::{ColumnId, ObjectId, Timestamp};
 use futures::StreamExt;
 use futures::executor::block_on;
 use std::sync::Arc;
@@ -102,7 +102,19 @@ pub fn collect(
 
 /// COUNT(*) and SUM(id), merged.
 pub fn count_sum(engine: &Engine, object: ObjectId) -> Result<(i64, i64), FragmentError> {
-    let fragment = fragment(engine, object, count_and_sum());
+    count_sum_at(engine, object, engine.snapshot())
+}
+
+/// The same at a snapshot that somebody holds.
+pub fn count_sum_at(
+    engine: &Engine,
+    object: ObjectId,
+    snapshot: Timestamp,
+) -> Result<(i64, i64), FragmentError> {
+    let fragment = Fragment {
+        snapshot,
+        ..fragment(engine, object, count_and_sum())
+    };
     let batches = collect(engine, fragment, 2)?;
     let add = |column: usize| {
         let column = batches

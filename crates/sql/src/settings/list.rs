@@ -21,7 +21,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
             set: |core, value| core.balance.choose(|chosen| chosen.way = value.text()),
             default: |_| Value::Text(Chosen::default().way),
         },
-        description: "how AEUs' loads are made equal by giving rows other owners: all at once, or towards the average of neighbours; a table of its own with CALL eris.balance",
+        description: "how AEUs' loads are made equal by giving rows other owners: all at once, or towards the average of neighbours; a table in its own way with CALL eris.balance('t', 'off')",
     },
     Setting {
         name: "balancing_neighbours",
@@ -38,7 +38,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
             },
             default: |_| number(Chosen::default().neighbours),
         },
-        description: "over how many AEUs to either side moving_average averages: the more, the faster",
+        description: "over how many AEUs to either side moving_average averages: the more, the faster; of one table with CALL eris.balance('t', neighbours => 4)",
     },
     Setting {
         name: "balancing_period",
@@ -68,7 +68,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
             },
             default: |_| Value::Number(Chosen::default().threshold),
         },
-        description: "the standard deviation of AEUs' loads, in percent of their mean, from which on rows move if that pays",
+        description: "the standard deviation of AEUs' loads, in percent of their mean, from which on rows move if that pays; of one table with CALL eris.balance('t', threshold => 10)",
     },
     Setting {
         name: "batch_rows",
@@ -279,7 +279,7 @@ fn number(value: usize) -> Value {
 }
 
 impl Value {
-    fn number(&self) -> u64 {
+    pub fn number(&self) -> u64 {
         match self {
             Value::Number(number) => *number,
             other => unreachable!("{other:?} is of another kind than its setting"),

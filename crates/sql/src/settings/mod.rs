@@ -15,7 +15,7 @@ mod value;
 mod variables;
 
 pub(crate) use list::{SETTINGS, find};
-pub(crate) use statement::{reset, set, show, use_schema};
+pub(crate) use statement::{number, reset, set, show, use_schema};
 pub(crate) use value::Milliseconds;
 pub(crate) use variables::Variables;
 
@@ -86,13 +86,16 @@ impl Setting {
         self.kind.show(&value)
     }
 
+    /// The value that a text means.
+    fn parse(&self, text: &str) -> Result<Value, SqlError> {
+        self.kind.parse(text).ok_or_else(|| {
+            let message = format!("'{text}' is no value for setting \"{}\"", self.name);
+            SqlError::invalid(message).with_hint(Some(format!("it takes {}", self.kind)))
+        })
+    }
+
     fn assign(&self, core: &Core, text: &str) -> Result<(), SqlError> {
-        let value = || {
-            self.kind.parse(text).ok_or_else(|| {
-                let message = format!("'{text}' is no value for setting \"{}\"", self.name);
-                SqlError::invalid(message).with_hint(Some(format!("it takes {}", self.kind)))
-            })
-        };
+        let value = || self.parse(text);
         match self.access {
             Access::Session { set, .. } => {
                 let value = value()?;

@@ -1,6 +1,6 @@
 //! SET, RESET, SHOW and USE.
 
-use super::{SETTINGS, find};
+use super::{SETTINGS, Setting, find};
 use crate::core::{Begun, Core, normalize};
 use crate::error::SqlError;
 use crate::show::{rows_of, text};
@@ -46,18 +46,27 @@ fn assign(core: &Core, name: &str, values: &[Expr]) -> Result<(), SqlError> {
         {
             return setting.reset(core);
         }
-        value => constant(value).ok_or_else(|| {
-            SqlError::invalid(format!(
-                "setting \"{}\": {value} is no constant",
-                setting.name
-            ))
-            .with_hint(Some(format!("it takes {}", setting.type_name())))
-        })?,
+        value => constant(value).ok_or_else(|| no_constant(setting, value))?,
     };
     if setting.name == "search_path" {
         core.check_schema(&text)?;
     }
     setting.assign(core, &text)
+}
+
+/// A number that the setting of this name could have.
+///
+/// # Errors
+/// It is no constant, or not among the setting's values.
+pub(crate) fn number(name: &str, value: &Expr) -> Result<u64, SqlError> {
+    let setting = find(name)?;
+    let text = constant(value).ok_or_else(|| no_constant(setting, value))?;
+    Ok(setting.parse(&text)?.number())
+}
+
+fn no_constant(setting: &Setting, value: &Expr) -> SqlError {
+    let message = format!("setting \"{}\": {value} is no constant", setting.name);
+    SqlError::invalid(message).with_hint(Some(format!("it takes {}", setting.type_name())))
 }
 
 /// A constant, as text.

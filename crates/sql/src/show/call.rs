@@ -1,10 +1,11 @@
 //! CALL: procedures, which act on what system tables show.
 
 use super::kill;
-use crate::balance::WAYS;
-use crate::core::{Begun, Core};
+use crate::balance::{Own, WAYS};
+use crate::core::{Begun, Core, normalize};
 use crate::error::SqlError;
 use crate::recoding::Join;
+use crate::settings;
 use crate::statement::Statement;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectNamePart,
@@ -35,48 +36,95 @@ pub(crate) async fn call(
 
 /// The only argument, if it is a constant.
 fn argument(call: &Function) -> Option<&ValueWithSpan> {
-    match arguments(call)[..] {
-        [argument] => Some(argument),
+    match named(call)?[..] {
+        [(None, Expr::Value(value))] => Some(value),
         _ => None,
     }
 }
 
-/// The arguments, if all of them are constants.
-fn arguments(call: &Function) -> Vec<&ValueWithSpan> {
+/// The arguments, by name if they have one.
+fn named(call: &Function) -> Option<Vec<(Option<String>, &Expr)>> {
     let FunctionArguments::List(list) = &call.args else {
-        return Vec::new();
+        return None;
     };
-    let values = list.args.iter().map(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) => Some(value),
+    let named = list.args.iter().map(|argument| match argument {
+        FunctionArg::Named {
+            name,
+            arg: FunctionArgExpr::Expr(value),
+            ..
+        }
+        | FunctionArg::ExprNamed {
+            name: Expr::Identifier(name),
+            arg: FunctionArgExpr::Expr(value),
+            ..
+        } => Some((Some(normalize(name)), value)),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some((None, value)),
         _ => None,
     });
-    values.collect::<Option<_>>().unwrap_or_default()
+    named.collect()
 }
 
 /// Gives rows of a table other owners now, or says how it is to be balanced from now on.
 async fn balance(core: &Core, call: &Function, statement: &Statement) -> Result<Begun, SqlError> {
     let wrong = || {
         SqlError::invalid("eris.balance takes the name of a table, as text, and perhaps how it is to be balanced from now on")
-            .with_hint(Some("CALL eris.balance('schema.table'), or CALL eris.balance('schema.table', 'off'); also 'one_shot', 'moving_average', and 'default', which is what SET balancing says"))
+            .with_hint(Some("CALL eris.balance('schema.table'), or CALL eris.balance('schema.table', 'off'); also 'one_shot', 'moving_average', and 'default', which is what SET balancing says; neighbours => 4 and threshold => 10 may follow"))
     };
-    let (name, way) = match arguments(call)[..] {
-        [name] => (name, None),
-        [name, way] => (name, Some(way)),
-        _ => return Err(wrong()),
+    let given = named(call).ok_or_else(wrong)?;
+    let mut given = given.into_iter().peekable();
+    let Some((None, Expr::Value(name))) = given.next() else {
+        return Err(wrong());
     };
     let name = table_name(name).ok_or_else(wrong)?;
     let table = core.table(&name, statement)?;
-    match way.map(|way| &way.value) {
-        None => core.balance.balance(&core.engine, table.object).await?,
-        Some(Value::SingleQuotedString(way)) => {
-            let known = WAYS.iter().find(|known| way.eq_ignore_ascii_case(known));
-            if known.is_none() && !way.eq_ignore_ascii_case("default") {
-                return Err(wrong());
-            }
-            core.balance.choose_for(table.object, known.copied());
-        }
-        Some(_) => return Err(wrong()),
+    if given.peek().is_none() {
+        core.balance.balance(&core.engine, table.object).await?;
+        return Ok(Begun::Done { tag: "CALL" });
     }
+    let mut own = Own::default();
+    if let Some((_, way)) = given.next_if(|(name, _)| name.is_none()) {
+        let Expr::Value(ValueWithSpan {
+            value: Value::SingleQuotedString(way),
+            ..
+        }) = way
+        else {
+            return Err(wrong());
+        };
+        let known = WAYS.iter().find(|known| way.eq_ignore_ascii_case(known));
+        if known.is_none() && !way.eq_ignore_ascii_case("default") {
+            return Err(wrong());
+        }
+        own.way = known.map(|way| (*way).to_owned());
+    }
+    for (name, value) in given {
+        let name = name.ok_or_else(wrong)?;
+        let is_given = match name.as_str() {
+            "neighbours" => {
+                let neighbours = settings::number("balancing_neighbours", value)? as usize;
+                own.neighbours.replace(neighbours).is_some()
+            }
+            "threshold" => {
+                let threshold = settings::number("balancing_threshold", value)?;
+                own.threshold.replace(threshold).is_some()
+            }
+            _ => {
+                let message = format!("eris.balance takes no \"{name}\"");
+                return Err(SqlError::invalid(message).with_hint(Some(
+                    "a table may have neighbours and a threshold of its own; the period is the same for all",
+                )));
+            }
+        };
+        if is_given {
+            let message = format!("eris.balance: \"{name}\" is given twice");
+            return Err(SqlError::invalid(message));
+        }
+    }
+    if own.neighbours.is_some() && own.way.as_ref().is_some_and(|way| way != "moving_average") {
+        return Err(SqlError::invalid(
+            "eris.balance: only 'moving_average' looks at neighbours",
+        ));
+    }
+    core.balance.choose_for(&core.engine, table.object, own);
     Ok(Begun::Done { tag: "CALL" })
 }
 
