@@ -19,22 +19,27 @@ use std::time::{Duration, Instant};
 
 /// So long a client goes without AEUs' threads: it waits for another client to leave an AEU, or does an AEU's work itself. To wake a thread
 /// and be woken by it takes some 20 µs, or 100 of a virtual machine, and it takes its core from somebody each time.
-pub(crate) const PATIENCE: Duration = Duration::from_micros(100);
+const PATIENCE: Duration = Duration::from_micros(100);
 /// Pauses of the processor between two looks at an AEU.
 const PAUSES: usize = 16;
+
+/// Until when a client that begins now goes without them, however many AEUs it comes to.
+pub(crate) fn patience() -> Instant {
+    Instant::now() + PATIENCE
+}
 
 /// Runs `work` in an AEU that sleeps, or that another client leaves in time; says whether it did.
 pub(crate) fn offer(
     runtime: &Runtime<Owner>,
     aeu: AeuId,
+    until: Instant,
     mut work: impl FnMut(&mut Aeu<Owner>),
 ) -> bool {
-    let began = Instant::now();
     loop {
         if runtime.try_run_in_place(aeu, &mut work).is_some() {
             return true;
         }
-        if !runtime.is_run_in_place(aeu) || began.elapsed() >= PATIENCE {
+        if !runtime.is_run_in_place(aeu) || Instant::now() >= until {
             return false;
         }
         (0..PAUSES).for_each(|_| std::hint::spin_loop());
@@ -118,7 +123,7 @@ impl<T: Send + 'static> Exchange<T> {
             return;
         };
         let sender = client.endpoint();
-        let began = Instant::now();
+        let until = patience();
         loop {
             let mut is_held = false;
             for (callback, part) in (self.callback..).zip(&mut self.parts) {
@@ -134,7 +139,7 @@ impl<T: Send + 'static> Exchange<T> {
                 part.is_waiting = taken.is_none();
                 is_held |= part.is_waiting && runtime.is_run_in_place(part.aeu);
             }
-            if !is_held || began.elapsed() >= PATIENCE {
+            if !is_held || Instant::now() >= until {
                 return;
             }
             (0..PAUSES).for_each(|_| std::hint::spin_loop());

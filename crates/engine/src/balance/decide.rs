@@ -268,7 +268,14 @@ impl Experience {
         let timed = |one: &&SegmentLoad| one.asked >= FEW_TIMED;
         let mut costs: Vec<f64> = segments.iter().filter(timed).map(cost).collect();
         costs.sort_by(f64::total_cmp);
-        let usual = costs.get(costs.len() / 2).copied().unwrap_or(0.0);
+        let Some(&usual) = costs.get(costs.len() / 2) else {
+            // Too little was asked for to tell anything, and nothing is to be forgotten for it.
+            let untold = segments.iter().map(|one| SegmentLoad {
+                busy: Duration::ZERO,
+                ..one.clone()
+            });
+            return untold.collect();
+        };
         let known = std::mem::take(&mut self.costs);
         let steady = segments.iter().map(|one| {
             let before = known.get(&one.low).copied().unwrap_or(usual);
@@ -435,6 +442,12 @@ mod tests {
             believed(experience);
         }
         assert!((believed(experience) - UNUSUAL).abs() < 1e-6);
+        // A quiet period teaches nothing, and forgets nothing.
+        let known = experience.costs.clone();
+        let mut quiet = all.clone();
+        quiet.iter_mut().for_each(|one| one.asked = FEW_TIMED - 1);
+        assert!(one_shot(&quiet, experience).is_none());
+        assert_eq!(experience.costs, known);
     }
 
     #[test]

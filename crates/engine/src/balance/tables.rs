@@ -100,7 +100,7 @@ impl Shared {
         let now = (Instant::now(), object.loads.all());
         let before = table.looked.replace(now.clone());
         let is_new = before.is_none();
-        let before = before.unwrap_or_else(|| (now.0, now.1.clone()));
+        let before = before.unwrap_or_else(|| (now.0, vec![Load::default(); aeus]));
         let time = now.0 - before.0;
         let loads = now.1.iter().zip(&before.1);
         let loads: Vec<Load> = loads.map(|(now, before)| now.since(before)).collect();
@@ -209,6 +209,8 @@ impl<G: Fn() -> bool> Moving<'_, G> {
         };
         let began = Instant::now();
         let (mut all, mut next) = (0, piece.low);
+        // Since when others are staging.
+        let mut waiting = None;
         loop {
             let began_some = Instant::now();
             let (numbers, left) = ((next, piece.high), (rows - all).min(AT_ONCE));
@@ -216,6 +218,7 @@ impl<G: Fn() -> bool> Moving<'_, G> {
             let some = self.engine.move_first_keys(id, numbers, piece.aeu, left);
             match some.await {
                 Ok((moved, last)) => {
+                    waiting = None;
                     all += moved.keys;
                     let is_more = next > piece.low;
                     cycle.moved(of(next, last), from, moved, began.elapsed(), is_more);
@@ -225,7 +228,11 @@ impl<G: Fn() -> bool> Moving<'_, G> {
                     next = last + 1;
                     pause(PACE * began_some.elapsed()).await;
                 }
-                Err(EngineError::InUse { .. }) if began.elapsed() < PATIENCE => pause(PAUSE).await,
+                Err(EngineError::InUse { .. })
+                    if waiting.get_or_insert_with(Instant::now).elapsed() < PATIENCE =>
+                {
+                    pause(PAUSE).await;
+                }
                 Err(error) => {
                     cycle.failed(of(next, piece.high), from, &error, began.elapsed());
                     return None;

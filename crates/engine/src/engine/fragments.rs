@@ -13,7 +13,7 @@
 use super::{Engine, HELPLESS_ROWS, Shared, UNPOISONED};
 use crate::client::Client;
 use crate::error::EngineError;
-use crate::exchange::offer;
+use crate::exchange::{offer, patience};
 use crate::object::DataObject;
 use crate::owner::Owner;
 use crate::path::Path;
@@ -79,9 +79,9 @@ impl Shared {
         };
         let rows: u64 = participants.iter().map(|(_, rows)| rows).sum();
         // Relations that are looked up in may be large.
-        let may_be_little =
-            rows <= MOST_ROWS && participants.len() <= MOST_AEUS && fragment.lookups.is_empty()
-                || path.as_ref().is_some_and(Path::is_point);
+        let is_short = rows <= MOST_ROWS && fragment.lookups.is_empty();
+        let may_be_little = participants.len() <= MOST_AEUS
+            && (is_short || path.as_ref().is_some_and(Path::is_point));
         let index = path.as_ref().and_then(|path| path.index);
         if let Some(id) = index {
             let indexes = object.indexes();
@@ -157,16 +157,17 @@ impl Shared {
         // These work while others are worked for.
         tell(run, client, &awake);
         if let Some(runtime) = runtime {
-            work_in_place(run, &taken, &mut None, runtime, client);
+            work_in_place(run, &taken, patience(), &mut None, runtime, client);
         }
+        client.flush_all();
     }
 }
 
-/// Has AEUs begin.
+/// Has AEUs begin, as soon as they have room: nobody may wait for that who holds another AEU, which they may be waiting for.
 fn tell(run: &Arc<Run>, client: &mut Client, aeus: &[AeuId]) {
     if !aeus.is_empty() {
         client.multicast(aeus, SCAN, run.object.id, run.id, run.clone());
-        client.flush_all();
+        client.flush();
     }
 }
 
@@ -182,6 +183,7 @@ fn is_little(run: &Run, spent: Duration) -> bool {
 fn work_in_place(
     run: &Arc<Run>,
     aeus: &[AeuId],
+    until: Instant,
     began: &mut Option<Instant>,
     runtime: &Runtime<Owner>,
     client: &mut Client,
@@ -190,17 +192,17 @@ fn work_in_place(
         return;
     };
     let header = header(SCAN, run.object.id, client.endpoint(), run.id);
-    let is_taken = offer(runtime, first, |aeu| {
+    let is_taken = offer(runtime, first, until, |aeu| {
         aeu.execute_in_place(header, &[], Some(Parcel::shared(run.clone())));
         // It publishes its chunks.
         aeu.work(1);
-        work_in_place(run, others, began, runtime, client);
+        work_in_place(run, others, until, began, runtime, client);
         let began = began.get_or_insert_with(Instant::now);
         while is_little(run, began.elapsed()) && aeu.work(1) {}
     });
     if !is_taken {
         tell(run, client, &[first]);
-        work_in_place(run, others, began, runtime, client);
+        work_in_place(run, others, until, began, runtime, client);
     }
 }
 

@@ -16,7 +16,7 @@ use super::{AT_ONCE, Found, OFFERS, let_others_go_on};
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::exchange::{Exchange, offer};
+use crate::exchange::{Exchange, offer, patience};
 use crate::keys::Keys;
 use crate::object::DataObject;
 use crate::partition::{Expected, Prepare, Prepared};
@@ -379,10 +379,11 @@ impl Open<'_> {
         for (object, _) in &self.owners {
             object.set_changed(commit.at);
         }
+        let until = patience();
         for (object, aeu) in &self.owners {
             let has_committed = engine.runtime().is_some_and(|runtime| {
                 let header = header(COMMIT, object.id, self.client.endpoint(), callback);
-                offer(runtime, *aeu, |aeu| {
+                offer(runtime, *aeu, until, |aeu| {
                     let parcel = Parcel::shared(commit.clone());
                     aeu.execute_in_place(header, &[], Some(parcel));
                 })
@@ -390,6 +391,7 @@ impl Open<'_> {
             if !has_committed {
                 let commit = Arc::clone(&commit);
                 (self.client).multicast(&[*aeu], COMMIT, object.id, callback, commit);
+                self.client.flush();
             }
         }
         self.client.flush_all();
