@@ -75,10 +75,10 @@ impl<H: Handler> Aeu<H> {
         self.step_within(SLICES, usize::MAX)
     }
 
-    /// A short step, of at most so many slices; says whether more are to be run. For a client that holds the AEU in place, and looks at
-    /// the time in between.
-    pub fn work(&mut self, slices: usize) -> bool {
-        self.step_within(slices, usize::MAX);
+    /// A step of one slice at most; says whether more are to be run. For a client that holds the AEU in place, and looks at the time in
+    /// between.
+    pub fn work(&mut self) -> bool {
+        self.step_within(1, usize::MAX);
         self.has_tasks()
     }
 

@@ -260,8 +260,8 @@ impl Experience {
         }
     }
 
-    /// The segments with times that no accident makes: one operation in many is timed, and one that lasts long by chance, because the machine
-    /// did something else, would stand for as many. A key of one segment takes half as long again as most, or as much less, but no more; and what it
+    /// The segments with times that no accident makes: of small operations one in many is timed, and one that lasts long by chance, because the
+    /// machine did something else, would stand for as many. A key of one segment takes half as long again as most, or as much less, but no more; and what it
     /// takes is learnt slowly, for that changes less than what is asked for.
     fn steady(&mut self, segments: &[SegmentLoad]) -> Vec<SegmentLoad> {
         let cost = |one: &SegmentLoad| one.busy.as_secs_f64() / one.asked.max(1) as f64;

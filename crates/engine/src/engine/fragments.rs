@@ -3,7 +3,7 @@
 //! ```text
 //! fragment ─▶ compiled ─▶ path by an index? ─▶ participants ─┬─ much work ──────────▶ SCAN to all
 //!                                                            └─ little, or perhaps ─▶ on this thread, at AEUs that sleep ─┬─▶ done
-//!                                                                                     for as long as waking one takes     └─▶ they go on
+//!                                                                                     as long as it looks short           └─▶ they go on
 //! ```
 //!
 //! Much of what is asked takes less time than it takes until a sleeping AEU is awake: statistics rule most chunks out, or an index leads to
@@ -195,10 +195,10 @@ fn work_in_place(
     let is_taken = offer(runtime, first, until, |aeu| {
         aeu.execute_in_place(header, &[], Some(Parcel::shared(run.clone())));
         // It publishes its chunks.
-        aeu.work(1);
+        aeu.work();
         work_in_place(run, others, until, began, runtime, client);
         let began = began.get_or_insert_with(Instant::now);
-        while is_little(run, began.elapsed()) && aeu.work(1) {}
+        while is_little(run, began.elapsed()) && aeu.work() {}
     });
     if !is_taken {
         tell(run, client, &[first]);
