@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 /// What may be used at once after a pause.
 const BURST: Duration = Duration::from_millis(2);
 
+/// Steps take a millisecond or two. What seems to take longer than this is no work of theirs: on a virtual machine a thread's clock may go on while others
+/// have its core, and a slow core would pay for it many times over.
+const LONGEST: Duration = Duration::from_millis(5);
+
 pub(crate) struct Throttle {
     share: f64,
     /// Seconds of a core that are left, or owed.
@@ -45,7 +49,7 @@ impl Throttle {
         let (now, used) = (Instant::now(), thread_cpu_time());
         let (then, before) = std::mem::replace(&mut self.counted, (now, used));
         let earned = (now - then).as_secs_f64() * self.share;
-        self.tokens += earned - (used - before).as_secs_f64();
+        self.tokens += earned - (used - before).min(LONGEST).as_secs_f64();
         self.tokens = self.tokens.min(BURST.as_secs_f64());
     }
 }

@@ -17,13 +17,15 @@ mod figures;
 pub use figures::{curves, figure};
 
 use crate::report::Report;
-use eris_engine::{Algorithm, Balancer, Balancing, Engine, EngineError, KeyIndex, Settings};
+use eris_engine::{
+    Algorithm, Balanced, Balancer, Balancing, Engine, EngineError, KeyIndex, Settings,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +72,12 @@ const STEP: u64 = 64;
 const TICKS: u32 = 40;
 /// Of its balanced level a phase has recovered.
 const RECOVERED: f64 = 0.95;
-/// Ticks over which throughput is averaged, for its least and for when it has recovered.
+/// Ticks over which throughput is averaged: for its least,
 const SMOOTH: usize = 4;
+/// and for when it has recovered.
+const LASTING: usize = 8;
+/// Transfers that end within this time are one cycle's.
+const TOGETHER: Duration = Duration::from_millis(5);
 /// Entries that are put in together.
 const LOADED: u64 = 100_000;
 
@@ -99,14 +105,79 @@ fn phases(options: &BalanceOptions) -> Vec<Phase> {
 
 /// What a run with one algorithm has shown.
 struct Course {
-    /// Millions of lookups per second, tick by tick.
+    /// Millions of lookups per second, tick by tick, and when each was over.
     ticks: Vec<f64>,
+    ends: Vec<SystemTime>,
     /// The first tick of each phase, and where the last one ends.
     phases: Vec<usize>,
     /// By phase.
     imbalances: Vec<f64>,
     keys_moved: u64,
     seconds_moving: f64,
+    /// From when to when keys moved, cycle by cycle.
+    cycles: Vec<Range<SystemTime>>,
+}
+
+impl Course {
+    fn phase(&self, phase: usize) -> Range<usize> {
+        self.phases[phase]..self.phases[phase + 1]
+    }
+
+    /// As good as it gets: the mean of the last third of a phase. Answers come by the batch, so that only means over some ticks tell anything.
+    fn level(&self, phase: usize) -> f64 {
+        let ticks = &self.ticks[self.phase(phase)];
+        mean(&ticks[ticks.len() * 2 / 3..])
+    }
+
+    fn least(&self, phase: usize) -> f64 {
+        let ticks = &self.ticks[self.phase(phase)];
+        least(ticks.windows(SMOOTH.min(ticks.len())).map(mean))
+    }
+
+    /// In ticks, since the phase began: when throughput was nearly what it came to for the first time, and not for a moment only.
+    fn recovered(&self, phase: usize) -> usize {
+        let (ticks, level) = (&self.ticks[self.phase(phase)], self.level(phase));
+        let mut lasting = ticks.windows(LASTING.min(ticks.len())).map(mean);
+        let recovered = lasting.position(|value| value >= RECOVERED * level);
+        recovered.unwrap_or(ticks.len())
+    }
+
+    /// The least throughput while keys moved, as a part of what it was just before that cycle.
+    fn while_moving(&self, phase: usize) -> Option<f64> {
+        let of_phase = self.phase(phase);
+        let tick = |time: SystemTime| self.ends.partition_point(|end| *end < time);
+        let cycles = self
+            .cycles
+            .iter()
+            .map(|cycle| tick(cycle.start)..tick(cycle.end) + 1);
+        let parts = cycles.filter_map(|cycle| {
+            let before = cycle.start.saturating_sub(SMOOTH).max(of_phase.start)..cycle.start;
+            let cycle = cycle.start..cycle.end.min(of_phase.end);
+            if !of_phase.contains(&cycle.start) || before.is_empty() {
+                return None;
+            }
+            let windows = cycle.map(|first| first..(first + SMOOTH).min(of_phase.end));
+            let during = least(windows.map(|window| mean(&self.ticks[window])));
+            Some(during / mean(&self.ticks[before]))
+        });
+        parts.reduce(f64::min)
+    }
+}
+
+fn least(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(f64::INFINITY, f64::min)
+}
+
+/// From when to when the keys of each cycle moved.
+fn cycles(history: &[Balanced]) -> Vec<Range<SystemTime>> {
+    let together =
+        |a: &Balanced, b: &Balanced| b.at.duration_since(a.at).unwrap_or_default() < TOGETHER;
+    let cycles = history.chunk_by(together).map(|cycle| {
+        let end = cycle[cycle.len() - 1].at;
+        let longest = cycle.iter().map(|one| one.time).max();
+        end - longest.unwrap_or_default()..end
+    });
+    cycles.collect()
 }
 
 /// Runs all algorithms, one after the other.
@@ -155,10 +226,12 @@ fn course(
     let (found, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let mut course = Course {
         ticks: Vec::new(),
+        ends: Vec::new(),
         phases: Vec::new(),
         imbalances: Vec::new(),
         keys_moved: 0,
         seconds_moving: 0.0,
+        cycles: Vec::new(),
     };
     thread::scope(|scope| {
         let clients = (0..options.clients).map(|seed| {
@@ -186,6 +259,7 @@ fn course(
                 course
                     .ticks
                     .push((now.1 - counted.1) as f64 / seconds / 1e6);
+                course.ends.push(SystemTime::now());
                 bar.inc((now.0 - counted.0).as_millis() as u64);
                 counted = now;
             }
@@ -215,7 +289,9 @@ fn course(
         result
     })?;
     course.phases.push(course.ticks.len());
-    for one in balancer.history() {
+    let history = balancer.history();
+    course.cycles = cycles(&history);
+    for one in history {
         course.keys_moved += one.result.as_ref().map_or(0, |moved| moved.keys);
         course.seconds_moving += one.time.as_secs_f64();
     }
@@ -280,11 +356,8 @@ fn report(settings: &Settings, options: &BalanceOptions, courses: &[Course]) -> 
     let mut report = Report::new("balance", &settings.topology);
     let tick = (options.time / TICKS).as_secs_f64();
     let none = &courses[0];
-    let sum = |course: &Course, phase: usize| -> f64 {
-        course.ticks[course.phases[phase]..course.phases[phase + 1]]
-            .iter()
-            .sum()
-    };
+    let sum =
+        |course: &Course, phase: usize| -> f64 { course.ticks[course.phase(phase)].iter().sum() };
     for ((name, algorithm), course) in ALGORITHMS.iter().zip(courses) {
         let params = |phase: usize| [("algorithm", json!(name)), ("phase", json!(phase))];
         for (phase, imbalance) in course.imbalances.iter().enumerate() {
@@ -295,20 +368,16 @@ fn report(settings: &Settings, options: &BalanceOptions, courses: &[Course]) -> 
                 vec![*imbalance],
                 None,
             );
-            let ticks = &course.ticks[course.phases[phase]..course.phases[phase + 1]];
-            // The last third of a phase is as good as it gets. Answers come by the batch, so that only means over some ticks tell anything.
-            let level = mean(&ticks[ticks.len() * 2 / 3..]);
-            let smooth: Vec<f64> = ticks.windows(SMOOTH.min(ticks.len())).map(mean).collect();
-            let per_phase = |report: &mut Report, case, unit, value| {
+            let mut per_phase = |case, unit, value| {
                 report.row(case, params(phase), unit, vec![value], None);
             };
-            per_phase(&mut report, "level", "million lookups/s", level);
-            let deepest = smooth.iter().fold(f64::INFINITY, |a, b| a.min(*b));
-            per_phase(&mut report, "least", "million lookups/s", deepest);
-            let early = &smooth[..smooth.len() * 2 / 3];
-            let late = early.iter().rposition(|value| *value < RECOVERED * level);
-            let recovered = late.map_or(0.0, |late| (late + 1) as f64 * tick);
-            per_phase(&mut report, "recovered after", "s", recovered);
+            per_phase("level", "million lookups/s", course.level(phase));
+            per_phase("least", "million lookups/s", course.least(phase));
+            let recovered = course.recovered(phase) as f64 * tick;
+            per_phase("recovered after", "s", recovered);
+            if let Some(part) = course.while_moving(phase) {
+                per_phase("while moving", "of the level before", part);
+            }
         }
         let all = [("algorithm", json!(name))];
         let phases = none.imbalances.len();

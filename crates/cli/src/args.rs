@@ -241,11 +241,11 @@ pub struct BenchBalance {
     pub period: f64,
 
     /// The standard deviation of the AEUs' loads from which on keys move, as a share of their mean
-    #[arg(long, default_value_t = 0.05, value_parser = share)]
+    #[arg(long, default_value_t = 0.1, value_parser = share)]
     pub threshold: f64,
 
     /// The part of the machine that all AEUs together may use
-    #[arg(long, default_value_t = 0.4, value_parser = share)]
+    #[arg(long, default_value_t = 0.3, value_parser = share)]
     pub share: f64,
 
     /// Threads that look keys up: so many that no AEU waits for the others' answers

@@ -12,9 +12,11 @@
 
 mod cycle;
 mod decide;
+mod experience;
 mod history;
 mod keys;
 mod lend;
+mod loads;
 mod rows;
 mod tables;
 mod target;
@@ -25,10 +27,12 @@ pub use target::Algorithm;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::key_index::{KeyIndex, Shift};
-use decide::{Decision, Experience, by_owner, decide};
+use decide::{Decision, decide};
 use eris_types::ObjectId;
+use experience::Experience;
 use futures::future::select;
 use history::History;
+use loads::by_owner;
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -42,7 +46,7 @@ use tokio::sync::Notify;
 pub struct Balancing {
     /// How far a cycle goes; `None`: nothing moves.
     pub algorithm: Option<Algorithm>,
-    /// The standard deviation of the owners' loads from which on something moves, as a share of their mean.
+    /// The standard deviation of the owners' loads from which on something moves, as a share of their mean; or what exceeds the mean by twice as much, if it is a single owner's.
     pub threshold: f64,
     /// How often loads are looked at.
     pub period: Duration,

@@ -36,7 +36,7 @@ use crate::exchange::Exchange;
 use crate::protocol::KEYS;
 use batch::{Operation, Rest};
 use cycle::Pending;
-use eris_route::{RangeTable, Split};
+use eris_route::Split;
 use eris_types::{AeuId, ObjectId};
 use layout::{Layout, Table};
 use measure::Measured;
@@ -84,7 +84,7 @@ impl Engine {
         let object = KeyObject {
             id: self.next_object(),
             name: name.to_owned(),
-            layout: Layout::new(RangeTable::new(bounds).expect(ASCENDING)),
+            layout: Layout::new(bounds),
             cycle: tokio::sync::Mutex::default(),
             measured: Measured::new(aeus.iter().map(|place| place.aeu)),
             dropped: AtomicBool::new(false),
@@ -117,7 +117,7 @@ impl KeyIndex {
 
     /// Whom clients ask for a key. While it changes its owner they may ask the former one, who forwards.
     pub fn owner(&self, key: u64) -> AeuId {
-        self.object.layout.newest().ranges.get(key)
+        self.object.layout.newest().owner(key)
     }
 
     /// A client for one thread.
@@ -221,8 +221,9 @@ impl KeyClient {
     ) -> Result<(), EngineError> {
         assert_eq!(entries.len(), before.len(), "a place per entry");
         let keys: Vec<u64> = entries.iter().map(|entry| entry.0).collect();
-        self.split_by_owner(Operation::Put, &keys, |batch, position| {
-            batch.entries.push(entries[position as usize]);
+        self.split_by_owner(Operation::Put, &keys, |batch, positions| {
+            let entries = positions.iter().map(|&at| entries[at as usize]);
+            batch.entries.extend(entries);
         });
         let parts = self.execute()?;
         self.gather(parts, before)
@@ -298,27 +299,26 @@ impl KeyClient {
         values: &mut [Option<u64>],
     ) -> Result<(), EngineError> {
         assert_eq!(keys.len(), values.len(), "a value per key");
-        self.split_by_owner(operation, keys, |batch, position| {
-            batch.keys.push(keys[position as usize]);
+        self.split_by_owner(operation, keys, |batch, positions| {
+            let keys = positions.iter().map(|&at| keys[at as usize]);
+            batch.keys.extend(keys);
         });
         let parts = self.execute()?;
         self.gather(parts, values)
     }
 
-    /// Fills `parts`: `add` gets the positions of a part's keys in their order.
+    /// Fills `parts`: `add` gets the positions of a part's keys, range by range, in their order.
     fn split_by_owner(
         &mut self,
         operation: Operation,
         keys: &[u64],
-        add: impl Fn(&mut KeyBatch, u32),
+        add: impl Fn(&mut KeyBatch, &[u32]),
     ) {
         let (table, mut split) = (self.spans(), std::mem::take(&mut self.split));
         table.ranges.split(keys, &mut split);
-        for (aeu, positions) in table.ranges.parts(&split) {
+        for (aeu, positions) in table.parts(&split) {
             let mut batch = self.empty(operation);
-            positions
-                .iter()
-                .for_each(|position| add(&mut batch, *position));
+            add(&mut batch, positions);
             self.exchange.push(aeu, batch);
         }
         self.split = split;
@@ -331,7 +331,7 @@ impl KeyClient {
         values: &mut [Option<u64>],
     ) -> Result<(), EngineError> {
         let mut failure = None;
-        for (mut batch, (_, positions)) in parts.zip(self.table.ranges.parts(&self.split)) {
+        for (mut batch, (_, positions)) in parts.zip(self.table.parts(&self.split)) {
             for (position, value) in positions.iter().zip(&batch.values) {
                 values[*position as usize] = *value;
             }
@@ -384,8 +384,6 @@ impl Drop for KeyClient {
         self.index.engine.give_back(&mut self.client);
     }
 }
-
-const ASCENDING: &str = "there is an AEU, and the bounds ascend";
 
 impl fmt::Debug for KeyClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

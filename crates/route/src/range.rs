@@ -232,6 +232,26 @@ impl<K: Ord + Copy, V: Ord + Copy> RangeTable<K, V> {
         ranges.filter(|(_, range)| !range.is_empty())
     }
 
+    /// Runs of keys: those one behind the other that lie in one range, each with its holder and where they are.
+    pub fn runs<'a>(
+        &'a self,
+        keys: &'a [K],
+    ) -> impl Iterator<Item = (V, std::ops::Range<usize>)> + 'a {
+        let bounds = self.levels[0].keys();
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let left = keys.get(from..).filter(|left| !left.is_empty())?;
+            let at = self.find(left[0]);
+            // The first range also has the keys below its bound.
+            let (low, next) = (bounds.get(at).filter(|_| at > 0), bounds.get(at + 1));
+            let is_in =
+                |key: &&K| low.is_none_or(|low| low <= *key) && next.is_none_or(|next| *key < next);
+            let range = from..from + left.iter().take_while(is_in).count();
+            from = range.end;
+            Some((self.holders[self.holder[at] as usize], range))
+        })
+    }
+
     /// The parts of a batch that was split by this table: each holder that has keys, with their positions.
     pub fn parts<'a>(&'a self, split: &'a Split) -> impl Iterator<Item = (V, &'a [u32])> + 'a {
         let starts = std::iter::once(0).chain(split.ends.iter().copied());
@@ -271,6 +291,13 @@ pub struct Split {
     positions: Vec<u32>,
 }
 
+impl Split {
+    /// The positions of all parts, one part after the other.
+    pub fn positions(&self) -> &[u32] {
+        &self.positions
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -308,6 +335,17 @@ mod tests {
                 }
             }
             prop_assert_eq!(seen.len(), keys.len());
+            let range_of = |key: u64| ranges.range(..=key).next_back().or(ranges.iter().next());
+            let mut next = 0;
+            for (holder, run) in table.runs(&keys) {
+                prop_assert_eq!((run.start, run.is_empty()), (next, false));
+                next = run.end;
+                let range = range_of(keys[run.start]);
+                prop_assert_eq!(range.map(|(_, holder)| *holder), Some(holder));
+                prop_assert!(keys[run.clone()].iter().all(|&key| range_of(key) == range));
+                prop_assert!(keys.get(next).is_none_or(|&key| range_of(key) != range));
+            }
+            prop_assert_eq!(next, keys.len());
             let mut sorted = keys.clone();
             sorted.sort_unstable();
             let mut next = 0;

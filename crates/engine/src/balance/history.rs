@@ -1,6 +1,6 @@
 //! What was moved, and what came of it.
 
-use super::decide::imbalance;
+use super::loads::imbalance;
 use crate::key_index::{Moved, Shift, Shifted};
 use eris_types::{AeuId, ObjectId};
 use std::collections::VecDeque;

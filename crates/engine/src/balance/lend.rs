@@ -11,11 +11,14 @@
 //! The paper's partitions are one range each (Section 3.3.1), so that a bound that moves moves all others behind it, and keys that nobody asks for
 //! go along. An owner here may have several segments, and gives what it has too much of from the end of one to whoever is to have more.
 
-use super::target::{CLOSE, UNSAMPLED};
+use super::target::UNSAMPLED;
 use crate::key_index::{SegmentLoad, Shift};
 use eris_numa::Topology;
 use eris_types::AeuId;
 
+/// Owners whose loads differ from their targets by no more than this part of the mean give and take nothing: each piece becomes a segment more, which
+/// makes batches take longer.
+const CLOSE: f64 = 0.1;
 /// A piece may have so many times the load that would make two owners' equal, and a whole segment by so much less than is wanted.
 const MOST: f64 = 1.5;
 

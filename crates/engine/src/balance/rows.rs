@@ -5,7 +5,8 @@
 //! others, and part of the time in which bytes are read from other nodes.
 
 use super::Balancing;
-use super::decide::{Experience, HORIZON, Move, deviation, imbalance, max};
+use super::experience::{Experience, HORIZON, Move};
+use super::loads::{deviation, gain, imbalance, max, progress};
 use super::target::targets;
 use crate::key_index::Shift;
 use crate::load::Load;
@@ -24,8 +25,6 @@ const STATEMENT: f64 = 2e-3;
 const REMOTE: f64 = 0.5;
 /// The least that is moved: chunks are moved as a whole.
 const LEAST_ROWS: f64 = CHUNK_ROWS as f64;
-/// A cycle that leaves the largest partition larger than this part of what it was is no use.
-const USE: f64 = 0.95;
 
 /// What an AEU has of a table, and what it was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -91,20 +90,17 @@ pub(super) fn decide(
         after[one.from.index()] -= one.rows as f64 * per_row;
         after[one.to.index()] += one.rows as f64 * per_row;
     }
-    let (most_before, most_after) = (max(loads.iter().copied()), max(after.into_iter()));
-    if moved.is_empty() || most_after > USE * most_before {
-        return None;
-    }
+    let part = gain(&loads, &after)?;
     let scanning = || holdings.iter().map(|one| one.load.scanning.as_secs_f64());
     let all: f64 = scanning().sum();
-    let later = (max(scanning()) - all * most_after / bytes).max(0.0);
+    let later = (max(scanning()) - all / loads.len() as f64) * progress(&loads, &after);
     let (read, helped) = holdings.iter().fold((0, 0), |(read, helped), one| {
         (read + one.load.read, helped + one.load.helped)
     });
     let others = topology.aeus().iter().filter(|place| place.node != node(0));
     let far = others.count() as f64 / loads.len() as f64;
     let away = all * helped as f64 / (read as f64).max(1.0) * far * REMOTE;
-    let gained = later + away * (1.0 - most_after / most_before);
+    let gained = later + away * part;
     let gain = gained / time.as_secs_f64().max(1e-3) * HORIZON.as_secs_f64();
     let (mut linked, mut copied) = (0.0, 0.0);
     let moves = moved.iter().map(|one| {

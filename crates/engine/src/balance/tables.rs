@@ -1,7 +1,8 @@
 //! One cycle for a table.
 
 use super::cycle::Cycle;
-use super::decide::{Experience, FEW_ASKED};
+use super::decide::FEW_ASKED;
+use super::experience::Experience;
 use super::keys::{self, KeyRange, shift};
 use super::rows::{self, Holding, Rows, everything};
 use super::{Balancing, Shared};

@@ -1,12 +1,12 @@
 //! One cycle of balancing: ranges of keys get other owners, and then everybody learns of it at once.
 
+use super::KeyIndex;
 use super::layout::Table;
 use super::transfer::{Given, Moved, Transfer};
-use super::{ASCENDING, KeyIndex};
 use crate::client::Client;
 use crate::error::EngineError;
 use crate::protocol::{GIVE, GIVEN, PANICKED};
-use eris_route::{Command, RangeTable};
+use eris_route::Command;
 use eris_types::AeuId;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -235,7 +235,7 @@ impl Pending {
 }
 
 /// The table after keys have changed their owners.
-fn changed(table: &Table, given: impl Iterator<Item = Shift>) -> RangeTable<u64, AeuId> {
+fn changed(table: &Table, given: impl Iterator<Item = Shift>) -> Vec<(u64, AeuId)> {
     let mut bounds: BTreeMap<u64, AeuId> = BTreeMap::new();
     bounds.extend(table.spans(0, u64::MAX).map(|(low, _, aeu)| (low, aeu)));
     for Shift { low, high, to } in given {
@@ -252,8 +252,9 @@ fn changed(table: &Table, given: impl Iterator<Item = Shift>) -> RangeTable<u64,
     let mut last = None;
     let bounds = bounds.into_iter();
     // Ranges side by side that have one owner are one.
-    let bounds = bounds.filter(|(_, aeu)| last.replace(*aeu) != Some(*aeu));
-    RangeTable::new(bounds).expect(ASCENDING)
+    bounds
+        .filter(|(_, aeu)| last.replace(*aeu) != Some(*aeu))
+        .collect()
 }
 
 #[cfg(test)]
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn ranges_that_were_given_have_their_new_owner() {
-        let layout = Layout::new(RangeTable::new([(0, AeuId(0)), (100, AeuId(1))]).unwrap());
+        let layout = Layout::new([(0, AeuId(0)), (100, AeuId(1))]);
         let shift = |low, high, to| Shift {
             low,
             high,
@@ -272,7 +273,7 @@ mod tests {
         let after = |shifts: &[Shift]| {
             let table = changed(&layout.newest(), shifts.iter().copied());
             table
-                .iter()
+                .into_iter()
                 .map(|(low, aeu)| (low, aeu.0))
                 .collect::<Vec<_>>()
         };

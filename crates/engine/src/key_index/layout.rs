@@ -3,7 +3,7 @@
 //! A cycle of balancing moves keys from owner to owner one range after the other, and then publishes the next table at once for all. Whoever
 //! still goes by the one before reaches a former owner, who forwards.
 
-use eris_route::RangeTable;
+use eris_route::{RangeTable, Split};
 use eris_types::AeuId;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
@@ -11,7 +11,16 @@ use std::sync::{Arc, RwLock};
 /// One version of the partition table.
 pub(crate) struct Table {
     pub version: u64,
-    pub ranges: RangeTable<u64, AeuId>,
+    pub ranges: RangeTable<u64, Place>,
+}
+
+/// Where the keys of a range are. In the order of owners, so that a batch that is split by ranges is split by owners as well, and each of them
+/// finds the keys of one range side by side: he has mostly one segment for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub aeu: AeuId,
+    /// The number of the range.
+    range: u32,
 }
 
 /// The newest version.
@@ -23,9 +32,10 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub fn new(ranges: RangeTable<u64, AeuId>) -> Self {
+    /// Of ranges with these lower bounds, ascending.
+    pub fn new(bounds: impl IntoIterator<Item = (u64, AeuId)>) -> Self {
         Layout {
-            newest: RwLock::new(Arc::new(Table { version: 1, ranges })),
+            newest: RwLock::new(Arc::new(Table::new(1, bounds))),
             version: AtomicU64::new(1),
         }
     }
@@ -42,19 +52,45 @@ impl Layout {
         }
     }
 
-    /// From here on keys are where this table says.
-    pub fn publish(&self, ranges: RangeTable<u64, AeuId>) {
+    /// From here on keys are in these ranges, by their lower bounds, ascending.
+    pub fn publish(&self, bounds: impl IntoIterator<Item = (u64, AeuId)>) {
         let mut newest = self.newest.write().expect(UNPOISONED);
         let version = newest.version + 1;
-        *newest = Arc::new(Table { version, ranges });
+        *newest = Arc::new(Table::new(version, bounds));
         self.version.store(version, Ordering::Release);
     }
 }
 
 impl Table {
+    fn new(version: u64, bounds: impl IntoIterator<Item = (u64, AeuId)>) -> Self {
+        let ranges = bounds.into_iter().zip(0..);
+        let ranges = ranges.map(|((low, aeu), range)| (low, Place { aeu, range }));
+        let ranges = RangeTable::new(ranges).expect("there is an AEU, and the bounds ascend");
+        Table { version, ranges }
+    }
+
+    /// Who has a key.
+    pub fn owner(&self, key: u64) -> AeuId {
+        self.ranges.get(key).aeu
+    }
+
     /// [`spans`] of the ranges.
     pub fn spans(&self, low: u64, high: u64) -> impl Iterator<Item = (u64, u64, AeuId)> + '_ {
-        spans(&self.ranges, low, high)
+        spans(&self.ranges, low, high).map(|(low, high, place)| (low, high, place.aeu))
+    }
+
+    /// The parts of a batch that was split by the ranges: each owner that has keys, with their positions, range by range.
+    pub fn parts<'a>(&'a self, split: &'a Split) -> impl Iterator<Item = (AeuId, &'a [u32])> + 'a {
+        let mut of_ranges = self.ranges.parts(split).peekable();
+        let mut rest = split.positions();
+        std::iter::from_fn(move || {
+            let (Place { aeu, .. }, first) = of_ranges.next()?;
+            let mut count = first.len();
+            while let Some((_, next)) = of_ranges.next_if(|(place, _)| place.aeu == aeu) {
+                count += next.len();
+            }
+            Some((aeu, rest.split_off(..count)?))
+        })
     }
 
     /// What an AEU has.
@@ -92,7 +128,7 @@ mod tests {
     #[test]
     fn spans_are_the_ranges_cut_to_what_is_asked_for() {
         let ranges = [(10, AeuId(0)), (20, AeuId(1)), (30, AeuId(0))];
-        let layout = Layout::new(RangeTable::new(ranges).unwrap());
+        let layout = Layout::new(ranges);
         let mut known = layout.newest();
         let spans = |table: &Table, low, high| table.spans(low, high).collect::<Vec<_>>();
         assert_eq!(spans(&known, 3, 5), [(3, 5, AeuId(0))]);
@@ -108,7 +144,16 @@ mod tests {
         assert_eq!(spans(&known, 0, u64::MAX), all);
         assert_eq!(known.of(AeuId(1)).collect::<Vec<_>>(), [(20, 29)]);
 
-        layout.publish(RangeTable::new([(0, AeuId(2))]).unwrap());
+        // Owners in their order, and of each the keys of one range side by side.
+        let mut split = Split::default();
+        known.ranges.split(&[35, 25, 0, 40, 21, 12], &mut split);
+        let parts: Vec<_> = known.parts(&split).collect();
+        assert_eq!(
+            parts,
+            [(AeuId(0), &[2, 5, 0, 3][..]), (AeuId(1), &[1, 4][..])]
+        );
+
+        layout.publish([(0, AeuId(2))]);
         layout.refresh(&mut known);
         assert_eq!(spans(&known, 7, 9), [(7, 9, AeuId(2))]);
     }

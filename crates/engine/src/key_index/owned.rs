@@ -13,9 +13,11 @@ use crate::reorganize::{IndexReorganization, Reorganizable, Watched};
 use eris_numa::{Extent, NodeMemory};
 use eris_route::{Header, RangeTable, Split};
 use eris_types::{AeuId, NodeId};
+use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// Lookups of fewer keys than this gain by being done together with others.
+/// Operations on fewer keys of a segment than this gain by being done together with others.
 const FEW: usize = 32;
 
 /// The position of no segment in the directory.
@@ -37,10 +39,9 @@ pub(crate) struct OwnedKeys {
     closed: Option<(u64, u64)>,
     held: Vec<(Header, Box<KeyBatch>)>,
     split: Split,
-    /// Keys and entries of a segment, or of several batches, and their values.
+    /// Keys of entries, or of several batches; and the runs of keys that lie in one segment.
     keys: Vec<u64>,
-    entries: Vec<(u64, u64)>,
-    values: Vec<Option<u64>>,
+    runs: Vec<(u32, Range<usize>)>,
 }
 
 struct Given {
@@ -70,8 +71,7 @@ impl OwnedKeys {
             held: Vec::new(),
             split: Split::default(),
             keys: Vec::new(),
-            entries: Vec::new(),
-            values: Vec::new(),
+            runs: Vec::new(),
             object,
         }
     }
@@ -142,7 +142,7 @@ impl OwnedKeys {
     pub fn open(&mut self) -> Vec<(Header, Box<KeyBatch>)> {
         self.closed = None;
         self.renew();
-        std::mem::take(&mut self.held)
+        mem::take(&mut self.held)
     }
 
     /// Whether operations on this key have to wait.
@@ -216,21 +216,20 @@ impl OwnedKeys {
         let mut given = given.filter(|given| given.version > table.version);
         let holder = match given.find(|given| (given.low..=given.high).contains(&key)) {
             Some(given) => given.to,
-            None => table.ranges.get(key),
+            None => table.owner(key),
         };
         assert!(holder != self.aeu, "key {key} has been lost");
         holder
     }
 
-    /// Executes batches in their order; lookups that follow each other become one, where that makes larger ones of the segments' parts. What
-    /// belongs to others is left.
+    /// Executes batches in their order; lookups that follow each other become one if they have few keys for each segment. What belongs to others
+    /// is left.
     pub fn execute(&mut self, batches: &mut [(Header, Box<KeyBatch>)]) {
         self.note_work();
-        let is_parted = self.segments.len() > 1;
+        let few = FEW * self.segments.len();
         let joins = |batch: &KeyBatch| {
             let is_whole = matches!(batch.rest, Rest::All);
-            let gains = is_parted || batch.keys.len() < FEW;
-            is_whole && batch.operation == Operation::Get && gains
+            is_whole && batch.operation == Operation::Get && batch.keys.len() < few
         };
         for run in batches.chunk_by_mut(|a, b| joins(&a.1) && joins(&b.1)) {
             match run {
@@ -252,124 +251,97 @@ impl OwnedKeys {
         } = batch;
         match *operation {
             Operation::Range { limit } => {
-                let Rest::Spans(spans) = std::mem::replace(rest, Rest::All) else {
+                let Rest::Spans(spans) = mem::replace(rest, Rest::All) else {
                     unreachable!("a range has spans");
                 };
                 *rest = Rest::Spans(self.read(&spans, limit, entries));
             }
             Operation::Put => {
                 values.resize(entries.len(), None);
-                let keys = entries.iter().map(|entry| entry.0);
-                let mut put = |segment: &mut Segment, entries: &[(u64, u64)], values: &mut [_]| {
-                    let put = segment.put_many(entries, values);
-                    put.map_err(|error| *failure = Some(error.error)).is_ok()
-                };
-                let whole = self.whole(keys.clone(), rest);
-                if let Some(at) = whole {
-                    put(&mut self.segments[at], entries, values);
-                    *rest = Rest::Positions(Vec::new());
-                    return;
-                }
-                self.keys.clear();
-                self.keys.extend(keys);
-                *rest = self.by_segment(rest, |this, at, positions| {
-                    this.entries.clear();
-                    (this.entries).extend(positions.iter().map(|&at| entries[at as usize]));
-                    this.answer(positions, values, |this, values| {
-                        put(&mut this.segments[at], &this.entries, values)
-                    })
-                });
+                let mut keys = mem::take(&mut self.keys);
+                keys.clear();
+                keys.extend(entries.iter().map(|entry| entry.0));
+                *rest =
+                    self.by_segment(rest, &keys, entries, values, |segment, entries, values| {
+                        let put = segment.put_many(entries, values);
+                        put.map_err(|error| *failure = Some(error.error)).is_ok()
+                    });
+                self.keys = keys;
             }
-            Operation::Get | Operation::Remove => {
+            Operation::Get => {
                 values.resize(keys.len(), None);
-                let is_get = *operation == Operation::Get;
-                let execute = |segment: &mut Segment, keys: &[u64], values: &mut [_]| match is_get {
-                    true => segment.get_many(keys, values),
-                    false => segment.remove_many(keys, values),
-                };
-                if let Some(at) = self.whole(keys.iter().copied(), rest) {
-                    execute(&mut self.segments[at], keys, values);
-                    *rest = Rest::Positions(Vec::new());
-                    return;
-                }
-                self.keys.clear();
-                self.keys.extend_from_slice(keys);
-                *rest = self.by_segment(rest, |this, at, positions| {
-                    let keys: Vec<u64> = positions.iter().map(|&at| keys[at as usize]).collect();
-                    this.answer(positions, values, |this, values| {
-                        execute(&mut this.segments[at], &keys, values);
-                        true
-                    })
+                *rest = self.by_segment(rest, keys, keys, values, get);
+            }
+            Operation::Remove => {
+                values.resize(keys.len(), None);
+                *rest = self.by_segment(rest, keys, keys, values, |segment, keys, values| {
+                    segment.remove_many(keys, values);
+                    true
                 });
             }
         }
     }
 
-    /// The only segment, if it has all these keys and nothing was done for them yet: the usual case.
-    fn whole(&self, mut keys: impl Iterator<Item = u64>, rest: &Rest) -> Option<usize> {
-        match (&self.segments[..], rest) {
-            ([only], Rest::All) if self.closed.is_none() && keys.all(|key| only.has(key)) => {
-                Some(0)
-            }
-            _ => None,
-        }
-    }
-
-    /// Has those of `self.keys` for which something is to be done executed segment by segment, each with the positions of
-    /// its keys, until one says that it failed; returns what others have.
-    fn by_segment(
+    /// Has something done for each key for which it is still to be done, segment by segment, until one says that it failed: `inputs[i]` is what
+    /// goes with `keys[i]`, and `values[i]` becomes what comes of it. Returns what others have.
+    fn by_segment<T: Copy>(
         &mut self,
         rest: &Rest,
-        mut execute: impl FnMut(&mut Self, usize, &[u32]) -> bool,
+        keys: &[u64],
+        inputs: &[T],
+        values: &mut [Option<u64>],
+        mut execute: impl FnMut(&mut Segment, &[T], &mut [Option<u64>]) -> bool,
     ) -> Rest {
         let wanted = match rest {
-            Rest::Positions(positions) => {
-                let keys = positions.iter().map(|&at| self.keys[at as usize]);
-                self.keys = keys.collect();
-                Some(positions)
+            Rest::All if self.find_runs(keys) => {
+                let runs = self.runs.iter().cloned();
+                let left = in_runs(&mut self.segments, runs, inputs, values, execute);
+                return Rest::Positions(left);
             }
+            Rest::Positions(positions) => Some(positions),
             _ => None,
         };
-        self.directory.split(&self.keys, &mut self.split);
-        let split = std::mem::take(&mut self.split);
-        let directory = self.directory.clone();
-        let mut left = Vec::new();
-        for (at, positions) in directory.parts(&split) {
-            let of_batch: Vec<u32>;
-            let positions = match wanted {
-                None => positions,
-                Some(wanted) => {
-                    of_batch = positions.iter().map(|&at| wanted[at as usize]).collect();
-                    &of_batch
-                }
+        let keys_of_wanted: Vec<u64>;
+        let keys = match wanted {
+            None => keys,
+            Some(wanted) => {
+                keys_of_wanted = wanted.iter().map(|&at| keys[at as usize]).collect();
+                &keys_of_wanted
+            }
+        };
+        self.directory.split(keys, &mut self.split);
+        let (mut part, mut found, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, positions) in self.directory.parts(&self.split) {
+            let of_batch = |at: &u32| wanted.map_or(*at, |wanted| wanted[*at as usize]);
+            let positions = positions.iter().map(of_batch);
+            let Some(segment) = self.segments.get_mut(at as usize) else {
+                left.extend(positions);
+                continue;
             };
-            if at == NOBODY {
-                left.extend_from_slice(positions);
-            } else if !execute(self, at as usize, positions) {
+            part.clear();
+            part.extend(positions.clone().map(|at| inputs[at as usize]));
+            found.clear();
+            found.resize(part.len(), None);
+            let is_done = execute(segment, &part, &mut found);
+            positions
+                .zip(&found)
+                .for_each(|(at, value)| values[at as usize] = *value);
+            if !is_done {
                 left.clear();
                 break;
             }
         }
-        self.split = split;
+        left.sort_unstable();
         Rest::Positions(left)
     }
 
-    /// Puts the values of a segment's keys where these are in the batch.
-    fn answer(
-        &mut self,
-        positions: &[u32],
-        values: &mut [Option<u64>],
-        execute: impl FnOnce(&mut Self, &mut [Option<u64>]) -> bool,
-    ) -> bool {
-        let mut found = std::mem::take(&mut self.values);
-        found.clear();
-        found.resize(positions.len(), None);
-        let is_done = execute(self, &mut found);
-        for (position, value) in positions.iter().zip(&found) {
-            values[*position as usize] = *value;
-        }
-        self.values = found;
-        is_done
+    /// Finds the runs of keys that lie in one segment; says whether they are long enough to be executed as they are. They are if a client has split
+    /// his batch by the ranges that segments have.
+    fn find_runs(&mut self, keys: &[u64]) -> bool {
+        let most = 1 + keys.len() / FEW;
+        self.runs.clear();
+        self.runs.extend(self.directory.runs(keys).take(most + 1));
+        self.runs.len() <= most
     }
 
     /// Appends the entries of these spans, `limit` at most; returns the parts of them that others have.
@@ -394,31 +366,14 @@ impl OwnedKeys {
     }
 
     fn get_together(&mut self, lookups: &mut [(Header, Box<KeyBatch>)]) {
-        let keys = lookups.iter().flat_map(|(_, batch)| &batch.keys).copied();
-        let whole = self.whole(keys.clone(), &Rest::All);
-        self.keys.clear();
-        self.keys.extend(keys);
-        let mut values = vec![None; self.keys.len()];
-        let mut left = Vec::new();
-        match whole {
-            Some(at) => self.segments[at].get_many(&self.keys, &mut values),
-            None => {
-                let rest = self.by_segment(&Rest::All, |this, at, positions| {
-                    let keys: Vec<u64> = positions
-                        .iter()
-                        .map(|&position| this.keys[position as usize])
-                        .collect();
-                    this.answer(positions, &mut values, |this, values| {
-                        this.segments[at].get_many(&keys, values);
-                        true
-                    })
-                });
-                if let Rest::Positions(positions) = rest {
-                    left = positions;
-                    left.sort_unstable();
-                }
-            }
-        }
+        let mut keys = mem::take(&mut self.keys);
+        keys.clear();
+        keys.extend(lookups.iter().flat_map(|(_, batch)| &batch.keys));
+        let mut values = vec![None; keys.len()];
+        let Rest::Positions(left) = self.by_segment(&Rest::All, &keys, &keys, &mut values, get)
+        else {
+            unreachable!("keys have positions");
+        };
         let (mut first, mut left) = (0, &left[..]);
         for (_, batch) in lookups {
             let end = first + batch.keys.len();
@@ -428,7 +383,34 @@ impl OwnedKeys {
             batch.rest = Rest::Positions(of_batch.collect());
             (first, left) = (end, others);
         }
+        self.keys = keys;
     }
+}
+
+fn get(segment: &mut Segment, keys: &[u64], values: &mut [Option<u64>]) -> bool {
+    segment.get_many(keys, values);
+    true
+}
+
+/// Has something done run by run, without a copy of anything; returns the positions of what is in no segment here.
+fn in_runs<T>(
+    segments: &mut [Segment],
+    runs: impl Iterator<Item = (u32, Range<usize>)>,
+    inputs: &[T],
+    values: &mut [Option<u64>],
+    mut execute: impl FnMut(&mut Segment, &[T], &mut [Option<u64>]) -> bool,
+) -> Vec<u32> {
+    let mut left = Vec::new();
+    for (at, run) in runs {
+        let Some(segment) = segments.get_mut(at as usize) else {
+            left.extend(run.map(|at| at as u32));
+            continue;
+        };
+        if !execute(segment, &inputs[run.clone()], &mut values[run]) {
+            return Vec::new();
+        }
+    }
+    left
 }
 
 /// From keys to segments, but for those that are closed.

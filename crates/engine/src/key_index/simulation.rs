@@ -36,7 +36,9 @@ impl KeyClient {
         keys: &[u64],
         add: impl Fn(&mut KeyBatch, u32),
     ) -> Result<Vec<Option<u64>>, EngineError> {
-        self.split_by_owner(operation, keys, add);
+        self.split_by_owner(operation, keys, |batch, positions| {
+            positions.iter().for_each(|&position| add(batch, position));
+        });
         self.exchange.begin(&self.index.engine, &mut self.client);
         self.exchange.answered(&mut self.client).await;
         let mut values = vec![None; keys.len()];

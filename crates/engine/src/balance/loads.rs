@@ -1,0 +1,86 @@
+//! How even the owners' loads are, and what would be gained if they were more so.
+
+use crate::key_index::SegmentLoad;
+
+/// Loads whose mean is more than this part of the greatest are even enough.
+const EVEN: f64 = 0.95;
+/// What gains less is no use: it would only cut segments smaller.
+const LEAST: f64 = 0.01;
+
+/// How busy each owner was with some segments.
+pub(crate) fn by_owner(segments: &[SegmentLoad], owners: usize) -> Vec<f64> {
+    let mut loads = vec![0.0; owners];
+    for segment in segments {
+        loads[segment.aeu.index()] += segment.busy.as_secs_f64();
+    }
+    loads
+}
+
+pub(super) fn max(loads: impl IntoIterator<Item = f64>) -> f64 {
+    loads.into_iter().fold(0.0, f64::max)
+}
+
+/// The load of the busiest owner, as so many times the mean.
+pub(crate) fn imbalance(loads: &[f64]) -> f64 {
+    let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
+    match mean > 0.0 {
+        true => max(loads.iter().copied()) / mean,
+        false => 1.0,
+    }
+}
+
+/// The standard deviation, as a share of the mean.
+pub(super) fn deviation(loads: &[f64]) -> f64 {
+    let count = loads.len().max(1) as f64;
+    let mean = loads.iter().sum::<f64>() / count;
+    let squares = loads.iter().map(|load| (load - mean).powi(2)).sum::<f64>();
+    match mean > 0.0 {
+        true => (squares / count).sqrt() / mean,
+        false => 0.0,
+    }
+}
+
+/// The part of the busiest owner's time, which all wait for, that is saved if loads become `after`; `None` if that is no use.
+///
+/// A gentle cycle leaves the busiest owner what it has, and takes from those at the edge of what is asked for: so what counts is what would be saved by
+/// even loads, as far as the cycle goes towards them.
+pub(super) fn gain(before: &[f64], after: &[f64]) -> Option<f64> {
+    let whole = 1.0 - 1.0 / imbalance(before);
+    let gain = whole * progress(before, after);
+    (whole >= 1.0 - EVEN && gain >= LEAST).then_some(gain)
+}
+
+/// How far it is from some loads to others on the way to even ones: one at the end.
+pub(super) fn progress(before: &[f64], after: &[f64]) -> f64 {
+    match deviation(before) {
+        0.0 => 1.0,
+        before => 1.0 - deviation(after) / before,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::balance::Algorithm;
+    use crate::balance::target::targets;
+
+    #[test]
+    fn a_gentle_cycle_gains_though_the_busiest_keep_their_loads() {
+        let half: Vec<f64> = (0..32).map(|at| f64::from(at / 8 % 3 != 0)).collect();
+        assert_eq!(half.iter().sum::<f64>(), 16.0);
+        let after = |algorithm| targets(&half, algorithm);
+        let of = |algorithm| gain(&half, &after(algorithm)).expect("it gains");
+        assert!((of(Algorithm::OneShot) - 0.5).abs() < 1e-9);
+        let (gentle, wide) = (Algorithm::MovingAverage(1), Algorithm::MovingAverage(8));
+        assert_eq!(max(after(gentle)), 1.0);
+        assert!(0.02 < of(gentle) && of(gentle) < of(wide) && of(wide) < 0.5);
+    }
+
+    #[test]
+    fn what_is_about_even_or_stays_so_gains_nothing() {
+        assert_eq!(gain(&[1.0, 1.0], &[1.0, 1.0]), None);
+        assert_eq!(gain(&[1.04, 0.96], &[1.0, 1.0]), None);
+        assert_eq!(gain(&[2.0, 0.0], &[0.0, 2.0]), None);
+        assert_eq!(gain(&[0.0, 0.0], &[0.0, 0.0]), None);
+    }
+}
