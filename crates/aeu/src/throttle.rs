@@ -16,7 +16,7 @@ const BURST: Duration = Duration::from_millis(2);
 
 /// Steps take a millisecond or two. What seems to take longer than this is no work of theirs: on a virtual machine a thread's clock may go on while others
 /// have its core, and a slow core would pay for it many times over.
-const LONGEST: Duration = Duration::from_millis(5);
+const LONGEST: Duration = Duration::from_millis(10);
 
 pub(crate) struct Throttle {
     share: f64,

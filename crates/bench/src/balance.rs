@@ -134,34 +134,39 @@ impl Course {
         least(ticks.windows(SMOOTH.min(ticks.len())).map(mean))
     }
 
-    /// In ticks, since the phase began: when throughput was nearly what it came to for the first time, and not for a moment only.
+    /// In ticks, since the phase began: from when on throughput lasted. By medians, for a tick in which the machine did something else says nothing.
     fn recovered(&self, phase: usize) -> usize {
-        let (ticks, level) = (&self.ticks[self.phase(phase)], self.level(phase));
-        let mut lasting = ticks.windows(LASTING.min(ticks.len())).map(mean);
-        let recovered = lasting.position(|value| value >= RECOVERED * level);
-        recovered.unwrap_or(ticks.len())
+        let ticks = &self.ticks[self.phase(phase)];
+        let level = median(&ticks[ticks.len() * 2 / 3..]);
+        let lasting = ticks.windows(LASTING.min(ticks.len())).map(median);
+        let lasting: Vec<f64> = lasting.collect();
+        let below = |value: &f64| *value < RECOVERED * level;
+        lasting.iter().rposition(below).map_or(0, |last| last + 1)
     }
 
-    /// The least throughput while keys moved, as a part of what it was just before that cycle.
+    /// Throughput while keys moved, as a part of what it was just before: of the cycle of this phase that took most from it.
     fn while_moving(&self, phase: usize) -> Option<f64> {
         let of_phase = self.phase(phase);
         let tick = |time: SystemTime| self.ends.partition_point(|end| *end < time);
-        let cycles = self
-            .cycles
-            .iter()
-            .map(|cycle| tick(cycle.start)..tick(cycle.end) + 1);
-        let parts = cycles.filter_map(|cycle| {
-            let before = cycle.start.saturating_sub(SMOOTH).max(of_phase.start)..cycle.start;
-            let cycle = cycle.start..cycle.end.min(of_phase.end);
-            if !of_phase.contains(&cycle.start) || before.is_empty() {
-                return None;
-            }
-            let windows = cycle.map(|first| first..(first + SMOOTH).min(of_phase.end));
-            let during = least(windows.map(|window| mean(&self.ticks[window])));
-            Some(during / mean(&self.ticks[before]))
+        let cycles: Vec<_> = (self.cycles.iter())
+            .map(|cycle| tick(cycle.start)..tick(cycle.end) + 1)
+            .collect();
+        let is_still = |at: &usize| !cycles.iter().any(|cycle| cycle.contains(at));
+        let parts = cycles.iter().filter_map(|cycle| {
+            let before = (of_phase.start..cycle.start).rev().filter(is_still);
+            let before: Vec<f64> = before.take(SMOOTH).map(|at| self.ticks[at]).collect();
+            let during = cycle.start..cycle.end.min(self.ticks.len());
+            let is_of_phase = of_phase.contains(&cycle.start) && !before.is_empty();
+            is_of_phase.then(|| mean(&self.ticks[during]) / mean(&before))
         });
         parts.reduce(f64::min)
     }
+}
+
+fn median(ticks: &[f64]) -> f64 {
+    let mut sorted = ticks.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
 fn least(values: impl Iterator<Item = f64>) -> f64 {
@@ -246,7 +251,7 @@ fn course(
             low.store(phase.keys.start, Ordering::Relaxed);
             high.store(phase.keys.end, Ordering::Relaxed);
             course.phases.push(course.ticks.len());
-            let known = balancer.history().len();
+            let phase_began = SystemTime::now();
             if algorithm.is_none() {
                 result = futures::executor::block_on(index.measure()).map(drop);
             }
@@ -263,7 +268,13 @@ fn course(
                 bar.inc((now.0 - counted.0).as_millis() as u64);
                 counted = now;
             }
-            let moved = balancer.history();
+            let moved = balancer.history().into_iter();
+            let moved: Vec<_> = moved.filter(|one| one.at >= phase_began).collect();
+            for one in &moved {
+                course.keys_moved += one.result.as_ref().map_or(0, |moved| moved.keys);
+                course.seconds_moving += one.time.as_secs_f64();
+            }
+            course.cycles.extend(cycles(&moved));
             course.imbalances.push(match algorithm {
                 None => match futures::executor::block_on(index.measure()) {
                     Ok(segments) => {
@@ -279,7 +290,7 @@ fn course(
                         break;
                     }
                 },
-                Some(_) => moved.get(known).map_or(1.0, |first| first.imbalance),
+                Some(_) => moved.first().map_or(1.0, |first| first.imbalance),
             });
         }
         is_over.store(true, Ordering::Relaxed);
@@ -289,12 +300,6 @@ fn course(
         result
     })?;
     course.phases.push(course.ticks.len());
-    let history = balancer.history();
-    course.cycles = cycles(&history);
-    for one in history {
-        course.keys_moved += one.result.as_ref().map_or(0, |moved| moved.keys);
-        course.seconds_moving += one.time.as_secs_f64();
-    }
     drop(balancer);
     futures::executor::block_on(index.drop())?;
     Ok(course)

@@ -71,6 +71,8 @@ impl<K: Ord + Copy, V: Ord + Copy> RangeTable<K, V> {
 
     /// Holders up to which a batch is split by a pass for each.
     const FEW: usize = 4;
+    /// A batch with fewer keys than this part of the holders is sorted: there is no look at each holder.
+    const SPARSE: usize = 4;
     /// Keys that stay in the first-level cache from one pass to the next.
     const BLOCK: usize = 1024;
 
@@ -162,22 +164,50 @@ impl<K: Ord + Copy, V: Ord + Copy> RangeTable<K, V> {
             "positions in a batch have 32 bits"
         );
         self.find_holders(keys, &mut split.holder);
-        split.ends.clear();
         split.positions.clear();
-        if self.holders.len() <= Self::FEW {
-            // A pass per holder, without a branch or a sum in memory that the next key waits for.
-            split.positions.resize(keys.len() + 1, 0);
-            let mut end = 0;
-            for holder in 0..self.holders.len() as u32 {
-                for (position, &of) in split.holder.iter().enumerate() {
-                    split.positions[end] = position as u32;
-                    end += usize::from(of == holder);
-                }
-                split.ends.push(end as u32);
-            }
-            split.positions.truncate(keys.len());
-            return;
+        split.parts.clear();
+        if keys.len() <= self.holders.len() / Self::SPARSE {
+            self.split_sparse(split);
+        } else if self.holders.len() <= Self::FEW {
+            self.split_by_passes(split);
+        } else {
+            self.split_by_counting(split);
         }
+    }
+
+    /// Of many holders few have keys.
+    fn split_sparse(&self, split: &mut Split) {
+        let holder = &split.holder;
+        split.positions.extend(0..holder.len() as u32);
+        (split.positions).sort_unstable_by_key(|&at| (holder[at as usize], at));
+        let of_one = |a: &u32, b: &u32| holder[*a as usize] == holder[*b as usize];
+        let mut end = 0;
+        for part in split.positions.chunk_by(of_one) {
+            end += part.len() as u32;
+            split.parts.push((holder[part[0] as usize], end));
+        }
+    }
+
+    /// A pass per holder, without a branch or a sum in memory that the next key waits for.
+    fn split_by_passes(&self, split: &mut Split) {
+        let count = split.holder.len();
+        split.positions.resize(count + 1, 0);
+        let mut end = 0;
+        for holder in 0..self.holders.len() as u32 {
+            let begin = end;
+            for (position, &of) in split.holder.iter().enumerate() {
+                split.positions[end] = position as u32;
+                end += usize::from(of == holder);
+            }
+            if end > begin {
+                split.parts.push((holder, end as u32));
+            }
+        }
+        split.positions.truncate(count);
+    }
+
+    fn split_by_counting(&self, split: &mut Split) {
+        split.ends.clear();
         split.ends.resize(self.holders.len(), 0);
         for &holder in &split.holder {
             split.ends[holder as usize] += 1;
@@ -186,11 +216,18 @@ impl<K: Ord + Copy, V: Ord + Copy> RangeTable<K, V> {
         for end in &mut split.ends {
             (*end, sum) = (sum, sum + *end);
         }
-        split.positions.resize(keys.len(), 0);
+        split.positions.resize(split.holder.len(), 0);
         for (position, &holder) in split.holder.iter().enumerate() {
             let end = &mut split.ends[holder as usize];
             split.positions[*end as usize] = position as u32;
             *end += 1;
+        }
+        let mut begin = 0;
+        for (&end, holder) in split.ends.iter().zip(0..) {
+            if end > begin {
+                split.parts.push((holder, end));
+            }
+            begin = end;
         }
     }
 
@@ -254,14 +291,12 @@ impl<K: Ord + Copy, V: Ord + Copy> RangeTable<K, V> {
 
     /// The parts of a batch that was split by this table: each holder that has keys, with their positions.
     pub fn parts<'a>(&'a self, split: &'a Split) -> impl Iterator<Item = (V, &'a [u32])> + 'a {
-        let starts = std::iter::once(0).chain(split.ends.iter().copied());
-        starts
-            .zip(&split.ends)
-            .zip(&self.holders)
-            .map(|((start, &end), &holder)| {
-                (holder, &split.positions[start as usize..end as usize])
-            })
-            .filter(|(_, positions)| !positions.is_empty())
+        let mut begin = 0;
+        split.parts.iter().map(move |&(holder, end)| {
+            let positions = &split.positions[begin..end as usize];
+            begin = end as usize;
+            (self.holders[holder as usize], positions)
+        })
     }
 
     /// The ranges: lower bound and holder, ascending.
@@ -286,9 +321,11 @@ impl<K: Ord + Copy, V: Ord + Copy> RangeTable<K, V> {
 pub struct Split {
     /// By key, the number of its holder.
     holder: Vec<u32>,
-    /// By holder, where its positions end.
-    ends: Vec<u32>,
     positions: Vec<u32>,
+    /// The holders that have keys, ascending, and where the positions of each end.
+    parts: Vec<(u32, u32)>,
+    /// By holder, where its positions end: while keys are counted.
+    ends: Vec<u32>,
 }
 
 impl Split {

@@ -4,7 +4,7 @@ use super::Balancing;
 use super::experience::{Experience, HORIZON, Move};
 use super::lend::{Lent, lend};
 use super::loads::{by_owner, gain, imbalance, max};
-use super::target::{Line, Load, bounds, targets};
+use super::target::{Algorithm, Line, Load, bounds, targets};
 use crate::key_index::{SegmentLoad, Shift};
 use eris_numa::Topology;
 use eris_types::AeuId;
@@ -30,6 +30,7 @@ pub(crate) fn decide(
     let algorithm = balancing.algorithm?;
     let asked: u64 = segments.iter().map(|segment| segment.asked).sum();
     if asked < FEW_ASKED {
+        experience.expect_nothing();
         return None;
     }
     let segments = &experience.steady(segments)[..];
@@ -39,12 +40,16 @@ pub(crate) fn decide(
         return None;
     }
     let loads: Vec<f64> = owners.iter().map(|(aeu, _)| busy[aeu.index()]).collect();
-    let wanted = targets(&loads, algorithm);
-    let (shifts, after) = match segments.len() <= MOST_SEGMENTS * owners.len() {
-        true => least(segments, &owners, &busy, &wanted, topology),
-        false => in_ranges(segments, &owners, &wanted),
+    let way = |algorithm| {
+        let wanted = targets(&loads, algorithm);
+        match segments.len() <= MOST_SEGMENTS * owners.len() {
+            true => least(segments, &owners, &busy, &wanted, topology),
+            false => in_ranges(segments, &owners, &wanted),
+        }
     };
-    let gain = gain(&busy, &after)? * HORIZON.as_secs_f64();
+    let (shifts, after) = way(algorithm);
+    let (_, best) = way(Algorithm::OneShot);
+    let gain = gain(&busy, &after, &best)? * HORIZON.as_secs_f64();
     let moves = moves(segments, &shifts);
     let cost = copied(&moves, topology) / experience.rate() * experience.caution_for(&moves);
     if gain <= cost {
@@ -175,7 +180,6 @@ fn copied(moves: &[Move], topology: &Topology) -> f64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::balance::Algorithm;
     use crate::key_index::Shifted;
     use std::time::Duration;
 
@@ -242,6 +246,22 @@ pub(super) mod tests {
         assert_eq!(ranges, [(4, 5), (6, 7), (8, 9), (10, 11)]);
         // 2^30 keys take minutes, and nobody knows what is asked for by then.
         assert!(one_shot(&segments(&busy, 1 << 30), experience).is_none());
+    }
+
+    #[test]
+    fn one_owner_that_all_wait_for_gives_a_little_to_many() {
+        let topology = Topology::fake(8, 4);
+        let busy: Vec<f64> = (0..32).map(|at| if at == 7 { 2.0 } else { 1.0 }).collect();
+        let mut all = segments(&busy, 1 << 20);
+        all[7].high = all[8].low - 1;
+        all[31].high = u64::MAX;
+        for algorithm in [Algorithm::OneShot, Algorithm::MovingAverage(8)] {
+            let (way, experience) = (balancing(algorithm), &mut Experience::default());
+            assert!(decide(&all, &topology, way, experience).is_none());
+            let decision = decide(&all, &topology, way, experience).expect("it pays");
+            let moved = moves(&all, &decision.shifts);
+            assert!(moved.len() > 2 && moved.iter().all(|one| one.from == AeuId(7)));
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ const FIRST_RATE: f64 = 5e6;
 /// So many times what moving takes must be gained at most.
 const MOST_CAUTION: f64 = 16.0;
 /// So many times what a key took before is believed at once.
-const BELIEVED: f64 = 4.0;
+const BELIEVED: f64 = 2.0;
 /// Of fewer keys than these perhaps no operation was timed.
 const FEW_TIMED: u64 = 256;
 /// The busiest owner may exceed the mean by so many times the threshold of the standard deviation.
@@ -71,6 +71,10 @@ impl Experience {
     /// asked either.
     pub(super) fn is_uneven(&mut self, loads: &[f64], threshold: f64) -> bool {
         let expected = self.expect(loads);
+        if max(loads.iter().copied()) <= 0.0 {
+            self.expect_nothing();
+            return false;
+        }
         let common = |(now, before): (&f64, f64)| match (now - 1.0, before - 1.0) {
             (now, before) if now * before > 0.0 => now.signum() * now.abs().min(before.abs()),
             _ => 0.0,
@@ -88,6 +92,11 @@ impl Experience {
             .iter()
             .map(|load| if mean > 0.0 { load / mean } else { 1.0 });
         std::mem::replace(&mut self.outlook, shares.collect())
+    }
+
+    /// What was seen last tells nothing of what comes.
+    pub(super) fn expect_nothing(&mut self) {
+        self.outlook.clear();
     }
 
     /// The segments with times that no accident makes.
@@ -202,7 +211,7 @@ mod tests {
         let experience = &mut Experience::default();
         for look in [&all, &even, &even] {
             let steady = experience.steady(look);
-            assert!(!experience.is_uneven(&by_owner(&steady, 8), 0.2));
+            assert!(!experience.is_uneven(&by_owner(&steady, 8), 0.1));
         }
         // What lasts is learnt.
         let believed = |experience: &mut Experience| {
@@ -238,7 +247,9 @@ mod tests {
         assert!(!look(&[60.0, 100.0, 100.0, 140.0], 0.3));
         experience.expect(&[5.0, 3.0, 3.0, 5.0]);
         assert!(experience.is_uneven(&uneven, 0.2));
+        // Who is asked for nothing shows nothing.
         assert!(!experience.is_uneven(&[0.0; 4], 0.0));
+        assert!(!experience.is_uneven(&uneven, 0.2));
     }
 
     #[test]

@@ -12,7 +12,7 @@
 use super::Balancing;
 use super::experience::{Experience, HORIZON, Move};
 use super::loads::{gain, imbalance, max};
-use super::target::targets;
+use super::target::{Algorithm, targets};
 use crate::key_index::Shift;
 use eris_numa::Topology;
 use eris_types::AeuId;
@@ -22,7 +22,7 @@ use std::time::Duration;
 pub(super) const FIRST_RATE: f64 = 3e5;
 /// What a statement takes that moves rows.
 const STATEMENT: f64 = 2e-3;
-/// What is less than this part of the mean load stays where it is.
+/// An owner who has no more than this part of the mean above it gives nothing, and no piece is smaller.
 const CLOSE: f64 = 0.05;
 
 /// Keys of one owner, by their numbers.
@@ -57,7 +57,7 @@ impl KeyRange {
 /// Looks at all ranges of a table, in their order, the rows of each AEU, and the least and the greatest key; `None`: all stays. `must` be even, whether or not that pays.
 #[expect(clippy::too_many_arguments, reason = "what there is to be known")]
 pub(super) fn decide(
-    mut ranges: Vec<KeyRange>,
+    ranges: Vec<KeyRange>,
     rows: &[u64],
     extent: (i64, i64),
     time: Duration,
@@ -75,34 +75,10 @@ pub(super) fn decide(
     if !experience.is_uneven(&loads, balancing.threshold) && !must {
         return None;
     }
-    let wanted = targets(&loads, balancing.algorithm?);
-    let close = CLOSE * loads.iter().sum::<f64>() / loads.len() as f64;
-    let mut over: Vec<f64> = loads.iter().zip(&wanted).map(|(a, b)| a - b).collect();
-    let mut pieces: Vec<(KeyRange, AeuId)> = Vec::new();
-    let node = |aeu: usize| topology.node_of(AeuId(aeu as u16));
-    for is_near in [true, false] {
-        for from in 0..over.len() {
-            for to in (0..over.len()).filter(|&to| (node(from) == node(to)) == is_near) {
-                loop {
-                    let amount = over[from].min(-over[to]);
-                    let owners = (AeuId(from as u16), AeuId(to as u16));
-                    let Some(piece) = (amount > close)
-                        .then(|| take(&mut ranges, owners, amount))
-                        .flatten()
-                    else {
-                        break;
-                    };
-                    over[from] -= piece.weight;
-                    over[to] += piece.weight;
-                    pieces.push((piece, owners.0));
-                }
-            }
-        }
-    }
-    let after: Vec<f64> = (over.iter().zip(&wanted))
-        .map(|(over, wanted)| over + wanted)
-        .collect();
-    let gain = max(loads.iter().copied()) * gain(&loads, &after)?;
+    let dealt = |algorithm| deal(&ranges, &loads, &targets(&loads, algorithm), topology);
+    let (pieces, after) = dealt(balancing.algorithm?);
+    let (_, best) = dealt(Algorithm::OneShot);
+    let gain = max(loads.iter().copied()) * gain(&loads, &after, &best)?;
     let moves: Vec<Move> = (pieces.iter())
         .map(|(piece, from)| {
             let share = piece.width(extent) / widths[from.index()].max(1.0);
@@ -124,6 +100,40 @@ pub(super) fn decide(
     experience.expect(&after);
     let pieces = pieces.into_iter().map(|(piece, _)| piece).collect();
     Some((pieces, imbalance(&loads)))
+}
+
+/// Which pieces go from whom to others, so that owners have the loads that are wanted, or nearly; and those that they have then.
+fn deal(
+    ranges: &[KeyRange],
+    loads: &[f64],
+    wanted: &[f64],
+    topology: &Topology,
+) -> (Vec<(KeyRange, AeuId)>, Vec<f64>) {
+    let mean = loads.iter().sum::<f64>() / loads.len() as f64;
+    let close = CLOSE * mean;
+    let (mut ranges, mut loads) = (ranges.to_vec(), loads.to_vec());
+    let mut pieces: Vec<(KeyRange, AeuId)> = Vec::new();
+    let node = |aeu: usize| topology.node_of(AeuId(aeu as u16));
+    for is_near in [true, false] {
+        for from in 0..loads.len() {
+            for to in (0..loads.len()).filter(|&to| (node(from) == node(to)) == is_near) {
+                loop {
+                    let amount = (loads[from] - wanted[from]).min(wanted[to] - loads[to]);
+                    if amount <= 0.0 || loads[from] - mean <= close {
+                        break;
+                    }
+                    let owners = (AeuId(from as u16), AeuId(to as u16));
+                    let Some(piece) = take(&mut ranges, owners, amount.max(close)) else {
+                        break;
+                    };
+                    loads[from] -= piece.weight;
+                    loads[to] += piece.weight;
+                    pieces.push((piece, owners.0));
+                }
+            }
+        }
+    }
+    (pieces, loads)
 }
 
 /// The piece as keys of a bare index would be: in the same order.
@@ -174,7 +184,6 @@ fn take(ranges: &mut Vec<KeyRange>, (from, to): (AeuId, AeuId), amount: f64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::balance::Algorithm;
     use proptest::prelude::*;
 
     const SECOND: Duration = Duration::from_secs(1);

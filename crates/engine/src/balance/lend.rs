@@ -16,8 +16,8 @@ use crate::key_index::{SegmentLoad, Shift};
 use eris_numa::Topology;
 use eris_types::AeuId;
 
-/// Owners whose loads differ from their targets by no more than this part of the mean give and take nothing: each piece becomes a segment more, which
-/// makes batches take longer.
+/// An owner who has no more than this part of the mean above it gives nothing, and no piece is smaller: each becomes a segment more, which makes batches take
+/// longer.
 const CLOSE: f64 = 0.1;
 /// A piece may have so many times the load that would make two owners' equal, and a whole segment by so much less than is wanted.
 const MOST: f64 = 1.5;
@@ -49,7 +49,8 @@ pub(super) fn lend(
     topology: &Topology,
 ) -> Lent {
     let mut loads = loads.to_vec();
-    let close = CLOSE * targets.iter().sum::<f64>() / targets.len().max(1) as f64;
+    let mean = targets.iter().sum::<f64>() / targets.len().max(1) as f64;
+    let close = CLOSE * mean;
     let mut shifts = Vec::new();
     let mut donors: Vec<usize> = (0..loads.len()).collect();
     donors.sort_by(|&a, &b| (loads[b] - targets[b]).total_cmp(&(loads[a] - targets[a])));
@@ -60,9 +61,9 @@ pub(super) fn lend(
             .filter(|one| !one.busy.is_zero())
             .map(Stock::of)
             .collect();
-        while loads[donor] - targets[donor] > close {
+        while loads[donor] > targets[donor] && loads[donor] - mean > close {
             let missing = |&other: &usize| targets[other] - loads[other];
-            let needy = (0..loads.len()).filter(|other| missing(other) > close);
+            let needy = (0..loads.len()).filter(|other| missing(other) > 0.0);
             let near =
                 |other: &usize| topology.node_of(AeuId(*other as u16)) == topology.node_of(aeu);
             let first = |a: &usize, b: &usize| {
@@ -73,7 +74,7 @@ pub(super) fn lend(
             let Some(to) = needy.max_by(first) else {
                 break;
             };
-            let wanted = (loads[donor] - targets[donor]).min(missing(&to));
+            let wanted = (loads[donor] - targets[donor]).min(missing(&to)).max(close);
             // The receiver shall not be the one that has too much then.
             let most = MOST * (loads[donor] - loads[to]) / 2.0;
             let Some((low, high, weight)) = take(&mut stocks, wanted, most) else {

@@ -43,18 +43,20 @@ pub(super) fn deviation(loads: &[f64]) -> f64 {
 /// The part of the busiest owner's time, which all wait for, that is saved if loads become `after`; `None` if that is no use.
 ///
 /// A gentle cycle leaves the busiest owner what it has, and takes from those at the edge of what is asked for: so what counts is what would be saved by
-/// even loads, as far as the cycle goes towards them.
-pub(super) fn gain(before: &[f64], after: &[f64]) -> Option<f64> {
-    let whole = 1.0 - 1.0 / imbalance(before);
-    let gain = whole * progress(before, after);
+/// the most even loads that there can be, `best`, as far as the cycle goes towards them.
+pub(super) fn gain(before: &[f64], after: &[f64], best: &[f64]) -> Option<f64> {
+    let most = |loads: &[f64]| max(loads.iter().copied());
+    let whole = 1.0 - most(best) / most(before);
+    let gain = whole * progress(before, after, best);
     (whole >= 1.0 - EVEN && gain >= LEAST).then_some(gain)
 }
 
-/// How far it is from some loads to others on the way to even ones: one at the end.
-pub(super) fn progress(before: &[f64], after: &[f64]) -> f64 {
-    match deviation(before) {
-        0.0 => 1.0,
-        before => 1.0 - deviation(after) / before,
+/// How far it is from some loads to others on the way to the best: one at the end.
+pub(super) fn progress(before: &[f64], after: &[f64], best: &[f64]) -> f64 {
+    let way = deviation(before) - deviation(best);
+    match way > 0.0 {
+        true => (deviation(before) - deviation(after)) / way,
+        false => 0.0,
     }
 }
 
@@ -69,7 +71,8 @@ mod tests {
         let half: Vec<f64> = (0..32).map(|at| f64::from(at / 8 % 3 != 0)).collect();
         assert_eq!(half.iter().sum::<f64>(), 16.0);
         let after = |algorithm| targets(&half, algorithm);
-        let of = |algorithm| gain(&half, &after(algorithm)).expect("it gains");
+        let even = [0.5; 32];
+        let of = |algorithm| gain(&half, &after(algorithm), &even).expect("it gains");
         assert!((of(Algorithm::OneShot) - 0.5).abs() < 1e-9);
         let (gentle, wide) = (Algorithm::MovingAverage(1), Algorithm::MovingAverage(8));
         assert_eq!(max(after(gentle)), 1.0);
@@ -78,9 +81,13 @@ mod tests {
 
     #[test]
     fn what_is_about_even_or_stays_so_gains_nothing() {
-        assert_eq!(gain(&[1.0, 1.0], &[1.0, 1.0]), None);
-        assert_eq!(gain(&[1.04, 0.96], &[1.0, 1.0]), None);
-        assert_eq!(gain(&[2.0, 0.0], &[0.0, 2.0]), None);
-        assert_eq!(gain(&[0.0, 0.0], &[0.0, 0.0]), None);
+        let even = [1.0, 1.0];
+        assert_eq!(gain(&even, &even, &even), None);
+        assert_eq!(gain(&[1.04, 0.96], &even, &even), None);
+        assert_eq!(gain(&[2.0, 0.0], &[0.0, 2.0], &even), None);
+        assert_eq!(gain(&[0.0, 0.0], &[0.0, 0.0], &[0.0, 0.0]), None);
+        // All wait for a key that cannot be parted, however even the others are.
+        let (before, after) = ([4.0, 2.0, 0.3, 0.3], [4.0, 1.0, 0.8, 0.8]);
+        assert_eq!(gain(&before, &after, &after), None);
     }
 }

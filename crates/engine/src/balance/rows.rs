@@ -90,10 +90,11 @@ pub(super) fn decide(
         after[one.from.index()] -= one.rows as f64 * per_row;
         after[one.to.index()] += one.rows as f64 * per_row;
     }
-    let part = gain(&loads, &after)?;
+    let even = vec![bytes / loads.len() as f64; loads.len()];
+    let part = gain(&loads, &after, &even)?;
     let scanning = || holdings.iter().map(|one| one.load.scanning.as_secs_f64());
     let all: f64 = scanning().sum();
-    let later = (max(scanning()) - all / loads.len() as f64) * progress(&loads, &after);
+    let later = (max(scanning()) - all / loads.len() as f64) * progress(&loads, &after, &even);
     let (read, helped) = holdings.iter().fold((0, 0), |(read, helped), one| {
         (read + one.load.read, helped + one.load.helped)
     });

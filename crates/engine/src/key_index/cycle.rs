@@ -8,13 +8,16 @@ use crate::error::EngineError;
 use crate::protocol::{GIVE, GIVEN, PANICKED};
 use eris_route::Command;
 use eris_types::AeuId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::MutexGuard;
+
+/// Ranges per owner beyond which those side by side become one.
+const MOST_RANGES: usize = 8;
 
 /// Keys that shall have another owner: from `low` to `high`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,12 +252,13 @@ fn changed(table: &Table, given: impl Iterator<Item = Shift>) -> Vec<(u64, AeuId
         bounds.retain(|bound, _| !(low..=high).contains(bound));
         bounds.insert(low, to);
     }
-    let mut last = None;
-    let bounds = bounds.into_iter();
-    // Ranges side by side that have one owner are one.
+    let owners = bounds.values().collect::<BTreeSet<_>>().len();
+    let mut bounds: Vec<_> = bounds.into_iter().collect();
+    // Ranges side by side that have one owner could be one. But they are mostly a segment each.
+    if bounds.len() > MOST_RANGES * owners {
+        bounds.dedup_by_key(|(_, aeu)| *aeu);
+    }
     bounds
-        .filter(|(_, aeu)| last.replace(*aeu) != Some(*aeu))
-        .collect()
 }
 
 #[cfg(test)]
@@ -277,10 +281,13 @@ mod tests {
                 .map(|(low, aeu)| (low, aeu.0))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(after(&[shift(50, 99, 1)]), [(0, 0), (50, 1)]);
+        assert_eq!(after(&[shift(50, 99, 1)]), [(0, 0), (50, 1), (100, 1)]);
         assert_eq!(after(&[shift(50, 149, 2)]), [(0, 0), (50, 2), (150, 1)]);
         let both = [shift(0, 9, 2), shift(200, u64::MAX, 0)];
         assert_eq!(after(&both), [(0, 2), (10, 0), (100, 1), (200, 0)]);
         assert_eq!(after(&[shift(0, u64::MAX, 7)]), [(0, 7)]);
+        // Ranges that have been cut again and again become one.
+        let cuts: Vec<Shift> = (0..99).map(|low| shift(low, low, 0)).collect();
+        assert_eq!(after(&cuts), [(0, 0), (100, 1)]);
     }
 }
