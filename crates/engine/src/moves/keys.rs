@@ -15,7 +15,7 @@ use crate::key_index::Moved;
 use crate::keys::{KeyRange, Keys, is_word};
 use crate::object::DataObject;
 use crate::ranges::Dealing;
-use arrow_array::RecordBatch;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use eris_column::CHUNK_ROWS;
 use eris_types::{AeuId, ColumnId, ObjectId, RowId, Timestamp};
 use std::ops::Bound;
@@ -116,7 +116,7 @@ impl Engine {
         let mut moved = Moved::default();
         for part in rows {
             moved.keys += part.ids.len() as u64;
-            moved.copied += part.batch.get_array_memory_size() as u64;
+            moved.copied += bytes(&part.batch);
             writer.delete(part.ids.into_iter())?;
             writer.append_to(to, part.batch).await?;
         }
@@ -214,4 +214,11 @@ fn first_of_others(dealing: &Dealing, (low, high): (i64, i64), to: AeuId) -> Opt
         (first.unwrap_or(i64::MIN).max(low), last.min(high))
     });
     parts.find(|(low, high)| low <= high)
+}
+
+/// Of these rows alone: the arrays may be parts of larger ones.
+fn bytes(batch: &RecordBatch) -> u64 {
+    let of_column = |column: &ArrayRef| column.to_data().get_slice_memory_size();
+    let columns = batch.columns().iter().map(of_column);
+    columns.map(|bytes| bytes.unwrap_or_default() as u64).sum()
 }
