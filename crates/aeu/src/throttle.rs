@@ -70,4 +70,13 @@ mod tests {
         let share = (thread_cpu_time() - used).as_secs_f64() / began.elapsed().as_secs_f64();
         assert!(share < 0.12, "{share}");
     }
+
+    #[test]
+    fn what_no_step_can_take_is_not_paid_for_in_full() {
+        let (mut throttle, used) = (Throttle::new(0.01), thread_cpu_time());
+        while thread_cpu_time() - used < 5 * LONGEST {}
+        throttle.count();
+        assert!(throttle.tokens < 0.0);
+        assert!(throttle.tokens >= -LONGEST.as_secs_f64());
+    }
 }

@@ -240,7 +240,7 @@ pub struct BenchBalance {
     #[arg(long, default_value_t = 0.5, value_parser = seconds)]
     pub period: f64,
 
-    /// The standard deviation of the AEUs' loads from which on keys move, as a share of their mean
+    /// The standard deviation of the AEUs' loads from which on keys move, as a share of their mean; twice as much of a single one
     #[arg(long, default_value_t = 0.1, value_parser = share)]
     pub threshold: f64,
 
