@@ -192,11 +192,13 @@ impl<K: Ord + Copy, V: Ord + Copy> RangeTable<K, V> {
     fn split_by_passes(&self, split: &mut Split) {
         let count = split.holder.len();
         split.positions.resize(count + 1, 0);
+        // As slices, for the compiler does not know that no position lies where the vectors do.
+        let (of_keys, positions) = (&split.holder[..], &mut split.positions[..]);
         let mut end = 0;
         for holder in 0..self.holders.len() as u32 {
             let begin = end;
-            for (position, &of) in split.holder.iter().enumerate() {
-                split.positions[end] = position as u32;
+            for (position, &of) in of_keys.iter().enumerate() {
+                positions[end] = position as u32;
                 end += usize::from(of == holder);
             }
             if end > begin {
@@ -245,7 +247,9 @@ impl<K: Ord + Copy, V: Ord + Copy> RangeTable<K, V> {
         for (keys, holders) in blocks.zip(holders.chunks_mut(Self::BLOCK)) {
             for (bound, &from_here) in bounds.iter().zip(&self.holder).skip(1) {
                 for (key, holder) in keys.iter().zip(&mut *holders) {
-                    *holder = if bound <= key { from_here } else { *holder };
+                    // A mask instead of a condition: a branch for each key would be guessed wrong every other time.
+                    let is_above = u32::from(bound <= key).wrapping_neg();
+                    *holder ^= (*holder ^ from_here) & is_above;
                 }
             }
         }
