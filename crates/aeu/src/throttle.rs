@@ -19,9 +19,11 @@ const BURST: Duration = Duration::from_millis(2);
 /// longer is usual soon.
 const OUTLIER: f64 = 2.0;
 /// What is usual after so much time of a core has hardly to do with what was before.
-const MEMORY: Duration = Duration::from_millis(10);
-/// Shorter steps are not usual: one that has something to do after many that have not is no outlier.
-const SHORT: Duration = Duration::from_micros(200);
+const MEMORY: Duration = Duration::from_millis(5);
+/// Shorter steps have found nothing to do, and say nothing about those that have.
+const IDLE: Duration = Duration::from_micros(20);
+/// What steps take, before any has been seen.
+const FIRST: Duration = Duration::from_millis(1);
 
 pub(crate) struct Throttle {
     share: f64,
@@ -40,7 +42,7 @@ impl Throttle {
             share,
             tokens: 0.0,
             counted: (Instant::now(), thread_cpu_time()),
-            usual: MEMORY.as_secs_f64(),
+            usual: FIRST.as_secs_f64(),
         }
     }
 
@@ -63,7 +65,10 @@ impl Throttle {
 
     /// What of a step that took so long is paid for.
     fn paid(&mut self, took: f64) -> f64 {
-        let paid = took.min(OUTLIER * self.usual.max(SHORT.as_secs_f64()));
+        if took < IDLE.as_secs_f64() {
+            return took;
+        }
+        let paid = took.min(OUTLIER * self.usual);
         let weight = (paid / MEMORY.as_secs_f64()).min(1.0);
         self.usual += weight * (paid - self.usual);
         paid
