@@ -79,6 +79,8 @@ def play_round(binary, seed, topologies, options):
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="eris-stars-") as scratch:
         tables, statements = make_star(source, scratch)
+        if random.Random(f"index {seed}").random() < 0.5:
+            statements.append("CREATE INDEX f_by_id ON f (f_id)")
         oracle = duckdb.connect()
         for statement in statements:
             oracle.execute(statement)

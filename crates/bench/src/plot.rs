@@ -23,6 +23,8 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 190.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
+/// Up to so many places of points are named, and marked on their lines.
+const MOST_LABELS: usize = 24;
 
 /// Told apart also by those who see few colours (Okabe and Ito).
 const COLOURS: [&str; 8] = [
@@ -40,8 +42,8 @@ impl Plot {
         });
         let width = if most > least { most - least } else { 1.0 };
         let highest = points().map(|(_, y)| *y).fold(0.0, f64::max);
-        let step = step(highest);
-        let top = (highest / step).ceil().max(1.0) * step;
+        let rise = step(highest);
+        let top = (highest / rise).ceil().max(1.0) * rise;
         let at = |x: f64, y: f64| {
             (
                 LEFT + (place(x) - least) / width * (WIDTH - LEFT - RIGHT),
@@ -71,8 +73,8 @@ impl Plot {
             HEIGHT / 2.0,
             escaped(&self.y)
         ));
-        for tick in 0..=(top / step).round() as u32 {
-            let value = f64::from(tick) * step;
+        for tick in 0..=(top / rise).round() as u32 {
+            let value = f64::from(tick) * rise;
             let y = base - value / top * (HEIGHT - TOP - BOTTOM);
             put(format_args!(
                 "<line x1=\"{LEFT}\" x2=\"{end}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>\
@@ -85,6 +87,12 @@ impl Plot {
         let mut xs: Vec<f64> = points().map(|(x, _)| *x).collect();
         xs.sort_by(f64::total_cmp);
         xs.dedup();
+        if xs.len() > MOST_LABELS && !self.is_log {
+            let step = step(most - least);
+            let first = (least / step).ceil() as i64;
+            let labels = (first..).map(|number| number as f64 * step);
+            xs = labels.take_while(|label| *label <= most).collect();
+        }
         for x in xs {
             put(format_args!(
                 "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
@@ -106,7 +114,8 @@ impl Plot {
                 "<polyline points=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" \
                  stroke-dasharray=\"{dashes}\"/>"
             ));
-            for (x, y) in points {
+            // Of many, the line is enough.
+            for (x, y) in points.iter().filter(|_| points.len() <= MOST_LABELS) {
                 let (x, y) = at(*x, *y);
                 put(format_args!(
                     "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>"

@@ -219,7 +219,8 @@ pub enum BenchCommand {
 
     /// Load balancing while the workload moves: no balancer, One-Shot, MA1 and MA8
     #[command(
-        after_help = "Every AEU has the same share of a core, so that more of them than the machine has cores show what as many slow cores would.\n\n\
+        after_help = "Every AEU has the same share of a core, so that more of them than the machine has cores show what as many slow cores would. The algorithms take turns phase by phase, \
+                            beside an index whose ranges are dealt for each phase; that takes about fifty times `--seconds`.\n\n\
                             Examples:\n  ERIS_TOPOLOGY=8x4 eris bench balance\n  \
                             ERIS_TOPOLOGY=8x4 eris bench balance --keys 64000000 --seconds 10 --svg figure-13.svg"
     )]

@@ -358,7 +358,7 @@ mod tests {
                 prop::collection::btree_map(0u64..2000, 0u16..40, 1..900),
                 prop::collection::btree_map(0u64..2000, 0u16..8, 1..12),
             ],
-            keys in prop::collection::vec(0u64..2100, 0..200),
+            keys in prop::collection::vec(0u64..2100, 0..2500),
         ) {
             let table = RangeTable::new(ranges.clone()).unwrap();
             prop_assert!(table.iter().eq(ranges.clone()));

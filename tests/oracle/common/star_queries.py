@@ -39,7 +39,7 @@ class StarQueries:
         self.aliases = 0
 
     def query(self):
-        kinds = [self.grouped] * 5 + [self.ungrouped] * 3 + [self.rows] * 3 + [self.of_dimension, self.derived]
+        kinds = [self.grouped] * 5 + [self.ungrouped] * 3 + [self.rows] * 3 + [self.first] * 2 + [self.of_dimension, self.derived]
         return self.random.choice(kinds)()
 
     # ---- whole queries --------------------------------------------------------------------------------------------
@@ -72,6 +72,16 @@ class StarQueries:
             items.append(self.number(columns))
         distinct = "DISTINCT " if self.random.random() < 0.2 else ""
         return self.sorted(f"SELECT {distinct}{named(items)} FROM {source}", len(items), limited=not part)
+
+    def first(self):
+        """The first of the joined rows by the fact's key, perhaps an indexed one; columns of dimensions are needed, but always give the same."""
+        source, columns = self.joined()
+        others = [column.name for column in columns if not column.name.startswith("f.")]
+        texts = " || ".join(f"coalesce(CAST({name} AS VARCHAR), '')" for name in self.random.sample(others, min(len(others), 2)))
+        items = ["f.f_id"] + ([f"length({texts}) < 0"] if others else [])
+        direction = self.random.choice(["ASC", "DESC"])
+        limit = self.random.choice([1, 10, 100])
+        return Query(f"SELECT {named(items)} FROM {source} ORDER BY 1 {direction} NULLS LAST LIMIT {limit}", [0])
 
     def of_dimension(self):
         """A dimension's rows, as far as the fact has them or not."""

@@ -1,10 +1,8 @@
 //! An engine whose AEUs are slow cores, an index in it, and what balances it.
 
-use super::seen::{Seen, cycles, throughput};
+use super::seen::{Seen, throughput};
 use super::{BalanceOptions, TICKS};
-use eris_engine::{
-    Algorithm, Balancer, Balancing, Engine, EngineError, KeyIndex, SegmentLoad, Settings,
-};
+use eris_engine::{Algorithm, Balancer, Balancing, Engine, EngineError, KeyIndex, Settings};
 use futures::executor::block_on;
 use indicatif::ProgressBar;
 use std::ops::Range;
@@ -15,11 +13,21 @@ use std::time::{Duration, Instant, SystemTime};
 /// Entries that are put in together.
 const LOADED: u64 = 100_000;
 
+/// Ticks before each phase, of the one before it.
+const WARM_UP: u32 = 4;
+
 pub(super) struct Contender {
     index: KeyIndex,
     balancer: Balancer,
-    has_algorithm: bool,
+    balancing: Balancing,
     aeus: usize,
+}
+
+/// What clients ask for: first these keys, then those.
+struct Asked<'a> {
+    keys: [&'a Range<u64>; 2],
+    is_changed: AtomicBool,
+    is_over: AtomicBool,
 }
 
 impl Contender {
@@ -32,7 +40,7 @@ impl Contender {
     ) -> Result<Self, EngineError> {
         let aeus = settings.topology.aeus().len();
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let share = options.share * cores as f64 / aeus as f64;
+        let share = (options.share * cores as f64 / aeus as f64).min(1.0);
         let engine = Engine::start_with_share(settings.clone(), Some(share))?;
         let index = engine.create_key_index("balance", keys.start..=keys.end - 1);
         load(&index, keys)?;
@@ -43,82 +51,89 @@ impl Contender {
         };
         Ok(Contender {
             balancer: Balancer::start(&engine, balancing)?,
+            balancing,
             index,
-            has_algorithm: algorithm.is_some(),
             aeus,
         })
     }
 
-    /// What happens while clients ask for these keys for so long.
+    /// What happens once clients ask for other keys than before, for so long. Before that they ask for the old ones a little, so that the change meets
+    /// AEUs at work; balancing goes on only meanwhile.
     pub fn run(
         &self,
         options: &BalanceOptions,
-        keys: &Range<u64>,
+        keys: [&Range<u64>; 2],
         time: Duration,
         bar: &ProgressBar,
     ) -> Result<Seen, EngineError> {
-        if !self.has_algorithm {
-            // Forgets what was asked for before.
-            block_on(self.index.measure())?;
-        }
         let tick = options.time / TICKS;
         let ticks = (time.as_secs_f64() / tick.as_secs_f64()).round() as u32;
-        let is_over = AtomicBool::new(false);
-        let (began, began_at) = (Instant::now(), SystemTime::now());
-        let batches = thread::scope(|scope| {
+        let asked = Asked {
+            keys,
+            is_changed: false.into(),
+            is_over: false.into(),
+        };
+        let mut seen = Seen::new(tick);
+        let mut forgotten = Ok(());
+        self.balancer.set(self.balancing);
+        let (batches, began) = thread::scope(|scope| {
             let clients = (0..options.clients).map(|client| {
-                let (index, is_over) = (&self.index, &is_over);
                 // Others in each phase.
-                let seed = keys.start * options.clients as u64 + client as u64;
-                scope.spawn(move || ask(index, seed, options.batch, keys, is_over))
+                let seed = keys[1].start * options.clients as u64 + client as u64;
+                let (index, asked) = (&self.index, &asked);
+                scope.spawn(move || ask(index, seed, options.batch, asked))
             });
             let clients: Vec<_> = clients.collect();
+            thread::sleep(tick * WARM_UP);
+            let mut newest = self.balancer.history().last().map(|one| one.at);
+            if self.balancing.algorithm.is_none() {
+                // Forgets what was asked for before.
+                forgotten = block_on(self.index.measure()).map(drop);
+            }
+            let began = Instant::now();
+            seen.began = SystemTime::now();
+            asked.is_changed.store(true, Ordering::Relaxed);
             for number in 1..=ticks {
                 thread::sleep((began + tick * number).saturating_duration_since(Instant::now()));
                 bar.inc(tick.as_millis() as u64);
+                let moved = self.balancer.history().into_iter();
+                let moved: Vec<_> = moved.filter(|one| Some(one.at) > newest).collect();
+                newest = moved.last().map(|one| one.at).or(newest);
+                seen.note(&moved);
             }
-            is_over.store(true, Ordering::Relaxed);
+            self.balancer.set(Balancing {
+                algorithm: None,
+                ..self.balancing
+            });
+            asked.is_over.store(true, Ordering::Relaxed);
             let ended = clients.into_iter();
             let ended = ended.map(|client| client.join().expect("clients do not panic"));
-            ended.collect::<Result<Vec<_>, _>>()
+            ended.collect::<Result<Vec<_>, _>>().map(|all| (all, began))
         })?;
-        let moved = self.balancer.history().into_iter();
-        let moved: Vec<_> = moved.filter(|one| one.at >= began_at).collect();
-        let keys_moved = moved.iter().flat_map(|one| &one.result);
-        Ok(Seen {
-            ticks: throughput(
-                &batches.concat(),
-                options.batch,
-                began,
-                tick,
-                ticks as usize,
-            ),
+        seen.ticks = throughput(
+            &batches.concat(),
+            options.batch,
+            began,
             tick,
-            began: began_at,
-            imbalance: match self.has_algorithm {
-                true => moved.first().map_or(1.0, |first| first.imbalance),
-                false => imbalance(&block_on(self.index.measure())?, self.aeus),
-            },
-            keys_moved: keys_moved.map(|moved| moved.keys).sum(),
-            seconds_moving: moved.iter().map(|one| one.time.as_secs_f64()).sum(),
-            cycles: cycles(&moved),
-        })
+            ticks as usize,
+        );
+        forgotten.map(|()| seen)
+    }
+
+    /// What the busiest AEU has been asked for since the change, as so many times the mean. For one without an algorithm, which would ask for itself.
+    pub fn imbalance(&self) -> Result<f64, EngineError> {
+        let mut loads = vec![0.0; self.aeus];
+        for segment in block_on(self.index.measure())? {
+            loads[segment.aeu.index()] += segment.asked as f64;
+        }
+        let all: f64 = loads.iter().sum();
+        Ok(loads.into_iter().fold(0.0, f64::max) * self.aeus as f64 / all.max(1e-9))
     }
 
     pub fn end(self) -> Result<(), EngineError> {
         drop(self.balancer);
         block_on(self.index.drop())
     }
-}
-
-/// What the busiest AEU was asked for, as so many times the mean.
-fn imbalance(segments: &[SegmentLoad], aeus: usize) -> f64 {
-    let mut loads = vec![0.0; aeus];
-    for segment in segments {
-        loads[segment.aeu.index()] += segment.asked as f64;
-    }
-    loads.iter().fold(0.0, |a: f64, b| a.max(*b)) * aeus as f64
-        / loads.iter().sum::<f64>().max(1e-9)
 }
 
 fn load(index: &KeyIndex, keys: Range<u64>) -> Result<(), EngineError> {
@@ -137,16 +152,16 @@ fn ask(
     index: &KeyIndex,
     seed: u64,
     batch: usize,
-    asked: &Range<u64>,
-    is_over: &AtomicBool,
+    asked: &Asked,
 ) -> Result<Vec<Range<Instant>>, EngineError> {
     let mut client = index.client()?;
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut keys = vec![0; batch];
     let mut values = vec![None; batch];
     let mut batches = Vec::new();
-    let width = asked.end - asked.start;
-    while !is_over.load(Ordering::Relaxed) {
+    while !asked.is_over.load(Ordering::Relaxed) {
+        let asked = asked.keys[usize::from(asked.is_changed.load(Ordering::Relaxed))];
+        let width = asked.end - asked.start;
         for key in &mut keys {
             // xorshift64*, its high half scaled to the width.
             state ^= state >> 12;

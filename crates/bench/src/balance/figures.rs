@@ -1,6 +1,6 @@
-//! The report as pictures: throughput over time, a line for each algorithm, as in the ERIS paper's Figure 13.
+//! The report as pictures: throughput over time, a line for each algorithm, as in the ERIS paper's Figure 13, and the balanced level.
 
-use super::ALGORITHMS;
+use super::{ALGORITHMS, DEALT};
 use crate::plot::Plot;
 use crate::report::Report;
 
@@ -16,6 +16,23 @@ fn line(report: &Report, algorithm: &str) -> Vec<(f64, f64)> {
         .collect()
 }
 
+/// The balanced level of each phase, while it lasts.
+fn levels(report: &Report) -> Vec<(f64, f64)> {
+    let rows = || report.rows.iter();
+    let mut dealt = rows().filter(|row| row.case == "level" && row.params["algorithm"] == DEALT);
+    let levels = dealt.next().map_or(&[][..], |row| &row.runs);
+    let of_phase = |(phase, level): (usize, &f64)| {
+        let ticks =
+            rows().filter(move |row| row.case == "throughput" && row.params["phase"] == phase);
+        let seconds = ticks.filter_map(|row| row.params["second"].as_f64());
+        let (first, last) = seconds.fold((f64::INFINITY, 0.0_f64), |(first, last), second| {
+            (first.min(second), last.max(second))
+        });
+        [(first, *level), (last, *level)]
+    };
+    levels.iter().enumerate().flat_map(of_phase).collect()
+}
+
 /// The chart.
 pub fn figure(report: &Report) -> Plot {
     let lines = ALGORITHMS.iter().map(|(name, _)| {
@@ -25,12 +42,13 @@ pub fn figure(report: &Report) -> Plot {
         };
         (label.to_owned(), line(report, name))
     });
+    let balanced = ("balanced level".to_owned(), levels(report));
     Plot {
         title: "Lookups while the workload moves".to_owned(),
         x: "seconds".to_owned(),
         y: "million lookups/s".to_owned(),
         is_log: false,
-        lines: lines.collect(),
+        lines: lines.chain([balanced]).collect(),
     }
 }
 

@@ -6,10 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Of the balanced level a phase has recovered.
 const RECOVERED: f64 = 0.95;
-/// Seconds over which throughput is averaged: for its least,
+/// Seconds over which throughput is averaged.
 const SMOOTH: f64 = 1.0;
-/// and for when it has recovered.
-const LASTING: f64 = 2.0;
 /// Transfers that end within this time are one cycle's.
 const TOGETHER: Duration = Duration::from_millis(5);
 
@@ -19,15 +17,36 @@ pub(super) struct Seen {
     pub tick: Duration,
     /// When the first tick began.
     pub began: SystemTime,
-    /// The load of the busiest AEU, as so many times the mean.
-    pub imbalance: f64,
     pub keys_moved: u64,
-    pub seconds_moving: f64,
     /// From when to when keys moved, cycle by cycle.
-    pub cycles: Vec<Range<SystemTime>>,
+    cycles: Vec<Range<SystemTime>>,
 }
 
 impl Seen {
+    /// Nothing yet.
+    pub fn new(tick: Duration) -> Self {
+        Seen {
+            ticks: Vec::new(),
+            tick,
+            began: SystemTime::now(),
+            keys_moved: 0,
+            cycles: Vec::new(),
+        }
+    }
+
+    /// What was moved since the last call, the oldest first.
+    pub fn note(&mut self, moved: &[Balanced]) {
+        let keys = moved.iter().flat_map(|one| &one.result);
+        self.keys_moved += keys.map(|moved| moved.keys).sum::<u64>();
+        let together =
+            |a: &Balanced, b: &Balanced| b.at.duration_since(a.at).unwrap_or_default() < TOGETHER;
+        self.cycles.extend(moved.chunk_by(together).map(|cycle| {
+            let end = cycle[cycle.len() - 1].at;
+            let longest = cycle.iter().map(|one| one.time).max();
+            end - longest.unwrap_or_default()..end
+        }));
+    }
+
     /// Millions of lookups.
     pub fn lookups(&self) -> f64 {
         self.ticks.iter().sum::<f64>() * self.tick.as_secs_f64()
@@ -43,15 +62,26 @@ impl Seen {
     }
 
     pub fn least(&self) -> f64 {
-        self.means(SMOOTH).fold(f64::INFINITY, f64::min)
+        self.means().fold(f64::INFINITY, f64::min)
     }
 
-    /// In seconds, since the phase began: until a time in which throughput was near this level. None if it never was.
+    /// Seconds from the change to the end of the first second near this level, if from there on it stays so on average. None if it never does.
     pub fn recovered(&self, level: f64) -> Option<f64> {
-        let after = self
-            .means(LASTING)
-            .position(|mean| mean >= RECOVERED * level);
-        after.map(|after| after as f64 * self.tick.as_secs_f64())
+        let is_near = |mean: f64| mean >= RECOVERED * level;
+        let mut means = self.means().enumerate();
+        let (first, _) = means.find(|(first, of_second)| {
+            is_near(*of_second) && is_near(mean(&self.ticks[*first..]))
+        })?;
+        Some((first + self.smooth()) as f64 * self.tick.as_secs_f64())
+    }
+
+    /// Seconds in which keys moved.
+    pub fn moving(&self) -> f64 {
+        let lengths = self
+            .cycles
+            .iter()
+            .flat_map(|cycle| cycle.end.duration_since(cycle.start));
+        lengths.map(|length| length.as_secs_f64()).sum()
     }
 
     /// Throughput while keys moved, as a part of what it was just before: of the cycle that took most from it.
@@ -68,7 +98,7 @@ impl Seen {
         let parts = cycles.iter().filter_map(|cycle| {
             let before = (0..cycle.start).rev().filter(is_still);
             let before: Vec<f64> = before
-                .take((SMOOTH / tick) as usize)
+                .take(self.smooth())
                 .map(|at| self.ticks[at])
                 .collect();
             let during = self.ticks.get(cycle.clone())?;
@@ -79,25 +109,16 @@ impl Seen {
         parts.reduce(f64::min)
     }
 
-    /// Means over so many seconds, from each tick on.
-    fn means(&self, seconds: f64) -> impl Iterator<Item = f64> + '_ {
-        let ticks = (seconds / self.tick.as_secs_f64()).ceil() as usize;
-        self.ticks
-            .windows(ticks.clamp(1, self.ticks.len()))
-            .map(mean)
+    /// Ticks over which throughput is averaged.
+    fn smooth(&self) -> usize {
+        let ticks = (SMOOTH / self.tick.as_secs_f64()).ceil() as usize;
+        ticks.clamp(1, self.ticks.len().max(1))
     }
-}
 
-/// From when to when the keys of each cycle moved.
-pub(super) fn cycles(history: &[Balanced]) -> Vec<Range<SystemTime>> {
-    let together =
-        |a: &Balanced, b: &Balanced| b.at.duration_since(a.at).unwrap_or_default() < TOGETHER;
-    let cycles = history.chunk_by(together).map(|cycle| {
-        let end = cycle[cycle.len() - 1].at;
-        let longest = cycle.iter().map(|one| one.time).max();
-        end - longest.unwrap_or_default()..end
-    });
-    cycles.collect()
+    /// From each tick on.
+    fn means(&self) -> impl Iterator<Item = f64> + '_ {
+        self.ticks.windows(self.smooth()).map(mean)
+    }
 }
 
 /// Millions of lookups per second, tick by tick. Clients get their answers together, as slow AEUs work off what has come meanwhile: the keys of a
@@ -110,10 +131,14 @@ pub(super) fn throughput(
     ticks: usize,
 ) -> Vec<f64> {
     let (mut keys, tick) = (vec![0.0; ticks], tick.as_secs_f64());
-    let at = |time: Instant| (time - began).as_secs_f64() / tick;
+    let at = |time: Instant| match time.checked_duration_since(began) {
+        Some(since) => since.as_secs_f64() / tick,
+        None => -(began - time).as_secs_f64() / tick,
+    };
     for one in batches {
         let (from, to) = (at(one.start), at(one.end));
         let per_tick = batch as f64 / (to - from).max(f64::EPSILON);
+        let (from, to) = (from.max(0.0), to.max(0.0));
         let touched = (from as usize).min(ticks)..(to.ceil() as usize).min(ticks);
         for (number, keys) in touched.clone().zip(&mut keys[touched]) {
             let number = number as f64;
@@ -133,39 +158,44 @@ mod tests {
 
     #[test]
     fn keys_of_a_batch_count_while_it_is_under_way() {
-        let began = Instant::now();
-        let at = |ms: u64| began + Duration::from_millis(ms);
-        let batches = [at(0)..at(100), at(50)..at(250), at(250)..at(900)];
+        let began = Instant::now() + Duration::from_secs(1);
+        let at = |ms: u64| began - Duration::from_secs(1) + Duration::from_millis(1_000 + ms);
+        let early = began - Duration::from_millis(100);
+        // The last one takes longer than what is counted.
+        let batches = [early..at(100), at(50)..at(250), at(250)..at(900)];
         let tick = Duration::from_millis(100);
         let seen = throughput(&batches, 1_000_000, began, tick, 3);
-        // In the third tick half of the second batch's last part, and a thirteenth of the last one.
-        let right = [12.5, 5.0, 2.5 + 10.0 / 13.0];
-        assert!(
-            seen.iter()
-                .zip(right)
-                .all(|(seen, right)| (seen - right).abs() < 1e-6),
-            "{seen:?}"
-        );
+        let right = [5.0 + 2.5, 5.0, 2.5 + 10.0 / 13.0];
+        let is_right = |(seen, right): (&f64, f64)| (seen - right).abs() < 1e-6;
+        assert!(seen.iter().zip(right).all(is_right), "{seen:?}");
+    }
+
+    fn seen(ticks: &[f64]) -> Seen {
+        let mut seen = Seen::new(Duration::from_millis(500));
+        seen.ticks = ticks.to_vec();
+        seen
     }
 
     #[test]
-    fn a_phase_has_recovered_once_it_lasts_near_the_level() {
-        let seen = |ticks: &[f64]| Seen {
-            ticks: ticks.to_vec(),
-            tick: Duration::from_millis(500),
-            began: SystemTime::UNIX_EPOCH,
-            imbalance: 2.0,
-            keys_moved: 0,
-            seconds_moving: 0.0,
-            cycles: vec![
-                SystemTime::UNIX_EPOCH + Duration::from_secs(1)
-                    ..SystemTime::UNIX_EPOCH + Duration::from_millis(1_900),
-            ],
-        };
-        let one = seen(&[5.0, 5.0, 3.0, 2.0, 10.0, 10.0, 10.0, 9.0, 10.0]);
-        assert_eq!(one.recovered(10.0), Some(2.0));
+    fn a_phase_has_recovered_once_it_stays_near_the_level() {
+        let one = seen(&[5.0, 10.0, 10.0, 2.0, 3.0, 10.0, 10.0, 9.0, 10.0]);
+        // Not with its first good second, after which it falls back.
+        assert_eq!(one.recovered(10.0), Some(3.5));
         assert_eq!(one.recovered(12.0), None);
         assert_eq!(one.least(), 2.5);
+    }
+
+    #[test]
+    fn what_moving_takes_is_told_beside_the_second_before() {
+        let mut one = seen(&[5.0, 5.0, 3.0, 2.0, 10.0, 10.0, 9.0]);
+        let at = |ms: u64| one.began + Duration::from_millis(ms);
+        // The last one begins when all is over.
+        one.cycles = vec![
+            at(1_000)..at(1_900),
+            at(2_500)..at(2_600),
+            at(9_000)..at(9_001),
+        ];
         assert_eq!(one.while_moving(), Some(0.5));
+        assert!((one.moving() - 1.001).abs() < 1e-9);
     }
 }

@@ -73,7 +73,8 @@ impl Candidate {
         }
         path.is_points = values_only && depth == self.columns.len();
         let is_exact = path.conditions.len() == fragment.filter.len()
-            && path.probes.len() == fragment.probes.len();
+            && path.probes.len() == fragment.probes.len()
+            && fragment.lookups.is_empty();
         let total = object.total_rows();
         path.rows = match (path.is_points, self.rows_per_value) {
             (true, Some(rows)) => Some((path.spans.len() as f64 * rows).ceil() as u64),

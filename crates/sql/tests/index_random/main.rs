@@ -334,9 +334,13 @@ impl Twins<'_> {
         let (part, many) = (self.random.below(40), 10 + self.random.below(60));
         let few = format!(
             "CREATE OR REPLACE TABLE few AS \
-             SELECT DISTINCT {name} AS v FROM u WHERE id % {many} = {part}"
+             SELECT {name} AS v, min(id) AS note FROM u WHERE id % {many} = {part} GROUP BY {name}"
         );
         self.run(few).await;
+        if self.random.one_in(2) {
+            self.first_joined(name).await;
+            return;
+        }
         let sql = match self.random.below(3) {
             0 => format!("SELECT x.id, few.v FROM @ AS x JOIN few ON x.{name} = few.v"),
             1 => format!("SELECT * FROM @ WHERE {name} IN (SELECT v FROM few)"),
@@ -349,6 +353,30 @@ impl Twins<'_> {
             }
         };
         self.query(&sql).await;
+    }
+
+    /// The first rows by some order of those that have a partner, of which a column is needed.
+    async fn first_joined(&mut self, name: &str) {
+        let on = match self.random.below(3) {
+            0 => format!("WHERE {}", self.condition()),
+            _ => String::new(),
+        };
+        let (descending, rows) = (self.random.pick(&["", "DESC"]), 1 + self.random.below(30));
+        let joined = format!("(SELECT * FROM @ {on}) AS x JOIN few ON x.{name} = few.v");
+        let sql =
+            format!("SELECT x.id, few.note FROM {joined} ORDER BY x.id {descending} LIMIT {rows}");
+        self.ordered(&sql).await;
+        let (other, of) = self.column();
+        let compared = of.compared(&format!("x.{other}"));
+        let sql = format!(
+            "SELECT min({compared}), max({compared}), max(few.note), max(x.id) FROM {joined}"
+        );
+        self.ordered(&sql).await;
+        // Of rows that are equal by the order any may come.
+        let order = self.order(&compared);
+        let sql =
+            format!("SELECT {compared}, few.note * 0 FROM {joined} ORDER BY {order} LIMIT {rows}");
+        self.ordered(&sql).await;
     }
 
     async fn write(&mut self) {
