@@ -89,7 +89,7 @@ test-numa: build ## where pages really lie, on a machine with four NUMA nodes, e
 .PHONY: test-oracle
 test-oracle: build ## the same data and queries in DuckDB, results compared
 	@if $(MAKE) venv; then \
-	  for script in tests/oracle/*.py; do echo "$$script"; ERIS=$(ERIS) $(VENV)/bin/python $$script; done; \
+	  for script in tests/oracle/*.py crates/sql/tests/slt/verify.py; do echo "$$script"; ERIS=$(ERIS) $(VENV)/bin/python $$script; done; \
 	elif [ "$(CI)" = true ]; then \
 	  echo "test-oracle: Python packages could not be installed"; exit 1; \
 	else \

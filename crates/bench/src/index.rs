@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! size     operations per second against the number of keys (the ERIS paper's Figures 1 and 8), uniform
-//!   owned     a tree per thread, each of a range of the keys, and each thread asks its own: what partitions could do at most
+//!   owned     a tree per thread, each of blocks of the keys, and each thread asks its own: what partitions could do at most
 //!   routed    Eris: clients ask for keys of all ranges, the keys find their owners
 //!   shared    a radix tree of our own for all threads, with optimistic lock coupling ([`olc`])
 //!   congee    another's, of the same kind

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! In a closed loop a client asks again as soon as it has its answer; paced, it asks so rarely that every thread of the engine
-//! sleeps when it comes. Beside a query that reads the whole table all the time it waits for slices of that; and a reader beside
-//! a writer must not feel it. What is read is compared with what was written.
+//! sleeps when it comes. Beside a star query that reads the whole table all the time it waits for slices of that; and readers beside
+//! a writer must not feel it: one that statistics of the chunks answer for the most part, and one that reads every row. What is read is compared with
+//! what was written.
 
 mod client;
 
@@ -21,7 +22,7 @@ use futures::executor::block_on;
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +55,10 @@ pub enum StatementBenchError {
     },
 }
 
+/// Queries of a reader's run.
+const READS: usize = 20;
 /// Statements of a paced run, one per millisecond.
-const PACED: usize = 50;
+const PACED: usize = 200;
 const PACE: Duration = Duration::from_millis(1);
 
 /// Times of short statements, by how they are asked and how often.
@@ -76,6 +79,8 @@ pub fn run(settings: Settings, options: StatementOptions) -> Result<Report, Stat
             "INSERT INTO keyed SELECT i, i * 3, i % 1000, i / 8.0 FROM generate_series(0, {}) AS s(i)",
             options.keys - 1
         ),
+        "CREATE TABLE kinds AS SELECT i AS a, 'kind ' || i % 7 AS kind FROM generate_series(0, 999) AS s(i)"
+            .to_owned(),
     ] {
         // Not from a thread of the database's, as a user's program.
         block_on(session.execute(sql.as_str()))?;
@@ -96,8 +101,8 @@ pub fn run(settings: Settings, options: StatementOptions) -> Result<Report, Stat
     let is_known = |way| way != Way::Planned;
     measure(&paced("paced"), is_known, &mut client, &mut report, runs)?;
     let reader = database.session();
-    let query = "SELECT a, sum(v), avg(b) FROM keyed GROUP BY a";
-    let paced = paced("beside a query");
+    let query = "SELECT kind, sum(v), avg(b) FROM keyed JOIN kinds USING (a) WHERE kind > 'kind 1' GROUP BY kind";
+    let paced = paced("beside a star query");
     beside(
         |stop| repeat(&reader, query, stop),
         || measure(&paced, is_known, &mut client, &mut report, runs),
@@ -189,7 +194,16 @@ fn repeat(session: &Session, sql: &str, stop: &AtomicBool) -> Result<(), Stateme
     Ok(())
 }
 
-/// Times of a query over the whole table, alone and while rows of it are changed without a pause.
+/// What readers ask for, and its name.
+const READERS: [(&str, &str); 2] = [
+    (
+        "count by statistics",
+        "SELECT count(*) FROM keyed WHERE v BETWEEN 1000 AND 900000",
+    ),
+    ("sum of all rows", "SELECT sum(b) FROM keyed"),
+];
+
+/// Times of queries over the whole table, alone and while rows of it are changed without a pause.
 fn reader_beside_writer(
     database: &Database,
     client: &mut Client,
@@ -197,46 +211,48 @@ fn reader_beside_writer(
     options: StatementOptions,
 ) -> Result<(), StatementBenchError> {
     let reader = database.session();
-    let query = "SELECT count(*) FROM keyed WHERE v BETWEEN 1000 AND 900000";
-    let read = |times: &mut Vec<f64>| -> Result<(), StatementBenchError> {
-        let mut runs = Vec::new();
-        for _ in 0..20 {
-            let begun = std::time::Instant::now();
-            if let Outcome::Rows(rows) = block_on(reader.execute(query))? {
-                block_on(rows.collect())?;
-            }
-            runs.push(begun.elapsed());
+    for (name, query) in READERS {
+        let (mut alone, mut accompanied) = (Vec::new(), Vec::new());
+        for _ in 0..options.runs {
+            alone.push(read(&reader, query)?);
+            beside(
+                |stop| {
+                    while !stop.load(Ordering::Relaxed) {
+                        client.ask(Kind::Upsert, Way::Prepared)?;
+                    }
+                    Ok(())
+                },
+                || read(&reader, query).map(|time| accompanied.push(time)),
+            )?;
         }
-        runs.sort_unstable();
-        times.push(microseconds(runs[runs.len() / 2]));
-        Ok(())
-    };
-    let (mut alone, mut accompanied) = (Vec::new(), Vec::new());
-    for _ in 0..options.runs {
-        read(&mut alone)?;
-        beside(
-            |stop| {
-                while !stop.load(Ordering::Relaxed) {
-                    client.ask(Kind::Upsert, Way::Prepared)?;
-                }
-                Ok(())
-            },
-            || read(&mut accompanied),
-        )?;
-    }
-    for (case, times) in [
-        ("reader alone", alone),
-        ("reader beside a writer", accompanied),
-    ] {
-        let params = [
-            ("statement", json!("count of all rows")),
-            ("way", json!("text")),
-            ("rows", json!(options.keys)),
-            ("p", json!(50)),
-        ];
-        report.row(case, params, "µs", times, None);
+        for (case, times) in [
+            ("reader alone", alone),
+            ("reader beside a writer", accompanied),
+        ] {
+            let params = [
+                ("statement", json!(name)),
+                ("way", json!("text")),
+                ("rows", json!(options.keys)),
+                ("p", json!(50)),
+            ];
+            report.row(case, params, "µs", times, None);
+        }
     }
     Ok(())
+}
+
+/// Microseconds that a query takes, as the median of some.
+fn read(reader: &Session, query: &str) -> Result<f64, StatementBenchError> {
+    let mut times = Vec::with_capacity(READS);
+    for _ in 0..READS {
+        let begun = Instant::now();
+        if let Outcome::Rows(rows) = block_on(reader.execute(query))? {
+            block_on(rows.collect())?;
+        }
+        times.push(begun.elapsed());
+    }
+    times.sort_unstable();
+    Ok(microseconds(times[times.len() / 2]))
 }
 
 fn microseconds(time: Duration) -> f64 {

@@ -100,10 +100,15 @@ fn count_right(keys: &[u64], values: &[Option<u64>]) -> u64 {
         .count() as u64
 }
 
-/// A tree per thread, of numbers that only this thread asks for.
+/// Numbers that belong to one thread before those of the next, if there are many: as many dense keys as a node has, so that a thread's nodes are as
+/// full as those of a range.
+const BLOCK: u64 = 256;
+
+/// A tree per thread, of keys that only this thread asks for.
 struct Owned {
     keys: Keys,
     batch: usize,
+    block: u64,
     trees: Vec<std::sync::Mutex<Art<u64>>>,
 }
 
@@ -124,14 +129,26 @@ impl Owned {
         Ok(Owned {
             keys,
             batch,
+            block: BLOCK.min(keys.count / threads as u64).max(1),
             trees: (0..threads).map(tree).collect(),
         })
     }
 
-    /// The n-th key of a thread's own: every so manieth is its.
-    fn own(&self, number: u64, thread: usize) -> u64 {
-        let threads = self.trees.len() as u64;
-        self.keys.key(number / threads * threads + thread as u64)
+    /// Whose a number is.
+    fn thread(&self, number: u64) -> usize {
+        (number / self.block % self.trees.len() as u64) as usize
+    }
+
+    /// How many numbers a thread has.
+    fn count(&self, thread: usize) -> u64 {
+        let round = self.block * self.trees.len() as u64;
+        let rest = (self.keys.count % round).saturating_sub(thread as u64 * self.block);
+        self.keys.count / round * self.block + rest.min(self.block)
+    }
+
+    /// The n-th number of a thread's own.
+    fn own(&self, n: u64, thread: usize) -> u64 {
+        (n / self.block * self.trees.len() as u64 + thread as u64) * self.block + n % self.block
     }
 }
 
@@ -145,10 +162,9 @@ impl Structure for Owned {
     }
 
     fn insert(&mut self, numbers: Range<u64>) -> Result<(), IndexBenchError> {
-        let threads = self.trees.len() as u64;
         on_threads(self.trees.len(), |thread| {
             let mut tree = self.trees[thread].lock().expect("nobody panicked");
-            let own = numbers.clone().filter(|n| n % threads == thread as u64);
+            let own = numbers.clone().filter(|n| self.thread(*n) == thread);
             let entry = |n| (self.keys.key(n), value(self.keys.key(n)));
             let mut before = vec![None; self.batch];
             if self.batch == 1 {
@@ -174,8 +190,8 @@ impl Structure for Owned {
         on_threads(threads, |thread| {
             let tree = owned.trees[thread].lock().expect("nobody panicked");
             let mut state = (seed << 32) + thread as u64;
-            let part = Keys::dense((owned.keys.count / threads as u64).max(1) * threads as u64);
-            let mut key = || owned.own(part.any(&mut state), thread);
+            let part = Keys::dense(owned.count(thread));
+            let mut key = || owned.keys.key(owned.own(part.any(&mut state), thread));
             let own = share(&(0..count), thread, threads);
             let mut found = 0;
             let (mut keys, mut values) = (vec![0; owned.batch], vec![None; owned.batch]);
@@ -197,7 +213,7 @@ impl Structure for Owned {
     fn bytes(&self) -> Option<u64> {
         match &self.trees[..] {
             [tree] => Some(tree.lock().expect("nobody panicked").footprint().held as u64),
-            // Each has every so manieth key only, which no partition of a range has.
+            // Of random keys each has those of all ranges, which no partition has.
             _ => None,
         }
     }

@@ -120,6 +120,14 @@ impl Candidate {
                 add(spans, None, Some(position));
             }
         }
+        // Their rows are looked up all the same, but only for rows that have one.
+        for lookup in &fragment.lookups {
+            if lookup.column == column
+                && let Some(spans) = lookup.set().and_then(|keys| coding.spans_of_keys(keys))
+            {
+                add(spans, None, None);
+            }
+        }
         said
     }
 

@@ -8,6 +8,7 @@ message. With --write the expected rows are replaced by DuckDB's. Needs the Pyth
 
 import datetime
 import decimal
+import os
 import pathlib
 import sys
 
@@ -107,8 +108,10 @@ def run(path, write):
 
 def main():
     arguments = [argument for argument in sys.argv[1:] if argument != "--write"]
-    here = pathlib.Path(__file__).parent
-    paths = [pathlib.Path(argument) for argument in arguments] or sorted(here.glob("*.slt"))
+    here = pathlib.Path(__file__).resolve().parent
+    paths = [pathlib.Path(argument).resolve() for argument in arguments] or sorted(here.glob("*.slt"))
+    # Files are named from there on, as in the test of the crate.
+    os.chdir(here.parent.parent)
     failures = sum(run(path, "--write" in sys.argv) for path in paths)
     print(f"{len(paths)} files, {failures} differences")
     sys.exit(1 if failures else 0)
