@@ -16,8 +16,8 @@ const BURST: Duration = Duration::from_millis(2);
 
 /// A step is paid for up to so many times what steps usually take. On a virtual machine a thread's clock goes on while others have its core, now
 /// and then for milliseconds: a slow core would pay for them many times over, and all who wait for its answers with it. Work that has become
-/// longer is usual soon.
-const OUTLIER: f64 = 2.0;
+/// longer is usual soon; what moving keys takes is paid for but for a thousandth, with half as much it would be but for a twentieth.
+const OUTLIER: f64 = 4.0;
 /// What is usual after so much time of a core has hardly to do with what was before.
 const MEMORY: Duration = Duration::from_millis(5);
 /// Shorter steps have found nothing to do, and say nothing about those that have.
@@ -102,7 +102,7 @@ mod tests {
         };
         let _: f64 = (0..200).map(|_| step(4e-4)).sum();
         let outlier = step(5e-3);
-        assert!((4e-4..9e-4).contains(&outlier), "{outlier}");
+        assert!((4e-4..17e-4).contains(&outlier), "{outlier}");
         assert_eq!(step(4e-4), 4e-4);
         let paid: f64 = (0..100).map(|_| step(2e-3)).sum();
         assert!(paid > 0.8 * 100.0 * 2e-3, "{paid}");

@@ -41,7 +41,7 @@ pub enum IndexError {
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
     /// Its nodes cannot be numbered any more: beyond some hundred millions of keys.
-    #[error("an index of one segment cannot grow beyond this; split the segment")]
+    #[error("the index cannot have more keys at one owner; spread them over more")]
     Full,
     /// A key is longer than [`MAX_KEY`].
     #[error("a key of {0} bytes is too long for an index; at most {MAX_KEY} are possible")]
