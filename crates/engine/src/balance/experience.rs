@@ -22,6 +22,8 @@ const BUSIEST: f64 = 2.0;
 const NEWEST: f64 = 0.3;
 /// The same of what a key takes.
 const NEWEST_COST: f64 = 0.1;
+/// What keys take differs by this part of the usual from core to core, and from one moment to the next: only what is beyond tells of the keys.
+const COMMON: f64 = 0.25;
 
 /// What an index has taught about moving its keys.
 #[derive(Debug)]
@@ -102,7 +104,8 @@ impl Experience {
     /// The segments with times that no accident makes.
     ///
     /// How often keys are asked for is counted, and may change at once. What a key takes is measured, and not so easily believed: of small operations one in
-    /// many is timed, and one that lasts long because the machine did something else would stand for as many. So costs are learnt slowly.
+    /// many is timed, and one that lasts long because the machine did something else would stand for as many. So costs are learnt slowly, and small
+    /// differences are none.
     pub(super) fn steady(&mut self, segments: &[SegmentLoad]) -> Vec<SegmentLoad> {
         let cost = |one: &SegmentLoad| one.busy.as_secs_f64() / one.asked.max(1) as f64;
         let timed = |one: &&SegmentLoad| one.asked >= FEW_TIMED;
@@ -117,18 +120,21 @@ impl Experience {
             return untold.collect();
         };
         let known = std::mem::take(&mut self.costs);
-        let steady = segments.iter().map(|one| {
+        for one in segments {
             let before = known.get(&one.low).copied().unwrap_or(usual);
             let now = match timed(&one) {
                 true => cost(one).clamp(before / BELIEVED, before * BELIEVED),
                 false => before,
             };
-            let cost = before + NEWEST_COST * (now - before);
-            self.costs.insert(one.low, cost);
-            SegmentLoad {
-                busy: Duration::from_secs_f64(cost * one.asked as f64),
-                ..one.clone()
-            }
+            let learnt = before + NEWEST_COST * (now - before);
+            self.costs.insert(one.low, learnt);
+        }
+        let mut learnt: Vec<f64> = self.costs.values().copied().collect();
+        learnt.sort_by(f64::total_cmp);
+        let usual = learnt[learnt.len() / 2];
+        let steady = segments.iter().map(|one| SegmentLoad {
+            busy: Duration::from_secs_f64(beyond(self.costs[&one.low], usual) * one.asked as f64),
+            ..one.clone()
         });
         steady.collect()
     }
@@ -197,6 +203,12 @@ impl Experience {
     }
 }
 
+/// What a key takes, without what is common.
+fn beyond(cost: f64, usual: f64) -> f64 {
+    let common = COMMON * usual;
+    usual + (cost - usual).signum() * ((cost - usual).abs() - common).max(0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::decide::tests::{one_shot, segments};
@@ -221,7 +233,11 @@ mod tests {
         for _ in 0..50 {
             believed(experience);
         }
-        assert!((believed(experience) - 5.0).abs() < 0.1);
+        assert!((believed(experience) - (5.0 - COMMON)).abs() < 0.1);
+        assert_eq!(
+            [0.8, 1.2, 1.5, 0.5].map(|cost| beyond(cost, 1.0)),
+            [1.0, 1.0, 1.25, 0.75]
+        );
         // A quiet period teaches nothing, and forgets nothing.
         let known = experience.costs.clone();
         let mut quiet = all.clone();
