@@ -118,7 +118,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 
 # ---- measurement -------------------------------------------------------------------------------------------------------
 
-.PHONY: bench-machine bench-route bench-index bench-misses bench-balance bench-statement bench-scan bench-chunk bench-ssb bench-record
+.PHONY: bench-machine bench-route bench-index bench-misses bench-balance bench-statement bench-keys bench-scan bench-chunk bench-ssb bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -136,6 +136,9 @@ bench-balance: build ## lookups while the workload moves, by balancing algorithm
 
 bench-statement: build ## what a short statement costs
 	$(ERIS) bench statement
+
+bench-keys: build venv ## what a primary key costs a load, beside DuckDB (a minute)
+	ERIS=$(ERIS) $(VENV)/bin/python bench/keys.py
 
 bench-scan: build ## column scans beside the memory's bandwidth
 	$(ERIS) bench scan
