@@ -280,7 +280,7 @@ mod tests {
         let report = run(settings, options).unwrap();
         let ways: usize = Kind::ALL.iter().map(|kind| kind.ways().len()).sum();
         // Planned in the closed loop only.
-        let rows = 2 * (3 * ways - 2 * Kind::ALL.len()) + 2;
+        let rows = 2 * (3 * ways - 2 * Kind::ALL.len()) + 2 * READERS.len();
         assert_eq!(report.rows.len(), rows);
         assert!(report.rows.iter().all(|row| row.value > 0.0), "{report:?}");
     }

@@ -96,13 +96,14 @@ impl Seen {
             .collect();
         let is_still = |at: &usize| !cycles.iter().any(|cycle| cycle.contains(at));
         let parts = cycles.iter().filter_map(|cycle| {
+            // One that begins after the phase's end is not seen.
+            let during = self.ticks.get(cycle.clone())?;
             let before = (0..cycle.start).rev().filter(is_still);
             let before: Vec<f64> = before
                 .take(self.smooth())
                 .map(|at| self.ticks[at])
                 .collect();
-            let during = self.ticks.get(cycle.clone())?;
-            // One that begins with the phase has nothing before it, and one after its end nothing within.
+            // One that begins with the phase has nothing before it.
             let is_seen = !before.is_empty() && !during.is_empty();
             is_seen.then(|| mean(during) / mean(&before))
         });
