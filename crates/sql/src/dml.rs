@@ -306,7 +306,10 @@ impl Change {
         // From here on nobody else changes rows of the table, until the writer is dropped.
         let mut writer = TableWriter::changing(core, table).await?;
         let (plan, names) = self.plan(core, statement).await?;
-        let mut kept = self.returning.as_ref().map(|_| Kept::new(core));
+        let mut kept = self.returning.as_ref().map(|_| match self.tag {
+            "MERGE" => Kept::of_merge(core, table),
+            _ => Kept::new(core),
+        });
         let rows = self.apply(core, &plan, &mut writer, kept.as_mut()).await?;
         let returned = match (kept, &self.returning) {
             (Some(kept), Some(items)) => {
@@ -351,7 +354,7 @@ impl Change {
                     writer.delete(&batch, self.old).await?;
                     if let Some(kept) = &mut kept {
                         let columns: Vec<usize> = (1..=self.table.types.len()).collect();
-                        kept.keep(batch.project(&columns)?)?;
+                        kept.keep(batch.project(&columns)?, "DELETE")?;
                     }
                 }
                 Action::Update(targets) => {
@@ -360,7 +363,7 @@ impl Change {
                     rows += batch.num_rows() as u64;
                     writer.delete(&batch, self.old).await?;
                     if let Some(kept) = &mut kept {
-                        kept.keep(new.clone())?;
+                        kept.keep(new.clone(), "UPDATE")?;
                     }
                     writer.append(new).await?;
                 }
@@ -373,9 +376,13 @@ impl Change {
                             let new = coerce::rows(&batch, &self.table, targets, rows + 1)?;
                             rules.check(&self.table, &new, rows + 1)?;
                             if let Some(kept) = &mut kept {
-                                kept.keep(new.clone())?;
+                                kept.keep(new.clone(), branch.name())?;
                             }
                             writer.append(new).await?;
+                        }
+                        if let (Some(kept), Some(columns)) = (&mut kept, &branch.deleted) {
+                            let columns: Vec<usize> = columns.clone().collect();
+                            kept.keep(batch.project(&columns)?, branch.name())?;
                         }
                         rows += batch.num_rows() as u64;
                     }

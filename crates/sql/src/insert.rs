@@ -150,7 +150,7 @@ async fn append(
         rules.check(table, &rows, written + 1)?;
         written += batch.num_rows() as u64;
         if let Some(kept) = &mut kept {
-            kept.keep(rows.clone())?;
+            kept.keep(rows.clone(), "INSERT")?;
         }
         writer.append(rows).await?;
         progress.wrote(batch.num_rows() as u64);

@@ -1,4 +1,4 @@
-//! MERGE INTO table USING source ON condition WHEN …
+//! MERGE INTO table USING source ON condition WHEN … [RETURNING …]
 //!
 //! ```text
 //! source ⟕ target       row id   branch   values of branch 0   values of branch 1 …
@@ -22,11 +22,11 @@ use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, Merge, MergeAction,
-    MergeClause, MergeClauseKind, MergeInsertKind, Query, SelectItem,
+    MergeClause, MergeClauseKind, MergeInsertKind, OutputClause, Query, SelectItem,
     SelectItemQualifiedWildcardKind, TableAlias, TableFactor, TableWithJoins, Value, VisitMut,
     VisitorMut, WildcardAdditionalOptions, helpers::attached_token::AttachedToken,
 };
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// A column that says of a row that there is one of the source.
@@ -38,6 +38,19 @@ pub(super) struct Branch {
     pub ends_row: bool,
     /// A row is added, with these values.
     pub targets: Option<Vec<coerce::Target>>,
+    /// The columns of the query with a row that ends without a successor, for RETURNING.
+    pub deleted: Option<Range<usize>>,
+}
+
+impl Branch {
+    /// What it is called in RETURNING.
+    pub fn name(&self) -> &'static str {
+        match (self.ends_row, &self.targets) {
+            (true, None) => "DELETE",
+            (true, Some(_)) => "UPDATE",
+            (false, _) => "INSERT",
+        }
+    }
 }
 
 pub(super) fn change(
@@ -46,8 +59,16 @@ pub(super) fn change(
     merge: Merge,
     old_columns: &[usize],
 ) -> Result<Change, SqlError> {
-    if merge.output.is_some() || !merge.optimizer_hints.is_empty() {
-        return Err(SqlError::not_supported("MERGE … RETURNING or OUTPUT"));
+    let returning = match merge.output {
+        Some(OutputClause::Returning { select_items, .. }) => Some(select_items),
+        Some(OutputClause::Output { .. }) => {
+            return Err(SqlError::not_supported("MERGE … OUTPUT")
+                .with_hint(Some("RETURNING merge_action, *")));
+        }
+        None => None,
+    };
+    if !merge.optimizer_hints.is_empty() {
+        return Err(SqlError::not_supported("MERGE with hints"));
     }
     let alias = target::alias(&merge.table)?;
     let has = |kind: MergeClauseKind| {
@@ -101,7 +122,16 @@ pub(super) fn change(
     for (number, clause) in merge.clauses.into_iter().enumerate() {
         let first = items.len();
         let names = (&alias, &source_alias);
-        branches.push(of_clause(core, table, names, clause, &mut items)?);
+        let mut deleted = None;
+        if returning.is_some() && matches!(clause.action, MergeAction::Delete { .. }) {
+            let columns: Vec<usize> = (0..table.types.len()).collect();
+            deleted = Some(first..first + columns.len());
+            items.extend(target::columns(table, &columns, &alias, first));
+        }
+        branches.push(Branch {
+            deleted,
+            ..of_clause(core, table, names, clause, &mut items)?
+        });
         for item in &mut items[first..] {
             let SelectItem::ExprWithAlias { expr, .. } = item else {
                 continue;
@@ -131,7 +161,7 @@ pub(super) fn change(
         action: Action::Merge(branches),
         old,
         inserted_once: None,
-        returning: None,
+        returning,
         tag: "MERGE",
     })
 }
@@ -197,6 +227,7 @@ fn of_clause(
         MergeAction::Delete { .. } if !adds => Ok(Branch {
             ends_row: true,
             targets: None,
+            deleted: None,
         }),
         MergeAction::Update(update) if !adds => {
             if update.update_predicate.is_some() || update.delete_predicate.is_some() {
@@ -207,6 +238,7 @@ fn of_clause(
             Ok(Branch {
                 ends_row: true,
                 targets: Some(values(core, table, alias, set, items)?),
+                deleted: None,
             })
         }
         MergeAction::Insert(added) if adds => {
@@ -250,6 +282,7 @@ fn of_clause(
             Ok(Branch {
                 ends_row: false,
                 targets: Some(targets.collect::<Result<_, _>>()?),
+                deleted: None,
             })
         }
         MergeAction::Delete { .. } => Err(misplaced("DELETE")),
