@@ -106,7 +106,7 @@ slt: cargo ## run sqllogictest files of other databases: make slt FILES="select1
 	$(CARGO_TARGET_DIR)/release/examples/slt $(SLT) $(FILES)
 
 .PHONY: nightly
-nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, scale 3 against the oracle
+nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, fuzzing, scale 3 against the oracle
 	PROPTEST_CASES=10000 ERIS_SEEDS=10000 ERIS_TORTURE_SECONDS=600 cargo test --release --workspace
 	rustup toolchain install nightly --profile minimal --component miri --component rust-src
 	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-miri PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation \
@@ -114,6 +114,8 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-miri MIRIFLAGS=-Zmiri-disable-isolation \
 	  cargo +nightly miri test -p eris-index --test index
 	$(MAKE) test-loom
+	cargo install --locked --root $(ERIS_CACHE)/tools cargo-fuzz
+	PATH=$(ERIS_CACHE)/tools/bin:$$PATH $(MAKE) fuzz
 	ERIS_ORACLE_SCALE=3 ERIS_ORACLE_SEED=clock $(MAKE) test-oracle
 
 # ---- measurement -------------------------------------------------------------------------------------------------------

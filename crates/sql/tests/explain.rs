@@ -229,6 +229,91 @@ fn rows_that_an_index_leads_to_are_all_that_is_met() {
 }
 
 #[test]
+fn each_kind_of_question_that_an_index_serves_names_it() {
+    with_each_topology(async |session| {
+        for sql in [
+            "CREATE TABLE fact (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL, n INTEGER NOT NULL)",
+            "INSERT INTO fact SELECT i, 'name ' || (i * 7919 % 200003), i * 31 % 100003 FROM generate_series(1, 200000) AS g(i)",
+            "CREATE INDEX by_name ON fact (name)",
+            "CREATE INDEX by_n ON fact USING hash (n)",
+            "CREATE TABLE few (a INTEGER, payload VARCHAR)",
+            "INSERT INTO few SELECT i * 1000, 'p' || i FROM generate_series(1, 5) AS g(i)",
+        ] {
+            lines(session, sql).await;
+        }
+        let cases = [
+            (
+                "SELECT n FROM fact WHERE id = 77",
+                "index=fact_pkey(id = 77)",
+            ),
+            (
+                "SELECT n FROM fact WHERE id IN (5, 77)",
+                "index=fact_pkey(id = 5 OR id = 77)",
+            ),
+            (
+                "SELECT n FROM fact WHERE id BETWEEN 5 AND 20",
+                "index=fact_pkey(id >= 5 AND id <= 20)",
+            ),
+            (
+                "SELECT n FROM fact WHERE name LIKE 'name 77%'",
+                "index=by_name(name LIKE 'name 77%')",
+            ),
+            (
+                "SELECT n FROM fact ORDER BY id LIMIT 5",
+                "index=fact_pkey(in order)",
+            ),
+            (
+                "SELECT n FROM fact ORDER BY name DESC LIMIT 5",
+                "index=by_name(in order)",
+            ),
+            ("SELECT max(name) FROM fact", "index=by_name(in order)"),
+            (
+                "SELECT min(id), max(id) FROM fact WHERE id > 9",
+                "index=fact_pkey(id > 9 AND in order)",
+            ),
+            ("SELECT id FROM fact WHERE n = 5", "index=by_n(n = 5)"),
+            (
+                "SELECT id FROM fact WHERE n IN (SELECT a FROM few)",
+                "index=by_n(dynamic)",
+            ),
+            (
+                "SELECT n, payload FROM fact JOIN few ON id = a",
+                "index=fact_pkey(dynamic)",
+            ),
+            // These read more rows than it would pay for, or ask what the index does not know.
+            ("SELECT n FROM fact WHERE id BETWEEN 5 AND 150000", ""),
+            ("SELECT n FROM fact WHERE name LIKE '%77'", ""),
+            ("SELECT id FROM fact WHERE n BETWEEN 5 AND 7", ""),
+            ("SELECT n FROM fact ORDER BY n LIMIT 5", ""),
+            ("SELECT max(n) FROM fact", ""),
+        ];
+        for (sql, expected) in cases {
+            let plan = lines(session, &format!("EXPLAIN {sql}")).await;
+            let mut named = plan
+                .iter()
+                .filter_map(|line| line.find("index=").map(|at| &line[at..]));
+            match expected {
+                "" => assert_eq!(named.next(), None, "{sql}"),
+                _ => assert!(
+                    named.any(|line| line.starts_with(expected)),
+                    "{sql}: {plan:#?}"
+                ),
+            }
+        }
+        // By the join's keys only as many rows are met as have one, though more is wanted of the other side.
+        let told = told(
+            session,
+            "SELECT n, payload FROM fact JOIN few ON id = a WHERE n > 100",
+        )
+        .await;
+        assert!(
+            told.phases.iter().all(|(_, before, _)| *before <= 5),
+            "{told:#?}"
+        );
+    });
+}
+
+#[test]
 fn what_was_read_is_held_against_what_memory_delivers() {
     with_each_topology(async |session| {
         tables(session).await;

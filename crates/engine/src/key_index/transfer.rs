@@ -30,7 +30,7 @@ use eris_types::AeuId;
 use std::sync::Arc;
 
 /// Entries that are copied in one slice, and go over in one piece.
-const PIECE: usize = 1_024;
+const PIECE: usize = 512;
 
 /// GIVE: keys that another owner shall have.
 #[derive(Clone)]

@@ -140,20 +140,23 @@ impl FragmentExec {
         if self.order.is_some() {
             return Ok(());
         }
-        // Keys that a join will tell are looked up if they are few.
+        // Keys that a join will tell, as its hash table or as a side of a star, are looked up if they are few.
+        let sides = self.star.iter().flat_map(|star| star.sides());
+        let joined: Vec<usize> = sides.map(|side| side.column).collect();
         let inputs = self.inputs();
         let asked = |column: usize| {
             let mut children = self.dynamic.iter().flat_map(|filter| filter.children());
-            children.any(|child| {
-                let child = child
-                    .downcast_ref::<Column>()
-                    .and_then(|child| inputs.get(child.index()));
-                match child {
-                    Some(Some(Expr::Cast { operand, .. })) => **operand == Expr::Column(column),
-                    Some(Some(expr)) => *expr == Expr::Column(column),
-                    _ => false,
-                }
-            })
+            joined.contains(&column)
+                || children.any(|child| {
+                    let child = child
+                        .downcast_ref::<Column>()
+                        .and_then(|child| inputs.get(child.index()));
+                    match child {
+                        Some(Some(Expr::Cast { operand, .. })) => **operand == Expr::Column(column),
+                        Some(Some(expr)) => *expr == Expr::Column(column),
+                        _ => false,
+                    }
+                })
         };
         let key = table
             .key
@@ -168,7 +171,7 @@ impl FragmentExec {
             .chain(indexes)
             .filter(|(_, column)| asked(*column))
         {
-            write!(f, "{separator}lookups={name}(dynamic)")?;
+            write!(f, "{separator}index={name}(dynamic)")?;
         }
         Ok(())
     }
