@@ -8,6 +8,7 @@
 //!
 //! One query finds for every pair the first branch whose condition holds, and computes its values only.
 
+use super::per_row;
 use super::target::{self, ROW};
 use super::update::{assigned, values};
 use super::{Action, Change};
@@ -100,6 +101,7 @@ pub(super) fn change(
         };
         let condition = match &clause.predicate {
             Some(predicate) => {
+                per_row::check_repeatable(core, predicate)?;
                 let mut predicate = predicate.clone();
                 if adds(clause) {
                     of_source(&mut predicate, &source_alias);

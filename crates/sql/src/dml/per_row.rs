@@ -1,9 +1,11 @@
-//! What a statement says of each row must be of that row alone: SET, and RETURNING. A subquery may look at others.
+//! What a statement says of each row must be of that row alone: SET, and RETURNING. A subquery may look at others. And conditions on which several
+//! values of a row depend must say the same each time.
 
 use crate::core::Core;
 use crate::core::last_name;
 use crate::error::SqlError;
-use datafusion::execution::FunctionRegistry;
+use datafusion::execution::{FunctionRegistry, SessionState};
+use datafusion::logical_expr::Volatility;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Visit, Visitor};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -29,6 +31,38 @@ pub(super) fn check<'a>(
         }
     }
     Ok(())
+}
+
+/// Refuses functions that give another value each time, such as random().
+pub(super) fn check_repeatable(core: &Core, condition: &Expr) -> Result<(), SqlError> {
+    let ControlFlow::Break(name) = condition.visit(&mut VolatileFunctions(core.state())) else {
+        return Ok(());
+    };
+    Err(SqlError::invalid(format!(
+        "{name}() gives another value each time, but the condition is asked again for each column of a row"
+    ))
+    .with_hint(Some(format!(
+        "compute it in the source: (SELECT …, {name}() AS drawn FROM …)"
+    ))))
+}
+
+struct VolatileFunctions<'a>(&'a SessionState);
+
+impl Visitor for VolatileFunctions<'_> {
+    type Break = String;
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        let Expr::Function(function) = expr else {
+            return ControlFlow::Continue(());
+        };
+        let name = last_name(&function.name).unwrap_or_default();
+        match self.0.udf(&name) {
+            Ok(known) if known.signature().volatility == Volatility::Volatile => {
+                ControlFlow::Break(name)
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
 }
 
 struct Functions {
