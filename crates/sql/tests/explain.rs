@@ -232,10 +232,11 @@ fn rows_that_an_index_leads_to_are_all_that_is_met() {
 fn each_kind_of_question_that_an_index_serves_names_it() {
     with_each_topology(async |session| {
         for sql in [
-            "CREATE TABLE fact (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL, n INTEGER NOT NULL)",
-            "INSERT INTO fact SELECT i, 'name ' || (i * 7919 % 200003), i * 31 % 100003 FROM generate_series(1, 200000) AS g(i)",
+            "CREATE TABLE fact (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL, n INTEGER NOT NULL, m INTEGER)",
+            "INSERT INTO fact SELECT i, 'name ' || (i * 7919 % 200003), i * 31 % 100003, i % 1000 FROM generate_series(1, 200000) AS g(i)",
             "CREATE INDEX by_name ON fact (name)",
             "CREATE INDEX by_n ON fact USING hash (n)",
+            "CREATE INDEX by_m_and_n ON fact USING hash (m, n)",
             "CREATE TABLE few (a INTEGER, payload VARCHAR)",
             "INSERT INTO few SELECT i * 1000, 'p' || i FROM generate_series(1, 5) AS g(i)",
         ] {
@@ -247,8 +248,8 @@ fn each_kind_of_question_that_an_index_serves_names_it() {
                 "index=fact_pkey(id = 77)",
             ),
             (
-                "SELECT n FROM fact WHERE id IN (5, 77)",
-                "index=fact_pkey(id = 5 OR id = 77)",
+                "SELECT n FROM fact WHERE id IN (5, 6, 7, 77, 78)",
+                "index=fact_pkey(id IN (5, 6, 7, 77, 78))",
             ),
             (
                 "SELECT n FROM fact WHERE id BETWEEN 5 AND 20",
@@ -281,6 +282,7 @@ fn each_kind_of_question_that_an_index_serves_names_it() {
                 "index=fact_pkey(dynamic)",
             ),
             // These read more rows than it would pay for, or ask what the index does not know.
+            ("SELECT n, payload FROM fact JOIN few ON m = a", ""),
             ("SELECT n FROM fact WHERE id BETWEEN 5 AND 150000", ""),
             ("SELECT n FROM fact WHERE name LIKE '%77'", ""),
             ("SELECT id FROM fact WHERE n BETWEEN 5 AND 7", ""),

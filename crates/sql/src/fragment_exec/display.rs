@@ -5,6 +5,7 @@ use crate::translate::Named;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
+use eris_engine::IndexKind;
 use eris_fragment::{Aggregate, AggregateFunction, Expr, Output};
 use std::fmt;
 
@@ -137,15 +138,14 @@ impl FragmentExec {
                 write!(f, ", rows≈{rows}")?;
             }
         }
-        if self.order.is_some() {
-            return Ok(());
-        }
-        // Keys that a join will tell, as its hash table or as a side of a star, are looked up if they are few.
+        // Keys that a join will tell, as its hash table or as a side of a star, are looked up if they are few. Where rows have an order, the
+        // filters are those of who keeps the first ones.
         let sides = self.star.iter().flat_map(|star| star.sides());
         let joined: Vec<usize> = sides.map(|side| side.column).collect();
         let inputs = self.inputs();
+        let filters = self.dynamic.iter().filter(|_| self.order.is_none());
         let asked = |column: usize| {
-            let mut children = self.dynamic.iter().flat_map(|filter| filter.children());
+            let mut children = filters.clone().flat_map(|filter| filter.children());
             joined.contains(&column)
                 || children.any(|child| {
                     let child = child
@@ -158,19 +158,20 @@ impl FragmentExec {
                     }
                 })
         };
-        let key = table
-            .key
-            .as_ref()
-            .and_then(|key| Some((&key.name, schema.index_of(key.columns.first()?).ok()?)));
-        let indexes = table
-            .indexes
-            .iter()
-            .map(|index| (&index.name, index.columns[0]));
-        for (name, _) in key
-            .into_iter()
-            .chain(indexes)
-            .filter(|(_, column)| asked(*column))
-        {
+        let key = table.key.as_ref().and_then(|key| {
+            let first = schema.index_of(key.columns.first()?).ok()?;
+            Some((&key.name, asked(first)))
+        });
+        // A hash table says nothing unless all its columns are known.
+        let indexes = table.indexes.iter().map(|index| {
+            let needed = match index.kind {
+                IndexKind::Hashed => &index.columns[..],
+                IndexKind::Ordered => &index.columns[..1],
+            };
+            (&index.name, needed.iter().all(|column| asked(*column)))
+        });
+        let indexes = key.into_iter().chain(indexes);
+        for (name, _) in indexes.filter(|(_, is_asked)| *is_asked) {
             write!(f, "{separator}index={name}(dynamic)")?;
         }
         Ok(())
