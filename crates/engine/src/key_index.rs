@@ -15,6 +15,7 @@ mod execute;
 mod layout;
 mod measure;
 mod owned;
+mod ranges;
 mod segment;
 #[cfg(test)]
 mod simulation;
@@ -34,7 +35,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::exchange::Exchange;
 use crate::protocol::KEYS;
-use batch::{Operation, Rest};
+use batch::Operation;
 use cycle::Pending;
 use eris_route::Split;
 use eris_types::{AeuId, ObjectId};
@@ -180,6 +181,7 @@ impl KeyObject {
 /// client.get(&[700, 4, 3], &mut values)?;
 /// assert_eq!(values, [Some(7000), None, Some(30)]);
 /// assert_eq!(client.range(0..=999, 10)?, [(3, 30), (700, 7000)]);
+/// assert_eq!(client.ranges(&[0..=9, 10..=999], 10)?, [[(3, 30)], [(700, 7000)]]);
 /// # Ok::<(), eris_engine::EngineError>(())
 /// ```
 pub struct KeyClient {
@@ -240,56 +242,10 @@ impl KeyClient {
         self.by_key(Operation::Remove, keys, values)
     }
 
-    /// The entries of a range, ascending, at most `limit` of them.
-    ///
-    /// # Errors
-    /// As [`KeyClient::get`].
-    pub fn range(
-        &mut self,
-        keys: RangeInclusive<u64>,
-        limit: usize,
-    ) -> Result<Vec<(u64, u64)>, EngineError> {
-        let (mut found, table) = (Vec::new(), self.spans());
-        // One owner after the other: the first ones mostly have enough.
-        for (low, high, aeu) in table.spans(*keys.start(), *keys.end()) {
-            let rest = limit - found.len();
-            if rest == 0 {
-                break;
-            }
-            self.push_range(low, high, aeu, rest);
-            let parts = self.execute()?;
-            self.gather_range(parts, rest, &mut found);
-        }
-        Ok(found)
-    }
-
     /// The newest table.
-    fn spans(&mut self) -> Arc<Table> {
+    fn newest_table(&mut self) -> Arc<Table> {
         self.index.object.layout.refresh(&mut self.table);
         self.table.clone()
-    }
-
-    fn push_range(&mut self, low: u64, high: u64, aeu: AeuId, limit: usize) {
-        let mut batch = self.empty(Operation::Range { limit });
-        batch.rest = Rest::Spans(vec![(low, high)]);
-        self.exchange.push(aeu, batch);
-    }
-
-    fn gather_range(
-        &mut self,
-        parts: impl Iterator<Item = Box<KeyBatch>>,
-        limit: usize,
-        found: &mut Vec<(u64, u64)>,
-    ) {
-        for mut batch in parts {
-            // Each owner has added what it has of the span, in the order in which it has come to them.
-            if !batch.entries.is_sorted() {
-                batch.entries.sort_unstable();
-            }
-            batch.entries.truncate(limit);
-            found.extend_from_slice(&batch.entries);
-            self.spare.push(batch);
-        }
     }
 
     fn by_key(
@@ -314,7 +270,7 @@ impl KeyClient {
         keys: &[u64],
         add: impl Fn(&mut KeyBatch, &[u32]),
     ) {
-        let (table, mut split) = (self.spans(), std::mem::take(&mut self.split));
+        let (table, mut split) = (self.newest_table(), std::mem::take(&mut self.split));
         table.ranges.split(keys, &mut split);
         for (aeu, positions) in table.parts(&split) {
             let mut batch = self.empty(operation);
@@ -371,9 +327,14 @@ impl KeyClient {
             table: object.name.clone(),
             message,
         })?;
-        match object.dropped.load(Ordering::Acquire) {
-            true => Err(EngineError::NoSuchObject(object.id)),
-            false => Ok(parts),
+        self.check_dropped()?;
+        Ok(parts)
+    }
+
+    fn check_dropped(&self) -> Result<(), EngineError> {
+        match self.index.object.is_dropped() {
+            true => Err(EngineError::NoSuchObject(self.index.object.id)),
+            false => Ok(()),
         }
     }
 }

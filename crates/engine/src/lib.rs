@@ -105,7 +105,7 @@ pub use partitions::PartitionStatus;
 pub use reorganize::{
     IndexReorganization, ReorganizationCause, ReorganizationEffect, ReorganizationState,
 };
-pub use rows::{Computed, Found, Keeping, RowChanges, RowClient};
+pub use rows::{Computed, Found, Keeping, KeyBounds, RowChanges, RowClient};
 pub use secondary::IndexKind;
 pub use settings::Settings;
 pub use statistics::{ColumnStatistics, ObjectStatistics};

@@ -28,7 +28,7 @@
 //! ```
 //!
 //! Ranks only ascend on the way from a request to what it causes: STAGE, ADOPT, DELETE, CHECK, KEYS, ROWS and GIVE are client work, SCAN, DROP, INSPECT, OFFER,
-//! COLLECT, BUILD, RECODE, INTERN, LOCATE, MEASURE and HAND_OVER are scan work (a batch may be handed on more than once, but there is one of each client at most, for
+//! COLLECT, BUILD, RECODE, INTERN, LOCATE, MEASURE and HAND_OVER are scan work (a batch may be handed on more than once, but an owner has one of each client at most, for
 //! which there is always room), answers are replies, and so is what scans make for each other, everything that must never wait is control.
 
 use crate::error::EngineError;

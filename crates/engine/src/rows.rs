@@ -15,6 +15,7 @@ mod together;
 mod write;
 
 pub(crate) use batch::RowBatch;
+pub use read::KeyBounds;
 pub use together::RowChanges;
 pub use write::Computed;
 
@@ -36,7 +37,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
-/// A statement of more rows takes several steps, so that its owner can do other work in between.
+/// A statement of more rows, or a batch of more ranges, takes several steps, so that owners can do other work in between.
 const AT_ONCE: usize = 1_024;
 /// How often a change is offered to owners while others are about to commit there, before it waits for its turn.
 const OFFERS: usize = 16;

@@ -32,7 +32,7 @@ enum Step {
     Get(Vec<u64>),
     Put(Vec<(u64, u64)>),
     Remove(Vec<u64>),
-    Range(u64, u64, usize),
+    Ranges(Vec<(u64, u64)>, usize),
 }
 
 /// Keys that meet each other, also outside the range that the index expects.
@@ -45,7 +45,8 @@ fn step() -> impl Strategy<Value = Step> {
         vec(key(), 0..80).prop_map(Step::Get),
         vec((key(), any::<u64>()), 0..80).prop_map(Step::Put),
         vec(key(), 0..40).prop_map(Step::Remove),
-        (key(), key(), 0usize..50).prop_map(|(a, b, limit)| Step::Range(a.min(b), a.max(b), limit)),
+        (vec((key(), key()), 0..20), 0usize..50)
+            .prop_map(|(ranges, limit)| Step::Ranges(ranges, limit)),
     ]
 }
 
@@ -72,14 +73,16 @@ fn check(client: &mut KeyClient, oracle: &mut BTreeMap<u64, u64>, step: Step) {
             let expected: Vec<_> = keys.iter().map(|key| oracle.remove(key)).collect();
             assert_eq!(values, expected);
         }
-        Step::Range(first, last, limit) => {
-            let found = client.range(first..=last, limit).unwrap();
-            let expected = oracle.range(first..=last).take(limit);
-            assert!(
-                found
-                    .into_iter()
-                    .eq(expected.map(|(key, value)| (*key, *value)))
-            );
+        Step::Ranges(ranges, limit) => {
+            let ranges: Vec<_> = ranges.into_iter().map(|(a, b)| a..=b).collect();
+            let all = client.ranges(&ranges, limit).unwrap();
+            assert_eq!(all.len(), ranges.len());
+            for (keys, found) in ranges.into_iter().zip(all) {
+                let entries = oracle.iter().filter(|(key, _)| keys.contains(key));
+                let expected = entries.map(|(key, value)| (*key, *value));
+                assert!(found.iter().copied().eq(expected.take(limit)), "{keys:?}");
+                assert_eq!(client.range(keys, limit).unwrap(), found);
+            }
         }
     }
 }

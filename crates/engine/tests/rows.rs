@@ -72,7 +72,7 @@ enum Operation {
     Insert(Vec<(Key, Option<i64>)>),
     Remove(Vec<Key>),
     Get(Vec<Key>),
-    Range(Bound<Key>, Bound<Key>, usize),
+    Ranges(Vec<(Bound<Key>, Bound<Key>)>, usize),
 }
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
@@ -91,8 +91,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
         some_rows().prop_map(|rows| Operation::Insert(rows.into_iter().take(2).collect())),
         some_keys().prop_map(|keys| Operation::Remove(keys.into_iter().take(9).collect())),
         prop::collection::vec(key(), 0..60).prop_map(Operation::Get),
-        (bound(), bound(), 0usize..50)
-            .prop_map(|(from, to, limit)| Operation::Range(from, to, limit)),
+        (prop::collection::vec((bound(), bound()), 0..5), 0usize..50)
+            .prop_map(|(ranges, limit)| Operation::Ranges(ranges, limit)),
     ];
     prop::collection::vec(operation, 1..40)
 }
@@ -131,32 +131,40 @@ fn perform(rows: &mut RowClient, model: &mut Model, operation: &Operation) {
                 assert_eq!(model[&key], value);
             }
         }
-        Operation::Range(from, to, limit) => {
+        Operation::Ranges(ranges, limit) => {
             let array = |key: &Key| keys(std::slice::from_ref(key));
-            let (first, last) = (from.as_ref().map(array), to.as_ref().map(array));
-            let bounds = (
-                first.as_ref().map(Vec::as_slice),
-                last.as_ref().map(Vec::as_slice),
-            );
-            let found = block_on(rows.range(bounds, *limit, &columns)).unwrap();
-            let is_between = |key: &Key| {
-                let above = match from {
-                    Bound::Included(from) => key >= from,
-                    Bound::Excluded(from) => key > from,
-                    Bound::Unbounded => true,
-                };
-                above
-                    && match to {
-                        Bound::Included(to) => key <= to,
-                        Bound::Excluded(to) => key < to,
-                        Bound::Unbounded => true,
-                    }
-            };
-            let expected = model.iter().filter(|(key, _)| is_between(key)).take(*limit);
-            let expected: Vec<_> = expected.map(|(key, value)| (key.clone(), *value)).collect();
-            assert_eq!(entries(&found), expected);
+            let bounds: Vec<_> = (ranges.iter())
+                .map(|(from, to)| (from.as_ref().map(array), to.as_ref().map(array)))
+                .collect();
+            let bounds: Vec<_> = (bounds.iter())
+                .map(|(from, to)| {
+                    let from = from.as_ref().map(Vec::as_slice);
+                    (from, to.as_ref().map(Vec::as_slice))
+                })
+                .collect();
+            let found = block_on(rows.ranges(&bounds, *limit, &columns)).unwrap();
+            assert_eq!(found.len(), ranges.len());
+            for (range, found) in ranges.iter().zip(found) {
+                let expected = model.iter().filter(|(key, _)| is_between(range, key));
+                let expected = expected.map(|(key, value)| (key.clone(), *value));
+                assert!(entries(&found).into_iter().eq(expected.take(*limit)));
+            }
         }
     }
+}
+
+fn is_between((from, to): &(Bound<Key>, Bound<Key>), key: &Key) -> bool {
+    let above = match from {
+        Bound::Included(from) => key >= from,
+        Bound::Excluded(from) => key > from,
+        Bound::Unbounded => true,
+    };
+    above
+        && match to {
+            Bound::Included(to) => key <= to,
+            Bound::Excluded(to) => key < to,
+            Bound::Unbounded => true,
+        }
 }
 
 proptest! {
@@ -170,7 +178,7 @@ proptest! {
             for operation in &operations {
                 perform(&mut rows, &mut model, operation);
             }
-            perform(&mut rows, &mut model, &Operation::Range(Bound::Unbounded, Bound::Unbounded, usize::MAX));
+            perform(&mut rows, &mut model, &Operation::Ranges(vec![(Bound::Unbounded, Bound::Unbounded)], usize::MAX));
         });
     }
 }

@@ -18,7 +18,7 @@ use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
-use eris_engine::{Found, RowClient};
+use eris_engine::{Found, KeyBounds, RowClient};
 use eris_types::{ColumnId, RowId};
 use std::any::Any;
 use std::collections::HashSet;
@@ -38,6 +38,7 @@ use tokio::sync::oneshot;
 /// # use eris_numa::{HugePages, Topology};
 /// # use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 /// # use datafusion::arrow::datatypes::Int64Type;
+/// # use std::ops::Bound;
 /// # use std::sync::Arc;
 /// # let settings = Settings { topology: Topology::fake(1, 2), huge_pages: HugePages::Never, memory_limit: Some(256 << 20) };
 /// # let database = Database::open(settings)?;
@@ -53,6 +54,13 @@ use tokio::sync::oneshot;
 /// let found = stock.get(&[items()], &["pieces"]).await?;
 /// assert_eq!(found.of, [0, 1, 2]);
 /// assert_eq!(found.rows.column(0).as_primitive::<Int64Type>().values(), &[500, 300, 2]);
+///
+/// // From a bound to a bound, in the order of the keys.
+/// let bound = [Arc::new(StringArray::from(vec!["n"])) as ArrayRef];
+/// let halves = [(Bound::Unbounded, Bound::Excluded(&bound[..])), (Bound::Included(&bound[..]), Bound::Unbounded)];
+/// let found = stock.ranges(&halves, 10, &["pieces"]).await?;
+/// assert_eq!(found[0].column(0).as_primitive::<Int64Type>().values(), &[2]);
+/// assert_eq!(found[1].column(0).as_primitive::<Int64Type>().values(), &[500, 300]);
 /// # Ok::<(), eris_sql::SqlError>(())
 /// # })?;
 /// # Ok::<(), eris_sql::SqlError>(())
@@ -131,17 +139,35 @@ impl TableRows {
     /// As [`TableRows::get`].
     pub async fn range(
         &mut self,
-        bounds: (Bound<&[ArrayRef]>, Bound<&[ArrayRef]>),
+        bounds: KeyBounds<'_>,
         limit: usize,
         columns: &[&str],
     ) -> Result<RecordBatch, SqlError> {
+        let mut rows = self.ranges(&[bounds], limit, columns).await?;
+        Ok(rows.pop().expect("as many answers as ranges"))
+    }
+
+    /// The same for many ranges at one snapshot: a batch for each, at most `limit` rows of each.
+    ///
+    /// # Errors
+    /// As [`TableRows::get`].
+    pub async fn ranges(
+        &mut self,
+        ranges: &[KeyBounds<'_>],
+        limit: usize,
+        columns: &[&str],
+    ) -> Result<Vec<RecordBatch>, SqlError> {
         let columns = self.columns(columns)?;
-        let (from, to) = (self.bound(bounds.0)?, self.bound(bounds.1)?);
-        let bounds = (
-            from.as_ref().map(Vec::as_slice),
-            to.as_ref().map(Vec::as_slice),
-        );
-        Ok(self.rows.range(bounds, limit, &columns).await?)
+        let ranges = ranges.iter();
+        let ranges = ranges.map(|(from, to)| Ok((self.bound(*from)?, self.bound(*to)?)));
+        let ranges = ranges.collect::<Result<Vec<_>, SqlError>>()?;
+        let ranges: Vec<KeyBounds<'_>> = (ranges.iter())
+            .map(|(from, to)| {
+                let from = from.as_ref().map(Vec::as_slice);
+                (from, to.as_ref().map(Vec::as_slice))
+            })
+            .collect();
+        Ok(self.rows.ranges(&ranges, limit, &columns).await?)
     }
 
     /// Puts rows in; each replaces the row that has its key, if there is one. Columns go by their names; one that is missing

@@ -15,8 +15,8 @@ pub(super) enum Operation {
     Put,
     /// `values` become those that `keys` had.
     Remove,
-    /// `entries` become those within `rest`, so many at most of each owner.
-    Range { limit: usize },
+    /// `entries` become those within `rest`, and `runs` tell of which range they are.
+    Ranges,
 }
 
 /// What is still to be done.
@@ -26,8 +26,21 @@ pub(super) enum Rest {
     All,
     /// Those at these positions, ascending.
     Positions(Vec<u32>),
-    /// Ranges to be read, from the first key to the last, ascending.
-    Spans(Vec<(u64, u64)>),
+    /// Parts of ranges that are to be read.
+    Spans(Vec<Span>),
+}
+
+/// What is to be read of a range.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    /// The number of the range.
+    pub range: usize,
+    /// From this key on.
+    pub low: u64,
+    /// To this one.
+    pub high: u64,
+    /// So many entries at most of each owner.
+    pub limit: usize,
 }
 
 /// Keys and what belongs to them; the vectors keep their memory from batch to batch.
@@ -36,6 +49,8 @@ pub(crate) struct KeyBatch {
     pub(super) operation: Operation,
     pub(super) keys: Vec<u64>,
     pub(super) entries: Vec<(u64, u64)>,
+    /// Of whom the entries are that were read, in their order: the range, and how many.
+    pub(super) runs: Vec<(usize, usize)>,
     pub(super) values: Vec<Option<u64>>,
     pub(super) rest: Rest,
     /// Why not all entries were put in.
@@ -49,6 +64,7 @@ impl KeyBatch {
             operation: Operation::Get,
             keys: Vec::new(),
             entries: Vec::new(),
+            runs: Vec::new(),
             values: Vec::new(),
             rest: Rest::All,
             failure: None,
@@ -60,6 +76,7 @@ impl KeyBatch {
         self.operation = operation;
         self.keys.clear();
         self.entries.clear();
+        self.runs.clear();
         self.values.clear();
         self.rest = Rest::All;
         self.failure = None;
@@ -79,7 +96,7 @@ impl KeyBatch {
         match &self.rest {
             Rest::All => None,
             Rest::Positions(positions) => positions.first().map(|&position| key(position)),
-            Rest::Spans(spans) => spans.first().map(|(low, _)| *low),
+            Rest::Spans(spans) => spans.first().map(|span| span.low),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 
 use super::KeyObject;
-use super::batch::{KeyBatch, Operation, Rest};
+use super::batch::{KeyBatch, Operation, Rest, Span};
 use super::layout::Table;
 use super::segment::Segment;
 use crate::reorganize::{IndexReorganization, Reorganizable, Watched};
@@ -244,17 +244,18 @@ impl OwnedKeys {
             operation,
             keys,
             entries,
+            runs,
             values,
             rest,
             failure,
             ..
         } = batch;
         match *operation {
-            Operation::Range { limit } => {
+            Operation::Ranges => {
                 let Rest::Spans(spans) = mem::replace(rest, Rest::All) else {
-                    unreachable!("a range has spans");
+                    unreachable!("ranges have spans");
                 };
-                *rest = Rest::Spans(self.read(&spans, limit, entries));
+                *rest = Rest::Spans(self.read(&spans, entries, runs));
             }
             Operation::Put => {
                 values.resize(entries.len(), None);
@@ -344,23 +345,25 @@ impl OwnedKeys {
         self.runs.len() <= most
     }
 
-    /// Appends the entries of these spans, `limit` at most; returns the parts of them that others have.
+    /// Appends the entries of these spans, and a run of each; returns the parts of them that others have.
     fn read(
         &mut self,
-        spans: &[(u64, u64)],
-        limit: usize,
+        spans: &[Span],
         entries: &mut Vec<(u64, u64)>,
-    ) -> Vec<(u64, u64)> {
-        let most = entries.len().saturating_add(limit);
+        runs: &mut Vec<(usize, usize)>,
+    ) -> Vec<Span> {
         let directory = self.directory.clone();
         let mut others = Vec::new();
-        for &(low, high) in spans {
-            for (low, high, at) in super::layout::spans(&directory, low, high) {
+        for span in spans {
+            let first = entries.len();
+            let most = first.saturating_add(span.limit);
+            for (low, high, at) in super::layout::spans(&directory, span.low, span.high) {
                 match self.segments.get_mut(at as usize) {
                     Some(segment) => segment.read(low, high, most - entries.len(), entries),
-                    None => others.push((low, high)),
+                    None => others.push(Span { low, high, ..*span }),
                 }
             }
+            runs.push((span.range, entries.len() - first));
         }
         others
     }

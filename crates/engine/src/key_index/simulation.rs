@@ -5,6 +5,7 @@
 
 mod faults;
 
+use super::ranges::Reading;
 use super::*;
 use crate::simulated::{Simulated, for_seeds};
 use crate::{Shift, Shifted};
@@ -131,45 +132,48 @@ impl Person {
     }
 
     async fn range(&mut self) {
-        let low = self.random.below(KEYS as usize) as u64;
-        let high = (low + self.random.below(2_000) as u64).min(KEYS);
-        let limit = [5, 10_000][self.random.below(2)];
-        let found = self.client.read(low..=high, limit).await.unwrap();
-        assert!(found.is_sorted() && found.len() <= limit);
-        let end = match found.len() == limit {
-            true => found.last().map_or(high, |(key, _)| *key),
-            false => high,
+        let count = [1, 1, 7, 40][self.random.below(4)];
+        let range = || {
+            let low = self.random.below(KEYS as usize) as u64;
+            low..=(low + self.random.below(2_000) as u64).min(KEYS)
         };
-        let own = found
-            .into_iter()
-            .filter(|(key, _)| key % CLIENTS == self.number);
-        let expected = self
-            .entries
-            .range(low..=end)
-            .map(|(key, value)| (*key, *value));
-        assert!(own.eq(expected), "{low}..={high}, {limit}");
+        let ranges: Vec<_> = std::iter::repeat_with(range).take(count).collect();
+        let limit = [5, 10_000][self.random.below(2)];
+        let all = self.client.read(&ranges, limit).await.unwrap();
+        assert_eq!(all.len(), count);
+        for (keys, found) in ranges.into_iter().zip(all) {
+            assert!(found.is_sorted() && found.len() <= limit);
+            let end = match found.len() == limit {
+                true => found.last().map_or(*keys.end(), |(key, _)| *key),
+                false => *keys.end(),
+            };
+            let own = found
+                .into_iter()
+                .filter(|(key, _)| key % CLIENTS == self.number);
+            let expected = self
+                .entries
+                .range(*keys.start()..=end)
+                .map(|(key, value)| (*key, *value));
+            assert!(own.eq(expected), "{keys:?}, {limit}");
+        }
     }
 }
 
 impl KeyClient {
+    /// As [`KeyClient::ranges`], which blocks a thread.
     async fn read(
         &mut self,
-        keys: RangeInclusive<u64>,
+        ranges: &[RangeInclusive<u64>],
         limit: usize,
-    ) -> Result<Vec<(u64, u64)>, EngineError> {
-        let (mut found, table) = (Vec::new(), self.spans());
-        for (low, high, aeu) in table.spans(*keys.start(), *keys.end()) {
-            let rest = limit - found.len();
-            if rest == 0 {
-                break;
-            }
-            self.push_range(low, high, aeu, rest);
+    ) -> Result<Vec<Vec<(u64, u64)>>, EngineError> {
+        let mut reading = Reading::new(self.newest_table(), ranges, limit);
+        while self.push_next(&mut reading) {
             self.exchange.begin(&self.index.engine, &mut self.client);
             self.exchange.answered(&mut self.client).await;
             let parts = self.executed()?;
-            self.gather_range(parts, rest, &mut found);
+            self.gather_ranges(parts, &mut reading);
         }
-        Ok(found)
+        Ok(reading.found())
     }
 }
 

@@ -4,7 +4,7 @@
 //! than its snapshot reads again.
 
 use super::batch::{Operation, Read, RowBatch};
-use super::{Found, RowClient, let_others_go_on, without_nulls};
+use super::{AT_ONCE, Found, RowClient, let_others_go_on, without_nulls};
 use crate::error::EngineError;
 use crate::exchange::Exchange;
 use crate::keys::{KeyRange, Keys, is_word};
@@ -13,12 +13,25 @@ use crate::protocol::ROWS;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::interleave::interleave;
-use eris_types::{ColumnId, RowId};
+use eris_types::{AeuId, ColumnId, RowId};
 use std::ops::Bound;
 use std::sync::Arc;
 
 /// How often a batch reads at a newer snapshot before it waits for its turn.
 const READS: usize = 8;
+
+/// The bounds of a range of keys, each one value per column of the key, in arrays of length one.
+pub type KeyBounds<'a> = (Bound<&'a [ArrayRef]>, Bound<&'a [ArrayRef]>);
+
+/// A range that is being read.
+struct RangeRead {
+    /// Owners that have not been asked, with what they have of it, in the order of keys.
+    ahead: std::vec::IntoIter<(AeuId, KeyRange)>,
+    /// What the others have found.
+    found: Vec<Fetched>,
+    /// So many rows are still wanted.
+    rest: usize,
+}
 
 impl RowClient {
     /// The rows that have keys, given as one array per column of the key. A key of which a part is NULL has no row.
@@ -45,8 +58,7 @@ impl RowClient {
         })
     }
 
-    /// The rows whose keys lie between two, `limit` at most, in the order of their keys. A bound is one value per column of
-    /// the key, in arrays of length one.
+    /// The rows whose keys lie between two, `limit` at most, in the order of their keys.
     ///
     /// # Errors
     /// As [`RowClient::get`].
@@ -55,27 +67,61 @@ impl RowClient {
     /// As [`RowClient::get`].
     pub async fn range(
         &mut self,
-        bounds: (Bound<&[ArrayRef]>, Bound<&[ArrayRef]>),
+        bounds: KeyBounds<'_>,
         limit: usize,
         columns: &[ColumnId],
     ) -> Result<RecordBatch, EngineError> {
+        let mut rows = self.ranges(&[bounds], limit, columns).await?;
+        Ok(rows.pop().expect("as many answers as ranges"))
+    }
+
+    /// The same for many ranges at one snapshot: a batch for each, `limit` rows at most of each. Ranges may overlap.
+    ///
+    /// # Errors
+    /// As [`RowClient::get`].
+    ///
+    /// # Panics
+    /// As [`RowClient::get`].
+    pub async fn ranges(
+        &mut self,
+        ranges: &[KeyBounds<'_>],
+        limit: usize,
+        columns: &[ColumnId],
+    ) -> Result<Vec<RecordBatch>, EngineError> {
         let key = |columns: &[ArrayRef]| {
             self.check_types(columns);
             Keys::of(columns, 0, 1)
         };
-        let types = self.key_types();
-        let is_word = is_word(types);
-        let keys = KeyRange::new((bounds.0.map(key), bounds.1.map(key)), is_word);
+        let is_word = is_word(self.key_types());
+        let ranges = ranges.iter();
+        let ranges: Vec<KeyRange> = ranges
+            .map(|(from, to)| KeyRange::new((from.map(key), to.map(key)), is_word))
+            .collect();
+        let fetched = self
+            .fetch_ranges(&ranges, limit, columns)
+            .await?
+            .into_iter();
+        let batches = fetched.map(|fetched| self.batch(columns, fetched.columns, &fetched.ids));
+        Ok(batches.collect())
+    }
+
+    /// The rows of ranges at one snapshot.
+    async fn fetch_ranges(
+        &mut self,
+        ranges: &[KeyRange],
+        limit: usize,
+        columns: &[ColumnId],
+    ) -> Result<Vec<Fetched>, EngineError> {
         for _ in 0..READS {
-            if let Some(fetched) = self.try_range(&keys, limit, columns).await? {
-                return Ok(self.batch(columns, fetched.columns, &fetched.ids));
+            if let Some(fetched) = self.try_ranges(ranges, limit, columns).await? {
+                return Ok(fetched);
             }
             self.engine.settle().await;
         }
         let _turn = self.turn_alone().await;
         loop {
-            if let Some(fetched) = self.try_range(&keys, limit, columns).await? {
-                return Ok(self.batch(columns, fetched.columns, &fetched.ids));
+            if let Some(fetched) = self.try_ranges(ranges, limit, columns).await? {
+                return Ok(fetched);
             }
             let_others_go_on().await;
         }
@@ -122,6 +168,7 @@ impl RowClient {
             columns: Vec::new(),
             ids: vec![None; keys.len()],
         };
+        self.check_dropped()?;
         let Some(ranges) = object.ranges.get() else {
             return Ok(Some(nothing()));
         };
@@ -157,46 +204,77 @@ impl RowClient {
         limit: usize,
         columns: &[ColumnId],
     ) -> Result<Option<(RecordBatch, Vec<RowId>)>, EngineError> {
-        let fetched = self.try_range(keys, limit, columns).await?;
-        Ok(fetched.map(|fetched| {
-            let batch = self.batch(columns, fetched.columns, &fetched.ids);
-            (batch, fetched.ids.into_iter().flatten().collect())
-        }))
+        let keys = std::slice::from_ref(keys);
+        let fetched = self.try_ranges(keys, limit, columns).await?;
+        Ok(fetched
+            .and_then(|mut fetched| fetched.pop())
+            .map(|fetched| {
+                let batch = self.batch(columns, fetched.columns, &fetched.ids);
+                (batch, fetched.ids.into_iter().flatten().collect())
+            }))
     }
 
-    async fn try_range(
+    /// What there is of ranges at one snapshot; `None` if somebody has changed rows meanwhile.
+    async fn try_ranges(
         &mut self,
-        keys: &KeyRange,
+        ranges: &[KeyRange],
         limit: usize,
         columns: &[ColumnId],
-    ) -> Result<Option<Fetched>, EngineError> {
-        let object = self.object.clone();
-        let mut parts: Vec<Fetched> = Vec::new();
+    ) -> Result<Option<Vec<Fetched>>, EngineError> {
+        self.check_dropped()?;
         let read = Read {
             columns: columns.into(),
             snapshot: Some(self.engine.snapshot()),
         };
-        let parts_of_owners = object.ranges.get().into_iter();
-        let parts_of_owners = parts_of_owners.flat_map(|ranges| ranges.parts(keys));
-        let mut rest = limit;
-        // One owner after the other: the first ones mostly have enough.
-        for (owner, keys) in parts_of_owners {
-            if rest == 0 {
-                break;
-            }
-            let mut exchange = Exchange::new(ROWS, object.id);
-            let operation = Operation::Range(keys, rest, read.clone());
-            exchange.push(owner, self.part(operation));
-            match self.found(&mut exchange).await?.pop().flatten() {
-                Some(fetched) => {
-                    rest -= fetched.ids.len();
-                    parts.push(fetched);
-                }
-                None => return Ok(None),
+        let dealing = self.object.ranges.get();
+        let parts = |keys| (dealing.as_ref()).map_or_else(Vec::new, |dealing| dealing.parts(keys));
+        let mut reading: Vec<_> = (ranges.iter())
+            .map(|keys| RangeRead {
+                ahead: parts(keys).into_iter(),
+                found: Vec::new(),
+                rest: limit,
+            })
+            .collect();
+        for reading in reading.chunks_mut(AT_ONCE) {
+            if !self.read_ranges(reading, &read).await? {
+                return Ok(None);
             }
         }
-        let positions: Vec<u32> = (0..(limit - rest) as u32).collect();
-        Ok(Some(merge(&parts, &positions, columns.len())))
+        let fetched = reading.into_iter().map(|range| {
+            let positions: Vec<u32> = (0..(limit - range.rest) as u32).collect();
+            merge(&range.found, &positions, columns.len())
+        });
+        Ok(Some(fetched.collect()))
+    }
+
+    /// Reads ranges to their ends, or until there is enough of each; says whether all owners could.
+    async fn read_ranges(
+        &mut self,
+        ranges: &mut [RangeRead],
+        read: &Read,
+    ) -> Result<bool, EngineError> {
+        loop {
+            let mut exchange = Exchange::new(ROWS, self.object.id);
+            let mut asked = Vec::new();
+            // Of each range one owner after the other: the first ones mostly have enough.
+            for range in ranges.iter_mut().filter(|range| range.rest > 0) {
+                if let Some((owner, keys)) = range.ahead.next() {
+                    let operation = Operation::Range(keys, range.rest, read.clone());
+                    exchange.push(owner, self.part(operation));
+                    asked.push(range);
+                }
+            }
+            if asked.is_empty() {
+                return Ok(true);
+            }
+            for (range, fetched) in asked.into_iter().zip(self.found(&mut exchange).await?) {
+                let Some(fetched) = fetched else {
+                    return Ok(false);
+                };
+                range.rest -= fetched.ids.len();
+                range.found.push(fetched);
+            }
+        }
     }
 
     async fn found(
@@ -209,6 +287,14 @@ impl RowClient {
             _ => Err(EngineError::NoSuchObject(self.object.id)),
         });
         found.collect()
+    }
+
+    /// Owners say so as well, but an object that never had a row has none.
+    fn check_dropped(&self) -> Result<(), EngineError> {
+        match self.object.is_dropped() {
+            true => Err(EngineError::NoSuchObject(self.object.id)),
+            false => Ok(()),
+        }
     }
 
     /// Columns as a batch.
