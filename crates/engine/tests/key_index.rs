@@ -141,6 +141,25 @@ fn clients_do_not_disturb_each_other() {
 }
 
 #[test]
+fn more_ranges_than_are_read_at_once_are_all_read() {
+    for (nodes, cores) in [(1, 1), (4, 2)] {
+        let engine = engine(nodes, cores, 256 << 20);
+        let index = engine.create_key_index("numbers", 0..=9_999);
+        fill(&index, 0..10_000);
+        let mut client = index.client().unwrap();
+        for limit in [1, 30, usize::MAX] {
+            let ranges: Vec<_> = (0..5_000).map(|n| n * 2..=n * 2 + n % 300).collect();
+            let all = client.ranges(&ranges, limit).unwrap();
+            assert_eq!(all.len(), ranges.len());
+            for (range, found) in ranges.into_iter().zip(all) {
+                let keys = range.filter(|key| *key < 10_000).take(limit);
+                assert!(found.into_iter().eq(keys.map(|key| (key, 2 * key))));
+            }
+        }
+    }
+}
+
+#[test]
 fn who_has_a_client_of_a_dropped_index_gets_an_error() {
     let engine = engine(1, 2, 64 << 20);
     let index = engine.create_key_index("numbers", 0..=99);
@@ -149,6 +168,8 @@ fn who_has_a_client_of_a_dropped_index_gets_an_error() {
     block_on(index.drop()).unwrap();
     for _ in 0..2 {
         let error = client.get(&[1, 90], &mut [None; 2]).unwrap_err();
+        assert!(matches!(error, EngineError::NoSuchObject(_)), "{error}");
+        let error = client.ranges(&[], 1).unwrap_err();
         assert!(matches!(error, EngineError::NoSuchObject(_)), "{error}");
     }
     assert_eq!(bytes(&engine, index.id()), 0);

@@ -260,17 +260,21 @@ fn what_fails_leaves_no_trace() {
 
 #[test]
 fn a_dropped_object_has_no_rows() {
-    let engine = engine(1, 2);
-    let object = create_keyed(&engine);
-    let mut rows = engine.rows(object).unwrap();
-    let row = || keyed_rows(&[(("a".to_owned(), 1), None)]);
-    block_on(rows.put(row())).unwrap();
-    block_on(engine.drop(object)).unwrap();
-    assert!(matches!(
-        block_on(rows.put(row())),
-        Err(EngineError::NoSuchObject(_))
-    ));
-    let found = block_on(rows.get(&keys(&[("a".to_owned(), 1)]), &[VALUE]));
-    assert!(matches!(found, Err(EngineError::NoSuchObject(_))));
-    assert_eq!(engine.memory().budget().used(), 0);
+    for has_rows in [true, false] {
+        let engine = engine(1, 2);
+        let object = create_keyed(&engine);
+        let mut rows = engine.rows(object).unwrap();
+        let row = || keyed_rows(&[(("a".to_owned(), 1), None)]);
+        if has_rows {
+            block_on(rows.put(row())).unwrap();
+        }
+        block_on(engine.drop(object)).unwrap();
+        let is_gone = |error| matches!(error, Some(EngineError::NoSuchObject(_)));
+        assert!(is_gone(block_on(rows.put(row())).err()));
+        let found = block_on(rows.get(&keys(&[("a".to_owned(), 1)]), &[VALUE]));
+        assert!(is_gone(found.err()));
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        assert!(is_gone(block_on(rows.range(all, 9, &[VALUE])).err()));
+        assert_eq!(engine.memory().budget().used(), 0);
+    }
 }
