@@ -87,6 +87,11 @@ impl KeyBatch {
         self.object.dropped.load(Ordering::Acquire)
     }
 
+    /// How many keys it is of; of ranges, how many entries were read.
+    pub(super) fn len(&self) -> usize {
+        self.keys.len().max(self.entries.len())
+    }
+
     /// The first key for which something is still to be done; none once the batch can go back.
     pub(super) fn next_key(&self) -> Option<u64> {
         let key = |position: u32| match self.operation {

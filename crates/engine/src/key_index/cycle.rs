@@ -122,14 +122,15 @@ impl KeyIndex {
             }
         }
         let first = self.engine().callbacks(transfers.len() as u64);
-        for (callback, (shift, from)) in (first..).zip(&transfers) {
+        for number in from_ends(&table, &transfers) {
+            let (shift, from) = &transfers[number];
             let transfer = Transfer {
                 object: object.clone(),
                 low: shift.low,
                 high: shift.high,
                 to: shift.to,
             };
-            client.send(*from, GIVE, object.id, callback, transfer);
+            client.send(*from, GIVE, object.id, first + number as u64, transfer);
         }
         client.flush();
         Ok(Pending {
@@ -237,6 +238,23 @@ impl Pending {
     }
 }
 
+/// In which order an owner is to give keys, as positions: of each of its ranges from the end inwards. What lies in the midst of a segment would have to be
+/// parted from both sides.
+fn from_ends(table: &Table, transfers: &[(Shift, AeuId)]) -> Vec<usize> {
+    let end_of_range = |at: usize| {
+        let mut spans = table.spans(transfers[at].0.low, u64::MAX);
+        spans.next().map(|(_, end, _)| end)
+    };
+    let mut order: Vec<usize> = (0..transfers.len()).collect();
+    for of_range in order.chunk_by_mut(|a, b| end_of_range(*a) == end_of_range(*b)) {
+        let last = of_range[of_range.len() - 1];
+        if end_of_range(last) == Some(transfers[last].0.high) {
+            of_range.reverse();
+        }
+    }
+    order
+}
+
 /// The table after keys have changed their owners.
 fn changed(table: &Table, given: impl Iterator<Item = Shift>) -> Vec<(u64, AeuId)> {
     let mut bounds: BTreeMap<u64, AeuId> = BTreeMap::new();
@@ -265,6 +283,28 @@ fn changed(table: &Table, given: impl Iterator<Item = Shift>) -> Vec<(u64, AeuId
 mod tests {
     use super::super::layout::Layout;
     use super::*;
+
+    #[test]
+    fn what_goes_from_an_end_of_a_range_goes_from_there_inwards() {
+        let table = Layout::new([(0, AeuId(0)), (100, AeuId(1)), (200, AeuId(0))]).newest();
+        let order = |spans: &[(u64, u64)]| {
+            let transfer = |&(low, high)| {
+                let to = AeuId(7);
+                (Shift { low, high, to }, table.owner(low))
+            };
+            from_ends(&table, &spans.iter().map(transfer).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            order(&[(0, 9), (10, 19), (150, 169), (170, 199)]),
+            [0, 1, 3, 2]
+        );
+        assert_eq!(
+            order(&[(80, 89), (90, 99), (100, 109), (110, 119)]),
+            [1, 0, 2, 3]
+        );
+        assert_eq!(order(&[(300, 399), (400, u64::MAX)]), [1, 0]);
+        assert_eq!(order(&[]), [0; 0]);
+    }
 
     #[test]
     fn ranges_that_were_given_have_their_new_owner() {

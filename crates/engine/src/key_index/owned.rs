@@ -38,6 +38,8 @@ pub(crate) struct OwnedKeys {
     /// Keys of a segment, up to its end or from its beginning, for which everything has to wait, and what waits.
     closed: Option<(u64, u64)>,
     held: Vec<(Header, Box<KeyBatch>)>,
+    /// About how many keys it was asked for since a transfer looked last.
+    executed: usize,
     split: Split,
     /// Keys of entries, or of several batches; and the runs of keys that lie in one segment.
     keys: Vec<u64>,
@@ -69,6 +71,7 @@ impl OwnedKeys {
             given: Vec::new(),
             closed: None,
             held: Vec::new(),
+            executed: 0,
             split: Split::default(),
             keys: Vec::new(),
             runs: Vec::new(),
@@ -87,6 +90,11 @@ impl OwnedKeys {
     /// Notes that its keys are used, or its segments changed.
     pub fn note_work(&self) {
         self.object.measured.note(self.aeu);
+    }
+
+    /// About how many keys it was asked for since the last call.
+    pub fn take_executed(&mut self) -> usize {
+        mem::take(&mut self.executed)
     }
 
     /// Ascending by key.
@@ -237,6 +245,8 @@ impl OwnedKeys {
                 lookups => self.get_together(lookups),
             }
         }
+        let keys = batches.iter().map(|(_, batch)| batch.len());
+        self.executed += keys.sum::<usize>();
     }
 
     fn execute_one(&mut self, batch: &mut KeyBatch) {

@@ -23,7 +23,10 @@ use eris_route::{Endpoint, Header, Parcel};
 use eris_types::ObjectId;
 
 /// Pieces that may be on their way. An owner with much else to do comes to them once in a long step, so that some are to be there then.
-const UNDER_WAY: usize = 8;
+const UNDER_WAY: usize = 16;
+/// Keys that an owner is asked for by the time it copies another piece, so that copying takes a third of its time. What it copies in a slice is
+/// measured by them: who is asked for much comes to a slice less often, and shall be relieved the sooner.
+const PER_PIECE: usize = 8 * PIECE;
 /// Changes that are few enough to make the keys wait for them.
 const FEW_CHANGES: usize = 256;
 /// How many pieces of changes are sent before a copy is closed, whatever has changed meanwhile.
@@ -101,13 +104,27 @@ impl GiveTask {
             _ => {}
         }
         let advanced = match self.failure.take() {
-            None => self.advance(owner, cx),
+            None => self.copy(owner, cx),
             Some(failure) => Err(failure),
         };
         match advanced {
             Ok(slice) => slice,
             Err(reason) => self.fail(reason, owner, cx),
         }
+    }
+
+    /// Goes on with one piece, or with as many as its owner has been asked for keys.
+    fn copy(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, String> {
+        let keys = owner.key_indexes.get_mut(&self.object());
+        let executed = keys.map_or(0, OwnedKeys::take_executed);
+        for _ in 1..(executed / PER_PIECE).min(UNDER_WAY) {
+            let slice = self.advance(owner, cx)?;
+            let is_copying = matches!(self.phase, Phase::Parting(_) | Phase::Streaming(_));
+            if slice != Slice::Again || !is_copying {
+                return Ok(slice);
+            }
+        }
+        self.advance(owner, cx)
     }
 
     fn advance(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, String> {
