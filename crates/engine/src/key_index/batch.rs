@@ -87,9 +87,13 @@ impl KeyBatch {
         self.object.dropped.load(Ordering::Acquire)
     }
 
-    /// How many keys it is of; of ranges, how many entries were read.
-    pub(super) fn len(&self) -> usize {
-        self.keys.len().max(self.entries.len())
+    /// For how many keys something is still to be done, or for how many parts of ranges.
+    pub(super) fn left(&self) -> usize {
+        match &self.rest {
+            Rest::All => self.keys.len().max(self.entries.len()),
+            Rest::Positions(positions) => positions.len(),
+            Rest::Spans(spans) => spans.len(),
+        }
     }
 
     /// The first key for which something is still to be done; none once the batch can go back.

@@ -107,7 +107,9 @@ impl KeyIndex {
         let mut client = self.engine().client()?;
         let table = object.layout.newest();
         let mut transfers = Vec::new();
-        for shift in shifts {
+        let mut shifts = shifts.to_vec();
+        shifts.sort_by_key(|shift| shift.low);
+        for shift in &shifts {
             for (low, high, from) in table.spans(shift.low, shift.high) {
                 if from != shift.to {
                     transfers.push((
@@ -238,18 +240,28 @@ impl Pending {
     }
 }
 
-/// In which order an owner is to give keys, as positions: of each of its ranges from the end inwards. What lies in the midst of a segment would have to be
-/// parted from both sides.
+/// In which order owners are to give keys, as positions in what is sorted by them: of each range from its ends inwards. What lies in the midst of a segment
+/// has to be parted on both sides.
 fn from_ends(table: &Table, transfers: &[(Shift, AeuId)]) -> Vec<usize> {
-    let end_of_range = |at: usize| {
-        let mut spans = table.spans(transfers[at].0.low, u64::MAX);
-        spans.next().map(|(_, end, _)| end)
+    let range = |at: usize| {
+        let mut ranges = table.spans(0, u64::MAX);
+        let range = ranges.find(|(_, end, _)| *end >= transfers[at].0.low);
+        range.expect("all keys are in one")
     };
     let mut order: Vec<usize> = (0..transfers.len()).collect();
-    for of_range in order.chunk_by_mut(|a, b| end_of_range(*a) == end_of_range(*b)) {
-        let last = of_range[of_range.len() - 1];
-        if end_of_range(last) == Some(transfers[last].0.high) {
-            of_range.reverse();
+    for of_range in order.chunk_by_mut(|a, b| range(*a) == range(*b)) {
+        let (mut next, end, _) = range(of_range[0]);
+        let from_beginning = of_range.iter().take_while(|at| {
+            let shift = transfers[**at].0;
+            shift.low == std::mem::replace(&mut next, shift.high.wrapping_add(1))
+        });
+        let others = from_beginning.count();
+        let others = &mut of_range[others..];
+        if others
+            .last()
+            .is_some_and(|last| transfers[*last].0.high == end)
+        {
+            others.reverse();
         }
     }
     order
@@ -298,6 +310,9 @@ mod tests {
             order(&[(0, 9), (10, 19), (150, 169), (170, 199)]),
             [0, 1, 3, 2]
         );
+        assert_eq!(order(&[(0, 9), (10, 19), (50, 59), (90, 99)]), [0, 1, 3, 2]);
+        assert_eq!(order(&[(0, 9), (20, 29), (30, 39)]), [0, 1, 2]);
+        assert_eq!(order(&[(0, 49), (50, 99)]), [0, 1]);
         assert_eq!(
             order(&[(80, 89), (90, 99), (100, 109), (110, 119)]),
             [1, 0, 2, 3]

@@ -38,8 +38,8 @@ pub(crate) struct OwnedKeys {
     /// Keys of a segment, up to its end or from its beginning, for which everything has to wait, and what waits.
     closed: Option<(u64, u64)>,
     held: Vec<(Header, Box<KeyBatch>)>,
-    /// About how many keys it was asked for since a transfer looked last.
-    executed: usize,
+    /// For how many keys it was asked since a transfer looked last.
+    asked: usize,
     split: Split,
     /// Keys of entries, or of several batches; and the runs of keys that lie in one segment.
     keys: Vec<u64>,
@@ -71,7 +71,7 @@ impl OwnedKeys {
             given: Vec::new(),
             closed: None,
             held: Vec::new(),
-            executed: 0,
+            asked: 0,
             split: Split::default(),
             keys: Vec::new(),
             runs: Vec::new(),
@@ -92,9 +92,9 @@ impl OwnedKeys {
         self.object.measured.note(self.aeu);
     }
 
-    /// About how many keys it was asked for since the last call.
-    pub fn take_executed(&mut self) -> usize {
-        mem::take(&mut self.executed)
+    /// For how many keys it was asked since the last call.
+    pub fn take_asked(&mut self) -> usize {
+        mem::take(&mut self.asked)
     }
 
     /// Ascending by key.
@@ -234,6 +234,8 @@ impl OwnedKeys {
     /// is left.
     pub fn execute(&mut self, batches: &mut [(Header, Box<KeyBatch>)]) {
         self.note_work();
+        let keys = batches.iter().map(|(_, batch)| batch.left());
+        self.asked += keys.sum::<usize>();
         let few = FEW * self.segments.len();
         let joins = |batch: &KeyBatch| {
             let is_whole = matches!(batch.rest, Rest::All);
@@ -245,8 +247,6 @@ impl OwnedKeys {
                 lookups => self.get_together(lookups),
             }
         }
-        let keys = batches.iter().map(|(_, batch)| batch.len());
-        self.executed += keys.sum::<usize>();
     }
 
     fn execute_one(&mut self, batch: &mut KeyBatch) {

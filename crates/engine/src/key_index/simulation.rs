@@ -9,12 +9,13 @@ use super::ranges::Reading;
 use super::*;
 use crate::simulated::{Simulated, for_seeds};
 use crate::{Shift, Shifted};
-use eris_aeu::Random;
+use eris_aeu::{Faults, Random};
+use eris_numa::Topology;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 /// Keys are below this number. Each client has its own, those of one remainder.
 const KEYS: u64 = 60_000;
@@ -290,4 +291,44 @@ fn keys_that_change_owners_keep_their_values() {
     for_seeds(150, |seed| moved.set(moved.get() + simulate(seed)));
     println!("{} keys changed their owner", moved.get());
     assert!(moved.get() > 0, "nothing was moved");
+}
+
+/// However much is written meanwhile: in a node, where a part gets a tree of its own, and between nodes.
+#[test]
+fn keys_are_given_though_they_are_written_without_pause() {
+    for (seed, (nodes, cores)) in [(1, (1, 2)), (2, (2, 1))] {
+        let mut simulated = Simulated::new(seed, Topology::fake(nodes, cores), Faults::default());
+        let index = simulated.engine.create_key_index("numbers", 0..=KEYS - 1);
+        let (puts, is_over) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
+        let entries: Vec<_> = (0..KEYS / 2).map(|key| (key, key)).collect();
+        let keys: Vec<u64> = entries.iter().map(|entry| entry.0).collect();
+        let (mut client, done, over) = (index.client().unwrap(), puts.clone(), is_over.clone());
+        simulated.client(async move {
+            while done.get() < 200 {
+                let put = client.operate(Operation::Put, &keys, |batch, at| {
+                    batch.entries.push(entries[at as usize]);
+                });
+                put.await.unwrap();
+                done.set(done.get() + 1);
+                if over.get() {
+                    return;
+                }
+            }
+            panic!("the owner does not catch up");
+        });
+        let shifted = index.clone();
+        simulated.client(async move {
+            let (low, high, to) = (0, KEYS / 6, AeuId(1));
+            let is_filled = |_: &mut Context<'_>| match puts.get() {
+                0 => Poll::Pending,
+                _ => Poll::Ready(()),
+            };
+            poll_fn(is_filled).await;
+            shifted.shift(&[Shift { low, high, to }]).await.unwrap();
+            is_over.set(true);
+        });
+        simulated.run();
+        drop(index);
+        simulated.end();
+    }
 }

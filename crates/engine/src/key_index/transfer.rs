@@ -29,8 +29,15 @@ use super::segment::Segment;
 use eris_types::AeuId;
 use std::sync::Arc;
 
-/// Entries that are copied in one slice, and go over in one piece.
+/// Entries that are copied at once, and go over in one piece.
 const PIECE: usize = 512;
+/// After so many pieces of changes all that are left come at once.
+const ROUNDS: usize = 16;
+
+/// How many changes are taken at once: half of them, so that few are left soon also while as many are made again as a piece has.
+fn some_changes(changes: usize) -> usize {
+    PIECE.max(changes / 2)
+}
 
 /// GIVE: keys that another owner shall have.
 #[derive(Clone)]

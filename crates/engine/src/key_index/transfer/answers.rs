@@ -64,8 +64,8 @@ impl Owner {
         };
         let object = asked.transfer.object.clone();
         if !object.is_dropped() {
-            // It may have been asked for nothing yet.
-            self.keys_of(&object);
+            // It may have been asked for nothing yet; and what it was asked for before says nothing of its steps from here on.
+            self.keys_of(&object).take_asked();
         }
         let callback = asked.callback;
         let task = cx.spawn(Task::Give(Box::new(GiveTask::new(asked))));

@@ -12,7 +12,7 @@
 
 use super::answers::{Asked, Doubt};
 use super::part::{Parted, Parting, behind};
-use super::{DROPPED, Given, Handed, Moved, PIECE, Took, Transfer};
+use super::{DROPPED, Given, Handed, Moved, PIECE, ROUNDS, Took, Transfer, some_changes};
 use crate::key_index::OwnedKeys;
 use crate::key_index::batch::KeyBatch;
 use crate::key_index::segment::Segment;
@@ -24,13 +24,13 @@ use eris_types::ObjectId;
 
 /// Pieces that may be on their way. An owner with much else to do comes to them once in a long step, so that some are to be there then.
 const UNDER_WAY: usize = 16;
-/// Keys that an owner is asked for by the time it copies another piece, so that copying takes a third of its time. What it copies in a slice is
-/// measured by them: who is asked for much comes to a slice less often, and shall be relieved the sooner.
+/// An owner copies a piece for so many keys that it is asked for, which is about a third of its time: who is asked for much comes to a slice less often,
+/// and shall be relieved the sooner.
 const PER_PIECE: usize = 8 * PIECE;
+/// Pieces that are copied in one slice, so that it is over within about a millisecond.
+const MOST_PIECES: usize = 16;
 /// Changes that are few enough to make the keys wait for them.
 const FEW_CHANGES: usize = 256;
-/// How many pieces of changes are sent before a copy is closed, whatever has changed meanwhile.
-const ROUNDS: usize = 10_000;
 /// Bytes of an entry.
 const ENTRY: u64 = size_of::<(u64, u64)>() as u64;
 
@@ -113,14 +113,13 @@ impl GiveTask {
         }
     }
 
-    /// Goes on with one piece, or with as many as its owner has been asked for keys.
+    /// Goes on by one step, or by more if its owner has much else to do.
     fn copy(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, String> {
         let keys = owner.key_indexes.get_mut(&self.object());
-        let executed = keys.map_or(0, OwnedKeys::take_executed);
-        for _ in 1..(executed / PER_PIECE).min(UNDER_WAY) {
+        let asked = keys.map_or(0, OwnedKeys::take_asked);
+        for _ in 1..(asked / PER_PIECE).min(MOST_PIECES) {
             let slice = self.advance(owner, cx)?;
-            let is_copying = matches!(self.phase, Phase::Parting(_) | Phase::Streaming(_));
-            if slice != Slice::Again || !is_copying {
+            if slice != Slice::Again || matches!(self.phase, Phase::Closing { .. }) {
                 return Ok(slice);
             }
         }
@@ -147,7 +146,9 @@ impl GiveTask {
                 }
             },
             Phase::Streaming(streaming) => {
-                if self.under_way == UNDER_WAY {
+                // Its keys are not closed before the new owner has built what there is.
+                let is_copied = streaming.next.is_none() && streaming.rounds == 0;
+                if self.under_way == UNDER_WAY || is_copied && self.under_way > 0 {
                     self.phase = Phase::Streaming(streaming);
                     return Ok(Slice::Suspend);
                 }
@@ -302,7 +303,10 @@ impl GiveTask {
         }
         streaming.rounds += 1;
         let last = segment.changes() <= FEW_CHANGES || streaming.rounds > ROUNDS;
-        let most = if last { usize::MAX } else { PIECE };
+        let most = match last {
+            true => usize::MAX,
+            false => some_changes(segment.changes()),
+        };
         let changes = segment.take_changes(most);
         if !last {
             self.hand(Handed::Changes { changes, last }, cx);
