@@ -39,7 +39,20 @@ struct Copied {
     keys: RangeInclusive<u64>,
     /// The first of them that has not been copied; `None` once all have.
     next: Option<u64>,
-    changed: Vec<u64>,
+    /// Each key once, in a tree: its memory is counted, and no single change costs more than others, as where a table grows.
+    changed: Art<u64>,
+    /// How many have become changed since some were copied, or taken, last.
+    added: usize,
+    /// Why changes could not be noted: the copy is of no use.
+    failure: Option<IndexError>,
+}
+
+/// Keys that have been changed since they were copied.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Changes {
+    pub left: usize,
+    /// Those of them that have been since some were copied, or taken, last.
+    pub added: usize,
 }
 
 /// What a segment was asked for since the last look.
@@ -132,9 +145,9 @@ impl Segment {
             .flatten()
     }
 
-    /// How many keys it has; about, as long as there is garbage.
+    /// How many keys it has; about, as long as there is garbage, of which less may be left than there was.
     pub fn len(&self) -> usize {
-        self.tree.len() - self.dead
+        self.tree.len().saturating_sub(self.dead)
     }
 
     pub fn bytes(&self) -> u64 {
@@ -151,7 +164,9 @@ impl Segment {
         self.copied = Some(Copied {
             next: Some(*keys.start()),
             keys,
-            changed: Vec::new(),
+            changed: Art::new(self.tree.memory().clone(), self.tree.object()),
+            added: 0,
+            failure: None,
         });
     }
 
@@ -159,28 +174,37 @@ impl Segment {
     pub fn set_copied(&mut self, next: Option<u64>) {
         if let Some(copied) = &mut self.copied {
             copied.next = next;
+            copied.added = 0;
         }
     }
 
-    /// Some of the changes since then, in no order: keys with their values now.
-    pub fn take_changes(&mut self, most: usize) -> Vec<(u64, Option<u64>)> {
+    /// Some of the keys that were changed since they were copied, ascending, with their values now.
+    ///
+    /// # Errors
+    /// There was no memory to note them all.
+    pub fn take_changes(&mut self, most: usize) -> Result<Vec<(u64, Option<u64>)>, IndexError> {
         let Some(copied) = &mut self.copied else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
-        let left = copied.changed.len().saturating_sub(most);
-        let mut keys = copied.changed.split_off(left);
-        keys.sort_unstable();
-        keys.dedup();
+        if let Some(failure) = copied.failure.take() {
+            return Err(failure);
+        }
+        let keys = copied.changed.iter().take(most);
+        let keys: Vec<u64> = keys.map(|(key, _)| key).collect();
         let mut values = vec![None; keys.len()];
+        copied.changed.remove_many(&keys, &mut values);
+        copied.added = 0;
         Art::get_many(&self.tree, &keys, &mut values);
-        keys.into_iter().zip(values).collect()
+        Ok(keys.into_iter().zip(values).collect())
     }
 
-    /// How many changes there are to be taken, some of them perhaps of one key.
-    pub fn changes(&self) -> usize {
-        self.copied
-            .as_ref()
-            .map_or(0, |copied| copied.changed.len())
+    /// How many keys have been changed since they were copied.
+    pub fn changes(&self) -> Changes {
+        let copied = self.copied.as_ref();
+        copied.map_or(Changes::default(), |copied| Changes {
+            left: copied.changed.len(),
+            added: copied.added,
+        })
     }
 
     /// No more changes need be noted.
@@ -188,18 +212,17 @@ impl Segment {
         self.copied = None;
     }
 
-    /// Has entries as another owner has them by now.
+    /// Has entries as another owner has them by now, of each key one.
     pub fn apply(&mut self, changes: &[(u64, Option<u64>)]) -> Result<(), IndexError> {
-        for &(key, value) in changes {
-            match value {
-                Some(value) => {
-                    Art::upsert(&mut self.tree, key, value)?;
-                }
-                None => {
-                    self.tree.remove(key);
-                }
-            }
-        }
+        let put = changes
+            .iter()
+            .filter_map(|&(key, value)| Some((key, value?)));
+        let put: Vec<_> = put.collect();
+        let removed = changes.iter().filter(|(_, value)| value.is_none());
+        let removed: Vec<u64> = removed.map(|(key, _)| *key).collect();
+        Art::upsert_many(&mut self.tree, &put, &mut vec![None; put.len()])
+            .map_err(|error| error.error)?;
+        Art::remove_many(&mut self.tree, &removed, &mut vec![None; removed.len()]);
         Ok(())
     }
 
@@ -281,14 +304,26 @@ impl Segment {
     }
 
     fn note_changes(&mut self, changed: impl Iterator<Item = u64>) {
-        if let Some(Copied {
-            keys,
-            next,
-            changed: noted,
-        }) = &mut self.copied
-        {
-            let is_copied = |key: &u64| keys.contains(key) && next.is_none_or(|next| *key < next);
-            noted.extend(changed.filter(is_copied));
+        if let Some(copied) = &mut self.copied {
+            copied.note(changed);
+        }
+    }
+}
+
+impl Copied {
+    fn note(&mut self, changed: impl Iterator<Item = u64>) {
+        if self.failure.is_some() {
+            return;
+        }
+        let Copied { keys, next, .. } = self;
+        let is_copied = |key: &u64| keys.contains(key) && next.is_none_or(|next| *key < next);
+        let changed: Vec<_> = changed.filter(is_copied).map(|key| (key, 0)).collect();
+        let before = self.changed.len();
+        let noted = (self.changed).upsert_many(&changed, &mut vec![None; changed.len()]);
+        self.added += self.changed.len() - before;
+        if let Err(error) = noted {
+            self.failure = Some(error.error);
+            self.changed.clear();
         }
     }
 }
@@ -406,12 +441,50 @@ mod tests {
         let memory = source.tree.memory().clone();
         let tree = Art::build(memory, ObjectId(1), &copied).unwrap();
         let mut target = Segment::new(50, 99, tree.into());
-        assert_eq!(source.changes(), 3);
-        let changes = source.take_changes(9);
+        let Changes { left, added } = source.changes();
+        assert_eq!((left, added), (2, 2));
+        let changes = source.take_changes(9).unwrap();
         assert_eq!(changes, [(60, Some(3)), (70, None)]);
         target.apply(&changes).unwrap();
-        assert!(source.take_changes(9).is_empty());
+        assert!(source.take_changes(9).unwrap().is_empty());
         assert!(target.range(50, 99).eq(source.range(50, 99)));
+    }
+
+    /// What was removed after it was copied is counted as garbage, too.
+    #[test]
+    fn less_garbage_than_was_counted_is_no_harm() {
+        let mut segment = segment(0..=999);
+        let copied: Vec<u64> = (500..=999).collect();
+        segment.remove_many(&copied, &mut [None; 500]);
+        segment.shrink(400, 999, 600);
+        segment.remove_many(&copied, &mut [None; 500]);
+        assert_eq!(segment.len(), 0);
+        let own: Vec<u64> = (0..=199).collect();
+        segment.remove_many(&own, &mut [None; 200]);
+        assert_eq!(segment.len(), 0);
+        while segment.clean(64) {}
+        assert_eq!(segment.len(), 200);
+    }
+
+    /// Writes go on; it is the copy that is of no use.
+    #[test]
+    fn a_copy_whose_changes_cannot_be_noted_fails() {
+        let mut source = segment(0..=99_999);
+        source.begin_copy(0..=99_999);
+        source.set_copied(None);
+        let budget = source.tree.memory().budget().clone();
+        let rest = budget.try_reserve(budget.limit() - budget.used());
+        let entries: Vec<_> = (0..=99_999).map(|key| (key, 1)).collect();
+        let mut before = vec![None; entries.len()];
+        source.put_many(&entries, &mut before).unwrap();
+        assert_eq!(before[7], Some(70));
+        assert!(source.take_changes(9).is_err());
+        drop(rest);
+        source.end_copy();
+        source.begin_copy(0..=9);
+        source.set_copied(None);
+        source.put_many(&[(5, 2)], &mut [None]).unwrap();
+        assert_eq!(source.take_changes(9).unwrap(), [(5, Some(2))]);
     }
 
     #[test]

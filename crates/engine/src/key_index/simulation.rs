@@ -293,38 +293,75 @@ fn keys_that_change_owners_keep_their_values() {
     assert!(moved.get() > 0, "nothing was moved");
 }
 
-/// However much is written meanwhile: in a node, where a part gets a tree of its own, and between nodes.
+/// However much is written meanwhile: in a node, where a part gets a tree of its own, and between nodes. And not much later than without.
 #[test]
 fn keys_are_given_though_they_are_written_without_pause() {
+    const GIVEN: u64 = KEYS / 6;
     for (seed, (nodes, cores)) in [(1, (1, 2)), (2, (2, 1))] {
         let mut simulated = Simulated::new(seed, Topology::fake(nodes, cores), Faults::default());
         let index = simulated.engine.create_key_index("numbers", 0..=KEYS - 1);
         let (puts, is_over) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
-        let entries: Vec<_> = (0..KEYS / 2).map(|key| (key, key)).collect();
-        let keys: Vec<u64> = entries.iter().map(|entry| entry.0).collect();
+        let keys: Vec<u64> = (0..KEYS / 2).collect();
         let (mut client, done, over) = (index.client().unwrap(), puts.clone(), is_over.clone());
         simulated.client(async move {
-            while done.get() < 200 {
-                let put = client.operate(Operation::Put, &keys, |batch, at| {
-                    batch.entries.push(entries[at as usize]);
+            while !over.get() {
+                // Now and then most of them are removed.
+                let (count, is_put) = (done.get(), done.get() % 3 != 2);
+                assert!(count < 30, "the owner does not catch up");
+                let value = |key: u64| count * KEYS + key;
+                let some: Vec<u64> = match is_put {
+                    true => keys.clone(),
+                    false => keys
+                        .iter()
+                        .copied()
+                        .filter(|key| key % 7 != count % 7)
+                        .collect(),
+                };
+                let operation = match is_put {
+                    true => Operation::Put,
+                    false => Operation::Remove,
+                };
+                let written = client.operate(operation, &some, |batch, at| {
+                    let key = some[at as usize];
+                    match is_put {
+                        true => batch.entries.push((key, value(key))),
+                        false => batch.keys.push(key),
+                    }
                 });
-                put.await.unwrap();
-                done.set(done.get() + 1);
-                if over.get() {
-                    return;
-                }
+                written.await.unwrap();
+                done.set(count + 1);
             }
-            panic!("the owner does not catch up");
+            // What was written last, whoever has it.
+            let last = done.get() - 1;
+            let expected = |key: u64| match last % 3 {
+                2 if key % 7 != last % 7 => None,
+                2 => Some((last - 1) * KEYS + key),
+                _ => Some(last * KEYS + key),
+            };
+            let values = client.operate(Operation::Get, &keys, |batch, at| {
+                batch.keys.push(keys[at as usize]);
+            });
+            let values = values.await.unwrap();
+            for (key, value) in keys.iter().zip(values) {
+                assert_eq!(value, expected(*key), "key {key}");
+            }
         });
         let shifted = index.clone();
         simulated.client(async move {
-            let (low, high, to) = (0, KEYS / 6, AeuId(1));
             let is_filled = |_: &mut Context<'_>| match puts.get() {
                 0 => Poll::Pending,
                 _ => Poll::Ready(()),
             };
             poll_fn(is_filled).await;
-            shifted.shift(&[Shift { low, high, to }]).await.unwrap();
+            let shift = Shift {
+                low: 0,
+                high: GIVEN - 1,
+                to: AeuId(1),
+            };
+            let shifted = shifted.shift(&[shift]).await.unwrap();
+            let moved = shifted[0].result.as_ref().expect("nothing fails here");
+            assert!(moved.keys > 0 && moved.keys <= GIVEN, "{moved:?}");
+            println!("given while {} batches were written", puts.get());
             is_over.set(true);
         });
         simulated.run();

@@ -4,7 +4,7 @@
 //! link   GIVE ─▶ part the segment that is only partly meant: the smaller side gets a tree of its own
 //!             ─▶ segments go over as they are ──────────────────────────────────────── LINK ─▶ linked
 //! copy   GIVE ─▶ entries, flat and ascending ── ENTRIES ─▶ a tree is built  ◀─ TOOK ─ …
-//!             ─▶ what was changed meanwhile, until little is left  ── CHANGES ─▶ applied
+//!             ─▶ what was changed meanwhile, in rounds ── CHANGES ─▶ applied    ◀─ TOOK ─ …
 //!             ─▶ the keys are closed, the last changes ── CLOSE ─▶ linked      ◀─ TOOK ─ opened at the new owner
 //! ```
 //!
@@ -12,11 +12,13 @@
 //! closed – for one answer of the new owner – operations on its keys wait. Nobody who fails on the way has changed anything: the copy is
 //! thrown away. All that passes between owners, forwarded batches included, is of one kind, so that it arrives in the order in which it was sent.
 //!
-//! What the former owner does is in [`give`], with the parting of a segment in [`part`] and what it is told in [`answers`]; what the new one does in [`take`].
+//! What the former owner does is in [`give`], with the parting of a segment in [`part`], how changes are made up for in [`rounds`], and what it
+//! is told in [`answers`]; what the new one does in [`take`].
 
 mod answers;
 mod give;
 mod part;
+mod rounds;
 mod take;
 
 pub(crate) use answers::Giving;
@@ -31,14 +33,6 @@ use std::sync::Arc;
 
 /// Entries that are copied at once, and go over in one piece.
 const PIECE: usize = 512;
-/// After so many pieces of changes all that are left come at once.
-const ROUNDS: usize = 16;
-
-/// How many changes are taken at once: half of them, so that few are left soon also while as many are made again as a piece has.
-fn some_changes(changes: usize) -> usize {
-    PIECE.max(changes / 2)
-}
-
 /// GIVE: keys that another owner shall have.
 #[derive(Clone)]
 pub(crate) struct Transfer {

@@ -12,13 +12,15 @@
 
 use super::answers::{Asked, Doubt};
 use super::part::{Parted, Parting, behind};
-use super::{DROPPED, Given, Handed, Moved, PIECE, ROUNDS, Took, Transfer, some_changes};
+use super::rounds::Rounds;
+use super::{DROPPED, Given, Handed, Moved, PIECE, Took, Transfer};
 use crate::key_index::OwnedKeys;
 use crate::key_index::batch::KeyBatch;
 use crate::key_index::segment::Segment;
 use crate::owner::{Context, Owner, Task};
 use crate::protocol::{GIVEN, HAND_OVER, header};
 use eris_aeu::Slice;
+use eris_index::IndexError;
 use eris_route::{Endpoint, Header, Parcel};
 use eris_types::ObjectId;
 
@@ -29,8 +31,6 @@ const UNDER_WAY: usize = 16;
 const PER_PIECE: usize = 8 * PIECE;
 /// Pieces that are copied in one slice, so that it is over within about a millisecond.
 const MOST_PIECES: usize = 16;
-/// Changes that are few enough to make the keys wait for them.
-const FEW_CHANGES: usize = 256;
 /// Bytes of an entry.
 const ENTRY: u64 = size_of::<(u64, u64)>() as u64;
 
@@ -70,8 +70,7 @@ struct Streaming {
     high: u64,
     /// As above.
     next: Option<u64>,
-    /// How often changes have been sent.
-    rounds: usize,
+    rounds: Rounds,
 }
 
 impl GiveTask {
@@ -146,13 +145,17 @@ impl GiveTask {
                 }
             },
             Phase::Streaming(streaming) => {
-                // Its keys are not closed before the new owner has built what there is.
-                let is_copied = streaming.next.is_none() && streaming.rounds == 0;
-                if self.under_way == UNDER_WAY || is_copied && self.under_way > 0 {
+                // Changes go one round at a time, so that closed keys wait for the last of them alone.
+                let most = match streaming.next {
+                    Some(_) => UNDER_WAY,
+                    None => 1,
+                };
+                if self.under_way >= most {
                     self.phase = Phase::Streaming(streaming);
                     return Ok(Slice::Suspend);
                 }
                 self.stream(streaming, keys, cx)
+                    .map_err(|e| e.to_string())?
             }
             Phase::Closing { .. } | Phase::Leaving => unreachable!("looked for before"),
         };
@@ -271,7 +274,7 @@ impl GiveTask {
                 low: piece.0,
                 high: piece.1,
                 next: Some(piece.0),
-                rounds: 0,
+                rounds: Rounds::default(),
             }));
         }
     }
@@ -282,12 +285,11 @@ impl GiveTask {
         mut streaming: Streaming,
         keys: &mut OwnedKeys,
         cx: &mut Context<'_>,
-    ) -> Phase {
+    ) -> Result<Phase, IndexError> {
         let Streaming { low, high, .. } = streaming;
         let segment = keys
             .segment(low)
             .expect("it is this owner's until it is closed");
-        self.under_way += 1;
         if let Some(next) = streaming.next {
             let entries: Vec<_> = segment.range(next, high).take(PIECE).collect();
             streaming.next = match entries.len() < PIECE {
@@ -298,19 +300,17 @@ impl GiveTask {
             self.streamed += entries.len();
             self.moved.keys += entries.len() as u64;
             self.moved.copied += entries.len() as u64 * ENTRY;
+            self.under_way += 1;
             self.hand(Handed::Entries { low, high, entries }, cx);
-            return Phase::Streaming(streaming);
+            return Ok(Phase::Streaming(streaming));
         }
-        streaming.rounds += 1;
-        let last = segment.changes() <= FEW_CHANGES || streaming.rounds > ROUNDS;
-        let most = match last {
-            true => usize::MAX,
-            false => some_changes(segment.changes()),
-        };
-        let changes = segment.take_changes(most);
+        let round = streaming.rounds.next(segment.changes());
+        let changes = segment.take_changes(round.unwrap_or(usize::MAX))?;
+        let last = round.is_none();
+        self.under_way += 1;
         if !last {
             self.hand(Handed::Changes { changes, last }, cx);
-            return Phase::Streaming(streaming);
+            return Ok(Phase::Streaming(streaming));
         }
         // Whatever happens from here on, the new owner's answer counts.
         self.phase = Phase::Closing { low, high };
@@ -318,7 +318,7 @@ impl GiveTask {
         segment.end_copy();
         keys.close(low, high);
         self.hand(Handed::Changes { changes, last }, cx);
-        Phase::Closing { low, high }
+        Ok(Phase::Closing { low, high })
     }
 
     /// What has waited for closed keys, as if it had just come: here it is executed, or forwarded, like others of its kind.

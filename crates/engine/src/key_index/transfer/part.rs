@@ -1,6 +1,7 @@
 //! A segment becomes two, while it is used: one of its ends gets a tree of its own, the smaller one.
 
-use super::{PIECE, ROUNDS, some_changes};
+use super::PIECE;
+use super::rounds::some_changes;
 use crate::key_index::OwnedKeys;
 use crate::key_index::segment::Segment;
 use eris_index::{Build, IndexError};
@@ -16,8 +17,6 @@ pub(super) struct Parting {
     /// The first key that was not copied; `None` once all are.
     next: Option<u64>,
     copied: usize,
-    /// How often changes have been made up for.
-    rounds: usize,
 }
 
 pub(super) enum Parted {
@@ -38,7 +37,6 @@ impl Parting {
             other,
             next: Some(side.0),
             copied: 0,
-            rounds: 0,
         }
     }
 
@@ -68,13 +66,9 @@ impl Parting {
             self.part = Some(Box::new(Segment::new(low, high, tree.into())));
         }
         let part = self.part.as_mut().expect("made above");
-        self.rounds += 1;
-        let most = match self.rounds > ROUNDS {
-            true => usize::MAX,
-            false => some_changes(segment.changes()),
-        };
-        part.apply(&segment.take_changes(most))?;
-        if segment.changes() > 0 {
+        part.apply(&segment.take_changes(some_changes(segment.changes()))?)?;
+        // Nobody has changed anything since: nothing is left once no more was than a round takes.
+        if segment.changes().left > 0 {
             return Ok(Parted::Again(self));
         }
         segment.end_copy();
