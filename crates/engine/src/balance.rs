@@ -139,20 +139,18 @@ impl Balancer {
         self.shared.changed.notify_all();
     }
 
-    /// Makes the loads of a table's owners equal at once, by One-Shot, whether or not that pays.
+    /// Makes the loads of a table's owners equal at once, by One-Shot, whether or not that pays; how many rows have moved.
     ///
     /// # Errors
     /// There is no such table, or there are too many clients and statements. What becomes of each move is in the [history](Self::history).
-    pub async fn balance(&self, engine: &Engine, table: ObjectId) -> Result<(), EngineError> {
+    pub async fn balance(&self, engine: &Engine, table: ObjectId) -> Result<u64, EngineError> {
         let balancing = Balancing {
             algorithm: Some(Algorithm::OneShot),
             ..self.get()
         };
         let object = engine.object(table)?;
-        self.shared
-            .balance_table(engine, &object, balancing, true)
-            .await;
-        Ok(())
+        let cycle = self.shared.balance_table(engine, &object, balancing, true);
+        Ok(cycle.await)
     }
 
     /// What was moved, the oldest first.

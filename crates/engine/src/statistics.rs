@@ -54,6 +54,8 @@ pub(crate) struct PartitionStatistics {
     pub deleted: u64,
     pub sealed: u64,
     pub bytes: u64,
+    /// Those of sealed rows.
+    pub sealed_bytes: u64,
     pub newest: Timestamp,
     /// Per column; empty while there are no rows.
     pub columns: Vec<ColumnSummary>,
@@ -113,6 +115,7 @@ pub(crate) struct Tally {
     /// Per segment.
     tails: Vec<TailTally>,
     sealed_rows: u64,
+    sealed_bytes: u64,
 }
 
 /// What is known of an append buffer.
@@ -153,12 +156,14 @@ impl Tally {
             for chunk in segment.sealed_since(*counted) {
                 add_chunk(&mut self.sealed, chunk);
                 self.sealed_rows += chunk.rows() as u64;
+                self.sealed_bytes += chunk.bytes() as u64;
                 *counted += 1;
             }
         }
         let mut all = PartitionStatistics {
             columns: self.sealed.clone(),
             sealed: self.sealed_rows,
+            sealed_bytes: self.sealed_bytes,
             ..PartitionStatistics::default()
         };
         for (segment, tail) in segments.iter().zip(&mut self.tails) {

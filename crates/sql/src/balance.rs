@@ -151,11 +151,11 @@ impl Balance {
         self.balancer.set_for(table, balancing);
     }
 
-    /// Makes the loads of a table's owners equal now, whether or not that pays.
+    /// Makes the loads of a table's owners equal now, whether or not that pays; how many rows have moved.
     ///
     /// # Errors
     /// As [`Balancer::balance`].
-    pub async fn balance(&self, engine: &Engine, table: ObjectId) -> Result<(), SqlError> {
+    pub async fn balance(&self, engine: &Engine, table: ObjectId) -> Result<u64, SqlError> {
         Ok(self.balancer.balance(engine, table).await?)
     }
 

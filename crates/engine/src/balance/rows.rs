@@ -1,6 +1,6 @@
 //! Whether rows of a table that is scanned move, and how many.
 //!
-//! Of a table that is scanned, every byte is as likely to be read as any other: the load that owners should share is bytes. Who has little
+//! Of a table that is scanned, every byte is as likely to be read as any other: the load that owners should share is bytes, and a little for each row. Who has little
 //! helps those who have more, so that uneven partitions cost less than they look like: what is gained is the time that the busiest AEU takes longer than the
 //! others, and part of the time in which bytes are read from other nodes.
 
@@ -23,6 +23,8 @@ pub(super) const FIRST_RATE: f64 = 1e6;
 const STATEMENT: f64 = 2e-3;
 /// The part of the time of reading other nodes' bytes by which reading one's own is shorter.
 const REMOTE: f64 = 0.5;
+/// What a row takes besides its bytes, as bytes: columns may be encoded to almost nothing, and differ much in that from chunk to chunk.
+const ROW: f64 = 1.0;
 /// The least that is moved: chunks are moved as a whole.
 const LEAST_ROWS: f64 = CHUNK_ROWS as f64;
 
@@ -33,6 +35,13 @@ pub(super) struct Holding {
     pub rows: u64,
     pub bytes: u64,
     pub load: Load,
+}
+
+impl Holding {
+    /// What it takes to read all of it, in bytes.
+    pub fn weight(&self) -> f64 {
+        self.bytes as f64 + self.rows as f64 * ROW
+    }
 }
 
 /// What is to be moved.
@@ -55,28 +64,31 @@ pub(super) fn decide(
     experience: &mut Experience,
 ) -> Option<(Vec<Rows>, f64)> {
     let algorithm = balancing.algorithm?;
-    let loads: Vec<f64> = holdings.iter().map(|one| one.bytes as f64).collect();
-    let (bytes, rows) = holdings.iter().fold((0.0, 0.0), |(bytes, rows), one| {
-        (bytes + one.bytes as f64, rows + one.rows as f64)
-    });
-    if rows == 0.0 || bytes == 0.0 || deviation(&loads) <= balancing.threshold && !must {
+    let loads: Vec<f64> = holdings.iter().map(Holding::weight).collect();
+    let all: f64 = loads.iter().sum();
+    if all == 0.0 || deviation(&loads) <= balancing.threshold && !must {
         return None;
     }
-    let per_row = bytes / rows;
+    // Rows of one owner may be encoded better than others'.
+    let per_row = holdings
+        .iter()
+        .map(|one| one.weight() / (one.rows as f64).max(1.0));
+    let per_row: Vec<f64> = per_row.collect();
     let mut over: Vec<f64> = (loads.iter().zip(targets(&loads, algorithm)))
-        .map(|(load, target)| (load - target) / per_row)
+        .map(|(load, target)| load - target)
         .collect();
     let mut moved: Vec<Rows> = Vec::new();
     let node = |aeu: usize| topology.node_of(AeuId(aeu as u16));
     for is_near in [true, false] {
         for from in 0..over.len() {
             for to in 0..over.len() {
-                let rows = over[from].min(-over[to]);
-                if rows < LEAST_ROWS || (node(from) == node(to)) != is_near {
+                let some = over[from].min(-over[to]);
+                let rows = some / per_row[from];
+                if rows.is_nan() || rows < LEAST_ROWS || (node(from) == node(to)) != is_near {
                     continue;
                 }
-                over[from] -= rows;
-                over[to] += rows;
+                over[from] -= some;
+                over[to] += some;
                 moved.push(Rows {
                     from: AeuId(from as u16),
                     to: AeuId(to as u16),
@@ -87,20 +99,21 @@ pub(super) fn decide(
     }
     let mut after = loads.clone();
     for one in &moved {
-        after[one.from.index()] -= one.rows as f64 * per_row;
-        after[one.to.index()] += one.rows as f64 * per_row;
+        let some = one.rows as f64 * per_row[one.from.index()];
+        after[one.from.index()] -= some;
+        after[one.to.index()] += some;
     }
-    let even = vec![bytes / loads.len() as f64; loads.len()];
+    let even = vec![all / loads.len() as f64; loads.len()];
     let part = gain(&loads, &after, &even)?;
     let scanning = || holdings.iter().map(|one| one.load.scanning.as_secs_f64());
-    let all: f64 = scanning().sum();
-    let later = (max(scanning()) - all / loads.len() as f64) * progress(&loads, &after, &even);
+    let total: f64 = scanning().sum();
+    let later = (max(scanning()) - total / loads.len() as f64) * progress(&loads, &after, &even);
     let (read, helped) = holdings.iter().fold((0, 0), |(read, helped), one| {
         (read + one.load.read, helped + one.load.helped)
     });
     let others = topology.aeus().iter().filter(|place| place.node != node(0));
     let far = others.count() as f64 / loads.len() as f64;
-    let away = all * helped as f64 / (read as f64).max(1.0) * far * REMOTE;
+    let away = total * helped as f64 / (read as f64).max(1.0) * far * REMOTE;
     let gained = later + away * part;
     let gain = gained / time.as_secs_f64().max(1e-3) * HORIZON.as_secs_f64();
     let (mut linked, mut copied) = (0.0, 0.0);
@@ -184,6 +197,21 @@ mod tests {
         few[1].rows = 0;
         (few[0].bytes, few[1].bytes) = (1 << 20, 0);
         assert!(decided(&Topology::fake(1, 2), &few, true).is_none());
+    }
+
+    #[test]
+    fn rows_are_as_heavy_as_their_owners_are() {
+        let topology = Topology::fake(1, 2);
+        let mut uneven = holdings(&[6, 2], &[1.0, 0.3], 0.0);
+        uneven[1].bytes *= 2;
+        let moves = decided(&topology, &uneven, false).expect("it pays");
+        // 6 million of 41 against 2 million of 81 bytes: 42 million bytes are too many.
+        assert_eq!(moves[0].rows, 42_000_000 / 41);
+        // Encoded to nothing, here more so than there.
+        uneven[0].bytes = 50_000;
+        uneven[1].bytes = 600_000;
+        let moves = decided(&topology, &uneven, false).expect("it pays");
+        assert!((1_650_000..1_750_000).contains(&moves[0].rows), "{moves:?}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::error::EngineError;
 use crate::load::Load;
 use crate::object::DataObject;
 use crate::ranges::Dealing;
+use crate::statistics::PartitionStatistics;
 use eris_column::{CHUNK_ROWS, ZoneRange};
 use eris_types::{AeuId, ObjectId};
 use futures::channel::oneshot;
@@ -78,20 +79,20 @@ impl Shared {
         self.tables.lock().retain(|id, _| exists(id));
     }
 
-    /// One cycle. With `must`, all that is uneven moves, once a cycle for this table that is under way is over; without, that one is enough.
+    /// One cycle; how many rows have moved. With `must`, all that is uneven moves, once a cycle for this table that is under way is over; without, that one is enough.
     pub async fn balance_table(
         &self,
         engine: &Engine,
         object: &Arc<DataObject>,
         balancing: Balancing,
         must: bool,
-    ) {
+    ) -> u64 {
         let known = self.tables.of(object);
         let mut table = match must {
             true => known.lock().await,
             false => match known.try_lock() {
                 Ok(table) => table,
-                Err(_) => return,
+                Err(_) => return 0,
             },
         };
         let table = &mut *table;
@@ -107,7 +108,7 @@ impl Shared {
         let loads: Vec<Load> = loads.map(|(now, before)| now.since(before)).collect();
         // Of a table that is seen for the first time nobody knows how long that took.
         if !must && (is_new || loads.iter().all(Load::is_nothing)) {
-            return;
+            return 0;
         }
         let sum = |of: fn(&Load) -> Duration| loads.iter().map(of).sum::<Duration>();
         let asked: u64 = loads.iter().map(|load| load.keys).sum();
@@ -119,7 +120,7 @@ impl Shared {
         let mut sampled = loads.iter().zip(&samples);
         if is_asked && !must && sampled.any(|(load, samples)| load.keys > 0 && samples.is_empty()) {
             // Whoever was asked for few large batches seems to have had nothing to do.
-            return;
+            return 0;
         }
         let goes_on = || self.goes_on(object.id, must);
         let experience = &mut table.experience;
@@ -138,12 +139,9 @@ impl Shared {
             );
             decided.map(|(pieces, imbalance)| (Moves::Keys(pieces), imbalance))
         } else {
-            let holdings = loads.iter().enumerate();
-            let holdings: Vec<Holding> = holdings
-                .map(|(aeu, load)| Holding::of(object, AeuId(aeu as u16), *load))
-                .collect();
-            let bytes: Vec<f64> = holdings.iter().map(|one| one.bytes as f64).collect();
-            self.history.note_effect(object.id, &bytes);
+            let holdings = holdings(object, &loads);
+            let weights: Vec<f64> = holdings.iter().map(Holding::weight).collect();
+            self.history.note_effect(object.id, &weights);
             let links = !is_keyed;
             let decided = rows::decide(
                 &holdings, time, topology, balancing, must, links, experience,
@@ -151,7 +149,7 @@ impl Shared {
             decided.map(|(moves, imbalance)| (Moves::Rows(moves), imbalance))
         };
         let Some((moves, imbalance)) = decided else {
-            return;
+            return 0;
         };
         let mut cycle = Cycle::new(&self.history, object, dealing, imbalance);
         let moving = Moving {
@@ -189,6 +187,8 @@ impl Shared {
         });
         // What was asked for meanwhile tells little of what comes.
         table.looked = Some((Instant::now(), object.loads.all()));
+        let moved = cycle.shifted.iter().flat_map(|one| &one.result);
+        moved.map(|moved| moved.keys).sum()
     }
 }
 
@@ -344,16 +344,25 @@ async fn pause(time: Duration) {
     }
 }
 
-impl Holding {
-    /// What an AEU has of a table.
-    fn of(object: &DataObject, aeu: AeuId, load: Load) -> Self {
-        let has = object.partition_statistics(aeu);
-        let living = has.rows.saturating_sub(has.deleted);
-        let share = living as f64 / has.rows.max(1) as f64;
+/// What AEUs have of a table. Rows in append buffers are encoded once they are sealed: until then they count as the sealed ones of the table do.
+fn holdings(object: &DataObject, loads: &[Load]) -> Vec<Holding> {
+    let parts = (0..loads.len()).map(|aeu| object.partition_statistics(AeuId(aeu as u16)));
+    let parts: Vec<_> = parts.collect();
+    let sum = |of: fn(&PartitionStatistics) -> u64| parts.iter().map(of).sum::<u64>() as f64;
+    let (sealed, encoded) = (sum(|part| part.sealed), sum(|part| part.sealed_bytes));
+    let holding = |(part, load): (&PartitionStatistics, &Load)| {
+        let buffered = part.rows.saturating_sub(part.sealed) as f64;
+        let bytes = match sealed > 0.0 {
+            true => part.sealed_bytes as f64 + buffered * encoded / sealed,
+            false => part.bytes as f64,
+        };
+        let living = part.rows.saturating_sub(part.deleted);
+        let share = living as f64 / part.rows.max(1) as f64;
         Holding {
             rows: living,
-            bytes: (has.bytes as f64 * share) as u64,
-            load,
+            bytes: (bytes * share) as u64,
+            load: *load,
         }
-    }
+    };
+    parts.iter().zip(loads).map(holding).collect()
 }

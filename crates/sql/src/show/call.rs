@@ -78,8 +78,8 @@ async fn balance(core: &Core, call: &Function, statement: &Statement) -> Result<
     let name = table_name(name).ok_or_else(wrong)?;
     let table = core.table(&name, statement)?;
     if given.peek().is_none() {
-        core.balance.balance(&core.engine, table.object).await?;
-        return Ok(Begun::Done { tag: "CALL" });
+        let rows = core.balance.balance(&core.engine, table.object).await?;
+        return Ok(Begun::Count { rows, tag: "MOVED" });
     }
     let mut own = Own::default();
     if let Some((_, way)) = given.next_if(|(name, _)| name.is_none()) {
