@@ -76,7 +76,7 @@ pub(crate) fn column(
     }
     let cast = if from == to {
         Arc::clone(array)
-    } else if can_cast_types(from, to) && !matches!(from, DataType::List(_) | DataType::Struct(_)) {
+    } else if is_assignable(from, to) {
         let options = CastOptions {
             safe: true,
             ..CastOptions::default()
@@ -113,6 +113,15 @@ pub(crate) fn column(
         )));
     }
     Ok(cast)
+}
+
+/// Whether values of a type may be stored as another without a cast in the statement.
+fn is_assignable(from: &DataType, to: &DataType) -> bool {
+    // A date as a number would be the days since 1970.
+    let is_mixed = from.is_temporal() && to.is_numeric() || from.is_numeric() && to.is_temporal();
+    !is_mixed
+        && !matches!(from, DataType::List(_) | DataType::Struct(_))
+        && can_cast_types(from, to)
 }
 
 /// The first text of more than `most` characters.

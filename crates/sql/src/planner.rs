@@ -8,6 +8,7 @@ use crate::extreme_row::ExtremeRow;
 use crate::group_keys::SeparateGroups;
 use crate::membership::ExactMembership;
 use crate::memory_pool::BudgetPool;
+use crate::moment_rule::CompareMoments;
 use crate::namesake_rule::UnlessNamesakes;
 use crate::order_rule::TellOrder;
 use crate::repeated_keys::OmitRepeatedKeys;
@@ -103,6 +104,7 @@ fn config(variables: &Variables) -> SessionConfig {
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(CompareAsDouble));
+    rules.insert(0, Arc::new(CompareMoments));
     rules.push(Arc::new(OmitRepeatedKeys));
     rules.push(Arc::new(ExactArithmetic));
     rules.push(Arc::new(ExactMembership));

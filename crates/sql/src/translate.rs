@@ -3,6 +3,7 @@
 //! What has no counterpart yields `None` and stays above the fragment.
 
 use crate::arithmetic::CheckedArithmetic;
+use crate::moment_rule::Finer;
 use crate::plan_cache::PlanParameter;
 use crate::rounding::RoundHalfEven;
 use crate::scalar;
@@ -43,6 +44,12 @@ impl Scope<'_> {
             let function_itself = function.fun().inner();
             if let Some(parameter) = function_itself.downcast_ref::<PlanParameter>() {
                 return Some(Expr::Column(self.parameters + parameter.number));
+            }
+            if function_itself.is::<Finer>() {
+                return Some(Expr::Cast {
+                    operand: self.boxed(&function.args()[0])?,
+                    to: Type::try_from(function.return_type()).ok()?,
+                });
             }
             let checked = function_itself.downcast_ref::<CheckedArithmetic>()?;
             let [left, right] = function.args() else {

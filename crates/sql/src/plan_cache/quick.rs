@@ -5,6 +5,7 @@
 //! as long as that is.
 
 use crate::arithmetic::CheckedArithmetic;
+use crate::moment_rule::Finer;
 use crate::rounding::RoundHalfEven;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::logical_expr::Operator;
@@ -45,7 +46,9 @@ fn are_quick(expr: &Arc<dyn PhysicalExpr>, schema: &Schema, parts: &mut usize) -
         let function = expr.downcast_ref::<ScalarFunctionExpr>();
         let function = function.map(|function| function.fun().inner());
         function.is_some_and(|function| {
-            function.is::<CheckedArithmetic>() || function.is::<RoundHalfEven>()
+            function.is::<CheckedArithmetic>()
+                || function.is::<RoundHalfEven>()
+                || function.is::<Finer>()
         })
     };
     let is_known = is_operator()

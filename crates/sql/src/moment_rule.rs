@@ -1,0 +1,248 @@
+//! Comparisons of a timestamp with a constant that has more digits of a second than its type.
+//!
+//! DataFusion cuts the constant to the type of the column: `t = TIMESTAMP '… 00:00:00.5'` would find the second before, and
+//! `t < now()` miss the one that has begun. So, before DataFusion makes types equal, the column gets more digits by a
+//! function that it does not look through. Constants that the column can have are compared as they are:
+//!
+//! ```text
+//!  t TIMESTAMP(0)    t < '… 00:00:00.5'    finer(t) < TIMESTAMP '… 00:00:00.5'    then  t < TIMESTAMP(0) '… 00:00:01'
+//!                    t < now()             finer(t) < now()                       then  the same, once now() is known
+//!                    t < '… 00:00:00.0'    t < TIMESTAMP(0) '… 00:00:00'
+//! ```
+//!
+//! In a fragment the function is a cast. A date or timestamp against a number is refused: DataFusion would count days.
+
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::expr::{Between, BinaryExpr, Cast, InList};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::interval_arithmetic::Interval;
+use datafusion::logical_expr::preimage::PreimageResult;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+use std::mem::take;
+
+/// The rule. Runs before DataFusion makes the types of operands equal.
+#[derive(Debug)]
+pub(crate) struct CompareMoments;
+
+impl AnalyzerRule for CompareMoments {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(|plan| {
+            let mut schema = merge_schema(&plan.inputs());
+            if let LogicalPlan::TableScan(scan) = &plan {
+                schema.merge(&scan.projected_schema);
+            }
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let rewritten = expr.transform_up(|expr| rewrite(expr, &schema))?;
+                Ok(rewritten.update_data(|expr| name.restore(expr)))
+            })
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "compare_moments"
+    }
+}
+
+fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let (operation, operands): (_, Vec<&mut Expr>) = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
+            (op.to_string(), vec![left, right])
+        }
+        Expr::Between(Between {
+            expr, low, high, ..
+        }) => ("BETWEEN".to_owned(), vec![expr, low, high]),
+        Expr::InList(InList { expr, list, .. }) => {
+            let operands = std::iter::once(&mut **expr).chain(list);
+            ("IN".to_owned(), operands.collect())
+        }
+        _ => return Ok(Transformed::no(expr)),
+    };
+    // What has no type, such as a parameter, gets one later.
+    let types = operands.iter().map(|operand| operand.get_type(schema));
+    let types: Vec<_> = types.map(|found| found.unwrap_or(DataType::Null)).collect();
+    let Some(moment) = types.iter().position(DataType::is_temporal) else {
+        return Ok(Transformed::no(expr));
+    };
+    if let Some(number) = types.iter().position(DataType::is_numeric) {
+        let (left, right) = (&types[moment.min(number)], &types[moment.max(number)]);
+        return plan_err!(
+            "Cannot infer common argument type for comparison operation {left} {operation} {right}"
+        );
+    }
+    let changed = refine(operands, &types);
+    Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Gives the timestamps among operands that vary the digits that the constants beside them have. Whether they lacked any.
+fn refine(operands: Vec<&mut Expr>, types: &[DataType]) -> bool {
+    let operands = operands.into_iter().zip(types);
+    let (mut varying, constants): (Vec<_>, Vec<_>) =
+        operands.partition(|(operand, _)| operand.any_column_refs() || operand.contains_outer());
+    varying.retain(|(_, data_type)| unit_of(data_type).is_some());
+    let units = || {
+        varying
+            .iter()
+            .filter_map(|(_, data_type)| unit_of(data_type))
+    };
+    let (Some(coarsest), Some(mut finest)) = (units().min(), units().max()) else {
+        return false;
+    };
+    let mut lacking = false;
+    for (constant, data_type) in constants {
+        let needed = match finer_text(constant, varying[0].1, coarsest) {
+            Some(text) => {
+                let needed = unit_of(&text.data_type());
+                *constant = Expr::Literal(text, None);
+                needed
+            }
+            None => unit_of(data_type).filter(|_| !has_unit(constant, coarsest)),
+        };
+        if let Some(needed) = needed.filter(|needed| *needed > coarsest) {
+            lacking = true;
+            finest = finest.max(needed);
+        }
+    }
+    if lacking {
+        for (operand, _) in varying {
+            let finer = ScalarUDF::from(Finer::new(finest));
+            *operand = finer.call(vec![take(operand)]);
+        }
+    }
+    lacking
+}
+
+fn unit_of(data_type: &DataType) -> Option<TimeUnit> {
+    match data_type {
+        DataType::Timestamp(unit, _) => Some(*unit),
+        _ => None,
+    }
+}
+
+/// A text that is a timestamp with more digits than the unit has, as one with microseconds, which all timestamps have whose
+/// type says nothing else. In the zone of the type `beside` it.
+fn finer_text(constant: &Expr, beside: &DataType, unit: TimeUnit) -> Option<ScalarValue> {
+    let (Expr::Literal(text, _), DataType::Timestamp(_, zone)) = (constant, beside) else {
+        return None;
+    };
+    text.data_type().is_string().then_some(())?;
+    let with_microseconds = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+    let exact = text.cast_to(&with_microseconds).ok()?;
+    let text = Expr::Literal(exact.clone(), None);
+    (!exact.is_null() && !has_unit(&text, unit)).then_some(exact)
+}
+
+/// Whether a constant is known to be the same in this unit.
+fn has_unit(constant: &Expr, unit: TimeUnit) -> bool {
+    let value = match constant {
+        Expr::Literal(value, _) => Some(value.clone()),
+        Expr::Cast(Cast { expr, field }) => match &**expr {
+            Expr::Literal(value, _) => value.cast_to(field.data_type()).ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    value
+        .as_ref()
+        .and_then(moment)
+        .is_some_and(|(ticks, of)| ticks % (per_second(of) / per_second(unit)).max(1) == 0)
+}
+
+/// Ticks since 1970, and what they are.
+fn moment(value: &ScalarValue) -> Option<(i64, TimeUnit)> {
+    Some(match value {
+        ScalarValue::TimestampSecond(ticks, _) => ((*ticks)?, TimeUnit::Second),
+        ScalarValue::TimestampMillisecond(ticks, _) => ((*ticks)?, TimeUnit::Millisecond),
+        ScalarValue::TimestampMicrosecond(ticks, _) => ((*ticks)?, TimeUnit::Microsecond),
+        ScalarValue::TimestampNanosecond(ticks, _) => ((*ticks)?, TimeUnit::Nanosecond),
+        _ => return None,
+    })
+}
+
+fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+/// `finer(t)`: the same moment with more digits of a second.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Finer {
+    unit: TimeUnit,
+    signature: Signature,
+}
+
+impl Finer {
+    fn new(unit: TimeUnit) -> Self {
+        Finer {
+            unit,
+            signature: Signature::any(1, Volatility::Immutable),
+        }
+    }
+}
+
+impl ScalarUDFImpl for Finer {
+    fn name(&self) -> &str {
+        "finer"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(match &types[0] {
+            DataType::Timestamp(_, zone) => DataType::Timestamp(self.unit, zone.clone()),
+            other => other.clone(),
+        })
+    }
+
+    fn is_strict(&self) -> bool {
+        true
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        args.args[0].cast_to(args.return_type(), None)
+    }
+
+    /// The values that are no earlier than the constant, up to those that are later.
+    fn preimage(
+        &self,
+        args: &[Expr],
+        constant: &Expr,
+        info: &SimplifyContext,
+    ) -> Result<PreimageResult> {
+        let data_type = info.get_data_type(&args[0])?;
+        let (Expr::Literal(constant, _), DataType::Timestamp(unit, zone)) = (constant, &data_type)
+        else {
+            return Ok(PreimageResult::None);
+        };
+        let Some((ticks, of)) = moment(constant) else {
+            return Ok(PreimageResult::None);
+        };
+        let each = per_second(of) / per_second(*unit);
+        let later = ticks.div_euclid(each) + 1;
+        let first = later - i64::from(ticks.rem_euclid(each) == 0);
+        let bound = |ticks| {
+            let count = ScalarValue::Int64(Some(ticks));
+            count.cast_to(&DataType::Timestamp(*unit, zone.clone()))
+        };
+        let interval = Box::new(Interval::try_new(bound(first)?, bound(later)?)?);
+        let expr = args[0].clone();
+        Ok(PreimageResult::Range { expr, interval })
+    }
+}
