@@ -210,7 +210,8 @@ impl Core {
                 ..
             } => {
                 if let ast::Statement::Execute { .. } = **explained {
-                    **explained = prepare::executed(self, explained, statement).await?.0;
+                    let (prepared, values) = prepare::executed(self, explained, statement).await?;
+                    **explained = prepared.bind(&values)?;
                 }
                 match show::described_query(&tree)? {
                     Some(query) => show::describe_query(self, query, statement).await,
@@ -220,10 +221,7 @@ impl Core {
             ast::Statement::ExplainTable { table_name, .. } => {
                 show::describe(self, &table_name, statement).await
             }
-            ast::Statement::Execute { .. } => {
-                let (tree, prepared) = prepare::executed(self, &tree, statement).await?;
-                self.begin_tree(tree, &prepared).await
-            }
+            tree @ ast::Statement::Execute { .. } => self.execute(&tree, statement).await,
             ast::Statement::Deallocate { name, .. } => prepare::deallocate(self, &name),
             ast::Statement::Set(set) => settings::set(self, &set),
             ast::Statement::Reset(which) => settings::reset(self, &which.reset),

@@ -32,6 +32,29 @@ impl Parameter {
         Ok(parameter)
     }
 
+    /// The value of a constant whose type its kind alone says.
+    pub(crate) fn of_constant(expr: &ast::Expr) -> Option<Parameter> {
+        let (constant, sign) = match expr {
+            ast::Expr::UnaryOp {
+                op: UnaryOperator::Minus,
+                expr,
+            } => (&**expr, "-"),
+            expr => (expr, ""),
+        };
+        let ast::Expr::Value(constant) = constant else {
+            return None;
+        };
+        match (&constant.value, sign) {
+            (Value::Number(digits, false), _) => {
+                let number: i64 = format!("{sign}{digits}").parse().ok()?;
+                Some(Parameter::from(number))
+            }
+            (Value::SingleQuotedString(text), "") => Some(Parameter::from(text.as_str())),
+            (Value::Boolean(value), "") => Some(Parameter::from(*value)),
+            _ => None,
+        }
+    }
+
     pub(crate) fn value(&self) -> &ScalarValue {
         &self.0
     }
@@ -203,6 +226,30 @@ mod tests {
             (Parameter::from(7u64), "CAST('7' AS UBIGINT)"),
         ] {
             assert_eq!(value.literal().unwrap().to_string(), written);
+        }
+    }
+
+    #[test]
+    fn constants_are_read_as_they_are_written() {
+        for value in [5, 0, -5, i64::MAX, i64::MIN] {
+            let value = Parameter::from(value);
+            assert_eq!(
+                Parameter::of_constant(&value.literal().unwrap()),
+                Some(value)
+            );
+        }
+        for value in [Parameter::from("it's"), Parameter::from(false)] {
+            assert_eq!(
+                Parameter::of_constant(&value.literal().unwrap()),
+                Some(value)
+            );
+        }
+        for value in [
+            Parameter::from(1.5),
+            Parameter::from(u64::MAX),
+            Parameter::NULL,
+        ] {
+            assert_eq!(Parameter::of_constant(&value.literal().unwrap()), None);
         }
     }
 

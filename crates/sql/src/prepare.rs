@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! PREPARE: text ── parse ── tree with $1, $2 … ── types of the parameters from what they are compared with or inserted into
-//! EXECUTE:         values ── checked against the types ── tree with constants ── planned as if it had been written so
+//! EXECUTE:         values ── checked against the types ─┬─ a plan that is kept, if there is one
+//!                                                       └─ tree with constants ── planned as if it had been written so
 //! ```
 //!
-//! What is kept is the syntax tree, and of queries over one table also the plan (see [`plan_cache`](crate::plan_cache)).
+//! What is kept is the syntax tree, and of queries over one table and writes of single rows also the plan (see [`plan_cache`](crate::plan_cache)).
 //! Everything else is planned with its values, which planning decides by. Each execution has a snapshot of its own.
 
 use crate::cancel;
@@ -170,7 +171,7 @@ impl Prepared {
     }
 
     /// The statement with values in the places of its parameters.
-    fn bind(&self, values: &[Parameter]) -> Result<ast::Statement, SqlError> {
+    pub fn bind(&self, values: &[Parameter]) -> Result<ast::Statement, SqlError> {
         if values.len() != self.parameters.len() {
             let names: Vec<&str> = self
                 .parameters
@@ -252,12 +253,12 @@ pub(crate) async fn prepare(
     }
 }
 
-/// The statement that EXECUTE name [(values)], or EXECUTE name USING values, means.
+/// What EXECUTE name [(values)], or EXECUTE name USING values, means: the prepared statement and its values.
 pub(crate) async fn executed(
     core: &Core,
     tree: &ast::Statement,
     statement: &Statement,
-) -> Result<(ast::Statement, Statement), SqlError> {
+) -> Result<(Arc<Prepared>, Vec<Parameter>), SqlError> {
     let ast::Statement::Execute {
         name: Some(name),
         parameters,
@@ -295,11 +296,15 @@ pub(crate) async fn executed(
                 })?
             }
         };
-        let (array, _) = insert::collect_one(core, expr, statement).await?;
-        values[place] = Some(Parameter::of_array(&array, 0)?);
+        values[place] = Some(match Parameter::of_constant(expr) {
+            Some(value) => value,
+            None => {
+                let (array, _) = insert::collect_one(core, expr, statement).await?;
+                Parameter::of_array(&array, 0)?
+            }
+        });
     }
-    let values: Vec<Parameter> = values.into_iter().flatten().collect();
-    Ok((prepared.bind(&values)?, prepared.statement.clone()))
+    Ok((prepared, values.into_iter().flatten().collect()))
 }
 
 /// DEALLOCATE name, DEALLOCATE ALL.
@@ -323,20 +328,33 @@ fn unknown(core: &Core, name: &str) -> SqlError {
 }
 
 impl Core {
-    /// Begins a prepared statement.
+    /// Begins what EXECUTE means.
+    pub async fn execute(
+        &self,
+        tree: &ast::Statement,
+        statement: &Statement,
+    ) -> Result<Begun, SqlError> {
+        let (prepared, values) = executed(self, tree, statement).await?;
+        if let Some(write) = prepared.recall_write(&values)
+            && let Some(begun) = write.run(self, &cancel::current()).await?
+        {
+            return Ok(begun);
+        }
+        self.begin_prepared(&prepared, &values).await
+    }
+
+    /// Begins a prepared statement, if it is not one of the writes that are known.
     pub async fn begin_prepared(
         &self,
         prepared: &Prepared,
         values: &[Parameter],
     ) -> Result<Begun, SqlError> {
         let (tree, plan) = (&prepared.tree, &prepared.plan);
-        if values.len() == prepared.parameters.len()
-            && let Some(rows) = plan.begin(self, tree, values, &prepared.statement).await
-        {
-            return Ok(Begun::Rows(rows));
-        }
         if let Some(names) = prepared.free_parameters(values) {
             let statement = &prepared.statement;
+            if let Some(rows) = plan.begin(self, tree, values, statement).await {
+                return Ok(Begun::Rows(rows));
+            }
             let write = plan
                 .learn_write(self, tree, &names, values, statement)
                 .await;
