@@ -5,9 +5,11 @@ Needs nothing but Python's standard library. The binary: the environment's ERIS.
 """
 
 import os
+import re
 import signal
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -162,6 +164,32 @@ class Statements(Shell):
             shell.wait_for("cancelled")
             shell.wait_for(PROMPT)
         self.assertIn("│     8 │", shell.ask("SELECT 8 AS eight;"))
+        self.assertEqual(shell.end(), 0)
+
+    def test_what_is_said_to_be_cancelled_has_no_effect(self):
+        shell = self.open()
+        shell.ask("CREATE TABLE t AS SELECT i, 0 AS v FROM generate_series(1, 300000) AS g(i);")
+        began = time.monotonic()
+        shell.ask("UPDATE t SET v = v + 1;")
+        usual = time.monotonic() - began
+        said, expected = set(), 1
+        for attempt in range(60):
+            shell.send("UPDATE t SET v = v + 1;\r")
+            shell.wait_for("\n")
+            # From before it begins to after its end.
+            time.sleep(usual * (attempt % 20) / 10)
+            shell.interrupt()
+            answer = shell.wait_for(PROMPT)
+            is_done, is_cancelled = "UPDATE: 300,000 rows" in answer, "cancelled" in answer
+            self.assertNotEqual(is_done, is_cancelled, answer)
+            expected += is_done
+            said.add(is_done)
+            # The prompt may have been drawn again.
+            shell.send("SELECT min(v), max(v) FROM t;\r")
+            shell.wait_for("max(v) │")
+            found = shell.wait_for(PROMPT)
+            self.assertIn(f"│ {expected} │ {expected} │", re.sub(" +", " ", found), answer)
+        self.assertEqual(said, {False, True}, "it was too late at times, and in time at others")
         self.assertEqual(shell.end(), 0)
 
     def test_a_long_statement_shows_its_progress_and_can_be_cancelled(self):

@@ -1,10 +1,12 @@
 //! The interactive shell.
 //!
-//! Ctrl-C at the prompt forgets the input, during a statement cancels it; the shell stays, however often it is pressed.
+//! Ctrl-C at the prompt forgets the input, during a statement cancels it, unless it takes effect already, which the shell says then; the
+//! shell stays, however often it is pressed.
 //! Ctrl-D leaves.
 
 use crate::editor::Editor;
 use crate::format::FormatError;
+use crate::interrupt::Heard;
 use crate::runner::{Flow, Runner};
 use eris_sql::Database;
 use rustyline::error::ReadlineError;
@@ -52,22 +54,37 @@ fn forget_interrupts(runtime: &Runtime) {
 /// Runs the input; Ctrl-C cancels it. Only a broken output ends the shell.
 fn units_of(runner: &mut Runner, runtime: &Runtime, input: &str) -> Result<Flow, ShellError> {
     forget_interrupts(runtime);
+    let interrupt = runner.interrupt().clone();
+    interrupt.forget();
     let outcome = runtime.block_on(async {
-        tokio::select! {
-            biased;
-            _ = tokio::signal::ctrl_c() => None,
-            outcome = runner.run(input) => Some(outcome),
+        let mut run = std::pin::pin!(runner.run(input));
+        loop {
+            tokio::select! {
+                biased;
+                _ = tokio::signal::ctrl_c() => match interrupt.hear() {
+                    Heard::TooLate => eprintln!("too late to cancel: the statement takes effect"),
+                    heard => return Err(heard),
+                },
+                outcome = &mut run => return Ok(outcome),
+            }
         }
     });
     match outcome {
-        Some(Ok(flow)) => return Ok(flow),
-        Some(Err(error)) => match error.into_output() {
+        Ok(Ok(flow)) => return Ok(flow),
+        Ok(Err(error)) => match error.into_output() {
             Ok(error) => return Err(error.into()),
             Err(error) => tell(&error),
         },
-        None => {
+        Err(heard) => {
             runner.cancelled();
-            eprintln!("cancelled");
+            eprintln!(
+                "{}",
+                match heard {
+                    Heard::WhileShown =>
+                        "cancelled: the statement has taken effect, its rows are not all shown",
+                    _ => "cancelled",
+                }
+            );
         }
     }
     Ok(Flow::Continue)

@@ -20,6 +20,7 @@ mod editor;
 mod footer;
 mod format;
 mod interactive;
+mod interrupt;
 mod meter;
 mod numbers;
 mod output;

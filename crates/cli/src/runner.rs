@@ -3,6 +3,7 @@
 use crate::arriving::Arriving;
 use crate::footer::{described, footer};
 use crate::format::{Expanded, FormatError, Layout, ResultWriter};
+use crate::interrupt::Interrupt;
 use crate::meter::Meter;
 use crate::numbers::counted;
 use crate::output::Output;
@@ -43,6 +44,7 @@ pub struct Runner {
     expanded: bool,
     /// Files that are being included.
     pub(crate) depth: usize,
+    interrupt: Interrupt,
 }
 
 impl Runner {
@@ -56,7 +58,13 @@ impl Runner {
             last: None,
             expanded: false,
             depth: 0,
+            interrupt: Interrupt::default(),
         }
+    }
+
+    /// How Ctrl-C gets to the statement that is running.
+    pub fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
     }
 
     /// Runs a script up to its first failure. Each result is flushed before the next unit begins.
@@ -89,7 +97,9 @@ impl Runner {
 
     async fn units(&mut self, units: Vec<Unit>) -> Result<Flow, ScriptError> {
         let mut units = units.into_iter().peekable();
-        while let Some(unit) = units.next() {
+        while !self.interrupt.is_heard()
+            && let Some(unit) = units.next()
+        {
             let flow = match unit {
                 Unit::Statement(statement) if units.peek().is_some_and(watches) => {
                     self.last = Some(statement);
@@ -125,16 +135,21 @@ impl Runner {
         let began = Instant::now();
         let session = self.session.clone();
         let running = session.execute(statement);
+        self.interrupt.begin(running.canceller());
         let budget = session.database().engine().memory().budget();
         let mut meter = Meter::new(running.progress().clone(), budget);
-        let outcome = meter.watch(running).await?;
-        let done = match outcome {
+        let outcome = meter.watch(running).await;
+        let done = match outcome.inspect_err(|_| self.interrupt.end())? {
             Outcome::Rows(stream) => {
-                return self.rows(stream, meter, began.elapsed(), paged).await;
+                self.interrupt.shows();
+                let shown = self.rows(stream, meter, began.elapsed(), paged).await;
+                self.interrupt.end();
+                return shown;
             }
             Outcome::Count { rows, tag } => format!("{tag}: {}", counted(rows, "row")),
             Outcome::Done { tag } => tag.to_owned(),
         };
+        self.interrupt.end();
         meter.end();
         let time = self.settings.timer.then_some(began.elapsed());
         if self.footer {

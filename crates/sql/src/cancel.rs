@@ -66,9 +66,9 @@ impl CancelToken {
         }))
     }
 
-    /// Gives the statement up.
-    pub fn cancel(&self) {
-        self.leave_running(GIVEN_UP);
+    /// Gives the statement up; says whether nothing of it takes effect.
+    pub fn cancel(&self) -> bool {
+        self.leave_running(GIVEN_UP) || self.state() != COMMITTING
     }
 
     /// Stops the statement for this reason; says whether it did, or came too late.

@@ -102,7 +102,7 @@ impl Session {
     /// Runs one statement, given as text or as part of a script. Returns when it is done or, with rows, has begun.
     /// Dropping the future or the rows cancels it: its AEUs stop within a chunk, and what it has written is undone, unless
     /// its commit is under way already. Whoever drops the future of a statement that writes therefore does not know
-    /// whether all of it took effect or nothing; it is never a part.
+    /// whether all of it took effect or nothing; it is never a part. Who has to know uses its [`Canceller`] first.
     ///
     /// # Errors
     /// Whatever is wrong with it. A failed statement has left no trace.
@@ -132,16 +132,22 @@ impl Session {
     /// Not generic, so that the code of all this is made once, in this crate.
     pub(crate) fn run(&self, work: Work) -> Running<'_> {
         let progress = Progress::default();
+        let token = CancelToken::new(self.data.variables().statement_timeout);
         Running {
             progress: progress.clone(),
-            served: Box::pin(self.serve(work, progress)),
+            canceller: Canceller(token.clone()),
+            served: Box::pin(self.serve(work, progress, token)),
         }
     }
 
-    async fn serve(&self, work: Work, progress: Progress) -> Result<Outcome, SqlError> {
+    async fn serve(
+        &self,
+        work: Work,
+        progress: Progress,
+        token: CancelToken,
+    ) -> Result<Outcome, SqlError> {
         let core = self.database.core().of_session(&self.data);
         let (reply, begun) = oneshot::channel();
-        let token = CancelToken::new(core.variables().statement_timeout);
         let text = match &work {
             Work::Statement(statement) => queries::shortened(statement.text()),
             Work::Prepared(prepared, _) => Arc::clone(prepared.shown()),
@@ -267,6 +273,7 @@ impl Session {
 #[must_use = "a statement does nothing unless it is awaited"]
 pub struct Running<'a> {
     progress: Progress,
+    canceller: Canceller,
     served: BoxFuture<'a, Result<Outcome, SqlError>>,
 }
 
@@ -274,6 +281,23 @@ impl Running<'_> {
     /// How far the statement is. A clone of it can be read while the future is awaited, and also by other threads.
     pub fn progress(&self) -> &Progress {
         &self.progress
+    }
+
+    /// A way to cancel it from elsewhere.
+    pub fn canceller(&self) -> &Canceller {
+        &self.canceller
+    }
+}
+
+/// Cancels a statement, and tells whether that came in time.
+#[derive(Clone, Debug)]
+pub struct Canceller(CancelToken);
+
+impl Canceller {
+    /// Sees to it that nothing of the statement takes effect, if that is still possible: then its future, or its rows, are of no use
+    /// and should be dropped. `false`: it takes effect, or has, and its future will tell how.
+    pub fn cancel(&self) -> bool {
+        self.0.cancel()
     }
 }
 

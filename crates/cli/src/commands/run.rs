@@ -246,7 +246,7 @@ impl Runner {
         for round in 1.. {
             self.statement(statement, false).await?;
             self.output.flush()?;
-            if times.is_some_and(|times| round >= times) {
+            if times.is_some_and(|times| round >= times) || self.interrupt().is_heard() {
                 break;
             }
             if round == 1 && self.output.is_terminal() {
