@@ -60,7 +60,9 @@ pub enum BalanceBenchError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// Too few AEUs for anything to be balanced.
-    #[error("{0} AEUs are too few: name a topology such as ERIS_TOPOLOGY=8x4")]
+    #[error(
+        "{0} AEUs are too few, four at least are needed: take --aeus 8, or a topology such as ERIS_TOPOLOGY=8x4"
+    )]
     FewAeus(usize),
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn refuse(tree: &Statement) -> Result<(), SqlError> {
     };
     Err(
         SqlError::not_supported(format!("{word}: transactions of several statements")).with_hint(Some(
-            "every statement takes effect as a whole or not at all; UPDATE … FROM, MERGE and WITH do several things in one",
+            "every statement takes effect as a whole or not at all; UPDATE … FROM and MERGE do several things in one",
         )),
     )
 }

@@ -42,7 +42,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "balancing_period",
-        kind: Kind::Duration,
+        kind: Kind::Duration { none: false },
         access: Access::Database {
             get: |core| Value::Number(core.balance.chosen().period.as_millis() as u64),
             set: |core, value| {
@@ -201,7 +201,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "statement_timeout",
-        kind: Kind::Duration,
+        kind: Kind::Duration { none: true },
         access: Access::Session {
             get: |variables| {
                 let timeout = variables.statement_timeout.unwrap_or_default();

@@ -20,8 +20,10 @@ pub(crate) enum Kind {
         least: u64,
         unlimited: bool,
     },
-    /// A time span in milliseconds; 0 is `none`.
-    Duration,
+    /// A time span in milliseconds; 0 is `none`, where that is allowed.
+    Duration {
+        none: bool,
+    },
     /// A whole number of something.
     Integer {
         least: u64,
@@ -47,8 +49,8 @@ impl Kind {
                 let Bytes(bytes) = text.parse().ok()?;
                 (bytes >= *least).then_some(Value::Number(bytes))?
             }
-            Kind::Duration if word == "none" => Value::Number(0),
-            Kind::Duration => Value::Number(milliseconds(&word)?),
+            Kind::Duration { none: true } if word == "none" => Value::Number(0),
+            Kind::Duration { .. } => Value::Number(milliseconds(&word)?),
             Kind::Integer { least, most, .. } => {
                 let number = word.replace('_', "").parse().ok()?;
                 (*least..=*most)
@@ -73,7 +75,7 @@ impl Kind {
         match (self, value) {
             (Kind::Bytes { .. }, Value::Number(u64::MAX)) => "unlimited".to_owned(),
             (Kind::Bytes { .. }, Value::Number(bytes)) => Bytes(*bytes).to_string(),
-            (Kind::Duration, Value::Number(time)) => {
+            (Kind::Duration { .. }, Value::Number(time)) => {
                 Milliseconds(Duration::from_millis(*time)).to_string()
             }
             (_, Value::Number(number)) => number.to_string(),
@@ -97,11 +99,12 @@ impl fmt::Display for Kind {
                     false => Ok(()),
                 }
             }
-            Kind::Duration => {
-                write!(
-                    f,
-                    "milliseconds, or a time such as '30s' or '5min'; or 'none'"
-                )
+            Kind::Duration { none } => {
+                write!(f, "milliseconds, or a time such as '30s' or '5min'")?;
+                match none {
+                    true => write!(f, "; or 'none'"),
+                    false => Ok(()),
+                }
             }
             Kind::Integer { least, most, unit } => {
                 write!(f, "a number of {unit} from {least} to {most}")
@@ -153,7 +156,7 @@ mod tests {
     fn what_is_shown_is_read_again() {
         let kinds = [
             (
-                Kind::Duration,
+                Kind::Duration { none: true },
                 ["none", "1ms", "90s", "5min", "2h"].as_slice(),
             ),
             (Kind::Boolean, &["on", "off"]),
@@ -192,10 +195,13 @@ mod tests {
         assert_eq!(rows.parse("0"), None);
         assert_eq!(rows.parse("10"), None);
         assert_eq!(rows.parse("-1"), None);
-        assert_eq!(Kind::Duration.parse("-5s"), None);
-        assert_eq!(Kind::Duration.parse("5 days"), None);
-        assert_eq!(Kind::Duration.parse("1.5s"), Some(Value::Number(1500)));
-        assert_eq!(Kind::Duration.parse(""), None);
+        assert_eq!(Kind::Duration { none: true }.parse("-5s"), None);
+        assert_eq!(Kind::Duration { none: true }.parse("5 days"), None);
+        assert_eq!(
+            Kind::Duration { none: true }.parse("1.5s"),
+            Some(Value::Number(1500))
+        );
+        assert_eq!(Kind::Duration { none: true }.parse(""), None);
         assert_eq!(Kind::Boolean.parse("maybe"), None);
         let bytes = Kind::Bytes {
             least: 1000,
