@@ -87,6 +87,7 @@ mod settings;
 mod shorthand;
 mod show;
 mod single_distinct;
+mod spans;
 mod spill;
 mod spilling_join;
 mod star_rule;

@@ -10,8 +10,10 @@
 //!                    t < '… 00:00:00.0'    t < TIMESTAMP(0) '… 00:00:00'
 //! ```
 //!
-//! In a fragment the function is a cast. A date or timestamp against a number is refused: DataFusion would count days.
+//! In a fragment the function is a cast. Intervals, and differences of timestamps beside them, are compared by [how long they are](spans). A date
+//! or timestamp against a number is refused: DataFusion would count days.
 
+use crate::spans;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
@@ -80,6 +82,12 @@ fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         return plan_err!(
             "Cannot infer common argument type for comparison operation {left} {operation} {right}"
         );
+    }
+    if spans::are_spans(&types) {
+        for (operand, data_type) in operands.into_iter().zip(&types) {
+            *operand = spans::nanoseconds(take(operand), data_type);
+        }
+        return Ok(Transformed::yes(expr));
     }
     let changed = refine(operands, &types);
     Ok(Transformed::new_transformed(expr, changed))
