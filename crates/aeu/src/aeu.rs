@@ -2,7 +2,7 @@
 
 use crate::group::{Batch, Group};
 use crate::handler::{Handler, Panicked, Slice};
-use crate::tasks::Tasks;
+use crate::tasks::{Next, Tasks};
 use crate::{AeuContext, TaskId};
 use eris_numa::{AeuPlace, Topology};
 use eris_route::{
@@ -13,6 +13,7 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// At most so many slices of tasks run in a step; fewer when commands arrive meanwhile.
 const SLICES: usize = 16;
@@ -113,6 +114,16 @@ impl<H: Handler> Aeu<H> {
     /// Whether slices of tasks are due.
     pub(crate) fn has_tasks(&self) -> bool {
         self.own.tasks.has_queued(Rank::Client)
+    }
+
+    /// When the first of the tasks that rest is to go on.
+    pub(crate) fn first_rested(&self) -> Option<Instant> {
+        self.own.tasks.first_rested()
+    }
+
+    /// Queues tasks whose rest ends at a time that has come.
+    pub(crate) fn end_rests(&mut self, has_come: impl Fn(Instant) -> bool) {
+        self.own.tasks.end_rests(has_come);
     }
 
     /// Whether another step is due after this one, instead of sleep: it worked, or something arrives.
@@ -250,9 +261,10 @@ impl<H: Handler> Aeu<H> {
 
 /// Steps every AEU once. False if none of them did anything, and nothing is on the way between them.
 pub(crate) fn sweep<H: Handler>(aeus: &mut [Aeu<H>]) -> bool {
-    let worked = aeus
-        .iter_mut()
-        .fold(false, |worked, aeu| worked | (aeu.step() == Step::Worked));
+    let worked = aeus.iter_mut().fold(false, |worked, aeu| {
+        aeu.end_rests(|_| true);
+        worked | (aeu.step() == Step::Worked)
+    });
     worked || aeus.iter().any(|aeu| !aeu.port.is_empty())
 }
 
@@ -314,8 +326,12 @@ impl<T> Own<T> {
         self.telemetry.of(self.place.aeu).slices.increment();
         let slice = catch(|| handler.run(&mut task, &mut self.context(outgoing, rank, Some(id))));
         let ended = match slice {
-            Ok(Slice::Again) => self.tasks.put_back(id, task, true).is_some(),
-            Ok(Slice::Suspend) => self.tasks.put_back(id, task, false).is_some(),
+            Ok(Slice::Again) => self.tasks.put_back(id, task, Next::Queue).is_some(),
+            Ok(Slice::Suspend) => self.tasks.put_back(id, task, Next::Suspend).is_some(),
+            Ok(Slice::Rest(time)) => {
+                let next = Next::Rest(Instant::now() + time);
+                self.tasks.put_back(id, task, next).is_some()
+            }
             Ok(Slice::Done) => {
                 self.tasks.remove(id);
                 true

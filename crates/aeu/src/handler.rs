@@ -2,6 +2,7 @@
 
 use crate::{AeuContext, Group, Headers, TaskId};
 use eris_types::ObjectId;
+use std::time::Duration;
 
 /// The meaning of commands and tasks. One value per AEU, which owns the AEU's partitions; used by one thread at a time.
 ///
@@ -41,6 +42,8 @@ pub trait Handler: Send + 'static {
 pub enum Slice {
     /// There is more to do: queue it again.
     Again,
+    /// It goes on after so much time, in which the AEU may sleep: work that is in no hurry, and in the way of clients otherwise.
+    Rest(Duration),
     /// It waits for [`AeuContext::resume`].
     Suspend,
     /// It is finished, and is dropped.

@@ -166,10 +166,11 @@ impl<H: Handler> Runtime<H> {
         if self.is_throttled || !cell.token.take() {
             return None;
         }
-        let visit = Visit(cell);
+        let mut visit = Visit { cell, until: None };
         cell.is_visited.store(true, Ordering::Relaxed);
         // SAFETY: this thread owns the token until `visit` is dropped, after the last use of the AEU here.
         let aeu = unsafe { &mut *cell.aeu.get() }.as_mut()?;
+        visit.until = aeu.first_rested();
         aeu.step();
         let result = run(aeu);
         drop(visit);
@@ -220,13 +221,17 @@ impl<H: Handler> Drop for Runtime<H> {
 }
 
 /// A client's possession of a token, given back even if the client panics.
-struct Visit<'a, H: Handler>(&'a AeuCell<H>);
+struct Visit<'a, H: Handler> {
+    cell: &'a AeuCell<H>,
+    /// Until when the AEU's thread has meant to sleep.
+    until: Option<Instant>,
+}
 
 impl<H: Handler> Drop for Visit<'_, H> {
     fn drop(&mut self) {
-        let token = &self.0.token;
+        let token = &self.cell.token;
         // SAFETY: this thread owns the token, and the AEU is borrowed by nobody else.
-        let aeu = unsafe { &mut *self.0.aeu.get() };
+        let aeu = unsafe { &mut *self.cell.aeu.get() };
         if aeu.as_ref().is_some_and(Aeu::has_tasks) {
             // More than the client was willing to do.
             return token.hand_over();
@@ -234,7 +239,10 @@ impl<H: Handler> Drop for Visit<'_, H> {
         token.doze_held();
         let restless = aeu.as_mut().is_some_and(|aeu| {
             let step = aeu.step();
-            aeu.is_restless(step)
+            let until = aeu.first_rested();
+            let is_time = until.is_some_and(|until| until <= Instant::now());
+            // The thread also has to know of a new time.
+            aeu.is_restless(step) || until != self.until || is_time
         });
         if restless || !token.settle() {
             token.hand_over();
@@ -291,12 +299,14 @@ impl<H: Handler> Worker<H> {
     ) {
         let (cell, counters) = (&shared.cells[id.index()], telemetry.of(id));
         let stopping = || shared.stop.load(Ordering::Relaxed);
+        // Whether another step is due, and until when nothing is otherwise.
         let step = || {
             let start = Instant::now();
             // SAFETY: called only while this thread owns the token; the borrow ends with the call.
             let aeu = unsafe { &mut *cell.aeu.get() }
                 .as_mut()
                 .expect("made before, taken after the join");
+            aeu.end_rests(|until| until <= start);
             let step = aeu.step();
             if step == Step::Worked {
                 counters.steps_busy.increment();
@@ -306,20 +316,22 @@ impl<H: Handler> Worker<H> {
             } else {
                 counters.steps_idle.increment();
             }
-            aeu.is_restless(step)
+            (aeu.is_restless(step), aeu.first_rested())
         };
         while !stopping() {
             throttle.iter_mut().for_each(Throttle::pause);
-            if step() {
+            let (is_restless, until) = step();
+            if is_restless {
                 spin.reset();
-            } else if cell.is_visited.load(Ordering::Relaxed) || !spin.wait() {
+            } else if until.is_some() || cell.is_visited.load(Ordering::Relaxed) || !spin.wait() {
                 // Clients who can do its work in its place are better off if it sleeps: awake, it would have to be sent what they want,
-                // and wake them.
+                // and wake them. So are they while it rests.
                 cell.is_visited.store(false, Ordering::Relaxed);
                 cell.token.doze();
-                if step() || stopping() {
+                let (is_restless, until) = step();
+                if is_restless || stopping() {
                     cell.token.wake();
-                } else if cell.token.park() {
+                } else if cell.token.park(until) {
                     counters.parks.increment();
                     counters.wakes.increment();
                 }

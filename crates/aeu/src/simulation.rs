@@ -3,7 +3,7 @@
 use crate::token::Token;
 use crate::{Aeu, AeuContext, Group, Handler, Panicked, Random, Slice};
 use eris_numa::Topology;
-use eris_route::{BufferSizes, Port, RouteError, Router};
+use eris_route::{Bell, BufferSizes, Port, RouteError, Router};
 use eris_telemetry::Telemetry;
 use eris_types::{AeuId, ObjectId};
 use std::sync::Arc;
@@ -219,10 +219,20 @@ enum Phase {
 
 impl<H: Handler> Sleeper<H> {
     fn sleeps(&self) -> bool {
-        self.phase == Phase::Parked && !self.token.is_running()
+        self.phase == Phase::Parked && !self.token.is_running() && self.aeu.first_rested().is_none()
+    }
+
+    /// There is no time here: rests end by chance.
+    fn end_rests(&mut self, random: &mut Random) {
+        if self.aeu.first_rested().is_some() && random.one_in(3) {
+            // Only its thread would, that has the token or rings for it.
+            self.aeu.end_rests(|_| true);
+            self.token.ring();
+        }
     }
 
     fn turn(&mut self, faults: Faults, random: &mut Random) -> Phase {
+        self.end_rests(random);
         self.phase = match self.phase {
             Phase::Parked if !self.token.is_running() => Phase::Parked,
             Phase::Spinning if random.one_in(2) => {

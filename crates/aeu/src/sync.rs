@@ -3,7 +3,7 @@
 #[cfg(not(loom))]
 pub(crate) use std::{
     sync::atomic::{AtomicU64, Ordering, fence},
-    thread::{Thread, current, park},
+    thread::{Thread, current, park, park_timeout},
 };
 
 #[cfg(loom)]
@@ -11,3 +11,9 @@ pub(crate) use loom::{
     sync::atomic::{AtomicU64, Ordering, fence},
     thread::{Thread, current, park},
 };
+
+/// There is no time in the model: what a thread does when its time has come, others do there.
+#[cfg(loom)]
+pub(crate) fn park_timeout(_: std::time::Duration) {
+    park();
+}

@@ -2,6 +2,7 @@
 
 use eris_route::Rank;
 use std::collections::VecDeque;
+use std::time::Instant;
 
 /// Names a task of one AEU. Never valid for another task, even when the task is gone and its place is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,14 +29,25 @@ impl TaskId {
 /// ```text
 ///            next              Again, or resumed meanwhile
 ///  queued ─────────► running ─────────────────────────────► queued
-///    ▲                  │ Suspend
-///    └──── resume ──── suspended
+///    ▲ ▲                │ Suspend, Rest
+///    │ └─── resume ──── suspended
+///    └──── in time ──── resting
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Queued,
     Running { resumed: bool, cancelled: bool },
     Suspended,
+    Resting,
+}
+
+/// What becomes of a task after its slice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    Queue,
+    Suspend,
+    /// It is queued at this time, by [`Tasks::end_rests`].
+    Rest(Instant),
 }
 
 struct Slot<T> {
@@ -51,6 +63,8 @@ pub(crate) struct Tasks<T> {
     slots: Vec<Slot<T>>,
     vacant: Vec<u32>,
     queue: VecDeque<TaskId>,
+    /// Few, if any.
+    resting: Vec<(Instant, TaskId)>,
     len: usize,
 }
 
@@ -60,6 +74,7 @@ impl<T> Tasks<T> {
             slots: Vec::new(),
             vacant: Vec::new(),
             queue: VecDeque::new(),
+            resting: Vec::new(),
             len: 0,
         }
     }
@@ -114,7 +129,8 @@ impl<T> Tasks<T> {
             return false;
         };
         match &mut slot.state {
-            State::Queued => {}
+            // Who rests goes on soon enough.
+            State::Queued | State::Resting => {}
             State::Running { resumed, .. } => *resumed = true,
             State::Suspended => {
                 slot.state = State::Queued;
@@ -137,7 +153,24 @@ impl<T> Tasks<T> {
                 self.queue.retain(|&queued| queued != id);
                 self.remove(id)
             }
+            State::Resting => {
+                self.resting.retain(|&(_, resting)| resting != id);
+                self.remove(id)
+            }
             State::Suspended => self.remove(id),
+        }
+    }
+
+    /// When the first of the tasks that rest goes on.
+    pub(crate) fn first_rested(&self) -> Option<Instant> {
+        self.resting.iter().map(|(until, _)| *until).min()
+    }
+
+    /// Queues the tasks that rest until a time that has come.
+    pub(crate) fn end_rests(&mut self, has_come: impl Fn(Instant) -> bool) {
+        for (_, id) in self.resting.extract_if(.., |(until, _)| has_come(*until)) {
+            self.slots[id.slot as usize].state = State::Queued;
+            self.queue.push_back(id);
         }
     }
 
@@ -165,8 +198,8 @@ impl<T> Tasks<T> {
         slot.task.take().map(|task| (id, rank, task))
     }
 
-    /// Puts a task back after its slice: to the queue if `again`, else suspended. Returns it if it was cancelled meanwhile.
-    pub(crate) fn put_back(&mut self, id: TaskId, task: T, again: bool) -> Option<T> {
+    /// Puts a task back after its slice. Returns it if it was cancelled meanwhile.
+    pub(crate) fn put_back(&mut self, id: TaskId, task: T, next: Next) -> Option<T> {
         let slot = self.slot(id)?;
         let State::Running { resumed, cancelled } = slot.state else {
             return Some(task);
@@ -176,11 +209,16 @@ impl<T> Tasks<T> {
             return Some(task);
         }
         slot.task = Some(task);
-        if again || resumed {
-            slot.state = State::Queued;
-            self.queue.push_back(id);
-        } else {
-            slot.state = State::Suspended;
+        match next {
+            Next::Rest(until) => {
+                slot.state = State::Resting;
+                self.resting.push((until, id));
+            }
+            Next::Suspend if !resumed => slot.state = State::Suspended,
+            Next::Queue | Next::Suspend => {
+                slot.state = State::Queued;
+                self.queue.push_back(id);
+            }
         }
         None
     }
@@ -226,8 +264,33 @@ mod tests {
         let (running, _, task) = tasks.start(Rank::Client).unwrap();
         assert_eq!(running, id);
         assert!(tasks.resume(id));
-        assert_eq!(tasks.put_back(id, task, false), None);
+        assert_eq!(tasks.put_back(id, task, Next::Suspend), None);
         assert!(tasks.start(Rank::Client).is_some(), "queued, not suspended");
+    }
+
+    #[test]
+    fn who_rests_is_queued_in_time() {
+        let mut tasks = Tasks::new();
+        let now = Instant::now();
+        let later = now + std::time::Duration::from_secs(1);
+        for until in [later, now] {
+            let id = tasks.insert(Rank::Client, until);
+            let (_, _, task) = tasks.start(Rank::Client).unwrap();
+            assert_eq!(tasks.put_back(id, task, Next::Rest(until)), None);
+            assert!(tasks.resume(id), "which does not wake it");
+        }
+        assert_eq!((tasks.first_rested(), tasks.len()), (Some(now), 2));
+        assert!(!tasks.has_queued(Rank::Client));
+        tasks.end_rests(|until| until <= now);
+        let (id, _, task) = tasks.start(Rank::Client).unwrap();
+        assert_eq!(task, now);
+        assert!(tasks.start(Rank::Client).is_none());
+        assert_eq!(tasks.first_rested(), Some(later));
+        tasks.put_back(id, task, Next::Rest(now));
+        assert_eq!(tasks.cancel(id), Some(now));
+        tasks.end_rests(|_| true);
+        assert_eq!(tasks.start(Rank::Client).unwrap().2, later);
+        assert_eq!(tasks.first_rested(), None);
     }
 
     #[test]
@@ -236,7 +299,7 @@ mod tests {
         let id = tasks.insert(Rank::Client, 5);
         let (_, _, task) = tasks.start(Rank::Client).unwrap();
         assert_eq!(tasks.cancel(id), None);
-        assert_eq!(tasks.put_back(id, task, true), Some(5));
+        assert_eq!(tasks.put_back(id, task, Next::Queue), Some(5));
         assert_eq!(tasks.len(), 0);
         assert!(tasks.start(Rank::Client).is_none());
     }
@@ -249,7 +312,7 @@ mod tests {
         for _ in 0..2 {
             let (id, rank, task) = tasks.start(Rank::Scan).unwrap();
             assert_eq!((id, rank), (high, Rank::Reply));
-            tasks.put_back(id, task, true);
+            tasks.put_back(id, task, Next::Queue);
         }
         assert_eq!(tasks.start(Rank::Client).unwrap().0, low);
         assert_eq!(tasks.start(Rank::Client).unwrap().0, high);

@@ -35,16 +35,20 @@
 //! The thread sleeps with `std::thread::park`: on Linux one futex word per thread, so what a futex of our own would do,
 //! but safe code, known to the model checker, and with a permit that an early unpark leaves behind.
 
-use crate::sync::{AtomicU64, Ordering, Thread, current, fence, park};
+use crate::sync::{AtomicU64, Ordering, Thread, current, fence, park, park_timeout};
 use crossbeam_utils::CachePadded;
 use eris_route::Bell;
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 const RUNNING: u64 = 0;
 const DOZING: u64 = 1;
 const PARKED: u64 = 2;
 const HELD: u64 = 3;
 const SETTLING: u64 = 4;
+
+/// After so long a thread whose time has come looks whether it has been given the token.
+const AGAIN: Duration = Duration::from_micros(100);
 
 pub(crate) struct Token {
     /// Looked at by every sender after every delivery, so on a line of its own.
@@ -81,13 +85,27 @@ impl Token {
         self.state.swap(RUNNING, Ordering::Relaxed);
     }
 
-    /// Sleeps until the thread owns the token again. False if a ring came since [`Token::doze`], and there was no sleep.
-    pub(crate) fn park(&self) -> bool {
+    /// Sleeps until the thread owns the token again. False if a ring came since [`Token::doze`], and there was no sleep. At the time
+    /// given, if any, the thread rings itself.
+    pub(crate) fn park(&self, until: Option<Instant>) -> bool {
         if !self.lie_down() {
             return false;
         }
         while !self.is_running() {
-            park();
+            let Some(until) = until else {
+                park();
+                continue;
+            };
+            let left = until.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                park_timeout(left);
+                continue;
+            }
+            self.ring();
+            if !self.is_running() {
+                // A client has it, who will see that it is time.
+                park_timeout(AGAIN);
+            }
         }
         true
     }
@@ -233,7 +251,7 @@ mod model {
                     self.token.wake();
                     return;
                 }
-                self.token.park();
+                self.token.park(None);
             }
         }
 
@@ -338,7 +356,7 @@ mod tests {
         let token = Token::new();
         token.doze();
         token.ring();
-        assert!(!token.park(), "rung, so it does not sleep");
+        assert!(!token.park(None), "rung, so it does not sleep");
         token.state.store(HELD, Ordering::Relaxed);
         token.doze_held();
         token.ring();

@@ -15,6 +15,7 @@ mod execute;
 mod layout;
 mod measure;
 mod owned;
+mod pace;
 mod ranges;
 mod segment;
 #[cfg(test)]
@@ -28,7 +29,7 @@ pub use measure::SegmentLoad;
 pub(crate) use owned::OwnedKeys;
 pub(crate) use tidy::TidyTask;
 pub use transfer::Moved;
-pub(crate) use transfer::{GiveTask, Giving, Incoming};
+pub(crate) use transfer::{GiveTask, Giving};
 
 use crate::client::Client;
 use crate::engine::Engine;
@@ -36,7 +37,7 @@ use crate::error::EngineError;
 use crate::exchange::Exchange;
 use crate::protocol::KEYS;
 use batch::Operation;
-use cycle::Pending;
+use cycle::{Pending, changed};
 use eris_route::Split;
 use eris_types::{AeuId, ObjectId};
 use layout::{Layout, Table};
@@ -286,13 +287,18 @@ impl KeyClient {
         parts: impl Iterator<Item = Box<KeyBatch>>,
         values: &mut [Option<u64>],
     ) -> Result<(), EngineError> {
-        let mut failure = None;
+        let (mut failure, mut news) = (None, None);
         for (mut batch, (_, positions)) in parts.zip(self.table.parts(&self.split)) {
             for (position, value) in positions.iter().zip(&batch.values) {
                 values[*position as usize] = *value;
             }
             failure = failure.or(batch.failure.take());
+            news = news.or(batch.news);
             self.spare.push(batch);
+        }
+        if news.is_some() {
+            // The next batch need not take the detour, before all owners know.
+            self.table = Arc::new(self.table.ahead(changed(&self.table, news)));
         }
         match failure {
             None => Ok(()),

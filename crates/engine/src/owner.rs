@@ -6,7 +6,7 @@ use crate::collect::CollectTask;
 use crate::create_index::Build;
 use crate::dictionaries::Numbering;
 use crate::error::EngineError;
-use crate::key_index::{GiveTask, Giving, Incoming, KeyBatch, OwnedKeys, TidyTask};
+use crate::key_index::{GiveTask, Giving, KeyBatch, OwnedKeys, TidyTask};
 use crate::moves::{Adopt, AdoptTask};
 use crate::object::DataObject;
 use crate::partition::Partition;
@@ -48,8 +48,8 @@ pub(crate) struct Owner {
     pub giving: HashMap<ObjectId, Giving>,
     /// Indexes whose segments are being put together.
     pub tidying: HashSet<ObjectId>,
-    /// Keys that are being taken in, by index and transfer.
-    pub incoming: HashMap<(ObjectId, u64), Incoming>,
+    /// Copies, by index and transfer, of which a piece was refused: what follows is, too, until the former owner has heard.
+    pub refused: HashSet<(ObjectId, u64)>,
     /// The objects whose garbage is being collected.
     pub collecting: HashSet<ObjectId>,
     /// The objects whose index has a task.
@@ -122,7 +122,7 @@ impl Owner {
             key_indexes: HashMap::new(),
             giving: HashMap::new(),
             tidying: HashSet::new(),
-            incoming: HashMap::new(),
+            refused: HashSet::new(),
         }
     }
 
@@ -272,8 +272,7 @@ impl Owner {
     fn drop_object(&mut self, header: &Header, cx: &mut Context<'_>) {
         self.partitions.remove(&header.object);
         self.key_indexes.remove(&header.object);
-        self.incoming
-            .retain(|(object, _), _| *object != header.object);
+        self.refused.retain(|(object, _)| *object != header.object);
         self.numberings
             .retain(|(object, _), _| *object != header.object);
         let reply = self::header(DROPPED, header.object, cx.endpoint(), header.callback);

@@ -1,7 +1,7 @@
 //! The part of a batch of keys that belongs to one owner: it goes there and comes back with what was found. What belongs to
 //! another owner by now goes on to that one before it comes back.
 
-use super::KeyObject;
+use super::{KeyObject, Shift};
 use eris_index::IndexError;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -55,6 +55,8 @@ pub(crate) struct KeyBatch {
     pub(super) rest: Rest,
     /// Why not all entries were put in.
     pub(super) failure: Option<IndexError>,
+    /// Keys that have another owner than the tables say, so that the batch took a detour.
+    pub(super) news: Option<Shift>,
 }
 
 impl KeyBatch {
@@ -68,6 +70,7 @@ impl KeyBatch {
             values: Vec::new(),
             rest: Rest::All,
             failure: None,
+            news: None,
         }
     }
 
@@ -80,6 +83,7 @@ impl KeyBatch {
         self.values.clear();
         self.rest = Rest::All;
         self.failure = None;
+        self.news = None;
     }
 
     /// Whether its index was dropped.

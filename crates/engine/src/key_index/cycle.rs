@@ -268,7 +268,7 @@ fn from_ends(table: &Table, transfers: &[(Shift, AeuId)]) -> Vec<usize> {
 }
 
 /// The table after keys have changed their owners.
-fn changed(table: &Table, given: impl Iterator<Item = Shift>) -> Vec<(u64, AeuId)> {
+pub(super) fn changed(table: &Table, given: impl IntoIterator<Item = Shift>) -> Vec<(u64, AeuId)> {
     let mut bounds: BTreeMap<u64, AeuId> = BTreeMap::new();
     bounds.extend(table.spans(0, u64::MAX).map(|(low, _, aeu)| (low, aeu)));
     for Shift { low, high, to } in given {

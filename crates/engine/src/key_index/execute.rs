@@ -1,4 +1,4 @@
-//! What an owner does with batches of keys: those that are its own are executed, those that wait are held, others go on.
+//! What an owner does with batches of keys: those that are its own are executed, others go on.
 
 use super::batch::KeyBatch;
 use super::transfer::Handed;
@@ -40,16 +40,14 @@ impl Owner {
         }
         let keys = self.key_indexes.get_mut(&object).expect("made above");
         keys.execute(&mut batches);
-        for (request, batch) in batches {
+        for (request, mut batch) in batches {
             let Some(key) = batch.next_key() else {
                 answer(&request, batch, cx);
                 continue;
             };
-            if keys.is_closed(key) {
-                keys.hold(request, batch);
-                continue;
-            }
-            let to = Endpoint::aeu(keys.holder(key));
+            let (holder, news) = keys.holder(key);
+            batch.news = news.or(batch.news);
+            let to = Endpoint::aeu(holder);
             let on = header(HAND_OVER, object, request.sender, request.callback);
             let parcel = Parcel::owned((batch.object.clone(), Handed::Batch(batch)));
             cx.send(to, on, &[], Some(parcel));

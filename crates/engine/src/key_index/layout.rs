@@ -1,7 +1,7 @@
 //! Which AEU has which keys, as that changes.
 //!
 //! A cycle of balancing moves keys from owner to owner one range after the other, and then publishes the next table at once for all. Whoever
-//! still goes by the one before reaches a former owner, who forwards.
+//! still goes by the one before reaches a former owner, who forwards; a client that hears of it is ahead of the table from then on.
 
 use eris_route::{RangeTable, Split};
 use eris_types::AeuId;
@@ -67,6 +67,11 @@ impl Table {
         let ranges = ranges.map(|((low, aeu), range)| (low, Place { aeu, range }));
         let ranges = RangeTable::new(ranges).expect("there is an AEU, and the bounds ascend");
         Table { version, ranges }
+    }
+
+    /// The same version as somebody knows it who has learnt that these ranges have other owners already.
+    pub fn ahead(&self, bounds: impl IntoIterator<Item = (u64, AeuId)>) -> Self {
+        Table::new(self.version, bounds)
     }
 
     /// Who has a key.

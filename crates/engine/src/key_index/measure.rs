@@ -163,8 +163,13 @@ impl OwnedKeys {
     fn measurement(&mut self) -> Measurement {
         let aeu = self.aeu();
         let done = self.object().measured.done(aeu);
-        let segments = self.segments().iter_mut();
-        let segments = segments.map(|segment| {
+        let keys: Vec<usize> = self
+            .segments
+            .iter()
+            .map(|segment| self.len_of(segment))
+            .collect();
+        let segments = self.segments().iter_mut().zip(keys);
+        let segments = segments.map(|(segment, keys)| {
             let asked = segment.take_asked();
             let busy = asked.busy();
             let mut samples = asked.samples;
@@ -173,7 +178,7 @@ impl OwnedKeys {
                 aeu,
                 low: segment.low,
                 high: segment.high,
-                keys: segment.len() as u64,
+                keys: keys as u64,
                 bytes: segment.bytes(),
                 asked: asked.keys,
                 busy,

@@ -4,12 +4,17 @@
 //! batch ─▶ directory ─┬─▶ segment ─▶ executed
 //!                     └─▶ nobody's here ─▶ `rest` of the batch ─▶ whoever has it by now
 //! ```
+//!
+//! Keys that go to another node are out of the directory from the moment they are sent. Only once it is known which of them have been taken in are
+//! they out of the segment; the rest is used here again.
 
 use super::KeyObject;
+use super::Shift;
 use super::batch::{KeyBatch, Operation, Rest, Span};
 use super::layout::Table;
-use super::segment::Segment;
+use super::segment::{Piece, Segment};
 use crate::reorganize::{IndexReorganization, Reorganizable, Watched};
+use eris_index::IndexError;
 use eris_numa::{Extent, NodeMemory};
 use eris_route::{Header, RangeTable, Split};
 use eris_types::{AeuId, NodeId};
@@ -20,6 +25,9 @@ use std::sync::Arc;
 /// Operations on fewer keys of a segment than this gain by being done together with others.
 const FEW: usize = 32;
 
+/// Keys are not moved when less than one part of so many of all memory is left.
+const SPARED: u64 = 16;
+
 /// The position of no segment in the directory.
 const NOBODY: u32 = u32::MAX;
 
@@ -27,6 +35,8 @@ const NOBODY: u32 = u32::MAX;
 pub(crate) struct OwnedKeys {
     object: Arc<KeyObject>,
     aeu: AeuId,
+    /// For the trees of new segments.
+    memory: NodeMemory,
     /// The newest table, as far as this owner knows.
     table: Arc<Table>,
     /// Ascending by key.
@@ -35,11 +45,10 @@ pub(crate) struct OwnedKeys {
     directory: Arc<RangeTable<u64, u32>>,
     /// What was given away, to whom, until a table of this version says so, too.
     given: Vec<Given>,
-    /// Keys of a segment, up to its end or from its beginning, for which everything has to wait, and what waits.
-    closed: Option<(u64, u64)>,
-    held: Vec<(Header, Box<KeyBatch>)>,
-    /// For how many keys it was asked since a transfer looked last.
-    asked: usize,
+    /// What is being given away.
+    leaving: Option<Leaving>,
+    /// For how many keys it was ever asked.
+    asked: u64,
     split: Split,
     /// Keys of entries, or of several batches; and the runs of keys that lie in one segment.
     keys: Vec<u64>,
@@ -47,10 +56,27 @@ pub(crate) struct OwnedKeys {
 }
 
 struct Given {
+    keys: Shift,
+    version: u64,
+}
+
+/// Keys that another owner shall have.
+struct Leaving {
+    /// Other keys must not be added to their segments meanwhile.
     low: u64,
     high: u64,
     to: AeuId,
-    version: u64,
+    /// Those of them, side by side at one end of a segment, that have been sent: the other owner has them, or will once it comes to it. And about how
+    /// many entries that is.
+    sent: Option<(u64, u64)>,
+    entries: usize,
+}
+
+impl Leaving {
+    fn sent(&self) -> Option<Shift> {
+        let to = self.to;
+        self.sent.map(|(low, high)| Shift { low, high, to })
+    }
 }
 
 impl OwnedKeys {
@@ -68,9 +94,9 @@ impl OwnedKeys {
             segments,
             table,
             aeu,
+            memory: memory.clone(),
             given: Vec::new(),
-            closed: None,
-            held: Vec::new(),
+            leaving: None,
             asked: 0,
             split: Split::default(),
             keys: Vec::new(),
@@ -92,9 +118,9 @@ impl OwnedKeys {
         self.object.measured.note(self.aeu);
     }
 
-    /// For how many keys it was asked since the last call.
-    pub fn take_asked(&mut self) -> usize {
-        mem::take(&mut self.asked)
+    /// For how many keys it was ever asked.
+    pub fn asked(&self) -> u64 {
+        self.asked
     }
 
     /// Ascending by key.
@@ -126,8 +152,7 @@ impl OwnedKeys {
             next.is_none_or(|next| segment.high < next.low),
             "two have one key"
         );
-        self.given
-            .retain(|given| given.high < segment.low || given.low > segment.high);
+        self.forget_given(segment.low, segment.high);
         self.segments.insert(at, segment);
         self.renew();
     }
@@ -140,60 +165,146 @@ impl OwnedKeys {
         segment
     }
 
-    /// From here on whatever is to be done with these keys, which are some of one segment's, has to wait.
-    pub fn close(&mut self, low: u64, high: u64) {
-        self.closed = Some((low, high));
+    /// These keys begin to leave for another owner.
+    pub fn begin_to_leave(&mut self, low: u64, high: u64, to: AeuId) {
+        self.leaving = Some(Leaving {
+            low,
+            high,
+            to,
+            sent: None,
+            entries: 0,
+        });
+    }
+
+    /// What was to leave has left, or stays.
+    pub fn end_leaving(&mut self) {
+        self.leaving = None;
+    }
+
+    /// A piece is being sent to the owner that its keys leave for, beside those that were before: from here on it is asked for them.
+    ///
+    /// # Panics
+    /// If nothing is leaving.
+    pub fn lend(&mut self, piece: &Piece) {
+        let leaving = self.leaving.as_mut().expect("its keys are leaving");
+        leaving.entries += piece.entries.len();
+        leaving.sent = Some(match leaving.sent {
+            None => (piece.low, piece.high),
+            Some((low, high)) => (low.min(piece.low), high.max(piece.high)),
+        });
         self.renew();
     }
 
-    /// No keys have to wait any more; what has waited.
-    pub fn open(&mut self) -> Vec<(Header, Box<KeyBatch>)> {
-        self.closed = None;
-        self.renew();
-        mem::take(&mut self.held)
-    }
-
-    /// Whether operations on this key have to wait.
-    pub fn is_closed(&self, key: u64) -> bool {
-        (self.closed).is_some_and(|(low, high)| (low..=high).contains(&key))
-    }
-
-    /// Has a batch wait for its keys.
-    pub fn hold(&mut self, request: Header, batch: Box<KeyBatch>) {
-        self.held.push((request, batch));
-    }
-
-    /// The keys that were closed, with about so many entries, are another owner's from here on, who has these; what has waited for them.
-    pub fn give(
-        &mut self,
-        (low, high): (u64, u64),
-        entries: usize,
-        to: AeuId,
-    ) -> Vec<(Header, Box<KeyBatch>)> {
-        let segment = self.segment(low).expect("a segment of this owner");
-        match (segment.low, segment.high) == (low, high) {
-            true => drop(self.unlink(low, to)),
-            false => {
-                segment.shrink(low, high, entries);
-                self.note_given(low, high, to);
+    /// Of what was sent these keys, with about so many entries, are the other owner's now; all else is used here again.
+    ///
+    /// # Panics
+    /// If nothing is leaving.
+    pub fn settle(&mut self, taken: Option<(u64, u64)>, entries: usize) {
+        let leaving = self.leaving.as_mut().expect("its keys are leaving");
+        let to = leaving.to;
+        (leaving.sent, leaving.entries) = (None, 0);
+        if let Some((low, high)) = taken {
+            let segment = self.segment(low).expect("a segment of this owner");
+            match (segment.low, segment.high) == (low, high) {
+                true => drop(self.unlink(low, to)),
+                false => {
+                    segment.shrink(low, high, entries);
+                    self.note_given(low, high, to);
+                }
             }
         }
-        self.open()
-    }
-
-    /// Puts a segment's first or last keys into a segment of their own, whose tree has been made.
-    pub fn part(&mut self, part: Segment) {
-        let (low, high) = (part.low, part.high);
-        let segment = self.segment(low).expect("a segment of this owner");
-        segment.shrink(low, high, part.len());
-        let at = self.segments.partition_point(|other| other.high < low);
-        self.segments.insert(at, part);
         self.renew();
     }
 
-    /// Whether keys of a segment are being copied or closed.
+    /// Takes in keys that were another owner's; if they `follow` others, into the same segment.
+    ///
+    /// # Errors
+    /// No memory: they are still the other owner's.
+    ///
+    /// # Panics
+    /// If somebody here has some of them.
+    pub fn take_in(&mut self, piece: &Piece, follow: bool) -> Result<(), IndexError> {
+        self.check_memory()?;
+        let Piece { low, high, .. } = *piece;
+        let leaving = self.leaving.as_ref();
+        let fits = |segment: &&mut Segment| segment.adjoins(piece) && !is_among(segment, leaving);
+        let mut segments = self.segments.iter_mut().filter(|_| follow);
+        let Some(segment) = segments.find(fits) else {
+            self.link(Segment::of(piece, self.new_tree())?);
+            return Ok(());
+        };
+        segment.take_in(piece)?;
+        let is_disjoint = |pair: &[Segment]| pair[0].high < pair[1].low;
+        assert!(
+            self.segments.windows(2).all(is_disjoint),
+            "two have one key"
+        );
+        self.forget_given(low, high);
+        self.renew();
+        Ok(())
+    }
+
+    /// Puts a piece of a segment, from one of its ends, into a segment of its own; if there is a `neighbour` beside it, into that one's.
+    ///
+    /// # Errors
+    /// No memory: nothing has changed.
+    ///
+    /// # Panics
+    /// If it is in no segment here, or not at its end.
+    pub fn part(&mut self, piece: &Piece, neighbour: Option<u64>) -> Result<(), IndexError> {
+        self.check_memory()?;
+        let mut segments = self.segments.iter();
+        let from = segments.position(|segment| segment.has(piece.low));
+        let from = from.expect("a segment of this owner");
+        let is_part = |one: &&mut Segment| neighbour.is_some_and(|key| one.has(key));
+        let mut part = self.segments.iter_mut().filter(is_part);
+        match part.find(|segment| segment.adjoins(piece)) {
+            Some(part) => {
+                part.take_in(piece)?;
+                self.segments[from].shrink(piece.low, piece.high, piece.entries.len());
+            }
+            None => {
+                let part = Segment::of(piece, self.new_tree())?;
+                self.segments[from].shrink(piece.low, piece.high, piece.entries.len());
+                let at = (self.segments).partition_point(|other| other.high < piece.low);
+                self.segments.insert(at, part);
+            }
+        }
+        self.renew();
+        Ok(())
+    }
+
+    /// Moves do not take what those who write may need: both sides of a move have some memory at times that only the other one can use.
+    fn check_memory(&self) -> Result<(), IndexError> {
+        let budget = self.memory.budget();
+        let spared = budget.limit() / SPARED;
+        if budget.free() < spared {
+            drop(budget.try_reserve(spared)?);
+        }
+        Ok(())
+    }
+
+    fn new_tree(&self) -> Watched<u64> {
+        Watched::new(self.memory.clone(), self.object.id)
+    }
+
+    /// Whether keys of segments are leaving.
     pub(super) fn is_changing(&self) -> bool {
-        self.closed.is_some() || self.segments.iter().any(Segment::is_copied)
+        let mut segments = self.segments.iter();
+        segments.any(|segment| is_among(segment, self.leaving.as_ref()))
+    }
+
+    /// The entries of a segment without those that were sent.
+    pub fn len_of(&self, segment: &Segment) -> usize {
+        let leaving = self.leaving.as_ref();
+        let sent = leaving.filter(|leaving| leaving.sent.is_some_and(|(low, _)| segment.has(low)));
+        let sent = sent.map_or(0, |leaving| leaving.entries);
+        segment.len().saturating_sub(sent)
+    }
+
+    /// These keys are its own again.
+    fn forget_given(&mut self, low: u64, high: u64) {
+        (self.given).retain(|given| given.keys.high < low || given.keys.low > high);
     }
 
     fn note_given(&mut self, low: u64, high: u64, to: AeuId) {
@@ -201,9 +312,7 @@ impl OwnedKeys {
         let newest = self.table.version;
         self.given.retain(|given| given.version > newest);
         self.given.push(Given {
-            low,
-            high,
-            to,
+            keys: Shift { low, high, to },
             version: newest + 1,
         });
         self.renew();
@@ -211,23 +320,28 @@ impl OwnedKeys {
 
     pub(super) fn renew(&mut self) {
         self.note_work();
-        self.directory = directory(&self.segments, self.closed);
+        let leaving = self.leaving.as_ref();
+        let sent = leaving.and_then(|leaving| leaving.sent);
+        self.directory = directory(&self.segments, sent);
     }
 
-    /// Who has a key that nobody has here.
+    /// Who has a key that nobody has here, and what the tables do not say yet of that.
     ///
     /// # Panics
     /// If that is nobody elsewhere either.
-    pub fn holder(&mut self, key: u64) -> AeuId {
+    pub fn holder(&mut self, key: u64) -> (AeuId, Option<Shift>) {
+        let has = |shift: &Shift| (shift.low..=shift.high).contains(&key);
+        let sent = self.leaving.as_ref().and_then(Leaving::sent);
         self.object.layout.refresh(&mut self.table);
-        let (given, table) = (self.given.iter().rev(), &self.table);
-        let mut given = given.filter(|given| given.version > table.version);
-        let holder = match given.find(|given| (given.low..=given.high).contains(&key)) {
-            Some(given) => given.to,
-            None => table.owner(key),
-        };
+        let given = self.given.iter().rev();
+        let given = given.filter(|given| given.version > self.table.version);
+        let mut news = sent.into_iter().chain(given.map(|given| given.keys));
+        if let Some(shift) = news.find(has) {
+            return (shift.to, Some(shift));
+        }
+        let holder = self.table.owner(key);
         assert!(holder != self.aeu, "key {key} has been lost");
-        holder
+        (holder, None)
     }
 
     /// Executes batches in their order; lookups that follow each other become one if they have few keys for each segment. What belongs to others
@@ -235,7 +349,7 @@ impl OwnedKeys {
     pub fn execute(&mut self, batches: &mut [(Header, Box<KeyBatch>)]) {
         self.note_work();
         let keys = batches.iter().map(|(_, batch)| batch.left());
-        self.asked += keys.sum::<usize>();
+        self.asked += keys.sum::<usize>() as u64;
         let few = FEW * self.segments.len();
         let joins = |batch: &KeyBatch| {
             let is_whole = matches!(batch.rest, Rest::All);
@@ -426,8 +540,13 @@ fn in_runs<T>(
     left
 }
 
-/// From keys to segments, but for those that are closed.
-fn directory(segments: &[Segment], closed: Option<(u64, u64)>) -> Arc<RangeTable<u64, u32>> {
+/// Whether one of its keys is among those that are leaving.
+fn is_among(segment: &Segment, leaving: Option<&Leaving>) -> bool {
+    leaving.is_some_and(|leaving| leaving.low <= segment.high && segment.low <= leaving.high)
+}
+
+/// From keys to segments, but for those that were sent.
+fn directory(segments: &[Segment], sent: Option<(u64, u64)>) -> Arc<RangeTable<u64, u32>> {
     let mut bounds: Vec<(u64, u32)> = Vec::with_capacity(2 * segments.len() + 3);
     let mut add = |low: u64, at: u32| match bounds.last_mut() {
         Some(last) if last.0 == low => last.1 = at,
@@ -436,7 +555,7 @@ fn directory(segments: &[Segment], closed: Option<(u64, u64)>) -> Arc<RangeTable
     add(0, NOBODY);
     for (segment, at) in segments.iter().zip(0..) {
         add(segment.low, at);
-        if let Some((low, high)) = closed.filter(|(low, _)| segment.has(*low)) {
+        if let Some((low, high)) = sent.filter(|(low, _)| segment.has(*low)) {
             add(low, NOBODY);
             if high < segment.high {
                 add(high + 1, at);

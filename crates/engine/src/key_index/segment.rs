@@ -3,13 +3,12 @@
 //! ```text
 //! keys   low ──────────────────────── high
 //! tree   ● ● ● ● ● ● ● ● ● ● ● ● ● ● ● ●  ○ ○ ○       ○ given away: out of reach, and removed bit by bit
-//!                └── copied ──┘                       changes within are noted meanwhile
+//!        └ piece ┘             └ piece ┘              keys go to another segment from one of its ends, a piece at a time
 //! ```
 
 use crate::reorganize::Watched;
 use eris_index::{Art, BatchError, IndexError};
 use eris_numa::thread_cpu_time;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// An operation on so many keys is timed; of those on fewer, one of so many: the thread's own clock, which does not run while others have the
@@ -30,29 +29,25 @@ pub(crate) struct Segment {
     garbage: Vec<(u64, u64)>,
     /// About how many entries that is.
     dead: usize,
-    copied: Option<Copied>,
     asked: Asked,
 }
 
-/// Keys that have been copied so far, and those of them that have been changed since.
-struct Copied {
-    keys: RangeInclusive<u64>,
-    /// The first of them that has not been copied; `None` once all have.
-    next: Option<u64>,
-    /// Each key once, in a tree: its memory is counted, and no single change costs more than others, as where a table grows.
-    changed: Art<u64>,
-    /// How many have become changed since some were copied, or taken, last.
-    added: usize,
-    /// Why changes could not be noted: the copy is of no use.
-    failure: Option<IndexError>,
+/// An end of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    First,
+    Last,
 }
 
-/// Keys that have been changed since they were copied.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Changes {
-    pub left: usize,
-    /// Those of them that have been since some were copied, or taken, last.
-    pub added: usize,
+/// Keys that lie side by side, with their entries: what goes from segment to segment at once.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    /// From this key
+    pub low: u64,
+    /// to this one.
+    pub high: u64,
+    /// Ascending.
+    pub entries: Vec<(u64, u64)>,
 }
 
 /// What a segment was asked for since the last look.
@@ -87,9 +82,18 @@ impl Segment {
             tree,
             garbage: Vec::new(),
             dead: 0,
-            copied: None,
             asked: Asked::default(),
         }
+    }
+
+    /// A segment of these keys alone.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn of(piece: &Piece, tree: Watched<u64>) -> Result<Self, IndexError> {
+        let mut segment = Segment::new(piece.low, piece.high, tree);
+        segment.put(&piece.entries).map_err(|error| error.error)?;
+        Ok(segment)
     }
 
     pub fn tree(&mut self) -> &mut Watched<u64> {
@@ -112,7 +116,6 @@ impl Segment {
         before: &mut [Option<u64>],
     ) -> Result<(), BatchError> {
         let began = self.asked.begin(entries.len());
-        self.note_changes(entries.iter().map(|entry| entry.0));
         let result = self.tree.upsert_many(entries, before);
         self.asked.note(entries.len(), began, |at| entries[at].0);
         result
@@ -120,7 +123,6 @@ impl Segment {
 
     pub fn remove_many(&mut self, keys: &[u64], values: &mut [Option<u64>]) {
         let began = self.asked.begin(keys.len());
-        self.note_changes(keys.iter().copied());
         self.tree.remove_many(keys, values);
         self.asked.note(keys.len(), began, |at| keys[at]);
     }
@@ -137,7 +139,7 @@ impl Segment {
     }
 
     /// The entries of its own keys from `low` to `high`, ascending.
-    pub fn range(&self, low: u64, high: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn range(&self, low: u64, high: u64) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         let (low, high) = (low.max(self.low), high.min(self.high));
         (low <= high)
             .then(|| self.tree.range(low..=high))
@@ -159,71 +161,57 @@ impl Segment {
         std::mem::take(&mut self.asked)
     }
 
-    /// These keys are going to be copied, in order.
-    pub fn begin_copy(&mut self, keys: RangeInclusive<u64>) {
-        self.copied = Some(Copied {
-            next: Some(*keys.start()),
-            keys,
-            changed: Art::new(self.tree.memory().clone(), self.tree.object()),
-            added: 0,
-            failure: None,
-        });
-    }
-
-    /// The keys before this one have been copied, or all: from here on changes of them are noted.
-    pub fn set_copied(&mut self, next: Option<u64>) {
-        if let Some(copied) = &mut self.copied {
-            copied.next = next;
-            copied.added = 0;
+    /// The first or the last of these keys, so many entries at most.
+    pub fn piece(&self, (mut low, mut high): (u64, u64), end: End, most: usize) -> Piece {
+        let range = self.range(low, high);
+        let mut entries: Vec<_> = match end {
+            End::First => range.take(most).collect(),
+            End::Last => range.rev().take(most).collect(),
+        };
+        match entries.last() {
+            // There may be more.
+            Some(&(last, _)) if entries.len() == most => match end {
+                End::First => high = last,
+                End::Last => low = last,
+            },
+            _ => {}
         }
+        if end == End::Last {
+            entries.reverse();
+        }
+        Piece { low, high, entries }
     }
 
-    /// Some of the keys that were changed since they were copied, ascending, with their values now.
+    /// Whether these keys lie beside its own, and nothing is in its tree that may have been theirs.
+    pub fn adjoins(&self, piece: &Piece) -> bool {
+        let Piece { low, high, .. } = *piece;
+        let is_beside =
+            self.high.checked_add(1) == Some(low) || high.checked_add(1) == Some(self.low);
+        is_beside && (self.garbage.iter()).all(|&(first, last)| last < low || first > high)
+    }
+
+    /// Takes over keys that [adjoin](Segment::adjoins) its own.
     ///
     /// # Errors
-    /// There was no memory to note them all.
-    pub fn take_changes(&mut self, most: usize) -> Result<Vec<(u64, Option<u64>)>, IndexError> {
-        let Some(copied) = &mut self.copied else {
-            return Ok(Vec::new());
-        };
-        if let Some(failure) = copied.failure.take() {
-            return Err(failure);
+    /// No memory: they are not its own.
+    pub fn take_in(&mut self, piece: &Piece) -> Result<(), IndexError> {
+        // Until all are there they are garbage: what fails or panics half-way is out of reach, and removed.
+        self.garbage.push((piece.low, piece.high));
+        if let Err(error) = self.put(&piece.entries) {
+            self.dead = (self.dead + error.done).min(self.tree.len());
+            return Err(error.error);
         }
-        let keys = copied.changed.iter().take(most);
-        let keys: Vec<u64> = keys.map(|(key, _)| key).collect();
-        let mut values = vec![None; keys.len()];
-        copied.changed.remove_many(&keys, &mut values);
-        copied.added = 0;
-        Art::get_many(&self.tree, &keys, &mut values);
-        Ok(keys.into_iter().zip(values).collect())
-    }
-
-    /// How many keys have been changed since they were copied.
-    pub fn changes(&self) -> Changes {
-        let copied = self.copied.as_ref();
-        copied.map_or(Changes::default(), |copied| Changes {
-            left: copied.changed.len(),
-            added: copied.added,
-        })
-    }
-
-    /// No more changes need be noted.
-    pub fn end_copy(&mut self) {
-        self.copied = None;
-    }
-
-    /// Has entries as another owner has them by now, of each key one.
-    pub fn apply(&mut self, changes: &[(u64, Option<u64>)]) -> Result<(), IndexError> {
-        let put = changes
-            .iter()
-            .filter_map(|&(key, value)| Some((key, value?)));
-        let put: Vec<_> = put.collect();
-        let removed = changes.iter().filter(|(_, value)| value.is_none());
-        let removed: Vec<u64> = removed.map(|(key, _)| *key).collect();
-        Art::upsert_many(&mut self.tree, &put, &mut vec![None; put.len()])
-            .map_err(|error| error.error)?;
-        Art::remove_many(&mut self.tree, &removed, &mut vec![None; removed.len()]);
+        self.garbage.pop();
+        match piece.low > self.high {
+            true => self.high = piece.high,
+            false => self.low = piece.low,
+        }
         Ok(())
+    }
+
+    /// Not as what is asked for, which is noted.
+    fn put(&mut self, entries: &[(u64, u64)]) -> Result<(), BatchError> {
+        Art::upsert_many(&mut self.tree, entries, &mut vec![None; entries.len()])
     }
 
     /// Gives up keys at one of its ends, whose entries, about so many, become garbage.
@@ -236,13 +224,15 @@ impl Segment {
             (false, true) => self.high = low - 1,
             _ => panic!("{low}..={high} of {}..={}", self.low, self.high),
         }
-        self.garbage.push((low, high));
+        // Pieces that went one by one are one range again.
+        let beside = |(first, last): &&mut (u64, u64)| {
+            last.checked_add(1) == Some(low) || high.checked_add(1) == Some(*first)
+        };
+        match self.garbage.iter_mut().find(beside) {
+            Some((first, last)) => (*first, *last) = (low.min(*first), high.max(*last)),
+            None => self.garbage.push((low, high)),
+        }
         self.dead = (self.dead + entries).min(self.tree.len());
-    }
-
-    /// Whether keys of it are being copied.
-    pub fn is_copied(&self) -> bool {
-        self.copied.is_some()
     }
 
     /// Whether keys that are not its own are still in the tree.
@@ -253,29 +243,14 @@ impl Segment {
     /// Takes over some of the first keys of the segment behind it; says whether there are more.
     ///
     /// # Errors
-    /// No memory: nothing has changed but that some entries are in both trees, in this one as garbage.
+    /// No memory: these are still the other one's.
     pub fn absorb(&mut self, next: &mut Segment, most: usize) -> Result<bool, IndexError> {
-        let entries: Vec<_> = next.range(next.low, next.high).take(most).collect();
-        let put = self
-            .tree
-            .upsert_many(&entries, &mut vec![None; entries.len()]);
-        if let Err(error) = put {
-            // Some are in both trees: they must be gone from here before their keys are, for there they may be removed.
-            if let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) {
-                self.garbage.push((*first, *last));
-                self.dead = (self.dead + error.done).min(self.tree.len());
-            }
-            return Err(error.error);
+        let piece = next.piece((next.low, next.high), End::First, most);
+        self.take_in(&piece)?;
+        if piece.high == next.high {
+            return Ok(false);
         }
-        let last = match entries.last() {
-            Some((last, _)) if entries.len() == most && *last < next.high => *last,
-            _ => {
-                self.high = next.high;
-                return Ok(false);
-            }
-        };
-        self.high = last;
-        next.shrink(next.low, last, entries.len());
+        next.shrink(piece.low, piece.high, piece.entries.len());
         next.clean(usize::MAX);
         Ok(true)
     }
@@ -301,30 +276,6 @@ impl Segment {
 
     pub fn watched(&self) -> &Watched<u64> {
         &self.tree
-    }
-
-    fn note_changes(&mut self, changed: impl Iterator<Item = u64>) {
-        if let Some(copied) = &mut self.copied {
-            copied.note(changed);
-        }
-    }
-}
-
-impl Copied {
-    fn note(&mut self, changed: impl Iterator<Item = u64>) {
-        if self.failure.is_some() {
-            return;
-        }
-        let Copied { keys, next, .. } = self;
-        let is_copied = |key: &u64| keys.contains(key) && next.is_none_or(|next| *key < next);
-        let changed: Vec<_> = changed.filter(is_copied).map(|key| (key, 0)).collect();
-        let before = self.changed.len();
-        let noted = (self.changed).upsert_many(&changed, &mut vec![None; changed.len()]);
-        self.added += self.changed.len() - before;
-        if let Err(error) = noted {
-            self.failure = Some(error.error);
-            self.changed.clear();
-        }
     }
 }
 
@@ -380,6 +331,7 @@ mod tests {
     use super::*;
     use eris_numa::{HugePages, Memory, Topology};
     use eris_types::{NodeId, ObjectId};
+    use std::ops::RangeInclusive;
 
     fn segment(keys: RangeInclusive<u64>) -> Segment {
         let memory = Memory::new(&Topology::fake(1, 1), HugePages::Never, Some(64 << 20)).unwrap();
@@ -427,27 +379,82 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_catches_up_with_what_was_changed_meanwhile() {
-        let mut source = segment(0..=99);
-        source.begin_copy(50..=99);
-        // Not copied yet, so that it need not be noted.
-        source.put_many(&[(60, 5)], &mut [None]).unwrap();
-        let copied: Vec<_> = source.range(50, 99).collect();
-        source.set_copied(None);
-        source
-            .put_many(&[(60, 1), (10, 2), (60, 3)], &mut [None; 3])
-            .unwrap();
-        source.remove_many(&[70], &mut [None]);
-        let memory = source.tree.memory().clone();
-        let tree = Art::build(memory, ObjectId(1), &copied).unwrap();
-        let mut target = Segment::new(50, 99, tree.into());
-        let Changes { left, added } = source.changes();
-        assert_eq!((left, added), (2, 2));
-        let changes = source.take_changes(9).unwrap();
-        assert_eq!(changes, [(60, Some(3)), (70, None)]);
-        target.apply(&changes).unwrap();
-        assert!(source.take_changes(9).unwrap().is_empty());
-        assert!(target.range(50, 99).eq(source.range(50, 99)));
+    fn pieces_go_from_either_end() {
+        for end in [End::First, End::Last] {
+            let mut source = segment(0..=999);
+            let memory = source.tree.memory().clone();
+            source.remove_many(&[300, 301, 699, 700], &mut [None; 4]);
+            let side = match end {
+                End::First => (0, 299),
+                End::Last => (700, 999),
+            };
+            let mut target: Option<Segment> = None;
+            let mut left = Some(side);
+            while let Some((low, high)) = left {
+                let piece = source.piece((low, high), end, 70);
+                source.shrink(piece.low, piece.high, piece.entries.len());
+                left = match end {
+                    End::First => (piece.high < high).then(|| (piece.high + 1, high)),
+                    End::Last => (piece.low > low).then(|| (low, piece.low - 1)),
+                };
+                match &mut target {
+                    None => {
+                        let tree = Watched::new(memory.clone(), ObjectId(1));
+                        target = Some(Segment::of(&piece, tree).unwrap());
+                    }
+                    Some(target) => {
+                        assert!(target.adjoins(&piece));
+                        target.take_in(&piece).unwrap();
+                    }
+                }
+            }
+            let mut target = target.unwrap();
+            assert_eq!((target.low, target.high), side, "{end:?}");
+            let keys =
+                (0..=999).filter(|key| !(300..=301).contains(key) && !(699..=700).contains(key));
+            let expected: Vec<_> = keys.map(|key| (key, key * 10)).collect();
+            let both = |first: &Segment, next: &Segment| -> Vec<_> {
+                first.range(0, 999).chain(next.range(0, 999)).collect()
+            };
+            let all = match end {
+                End::First => both(&target, &source),
+                End::Last => both(&source, &target),
+            };
+            assert_eq!(all, expected);
+            assert_eq!(source.garbage, [side], "one range again");
+            assert_eq!(
+                (target.len(), source.len()),
+                (all.len() - source.len(), source.len())
+            );
+            // What it has given away cannot come back to it before it is gone from its tree.
+            let back = target.piece(side, end, 1_000);
+            assert!(!source.adjoins(&back));
+            while source.clean(64) {}
+            assert!(source.adjoins(&back));
+            target.put_many(&[(side.0, 7)], &mut [None]).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_taken_in_by_half_is_not_its_own() {
+        let mut segment = segment(0..=999);
+        let budget = segment.tree.memory().budget().clone();
+        let rest = budget.try_reserve(budget.limit() - budget.used() - (64 << 10));
+        let entries: Vec<_> = (1_000..=99_999).map(|key| (key, 1)).collect();
+        let piece = Piece {
+            low: 1_000,
+            high: 99_999,
+            entries,
+        };
+        assert!(segment.take_in(&piece).is_err());
+        assert!(segment.tree.len() > 1_000, "some were put in");
+        assert_eq!((segment.high, segment.len()), (999, 1_000));
+        assert!(!segment.adjoins(&piece));
+        drop(rest);
+        while segment.clean(100) {}
+        assert_eq!(segment.tree.len(), 1_000);
+        segment.take_in(&piece).unwrap();
+        assert_eq!((segment.high, segment.len()), (99_999, 100_000));
     }
 
     /// What was removed after it was copied is counted as garbage, too.
@@ -464,27 +471,6 @@ mod tests {
         assert_eq!(segment.len(), 0);
         while segment.clean(64) {}
         assert_eq!(segment.len(), 200);
-    }
-
-    /// Writes go on; it is the copy that is of no use.
-    #[test]
-    fn a_copy_whose_changes_cannot_be_noted_fails() {
-        let mut source = segment(0..=99_999);
-        source.begin_copy(0..=99_999);
-        source.set_copied(None);
-        let budget = source.tree.memory().budget().clone();
-        let rest = budget.try_reserve(budget.limit() - budget.used());
-        let entries: Vec<_> = (0..=99_999).map(|key| (key, 1)).collect();
-        let mut before = vec![None; entries.len()];
-        source.put_many(&entries, &mut before).unwrap();
-        assert_eq!(before[7], Some(70));
-        assert!(source.take_changes(9).is_err());
-        drop(rest);
-        source.end_copy();
-        source.begin_copy(0..=9);
-        source.set_copied(None);
-        source.put_many(&[(5, 2)], &mut [None]).unwrap();
-        assert_eq!(source.take_changes(9).unwrap(), [(5, Some(2))]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Entries that are out of reach are removed, and neighbouring segments become one when there are many: batches are looked up tree by tree.
 
 use super::OwnedKeys;
+use super::pace::Pace;
 use crate::owner::{Context, Owner, Task};
 use eris_aeu::Slice;
 use eris_index::IndexError;
@@ -8,27 +9,38 @@ use eris_types::ObjectId;
 
 /// Segments beyond which neighbours are put together.
 const MOST_SEGMENTS: usize = 8;
-/// Entries that are moved from tree to tree in one slice.
+/// Entries that are moved from tree to tree in one step.
 const TIDIED: usize = 256;
-/// Entries that are removed in one slice.
+/// Entries that are removed in one step.
 const CLEANED: usize = 512;
+/// Steps in one slice, for which it pays to wake up.
+const STEPS: usize = 4;
 
 /// Removes what is out of reach, then puts segments together that lie side by side, until there are few.
-pub(crate) struct TidyTask(ObjectId);
+pub(crate) struct TidyTask {
+    object: ObjectId,
+    pace: Pace,
+}
 
 impl TidyTask {
     pub fn slice(&mut self, owner: &mut Owner) -> Slice {
-        let keys = owner.key_indexes.get_mut(&self.0);
-        // Short of memory it stays as it is.
-        if keys.is_some_and(|keys| keys.tidy().unwrap_or(false)) {
-            return Slice::Again;
+        let Some(keys) = owner.key_indexes.get_mut(&self.object) else {
+            self.end(owner);
+            return Slice::Done;
+        };
+        self.pace.begin(keys.asked());
+        for _ in 0..STEPS {
+            // Short of memory it stays as it is.
+            if !keys.tidy().unwrap_or(false) {
+                self.end(owner);
+                return Slice::Done;
+            }
         }
-        self.end(owner);
-        Slice::Done
+        self.pace.end()
     }
 
     pub fn end(&self, owner: &mut Owner) {
-        owner.tidying.remove(&self.0);
+        owner.tidying.remove(&self.object);
     }
 }
 
@@ -36,8 +48,12 @@ impl Owner {
     /// Sees to it that segments are few.
     pub(super) fn tidy(&mut self, object: ObjectId, cx: &mut Context<'_>) {
         let is_giving = self.giving.contains_key(&object);
-        if self.key_indexes.contains_key(&object) && !is_giving && self.tidying.insert(object) {
-            cx.spawn(Task::Tidy(TidyTask(object)));
+        let Some(keys) = self.key_indexes.get(&object).filter(|_| !is_giving) else {
+            return;
+        };
+        if self.tidying.insert(object) {
+            let pace = Pace::new(keys.asked());
+            cx.spawn(Task::Tidy(TidyTask { object, pace }));
         }
     }
 }

@@ -2,32 +2,30 @@
 //!
 //! ```text
 //! link   GIVE ─▶ part the segment that is only partly meant: the smaller side gets a tree of its own
-//!             ─▶ segments go over as they are ──────────────────────────────────────── LINK ─▶ linked
-//! copy   GIVE ─▶ entries, flat and ascending ── ENTRIES ─▶ a tree is built  ◀─ TOOK ─ …
-//!             ─▶ what was changed meanwhile, in rounds ── CHANGES ─▶ applied    ◀─ TOOK ─ …
-//!             ─▶ the keys are closed, the last changes ── CLOSE ─▶ linked      ◀─ TOOK ─ opened at the new owner
+//!             ─▶ segments go over as they are ──────────────────────── LINK ──▶ linked
+//! copy   GIVE ─▶ entries go over piece by piece, flat and ascending ── PIECE ─▶ put into a tree there  ◀─ TOOK ─ …
 //! ```
 //!
-//! Until the last step the former owner has the keys and executes everything on them; from then on it forwards. Only while a copy is being
-//! closed – for one answer of the new owner – operations on its keys wait. Nobody who fails on the way has changed anything: the copy is
-//! thrown away. All that passes between owners, forwarded batches included, is of one kind, so that it arrives in the order in which it was sent.
+//! No key waits for others of its transfer: with each piece its keys are the new owner's, and what is to be done with them is forwarded from then
+//! on, behind the piece itself. So nothing is done twice, however much is written meanwhile. Who cannot take a piece in has executed nothing on it
+//! either, and the former owner still has the entries: they are its own again, and what was forwarded comes back. All that passes between
+//! owners, forwarded batches included, is of one kind, so that it arrives in the order in which it was sent.
 //!
-//! What the former owner does is in [`give`], with the parting of a segment in [`part`], how changes are made up for in [`rounds`], and what it
-//! is told in [`answers`]; what the new one does in [`take`].
+//! What the former owner does is in [`give`], with the parting of a segment in [`part`] and what is on its way in [`stream`]; what it is told is in
+//! [`answers`], and what the new one does in [`take`].
 
 mod answers;
 mod give;
 mod part;
-mod rounds;
+mod stream;
 mod take;
 
 pub(crate) use answers::Giving;
 pub(crate) use give::GiveTask;
-pub(crate) use take::Incoming;
 
 use super::KeyObject;
 use super::batch::KeyBatch;
-use super::segment::Segment;
+use super::segment::{Piece, Segment};
 use eris_types::AeuId;
 use std::sync::Arc;
 
@@ -66,23 +64,14 @@ pub(crate) struct Given {
 pub(crate) enum Handed {
     /// A segment as it is.
     Link(Box<Segment>),
-    /// Entries of keys from `low` to `high`, behind those that came before.
-    Entries {
-        low: u64,
-        high: u64,
-        entries: Vec<(u64, u64)>,
-    },
-    /// Entries that have changed since they were copied; with the last of them the keys are the new owner's.
-    Changes {
-        changes: Vec<(u64, Option<u64>)>,
-        last: bool,
-    },
+    /// Keys that are the receiver's with this, if it can take them in. Whether they `follow` others of the same copy.
+    Piece { piece: Piece, follows: bool },
     /// The copy is not wanted any more.
     GiveUp,
-    /// Answers have been lost, or come twice, in a panic: how do things stand? The copy of `closed` keys was to be linked.
+    /// Answers have been lost, or come twice, in a panic, or something was refused: how do things stand, and with these keys, which have been sent?
     Again {
         number: u64,
-        closed: Option<(u64, u64)>,
+        keys: Option<(u64, u64)>,
     },
     /// Operations on keys that are the receiver's by now.
     Batch(Box<KeyBatch>),
@@ -91,16 +80,26 @@ pub(crate) enum Handed {
 /// TOOK: what the new owner says.
 #[derive(Clone, Debug)]
 pub(crate) enum Took {
-    /// Entries or changes, but not the last.
-    Some,
-    /// All: the keys are its own.
-    Linked,
-    /// Nothing, and nothing of this copy.
+    /// A piece is its own.
+    Piece,
+    /// A segment is.
+    Link,
+    /// A piece is not, nor what follows it.
     Failed(String),
     /// The new owner has panicked, before or after it has answered, and does not know what else it has got.
     Doubt(String),
     /// Everything up to the question of this number has been answered; this is how things stand.
-    Settled(u64, Box<Took>),
+    Settled(u64, Standing),
+}
+
+/// How things stand at the new owner.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    /// What it has of the keys in question.
+    has: Option<(u64, u64)>,
+    /// Why it takes in no more.
+    failure: Option<String>,
 }
 
 const DROPPED: &str = "the index was dropped";
+const LOST: &str = "some of it was lost when an owner panicked";

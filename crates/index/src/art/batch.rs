@@ -80,10 +80,21 @@ impl<K: Key + ?Sized> Art<K> {
         let mut done = 0;
         for (entries, before) in entries.chunks(LANES).zip(before.chunks_mut(LANES)) {
             self.warm(entries.iter().map(|entry| entry.0));
-            for ((key, value), before) in entries.iter().zip(before) {
-                let put = self.put(*key, *value, present);
-                *before = put.map_err(|error| BatchError { done, error })?;
-                done += 1;
+            let mut rest = before;
+            for beside in entries.chunk_by(|a, b| K::adjoin(a.0, b.0)) {
+                let (before, others) = rest.split_at_mut(beside.len());
+                rest = others;
+                let put = match beside {
+                    [(key, value)] => (self.put(*key, *value, present))
+                        .map(|old| before[0] = old)
+                        .map_err(|error| (0, error)),
+                    _ => self.put_beside(beside, before, present),
+                };
+                put.map_err(|(here, error)| BatchError {
+                    done: done + here,
+                    error,
+                })?;
+                done += beside.len();
             }
         }
         Ok(())

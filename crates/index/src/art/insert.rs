@@ -113,6 +113,85 @@ impl<K: Key + ?Sized> Art<K> {
         Ok(None)
     }
 
+    /// [`Art::put`] for keys that differ in their last byte only: all but the first few go straight to the node that has their values. `before` gets what
+    /// was there; says how many are done before the first that was refused.
+    pub(super) fn put_beside(
+        &mut self,
+        entries: &[(K::View<'_>, u64)],
+        before: &mut [Option<u64>],
+        present: Present,
+    ) -> Result<(), (usize, IndexError)> {
+        let mut done = 0;
+        while done < entries.len() {
+            let Some((link, at)) = self.values_beside(entries[done].0) else {
+                let put = self.put(entries[done].0, entries[done].1, present);
+                before[done] = put.map_err(|error| (done, error))?;
+                done += 1;
+                continue;
+            };
+            // Until it is full; then its successor is looked for.
+            // SAFETY: a live node, whose kind says the type.
+            let added = with_value!(at.kind(), N => {
+                let node = unsafe { self.space.node_mut::<N>(at) };
+                let mut added = 0;
+                for ((key, value), before) in entries[done..].iter().zip(&mut before[done..]) {
+                    let byte = byte::<K>(*key, K::length(*key) - 1);
+                    *before = node.find_mut(byte).map(|old| replace(old, *value, present));
+                    if before.is_none() {
+                        if !node.add(byte, *value) {
+                            break;
+                        }
+                        added += 1;
+                    }
+                    done += 1;
+                }
+                added
+            }, _ => unreachable!("it has values"));
+            self.len += added;
+            if let Some((key, value)) = entries.get(done) {
+                let byte = byte::<K>(*key, K::length(*key) - 1);
+                // SAFETY: as found above; it is full.
+                let grown = unsafe { self.grow_values(link, at, byte, *value) };
+                grown.map_err(|error| (done, error))?;
+                self.len += 1;
+                done += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The node with the values of all keys that differ from this one in the last byte only, if there is such a node.
+    fn values_beside(&self, key: K::View<'_>) -> Option<(Link, Ref)> {
+        let mut link = Link::ROOT;
+        let mut at = self.root;
+        let mut depth = 0;
+        loop {
+            // SAFETY: references in the tree lead to live nodes, and the kind says the type.
+            unsafe {
+                match at.kind() {
+                    Kind::None | Kind::Record => return None,
+                    Kind::Prefix => {
+                        let prefix = self.space.node::<Prefix>(at);
+                        let matching = K::matching(prefix, key, depth);
+                        if matching < prefix.bytes().len() {
+                            return None;
+                        }
+                        depth += matching;
+                        link = Link { node: at, byte: 0 };
+                        at = prefix.child;
+                    }
+                    kind => with_inner!(kind, N => {
+                        let byte = byte::<K>(key, depth);
+                        let child = self.space.node::<N>(at).find(byte)?;
+                        depth += 1;
+                        link = Link { node: at, byte };
+                        at = child;
+                    }, _ => return Some((link, at))),
+                }
+            }
+        }
+    }
+
     /// A new child of an inner node.
     ///
     /// # Safety

@@ -5,6 +5,7 @@
 
 use super::give::GiveTask;
 use super::{Handed, Took, Transfer};
+use crate::key_index::pace::Pace;
 use crate::owner::{Context, Owner, Task};
 use crate::protocol::{self, HAND_OVER};
 use eris_aeu::TaskId;
@@ -62,13 +63,22 @@ impl Owner {
         let Some(asked) = waiting.pop_front() else {
             return;
         };
-        let object = asked.transfer.object.clone();
+        let Transfer {
+            ref object,
+            low,
+            high,
+            to,
+        } = asked.transfer;
+        let object = object.clone();
+        let mut pace = Pace::new(0);
         if !object.is_dropped() {
-            // It may have been asked for nothing yet; and what it was asked for before says nothing of its steps from here on.
-            self.keys_of(&object).take_asked();
+            // It may have been asked for nothing yet.
+            let keys = self.keys_of(&object);
+            pace = Pace::new(keys.asked());
+            keys.begin_to_leave(low, high, to);
         }
         let callback = asked.callback;
-        let task = cx.spawn(Task::Give(Box::new(GiveTask::new(asked))));
+        let task = cx.spawn(Task::Give(Box::new(GiveTask::new(asked, pace))));
         let giving = Giving {
             task,
             callback,

@@ -3,34 +3,31 @@
 //! ```text
 //! looking ─┬─ a whole segment, a near owner ──▶ linked ───────────────────────────▶ looking
 //!          ├─ some of a segment ──▶ parting ──────────────────────────────────────▶ looking
-//!          ├─ a far owner ──▶ streaming ──▶ closing ─┬─ linked there ──────────────▶ looking
-//!          │                                         └─ failed: the keys stay ─▶ leaving
+//!          ├─ a far owner ──▶ streaming ─┬─ all taken in ─────────────────────────▶ looking
+//!          │                             └─ failed: what was not stays ─▶ leaving
 //!          └─ nothing more, links have arrived ──▶ GIVEN
 //! ```
 //!
 //! Entries that were copied stay where they were, out of reach, until [`TidyTask`](crate::key_index::TidyTask) removes them.
 
 use super::answers::{Asked, Doubt};
-use super::part::{Parted, Parting, behind};
-use super::rounds::Rounds;
-use super::{DROPPED, Given, Handed, Moved, PIECE, Took, Transfer};
+use super::part::{Parted, Parting};
+use super::stream::Stream;
+use super::{DROPPED, Given, Handed, LOST, Moved, PIECE, Standing, Took, Transfer};
 use crate::key_index::OwnedKeys;
-use crate::key_index::batch::KeyBatch;
-use crate::key_index::segment::Segment;
+use crate::key_index::pace::Pace;
 use crate::owner::{Context, Owner, Task};
 use crate::protocol::{GIVEN, HAND_OVER, header};
 use eris_aeu::Slice;
-use eris_index::IndexError;
-use eris_route::{Endpoint, Header, Parcel};
+use eris_route::{Endpoint, Parcel};
 use eris_types::ObjectId;
 
-/// Pieces that may be on their way. An owner with much else to do comes to them once in a long step, so that some are to be there then.
-const UNDER_WAY: usize = 16;
-/// An owner copies a piece for so many keys that it is asked for, which is about a third of its time: who is asked for much comes to a slice less often,
-/// and shall be relieved the sooner.
-const PER_PIECE: usize = 8 * PIECE;
-/// Pieces that are copied in one slice, so that it is over within about a millisecond.
-const MOST_PIECES: usize = 16;
+/// Pieces that may be on their way. An owner that is used copies as many at most in one slice, so that it is over within about a millisecond:
+const MOST_PIECES: u64 = 16;
+/// one for so many keys that it was asked for since the last slice,
+const PER_PIECE: u64 = 8 * PIECE as u64;
+/// but so many at least, for which it pays to wake up.
+const LEAST_PIECES: u64 = 4;
 /// Bytes of an entry.
 const ENTRY: u64 = size_of::<(u64, u64)>() as u64;
 
@@ -39,51 +36,36 @@ pub(crate) struct GiveTask {
     asked: Asked,
     moved: Moved,
     given: Vec<(u64, u64)>,
-    /// Entries of the copy under way.
-    streamed: usize,
     phase: Phase,
-    /// What the new owner has not answered, and how many of that are links.
-    under_way: usize,
+    /// The copy under way; then the phase is [`Phase::Streaming`].
+    stream: Option<Stream>,
+    /// Links that the new owner has not answered.
     links: usize,
-    /// The new owner has linked what it has got.
-    is_linked: bool,
     /// Why the rest stays.
     failure: Option<String>,
+    pace: Pace,
 }
 
 enum Phase {
     /// Which keys are next.
     Looking,
     Parting(Parting),
-    Streaming(Streaming),
-    /// The copied keys are closed until the new owner has answered.
-    Closing {
-        low: u64,
-        high: u64,
-    },
+    Streaming,
     /// It is over once what was linked has arrived.
     Leaving,
 }
 
-struct Streaming {
-    low: u64,
-    high: u64,
-    /// As above.
-    next: Option<u64>,
-    rounds: Rounds,
-}
-
 impl GiveTask {
-    pub fn new(asked: Asked) -> Self {
+    /// Of an owner at this pace.
+    pub fn new(asked: Asked, pace: Pace) -> Self {
         GiveTask {
+            pace,
             asked,
             moved: Moved::default(),
             given: Vec::new(),
-            streamed: 0,
             phase: Phase::Looking,
-            under_way: 0,
+            stream: None,
             links: 0,
-            is_linked: false,
             failure: None,
         }
     }
@@ -97,10 +79,8 @@ impl GiveTask {
         if !self.is_settled(owner, cx) {
             return Slice::Suspend;
         }
-        match self.phase {
-            Phase::Closing { low, high } => return self.close(low, high, owner, cx),
-            Phase::Leaving => return self.leave(owner, cx),
-            _ => {}
+        if let Phase::Leaving = self.phase {
+            return self.leave(owner, cx);
         }
         let advanced = match self.failure.take() {
             None => self.copy(owner, cx),
@@ -112,17 +92,23 @@ impl GiveTask {
         }
     }
 
-    /// Goes on by one step, or by more if its owner has much else to do.
+    /// Goes on by some steps: as fast as it can, as long as its owner is not used otherwise.
     fn copy(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, String> {
-        let keys = owner.key_indexes.get_mut(&self.object());
-        let asked = keys.map_or(0, OwnedKeys::take_asked);
-        for _ in 1..(asked / PER_PIECE).min(MOST_PIECES) {
+        // Who takes the keys in shall have time for others, too.
+        if self.stream.as_ref().is_some_and(Stream::is_behind)
+            && let Some(rest) = self.pace.wait()
+        {
+            return Ok(rest);
+        }
+        let keys = owner.key_indexes.get(&self.object());
+        let asked = self.pace.begin(keys.map_or(0, OwnedKeys::asked));
+        for _ in 0..(asked / PER_PIECE).clamp(LEAST_PIECES, MOST_PIECES) {
             let slice = self.advance(owner, cx)?;
-            if slice != Slice::Again || matches!(self.phase, Phase::Closing { .. }) {
+            if slice != Slice::Again {
                 return Ok(slice);
             }
         }
-        self.advance(owner, cx)
+        Ok(self.pace.end())
     }
 
     fn advance(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, String> {
@@ -134,7 +120,7 @@ impl GiveTask {
             Phase::Looking => match self.look(keys, cx) {
                 Some(phase) => phase,
                 // Nobody may hear of it before the new owner has.
-                None if self.under_way > 0 => return Ok(Slice::Suspend),
+                None if self.links > 0 => return Ok(Slice::Suspend),
                 None => return Ok(self.end(owner, cx)),
             },
             Phase::Parting(parting) => match parting.step(keys).map_err(|e| e.to_string())? {
@@ -144,47 +130,48 @@ impl GiveTask {
                     Phase::Looking
                 }
             },
-            Phase::Streaming(streaming) => {
-                // Changes go one round at a time, so that closed keys wait for the last of them alone.
-                let most = match streaming.next {
-                    Some(_) => UNDER_WAY,
-                    None => 1,
-                };
-                if self.under_way >= most {
-                    self.phase = Phase::Streaming(streaming);
-                    return Ok(Slice::Suspend);
-                }
-                self.stream(streaming, keys, cx)
-                    .map_err(|e| e.to_string())?
+            Phase::Streaming => {
+                self.phase = Phase::Streaming;
+                return Ok(self.stream(keys, cx));
             }
-            Phase::Closing { .. } | Phase::Leaving => unreachable!("looked for before"),
+            Phase::Leaving => unreachable!("looked for before"),
         };
         Ok(Slice::Again)
     }
 
-    /// Closed keys are whose the new owner says they are, whatever happens here: it may have linked them.
-    fn close(&mut self, low: u64, high: u64, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
-        let object = self.object();
-        if self.under_way > 0 && !self.is_linked {
+    /// Sends the next piece, if there is one and not too much is on its way.
+    fn stream(&mut self, keys: &mut OwnedKeys, cx: &mut Context<'_>) -> Slice {
+        let stream = self.stream.as_mut().expect("the phase says so");
+        let Some(next) = stream.next_key() else {
+            if stream.under_way() > 0 {
+                return Slice::Suspend;
+            }
+            self.settle(keys);
+            return Slice::Again;
+        };
+        if stream.under_way() >= MOST_PIECES as usize {
             return Slice::Suspend;
         }
-        let Some(keys) = owner.key_indexes.get_mut(&object) else {
-            return self.end(owner, cx);
-        };
+        let segment = keys
+            .segment(next)
+            .expect("it is this owner's until it is sent");
+        let (piece, follows) = stream.send(segment);
+        keys.lend(&piece);
+        self.hand(Handed::Piece { piece, follows }, cx);
+        Slice::Again
+    }
+
+    /// What was taken in of the copy under way is given; what was not is this owner's as before.
+    fn settle(&mut self, keys: &mut OwnedKeys) {
         self.phase = Phase::Looking;
-        self.under_way = 0;
-        let held = match self.is_linked {
-            true => {
-                self.given.push((low, high));
-                keys.give((low, high), self.streamed, self.asked.transfer.to)
-            }
-            false => keys.open(),
+        let Some(stream) = self.stream.take() else {
+            return;
         };
-        self.resend(held, cx);
-        match self.failure.take() {
-            None => Slice::Again,
-            Some(reason) => self.fail(reason, owner, cx),
-        }
+        let (taken, entries) = stream.taken();
+        keys.settle(taken, entries);
+        self.given.extend(taken);
+        self.moved.keys += entries as u64;
+        self.moved.copied += entries as u64 * ENTRY;
     }
 
     /// Takes in what the new owner has said.
@@ -192,32 +179,33 @@ impl GiveTask {
         let giving = owner.giving.get_mut(&self.object());
         let giving = giving.expect("as long as its task lives");
         for answer in giving.answers.drain(..) {
-            self.under_way = self.under_way.saturating_sub(1);
             match answer {
+                Took::Piece => {
+                    if let Some(stream) = &mut self.stream {
+                        stream.note_taken();
+                    }
+                }
+                Took::Link => self.links = self.links.saturating_sub(1),
+                Took::Failed(reason) => {
+                    self.failure.get_or_insert(reason);
+                    giving.doubt.get_or_insert(Doubt::Noticed);
+                }
                 Took::Doubt(reason) => {
                     self.failure.get_or_insert(reason);
                     giving.doubt = Some(Doubt::Noticed);
                 }
-                Took::Settled(number, standing) => {
+                Took::Settled(number, Standing { has, failure }) => {
                     // There is a newer question otherwise.
                     if giving.doubt == Some(Doubt::Asked) && number == giving.questions {
                         giving.doubt = None;
-                        (self.under_way, self.links) = (0, 0);
-                        match *standing {
-                            Took::Linked => self.is_linked = true,
-                            Took::Failed(reason) => _ = self.failure.get_or_insert(reason),
-                            _ => {}
+                        self.links = 0;
+                        let stream = self.stream.as_mut();
+                        let is_all = stream.is_none_or(|stream| stream.note_standing(has));
+                        let lost = (!is_all).then(|| LOST.to_owned());
+                        if let Some(reason) = failure.or(lost) {
+                            self.failure.get_or_insert(reason);
                         }
                     }
-                }
-                Took::Some => {}
-                Took::Linked => {
-                    self.is_linked = true;
-                    self.links = self.links.saturating_sub(1);
-                }
-                Took::Failed(reason) => {
-                    self.links = self.links.saturating_sub(1);
-                    self.failure.get_or_insert(reason);
                 }
             }
         }
@@ -232,11 +220,8 @@ impl GiveTask {
             giving.doubt = Some(Doubt::Asked);
             giving.questions += 1;
             let number = giving.questions;
-            let closed = match self.phase {
-                Phase::Closing { low, high } => Some((low, high)),
-                _ => None,
-            };
-            self.hand(Handed::Again { number, closed }, cx);
+            let keys = self.stream.as_ref().and_then(Stream::unanswered);
+            self.hand(Handed::Again { number, keys }, cx);
         }
         giving.doubt.is_none()
     }
@@ -246,88 +231,29 @@ impl GiveTask {
         let Transfer { low, high, to, .. } = self.asked.transfer;
         let is_near = cx.topology().node_of(to) == cx.node();
         loop {
-            let mut segments = keys.segments().iter_mut();
+            let mut segments = keys.segments().iter();
             let segment = segments.find(|segment| segment.low <= high && segment.high >= low)?;
             let all = (segment.low, segment.high);
-            let piece = (low.max(segment.low), high.min(segment.high));
-            if piece == all && is_near {
-                let segment = keys.unlink(piece.0, to);
+            let (low, high) = (low.max(segment.low), high.min(segment.high));
+            if (low, high) == all && is_near {
+                let segment = keys.unlink(low, to);
                 self.moved.keys += segment.len() as u64;
                 self.moved.linked += segment.bytes();
-                self.given.push(piece);
-                self.under_way += 1;
+                self.given.push(all);
                 self.links += 1;
                 self.hand(Handed::Link(Box::new(segment)), cx);
                 continue;
             }
-            let is_within = piece.0 > all.0 && piece.1 < all.1;
+            let is_within = low > all.0 && high < all.1;
             if is_near || is_within {
-                let (side, other) = match piece.0 > all.0 {
-                    true => ((piece.0, all.1), (all.0, piece.0 - 1)),
-                    false => ((all.0, piece.1), (piece.1 + 1, all.1)),
+                let cut = match low > all.0 {
+                    true => low,
+                    false => high + 1,
                 };
-                return Some(Phase::Parting(Parting::new(segment, side, Some(other))));
+                return Some(Phase::Parting(Parting::new(segment, cut)));
             }
-            segment.begin_copy(piece.0..=piece.1);
-            self.streamed = 0;
-            return Some(Phase::Streaming(Streaming {
-                low: piece.0,
-                high: piece.1,
-                next: Some(piece.0),
-                rounds: Rounds::default(),
-            }));
-        }
-    }
-
-    /// Sends some more of a copy.
-    fn stream(
-        &mut self,
-        mut streaming: Streaming,
-        keys: &mut OwnedKeys,
-        cx: &mut Context<'_>,
-    ) -> Result<Phase, IndexError> {
-        let Streaming { low, high, .. } = streaming;
-        let segment = keys
-            .segment(low)
-            .expect("it is this owner's until it is closed");
-        if let Some(next) = streaming.next {
-            let entries: Vec<_> = segment.range(next, high).take(PIECE).collect();
-            streaming.next = match entries.len() < PIECE {
-                true => None,
-                false => behind(&entries, high),
-            };
-            segment.set_copied(streaming.next);
-            self.streamed += entries.len();
-            self.moved.keys += entries.len() as u64;
-            self.moved.copied += entries.len() as u64 * ENTRY;
-            self.under_way += 1;
-            self.hand(Handed::Entries { low, high, entries }, cx);
-            return Ok(Phase::Streaming(streaming));
-        }
-        let round = streaming.rounds.next(segment.changes());
-        let changes = segment.take_changes(round.unwrap_or(usize::MAX))?;
-        let last = round.is_none();
-        self.under_way += 1;
-        if !last {
-            self.hand(Handed::Changes { changes, last }, cx);
-            return Ok(Phase::Streaming(streaming));
-        }
-        // Whatever happens from here on, the new owner's answer counts.
-        self.phase = Phase::Closing { low, high };
-        self.is_linked = false;
-        segment.end_copy();
-        keys.close(low, high);
-        self.hand(Handed::Changes { changes, last }, cx);
-        Ok(Phase::Closing { low, high })
-    }
-
-    /// What has waited for closed keys, as if it had just come: here it is executed, or forwarded, like others of its kind.
-    fn resend(&self, held: Vec<(Header, Box<KeyBatch>)>, cx: &mut Context<'_>) {
-        for (request, batch) in held {
-            let again = header(HAND_OVER, request.object, request.sender, request.callback);
-            let object = self.asked.transfer.object.clone();
-            let parcel = Parcel::owned((object, Handed::Batch(batch)));
-            cx.send(cx.endpoint(), again, &[], Some(parcel));
+            self.stream = Some(Stream::new(segment, low, high));
+            return Some(Phase::Streaming);
         }
     }
 
@@ -338,22 +264,15 @@ impl GiveTask {
         cx.send(to, header, &[], Some(Parcel::owned((object, what))));
     }
 
-    /// A slice panicked.
+    /// A slice panicked. What was sent of a piece, if anything, the new owner knows.
     pub fn panicked(mut self: Box<Self>, message: &str, owner: &mut Owner, cx: &mut Context<'_>) {
-        let reason = format!("the owner panicked: {message}");
-        let goes_on = match self.phase {
-            Phase::Closing { .. } => {
-                self.failure.get_or_insert(reason);
-                true
-            }
-            _ => self.fail(reason, owner, cx) != Slice::Done,
-        };
-        if goes_on {
-            let object = self.object();
-            let task = cx.spawn(Task::Give(self));
-            let giving = owner.giving.get_mut(&object);
-            giving.expect("as long as its task lives").task = task;
-        }
+        let object = self.object();
+        let giving = owner.giving.get_mut(&object);
+        let giving = giving.expect("as long as its task lives");
+        self.failure
+            .get_or_insert_with(|| format!("the owner panicked: {message}"));
+        giving.doubt = Some(Doubt::Noticed);
+        giving.task = cx.spawn(Task::Give(self));
     }
 
     /// Gives the transfer up: what has not been given stays.
@@ -362,9 +281,7 @@ impl GiveTask {
         // Perhaps there is no copy.
         self.hand(Handed::GiveUp, cx);
         if let Some(keys) = owner.key_indexes.get_mut(&self.object()) {
-            keys.segments().iter_mut().for_each(Segment::end_copy);
-            let held = keys.open();
-            self.resend(held, cx);
+            self.settle(keys);
         }
         self.phase = Phase::Leaving;
         self.leave(owner, cx)
@@ -395,6 +312,9 @@ impl GiveTask {
             .giving
             .remove(&object)
             .expect("as long as its task lives");
+        if let Some(keys) = owner.key_indexes.get_mut(&object) {
+            keys.end_leaving();
+        }
         if giving.questions > 0 {
             // The new owner may remember to have lost something.
             self.hand(Handed::GiveUp, cx);

@@ -1,22 +1,35 @@
 //! A segment becomes two, while it is used: one of its ends gets a tree of its own, the smaller one.
+//!
+//! ```text
+//!            low ────────── cut ───── high
+//! counting   ●●●●▶          ●●●●▶            side by side, until one of them is at its end: that one is smaller
+//! moving     ●●●●●●●●●●●●●● ●●●● ◀ ○○○○      piece by piece, from the end inwards; each is the other segment's at once
+//! ```
 
 use super::PIECE;
-use super::rounds::some_changes;
 use crate::key_index::OwnedKeys;
-use crate::key_index::segment::Segment;
-use eris_index::{Build, IndexError};
+use crate::key_index::segment::{End, Segment};
+use eris_index::IndexError;
 
-/// Keys at one end of a segment, the *side*, get a tree of their own.
-pub(super) struct Parting {
-    side: (u64, u64),
-    /// The keys at the other end, copied instead if there are fewer of them; `None` if this is known to be so.
-    other: Option<(u64, u64)>,
-    build: Option<Box<Build<u64>>>,
-    /// The side by itself, once all of it has been copied.
-    part: Option<Box<Segment>>,
-    /// The first key that was not copied; `None` once all are.
-    next: Option<u64>,
-    copied: usize,
+/// Entries that are counted in one step, on either side: that takes about as long as it takes to move a piece.
+const COUNTED: usize = 8 * PIECE;
+
+/// A segment is cut before a key.
+pub(super) enum Parting {
+    Counting {
+        cut: u64,
+        /// Where to go on below it and above.
+        below: u64,
+        above: u64,
+    },
+    Moving {
+        cut: u64,
+        /// Which side gets another tree.
+        end: End,
+        /// A key of the segment that has got the pieces before.
+        neighbour: Option<u64>,
+        moved: usize,
+    },
 }
 
 pub(super) enum Parted {
@@ -26,59 +39,80 @@ pub(super) enum Parted {
 }
 
 impl Parting {
-    /// Begins with a side; with the other one, if that is given and turns out to be the smaller.
-    pub fn new(segment: &mut Segment, side: (u64, u64), other: Option<(u64, u64)>) -> Self {
-        segment.begin_copy(side.0..=side.1);
-        let tree = segment.tree();
-        Parting {
-            build: Some(Box::new(Build::new(tree.memory().clone(), tree.object()))),
-            part: None,
-            side,
-            other,
-            next: Some(side.0),
-            copied: 0,
+    /// Begins to cut a segment before one of its keys that is not the first.
+    pub fn new(segment: &Segment, cut: u64) -> Self {
+        Parting::Counting {
+            cut,
+            below: segment.low,
+            above: cut,
         }
     }
 
-    /// Copies some more of the side.
-    pub fn step(mut self, keys: &mut OwnedKeys) -> Result<Parted, IndexError> {
-        let (low, high) = self.side;
-        let segment = keys.segment(low).expect("it stays until it is parted");
-        if let Some(next) = self.next {
-            let entries: Vec<_> = segment.range(next, high).take(PIECE).collect();
-            self.copied += entries.len();
-            if let Some(other) = self.other
-                && self.copied > segment.len() / 2
-            {
-                return Ok(Parted::Again(Parting::new(segment, other, None)));
+    /// Counts or moves some more.
+    ///
+    /// # Errors
+    /// No memory: what has been moved is a segment all the same.
+    pub fn step(self, keys: &mut OwnedKeys) -> Result<Parted, IndexError> {
+        match self {
+            Parting::Counting { cut, below, above } => {
+                Ok(Parted::Again(count(cut, below, above, keys)))
             }
-            let build = self.build.as_mut().expect("entries are left");
-            build.extend(entries.iter().copied())?;
-            self.next = match entries.len() < PIECE {
-                true => None,
-                false => behind(&entries, high),
-            };
-            segment.set_copied(self.next);
-            return Ok(Parted::Again(self));
+            Parting::Moving {
+                cut,
+                end,
+                neighbour,
+                moved,
+            } => {
+                let inner = match end {
+                    End::First => cut - 1,
+                    End::Last => cut,
+                };
+                let segment = keys.segment(inner).expect(STAYS);
+                let side = match end {
+                    End::First => (segment.low, inner),
+                    End::Last => (inner, segment.high),
+                };
+                let piece = segment.piece(side, end, PIECE);
+                keys.part(&piece, neighbour)?;
+                let moved = moved + piece.entries.len();
+                if (piece.low..=piece.high).contains(&inner) {
+                    return Ok(Parted::Done(moved));
+                }
+                Ok(Parted::Again(Parting::Moving {
+                    cut,
+                    end,
+                    neighbour: Some(piece.low),
+                    moved,
+                }))
+            }
         }
-        if let Some(build) = self.build.take() {
-            let tree = build.finish()?;
-            self.part = Some(Box::new(Segment::new(low, high, tree.into())));
-        }
-        let part = self.part.as_mut().expect("made above");
-        part.apply(&segment.take_changes(some_changes(segment.changes()))?)?;
-        // Nobody has changed anything since: nothing is left once no more was than a round takes.
-        if segment.changes().left > 0 {
-            return Ok(Parted::Again(self));
-        }
-        segment.end_copy();
-        keys.part(*self.part.expect("made above"));
-        Ok(Parted::Done(self.copied))
     }
 }
 
-/// Where to go on behind these entries.
-pub(super) fn behind(entries: &[(u64, u64)], high: u64) -> Option<u64> {
-    let (last, _) = entries.last()?;
-    last.checked_add(1).filter(|next| *next <= high)
+/// Counts some more on both sides.
+fn count(cut: u64, below: u64, above: u64, keys: &mut OwnedKeys) -> Parting {
+    let segment = keys.segment(cut).expect(STAYS);
+    let next = |low: u64, high: u64| {
+        let last = segment.range(low, high).nth(COUNTED - 1);
+        last.map(|(key, _)| key).filter(|key| *key < high)
+    };
+    let end = match (next(below, cut - 1), next(above, segment.high)) {
+        (Some(below), Some(above)) => {
+            return Parting::Counting {
+                cut,
+                below: below + 1,
+                above: above + 1,
+            };
+        }
+        (None, _) => End::First,
+        (_, None) => End::Last,
+    };
+    Parting::Moving {
+        cut,
+        end,
+        neighbour: None,
+        moved: 0,
+    }
 }
+
+const STAYS: &str = "the segment stays until it is parted";
