@@ -5,7 +5,7 @@
 //! ```
 //!
 //! After Section 3.1 of *ERIS: A NUMA-Aware In-Memory Storage Engine*. An [`Aeu`] is a state machine: [`Aeu::step`] does one
-//! round of its loop, without a thread, a clock or a blocking call in it. What a command means, the [`Handler`] knows.
+//! round of its loop, without a thread or a blocking call in it. What a command means, the [`Handler`] knows.
 //!
 //! ```text
 //!  inbox ─► group by (object, kind) ─► Handler::execute ──┬─► outboxes ─► flush
@@ -14,6 +14,8 @@
 //!                              task queue ─► Handler::run ┤  a bounded number of slices
 //!                                            Handler::idle┘  if nothing else was to do
 //! ```
+//!
+//! A task that *rests* between its slices is queued again in time; meanwhile the AEU may sleep, or be stepped by clients.
 //!
 //! Three things drive AEUs: [`Runtime`] gives each a pinned thread and a run token, which a client may take to step a
 //! parked AEU in place; [`Simulation`] drives many in one thread by a seeded schedule; a test may call `step` itself.

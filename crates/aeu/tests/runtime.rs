@@ -189,6 +189,72 @@ fn a_client_that_panics_in_place_gives_the_aeu_back() {
 }
 
 #[test]
+fn who_rests_goes_on_in_time() {
+    let runtime = start(2, SMALL);
+    let mut session = runtime.session().unwrap();
+    let began = Instant::now();
+    // Two at once, of which one has shorter rests.
+    ask(session.port(), 0, 1, REST, 1, &[11, 2_000]);
+    ask(session.port(), 0, 1, REST, 2, &[11, 500]);
+    session.flush();
+    assert_eq!(receive(&mut session), [(DONE, 2)]);
+    assert!(began.elapsed() >= Duration::from_millis(5));
+    assert_eq!(receive(&mut session), [(DONE, 1)]);
+    assert!(began.elapsed() >= Duration::from_millis(20));
+    let parks = runtime.telemetry().snapshot().aeus[0].parks;
+    assert!(parks > 5, "it slept {parks} times");
+}
+
+/// Nor do those keep it from its time who step the AEU all the while, or bring it a task that has less time.
+#[test]
+fn clients_in_place_leave_in_time_for_who_rests() {
+    let runtime = start(1, SMALL);
+    let mut session = runtime.session().unwrap();
+    ask(session.port(), 0, 1, REST, 1, &[2, 3_600_000_000]);
+    ask(session.port(), 0, 1, REST, 2, &[50, 200]);
+    session.flush();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        let visitors: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut visits = 0;
+                    while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                        visits += u64::from(runtime.try_run_in_place(AeuId(0), |_| {}).is_some());
+                    }
+                    visits
+                })
+            })
+            .collect();
+        let mut sender = runtime.session().unwrap();
+        let header = Header {
+            kind: REST,
+            rank: Rank::Client,
+            object: ObjectId(1),
+            sender: sender.endpoint(),
+            callback: 3,
+        };
+        // Its first slice is run in place, so that the AEU's thread does not know of it.
+        let visit = |aeu: &mut eris_aeu::Aeu<Numbers>| {
+            aeu.execute_in_place(header, &[3, 1_000], None);
+            aeu.work();
+        };
+        let given_up = Instant::now() + PATIENCE;
+        while runtime.try_run_in_place(AeuId(0), visit).is_none() {
+            assert!(Instant::now() < given_up, "it never sleeps");
+        }
+        assert_eq!(receive(&mut sender), [(DONE, 3)]);
+        assert_eq!(receive(&mut session), [(DONE, 2)]);
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        let visits: u64 = visitors.into_iter().map(|one| one.join().unwrap()).sum();
+        assert!(visits > 0, "they never found it asleep");
+    });
+    // The other one would rest for an hour.
+    runtime.shutdown();
+    assert_eq!(receive(&mut session), [(DONE, 1)]);
+}
+
+#[test]
 fn shutdown_finishes_what_has_arrived() {
     let runtime = start(2, SMALL);
     let mut session = runtime.session().unwrap();

@@ -65,8 +65,10 @@ impl Client {
 
     fn ask(&self, to: u16, callback: u64, port: &mut Port, random: &mut Random) {
         let aeu = random.below(AEUS as usize) as u64;
-        match random.below(6) {
+        match random.below(7) {
             0 => ask(port, to, 1, COUNT, callback, &[random.below(9) as u64]),
+            // For ever, as far as clocks go.
+            4 => ask(port, to, 1, REST, callback, &[3, 1 << 40]),
             1 => ask(port, to, 1, FORWARD, callback, &[aeu, 1, 2, 3]),
             2 => ask(port, to, 2, FLOOD, callback, &[aeu, 20, 0]),
             3 => ask(port, to, 2, PANIC, callback, &[]),

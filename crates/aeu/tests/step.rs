@@ -282,6 +282,7 @@ fn a_task_queued_by_the_idle_hook_is_run() {
         asked,
         slices: 3,
         panics: false,
+        rest: None,
     });
     while aeus[0].step() == Step::Worked {}
     assert_eq!(answers(&mut session), [(DONE, 7, vec![])]);
@@ -303,6 +304,7 @@ fn ranks_may_only_ascend() {
             },
             slices: 1,
             panics: false,
+            rest: None,
         },
     );
     aeus[0].step();

@@ -4,6 +4,7 @@ use eris_aeu::{AeuContext, Group, Handler, Header, Panicked, Parcel, Rank, Slice
 use eris_route::{Endpoint, Port};
 use eris_types::{AeuId, ObjectId};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Answers `DONE` with its callback; remembers it.
 pub const NOTE: u16 = 1;
@@ -25,6 +26,8 @@ pub const PANIC_LATER: u16 = 8;
 pub const FLOOD: u16 = 9;
 /// What an AEU ignores.
 pub const IGNORED: u16 = 10;
+/// Words: slices, microseconds. Like `COUNT`, but the task rests so long after each slice.
+pub const REST: u16 = 20;
 
 /// Answers.
 pub const DONE: u16 = 100;
@@ -36,6 +39,7 @@ pub struct Task {
     pub asked: Header,
     pub slices: u64,
     pub panics: bool,
+    pub rest: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -80,11 +84,19 @@ impl Handler for Numbers {
                 asked,
                 slices,
                 panics: false,
+                rest: None,
             };
             match kind {
                 NOTE => answer(cx, &asked, DONE, words),
                 COUNT => {
                     cx.spawn(task(words[0]));
+                }
+                REST => {
+                    let rest = Some(Duration::from_micros(words[1]));
+                    cx.spawn(Task {
+                        rest,
+                        ..task(words[0])
+                    });
                 }
                 FORWARD => {
                     let to = Endpoint::aeu(AeuId(words[0] as u16));
@@ -126,6 +138,7 @@ impl Handler for Numbers {
                         asked,
                         slices: 1,
                         panics: true,
+                        rest: None,
                     });
                 }
                 FLOOD => {
@@ -164,7 +177,7 @@ impl Handler for Numbers {
         }
         task.slices = task.slices.saturating_sub(1);
         if task.slices > 0 {
-            return Slice::Again;
+            return task.rest.map_or(Slice::Again, Slice::Rest);
         }
         answer(cx, &task.asked, DONE, &[]);
         Slice::Done

@@ -130,8 +130,8 @@ impl<K: Key + ?Sized> Art<K> {
                 continue;
             };
             // Until it is full; then its successor is looked for.
-            // SAFETY: a live node, whose kind says the type.
             let added = with_value!(at.kind(), N => {
+                // SAFETY: a live node, whose kind says the type.
                 let node = unsafe { self.space.node_mut::<N>(at) };
                 let mut added = 0;
                 for ((key, value), before) in entries[done..].iter().zip(&mut before[done..]) {
