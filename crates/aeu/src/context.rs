@@ -119,10 +119,15 @@ impl<T> AeuContext<'_, T> {
         self.tasks.insert(rank, task)
     }
 
-    /// Queues a suspended task again. False if there is no such task. Harmless if it is queued; if it is running, a
+    /// Queues a suspended task again. False if there is no such task. Harmless if it is queued or rests; if it is running, a
     /// `Suspend` at the end of its slice has no effect.
     pub fn resume(&mut self, id: TaskId) -> bool {
         self.tasks.resume(id)
+    }
+
+    /// The same, and queues a task that rests.
+    pub fn rouse(&mut self, id: TaskId) -> bool {
+        self.tasks.rouse(id)
     }
 
     /// Ends a task and returns it. The task that is running right now ends after its slice, and `None` is returned.

@@ -129,7 +129,6 @@ impl<T> Tasks<T> {
             return false;
         };
         match &mut slot.state {
-            // Who rests goes on soon enough.
             State::Queued | State::Resting => {}
             State::Running { resumed, .. } => *resumed = true,
             State::Suspended => {
@@ -138,6 +137,12 @@ impl<T> Tasks<T> {
             }
         }
         true
+    }
+
+    /// Queues a task that is suspended or rests. True if the task exists.
+    pub(crate) fn rouse(&mut self, id: TaskId) -> bool {
+        self.end_rests_of(|_, resting| resting == id);
+        self.resume(id)
     }
 
     /// Removes a task and returns it. A task that is running ends after its slice instead.
@@ -168,7 +173,11 @@ impl<T> Tasks<T> {
 
     /// Queues the tasks that rest until a time that has come.
     pub(crate) fn end_rests(&mut self, has_come: impl Fn(Instant) -> bool) {
-        for (_, id) in self.resting.extract_if(.., |(until, _)| has_come(*until)) {
+        self.end_rests_of(|until, _| has_come(until));
+    }
+
+    fn end_rests_of(&mut self, ends: impl Fn(Instant, TaskId) -> bool) {
+        for (_, id) in self.resting.extract_if(.., |(until, id)| ends(*until, *id)) {
             self.slots[id.slot as usize].state = State::Queued;
             self.queue.push_back(id);
         }
@@ -286,6 +295,10 @@ mod tests {
         assert_eq!(task, now);
         assert!(tasks.start(Rank::Client).is_none());
         assert_eq!(tasks.first_rested(), Some(later));
+        tasks.put_back(id, task, Next::Rest(later));
+        assert!(tasks.rouse(id));
+        let (id, _, task) = tasks.start(Rank::Client).unwrap();
+        assert_eq!(task, now, "which does");
         tasks.put_back(id, task, Next::Rest(now));
         assert_eq!(tasks.cancel(id), Some(now));
         tasks.end_rests(|_| true);

@@ -28,6 +28,9 @@
 //! that the following `park` or `settle` fails. The same holds for room that appears for a sender who was refused, and for
 //! the order to stop. Nothing outside the token is looked at without owning it.
 //!
+//! A *time* that has come, for a task that rests, is like a delivery of the thread to itself: it rings, and a client that is there looks at the clock
+//! after its announcement.
+//!
 //! **Ownership.** Each transition to `Parked` is a release, each one from `Parked` an acquire, so that what one owner wrote
 //! the next one sees. A ring that turns `Parked` into `Running` makes the *thread* the owner, which acquires when it sees
 //! `Running`; the ringing sender gains nothing.

@@ -296,16 +296,24 @@ impl KeyClient {
             news = news.or(batch.news);
             self.spare.push(batch);
         }
-        if news.is_some() {
-            // The next batch need not take the detour, before all owners know.
-            self.table = Arc::new(self.table.ahead(changed(&self.table, news)));
-        }
+        self.learn(news);
         match failure {
             None => Ok(()),
             Some(failure) => Err(EngineError::OutOfMemory {
                 table: self.index.object.name.clone(),
                 reason: failure.to_string(),
             }),
+        }
+    }
+
+    /// The next batch need not take a detour, before all owners know.
+    fn learn(&mut self, news: Option<Shift>) {
+        let new = news.filter(|Shift { low, high, to }| {
+            let mut owners = self.table.spans(*low, *high);
+            owners.any(|(.., owner)| owner != *to)
+        });
+        if new.is_some() {
+            self.table = Arc::new(self.table.ahead(changed(&self.table, new)));
         }
     }
 

@@ -61,6 +61,11 @@ impl Simulated {
         assert_eq!(self.simulation.tasks(), 0, "tasks are left over");
     }
 
+    /// What the AEUs own.
+    pub fn owners(&mut self) -> impl Iterator<Item = &mut Owner> {
+        self.simulation.handlers()
+    }
+
     /// Drops an object.
     pub fn drop_object(&mut self, object: ObjectId) {
         let engine = self.engine.clone();

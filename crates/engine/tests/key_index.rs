@@ -7,6 +7,7 @@ use futures::executor::block_on;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -416,6 +417,54 @@ fn without_memory_some_keys_stay_where_they_are() {
         );
         assert_eq!((index.owner(0), index.owner(high)), (AeuId(1), AeuId(1)));
         check(&keys);
+    }
+}
+
+/// However many keys are added to those that leave, and however fast: the owner that gives them catches up.
+#[test]
+fn keys_that_grow_ahead_of_their_transfer_are_given() {
+    const BATCH: u64 = 4_096;
+    const MOST: u64 = 40_000_000;
+    let engine = engine(2, 1, 4 << 30);
+    let index = engine.create_key_index("numbers", 0..=u64::MAX);
+    let (written, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = index.client().unwrap();
+            let mut before = vec![None; BATCH as usize];
+            while !is_over.load(Ordering::Relaxed) && written.load(Ordering::Relaxed) < MOST {
+                let first = written.load(Ordering::Relaxed);
+                let entries: Vec<_> = (first..first + BATCH).map(|key| (key, key)).collect();
+                client.put(&entries, &mut before).unwrap();
+                written.store(first + BATCH, Ordering::Relaxed);
+            }
+        });
+        while written.load(Ordering::Relaxed) < 1_000_000 {
+            thread::yield_now();
+        }
+        let shift = Shift {
+            low: 0,
+            high: u64::MAX / 2 - 1,
+            to: AeuId(1),
+        };
+        let shifted = block_on(index.shift(&[shift])).unwrap();
+        let then = written.load(Ordering::Relaxed);
+        is_over.store(true, Ordering::Relaxed);
+        let moved = shifted[0].result.as_ref().unwrap();
+        assert!(then < MOST, "it ended only when nothing was added any more");
+        assert!(moved.keys <= then + BATCH, "{moved:?} of {then}");
+    });
+    let keys: Vec<u64> = (0..written.load(Ordering::Relaxed)).collect();
+    let mut client = index.client().unwrap();
+    for keys in keys.chunks(100_000) {
+        let mut values = vec![None; keys.len()];
+        client.get(keys, &mut values).unwrap();
+        assert!(
+            values
+                .iter()
+                .zip(keys)
+                .all(|(value, key)| *value == Some(*key))
+        );
     }
 }
 

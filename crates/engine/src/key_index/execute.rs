@@ -46,7 +46,11 @@ impl Owner {
                 continue;
             };
             let (holder, news) = keys.holder(key);
-            batch.news = news.or(batch.news);
+            // Whoever has refused it meanwhile goes by the table.
+            let told = batch
+                .news
+                .filter(|told| !(told.low..=told.high).contains(&key));
+            batch.news = news.or(told);
             let to = Endpoint::aeu(holder);
             let on = header(HAND_OVER, object, request.sender, request.callback);
             let parcel = Parcel::owned((batch.object.clone(), Handed::Batch(batch)));

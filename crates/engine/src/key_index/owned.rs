@@ -302,6 +302,13 @@ impl OwnedKeys {
         segment.len().saturating_sub(sent)
     }
 
+    /// About how many entries the segments have of which keys are leaving, without those that were sent.
+    pub fn leaving(&self) -> usize {
+        let segments = self.segments.iter();
+        let segments = segments.filter(|segment| is_among(segment, self.leaving.as_ref()));
+        segments.map(|segment| self.len_of(segment)).sum()
+    }
+
     /// These keys are its own again.
     fn forget_given(&mut self, low: u64, high: u64) {
         (self.given).retain(|given| given.keys.high < low || given.keys.low > high);
@@ -487,7 +494,9 @@ impl OwnedKeys {
                     None => others.push(Span { low, high, ..*span }),
                 }
             }
-            runs.push((span.range, entries.len() - first));
+            if entries.len() > first {
+                runs.push((span.range, entries.len() - first));
+            }
         }
         others
     }

@@ -158,12 +158,15 @@ impl KeyClient {
         parts: impl Iterator<Item = Box<KeyBatch>>,
         reading: &mut Reading,
     ) {
+        let mut news = None;
         for mut batch in parts {
             reading.add(&batch);
+            news = news.or(batch.news);
             batch.entries.clear();
             batch.entries.shrink_to(KEPT);
             self.spare.push(batch);
         }
         reading.close();
+        self.learn(news);
     }
 }

@@ -211,6 +211,12 @@ impl Segment {
 
     /// Not as what is asked for, which is noted.
     fn put(&mut self, entries: &[(u64, u64)]) -> Result<(), BatchError> {
+        #[cfg(test)]
+        if let Some(done) = super::simulation::refusal(entries.len()) {
+            Art::upsert_many(&mut self.tree, &entries[..done], &mut vec![None; done])?;
+            let error = IndexError::Full;
+            return Err(BatchError { done, error });
+        }
         Art::upsert_many(&mut self.tree, entries, &mut vec![None; entries.len()])
     }
 

@@ -93,8 +93,12 @@ impl Owner {
     /// TOOK.
     pub(crate) fn took(&mut self, header: &Header, taken: Took, cx: &mut Context<'_>) {
         if let Some(giving) = self.giving_of(header) {
+            // What was not taken in is nobody's until its former owner knows.
+            match taken {
+                Took::Piece | Took::Link => cx.resume(giving.task),
+                _ => cx.rouse(giving.task),
+            };
             giving.answers.push_back(taken);
-            cx.resume(giving.task);
         } else if let Took::Doubt(_) = taken {
             // Nobody waits for the copy any more that the new owner remembers to have lost.
             if let Some(keys) = self.key_indexes.get(&header.object) {
@@ -111,7 +115,7 @@ impl Owner {
     pub(crate) fn doubt(&mut self, header: &Header, cx: &mut Context<'_>) {
         if let Some(giving) = self.giving_of(header) {
             giving.doubt = Some(Doubt::Noticed);
-            cx.resume(giving.task);
+            cx.rouse(giving.task);
         }
     }
 
