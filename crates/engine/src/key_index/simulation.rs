@@ -23,7 +23,7 @@ const CLIENTS: u64 = 3;
 
 thread_local! {
     /// Whether there is no memory for what is moved, once in so many pieces.
-    static REFUSALS: RefCell<(usize, Random)> = RefCell::new((0, Random::new(0)));
+    static REFUSALS: RefCell<(usize, Random)> = const { RefCell::new((0, Random::new(0))) };
 }
 
 /// How many of so many entries there is memory for, if not for all.
