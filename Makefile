@@ -120,7 +120,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 
 # ---- measurement -------------------------------------------------------------------------------------------------------
 
-.PHONY: bench-machine bench-route bench-index bench-misses bench-balance bench-statement bench-keys bench-scan bench-chunk bench-ssb bench-record
+.PHONY: bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-scan bench-chunk bench-ssb bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
 
@@ -135,6 +135,9 @@ bench-misses: cargo ## misses of the last cache, an index shared or partitioned,
 
 bench-balance: build ## lookups while the workload moves, by balancing algorithm, on 32 AEUs with a share of a core each (minutes)
 	ERIS_TOPOLOGY=8x4 $(ERIS) bench balance
+
+bench-moves: cargo ## what clients keep of their rate while all that they use changes owners (two minutes)
+	cargo run --release -p eris-engine --example moving_keys
 
 bench-statement: build ## what a short statement costs
 	$(ERIS) bench statement

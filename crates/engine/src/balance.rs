@@ -213,9 +213,8 @@ impl Shared {
                 // Whoever drops an index, or has all sessions, need not hear that it was not balanced.
                 self.until_over(self.balance(&index, balancing, experience));
             }
-            let tables = engine.objects();
-            self.forget_others(&tables);
-            for table in tables {
+            self.forget_others(engine);
+            for table in engine.objects() {
                 let balancing = self.balancing_of(table.id);
                 self.until_over(self.balance_table(engine, &table, balancing, false));
             }

@@ -4,6 +4,7 @@ use crate::error::SqlError;
 use eris_engine::{Algorithm, Balanced, Balancer, Balancing, Engine};
 use eris_types::ObjectId;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -44,6 +45,19 @@ pub(crate) struct Own {
     pub neighbours: Option<usize>,
     /// In percent.
     pub threshold: Option<u64>,
+}
+
+/// As `CALL eris.balance` takes it.
+impl fmt::Display for Own {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = self.way.as_ref().map(|way| format!("'{way}'"));
+        let neighbours = self
+            .neighbours
+            .map(|count| format!("neighbours => {count}"));
+        let threshold = self.threshold.map(|least| format!("threshold => {least}"));
+        let parts: Vec<String> = [way, neighbours, threshold].into_iter().flatten().collect();
+        f.write_str(&parts.join(", "))
+    }
 }
 
 impl Default for Chosen {
@@ -151,6 +165,18 @@ impl Balance {
         self.balancer.set_for(table, balancing);
     }
 
+    /// A table goes on with another data object, and has of its own what it had.
+    pub fn take_over(&self, engine: &Engine, old: ObjectId, new: ObjectId) {
+        if let Some(own) = self.own(old) {
+            self.choose_for(engine, new, own);
+        }
+    }
+
+    /// What a table has of its own.
+    pub fn own(&self, table: ObjectId) -> Option<Own> {
+        self.lock().own.get(&table).cloned()
+    }
+
     /// Makes the loads of a table's owners equal now, whether or not that pays; how many rows have moved.
     ///
     /// # Errors
@@ -208,7 +234,23 @@ mod tests {
         run("SET balancing_threshold = 60").await;
         assert_eq!(of("t").algorithm, Some(Algorithm::OneShot));
         assert_eq!((of("t").threshold, of("other").threshold), (0.07, 0.6));
+        // It goes on with another data object.
+        run("INSERT INTO t VALUES (1), (2)").await;
+        for change in [
+            "ALTER TABLE t ADD COLUMN v BIGINT DEFAULT 5",
+            "ALTER TABLE t ALTER COLUMN v TYPE VARCHAR",
+            "DELETE FROM t",
+            "TRUNCATE t",
+        ] {
+            run(change).await;
+            assert_eq!((of("t").threshold, of("other").threshold), (0.07, 0.6));
+        }
+        run("SET balancing_threshold = 80").await;
+        assert_eq!((of("t").threshold, of("other").threshold), (0.07, 0.8));
         run("CALL eris.balance('t', 'default')").await;
+        assert_eq!(of("t"), of("other"));
+        run("CALL eris.balance('t', 'off')").await;
+        run("CREATE OR REPLACE TABLE t (k BIGINT)").await;
         assert_eq!(of("t"), of("other"));
     }
 }

@@ -56,6 +56,15 @@ pub(super) struct Move {
     pub others: f64,
 }
 
+/// What a cycle may do.
+pub(super) struct Offer<T> {
+    pub plan: T,
+    pub moves: Vec<Move>,
+    /// Seconds that it saves, and takes.
+    pub gain: f64,
+    pub cost: f64,
+}
+
 impl Experience {
     /// None yet, but that so many keys or rows may be copied per second.
     pub fn of(rate: f64) -> Self {
@@ -142,6 +151,16 @@ impl Experience {
     /// Keys or rows per second that are copied.
     pub fn rate(&self) -> f64 {
         self.rate
+    }
+
+    /// The first that pays, if it does so with [caution](Self::caution_for), too: what only goes forth and back is not to be had by going further.
+    pub(super) fn first_that_pays<T>(
+        &self,
+        mut offers: impl Iterator<Item = Offer<T>>,
+    ) -> Option<Offer<T>> {
+        let offer = offers.find(|offer| offer.gain > offer.cost)?;
+        let caution = self.caution_for(&offer.moves);
+        (offer.gain > offer.cost * caution).then_some(offer)
     }
 
     /// How many times the cost must be gained by these: twice as many if most of them only go back, and less after a while. That loads are even in between says nothing: those
@@ -304,5 +323,52 @@ mod tests {
         let (when, _) = experience.last.as_mut().expect("learnt");
         *when -= 4 * HORIZON;
         assert!(near(experience.caution_for(&[]), 1.0));
+    }
+
+    #[test]
+    fn what_does_not_pay_is_passed_over_but_not_what_only_goes_back() {
+        let shift = |to| Shift {
+            low: 10,
+            high: 20,
+            to: AeuId(to),
+        };
+        let offer = |(gain, cost), to| Offer {
+            plan: to,
+            moves: vec![Move {
+                shift: shift(to),
+                from: AeuId(1),
+                keys: 1_000.0,
+                others: 0.0,
+            }],
+            gain,
+            cost,
+        };
+        let experience = &mut Experience::default();
+        let first = |experience: &Experience, offers: [((f64, f64), u16); 2]| {
+            let offers = offers.into_iter().map(|(worth, to)| offer(worth, to));
+            experience.first_that_pays(offers).map(|offer| offer.plan)
+        };
+        assert_eq!(
+            first(experience, [((1.0, 2.0), 0), ((3.0, 2.0), 2)]),
+            Some(2)
+        );
+        assert_eq!(first(experience, [((1.0, 2.0), 0), ((2.0, 2.0), 2)]), None);
+        assert_eq!(
+            first(experience, [((3.0, 2.0), 0), ((9.0, 2.0), 2)]),
+            Some(0)
+        );
+        // These keys have just come from there.
+        let came = Shifted {
+            shift: shift(1),
+            from: AeuId(0),
+            result: Ok(crate::Moved::default()),
+            time: Duration::from_millis(100),
+        };
+        experience.learn(&[came], |_| false);
+        assert_eq!(first(experience, [((3.0, 2.0), 0), ((9.0, 2.0), 2)]), None);
+        assert_eq!(
+            first(experience, [((5.0, 2.0), 0), ((9.0, 2.0), 2)]),
+            Some(0)
+        );
     }
 }

@@ -10,8 +10,8 @@
 //! of which most are as good here as there: only so much moves as somebody has too much of.
 
 use super::Balancing;
-use super::experience::{Experience, HORIZON, Move};
-use super::loads::{gain, imbalance, max};
+use super::experience::{Experience, HORIZON, Move, Offer};
+use super::loads::{gain, imbalance, max, whole_gain};
 use super::target::{Algorithm, targets};
 use crate::key_index::Shift;
 use eris_numa::Topology;
@@ -75,12 +75,15 @@ pub(super) fn decide(
     if !experience.is_uneven(&loads, balancing.threshold) && !must {
         return None;
     }
+    let algorithm = balancing.algorithm?;
     let dealt = |algorithm| deal(&ranges, &loads, &targets(&loads, algorithm), topology);
-    let (pieces, after) = dealt(balancing.algorithm?);
     let (_, best) = dealt(Algorithm::OneShot);
-    let gain = max(loads.iter().copied()) * gain(&loads, &after, &best)?;
-    let moves: Vec<Move> = (pieces.iter())
-        .map(|(piece, from)| {
+    let whole = whole_gain(&loads, &best)?;
+    let per_second = max(loads.iter().copied()) / time.as_secs_f64().max(1e-3);
+    let ways = algorithm.and_wider(loads.len()).map(dealt);
+    let mut offers = ways.filter_map(|(pieces, after)| {
+        let gain = gain(whole, &loads, &after, &best)? * per_second * HORIZON.as_secs_f64();
+        let moves = pieces.iter().map(|(piece, from)| {
             let share = piece.width(extent) / widths[from.index()].max(1.0);
             Move {
                 shift: shift(piece),
@@ -88,15 +91,21 @@ pub(super) fn decide(
                 keys: rows[from.index()] as f64 * share.min(1.0),
                 others: 0.0,
             }
+        });
+        let moves: Vec<Move> = moves.collect();
+        let all: f64 = moves.iter().map(|one| one.keys).sum();
+        Some(Offer {
+            plan: (pieces, after),
+            cost: all / experience.rate() + STATEMENT * moves.len() as f64,
+            moves,
+            gain,
         })
-        .collect();
-    let gain = gain / time.as_secs_f64().max(1e-3) * HORIZON.as_secs_f64();
-    let all: f64 = moves.iter().map(|one| one.keys).sum();
-    let cost = all / experience.rate() + STATEMENT * moves.len() as f64;
-    let pays = gain > cost * experience.caution_for(&moves);
-    if !must && !pays {
-        return None;
-    }
+    });
+    let offer = match must {
+        true => offers.next(),
+        false => experience.first_that_pays(offers),
+    };
+    let (pieces, after) = offer?.plan;
     experience.expect(&after);
     let pieces = pieces.into_iter().map(|(piece, _)| piece).collect();
     Some((pieces, imbalance(&loads)))

@@ -55,6 +55,9 @@ pub(super) fn lend(
     let mut donors: Vec<usize> = (0..loads.len()).collect();
     donors.sort_by(|&a, &b| (loads[b] - targets[b]).total_cmp(&(loads[a] - targets[a])));
     for donor in donors {
+        if loads[donor] <= targets[donor] || loads[donor] - mean <= close {
+            continue;
+        }
         let aeu = AeuId(donor as u16);
         let own = segments.iter().filter(|segment| segment.aeu == aeu);
         let mut stocks: Vec<Stock> = own

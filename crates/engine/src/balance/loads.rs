@@ -4,8 +4,8 @@ use crate::key_index::SegmentLoad;
 
 /// Loads whose mean is more than this part of the greatest are even enough.
 const EVEN: f64 = 0.95;
-/// What gains less is no use: it would only cut segments smaller.
-const LEAST: f64 = 0.01;
+/// What gains less is no use: it would only cut segments smaller, and a workload does not stay as it is for as many cycles as it takes.
+const LEAST: f64 = 0.02;
 
 /// How busy each owner was with some segments.
 pub(crate) fn by_owner(segments: &[SegmentLoad], owners: usize) -> Vec<f64> {
@@ -40,15 +40,20 @@ pub(super) fn deviation(loads: &[f64]) -> f64 {
     }
 }
 
-/// The part of the busiest owner's time, which all wait for, that is saved if loads become `after`; `None` if that is no use.
-///
-/// A gentle cycle leaves the busiest owner what it has, and takes from those at the edge of what is asked for: so what counts is what would be saved by
-/// the most even loads that there can be, `best`, as far as the cycle goes towards them.
-pub(super) fn gain(before: &[f64], after: &[f64], best: &[f64]) -> Option<f64> {
+/// The part of the busiest owner's time, which all wait for, that the most even loads that there can be, `best`, would save; `None` if that is no use.
+pub(super) fn whole_gain(before: &[f64], best: &[f64]) -> Option<f64> {
     let most = |loads: &[f64]| max(loads.iter().copied());
     let whole = 1.0 - most(best) / most(before);
+    (whole >= 1.0 - EVEN).then_some(whole)
+}
+
+/// What a cycle saves of that which leaves loads `after`; `None` if that is no use.
+///
+/// A gentle cycle leaves the busiest owner what it has, and takes from those at the edge of what is asked for: so what counts is the whole gain, as far as the
+/// cycle goes towards it.
+pub(super) fn gain(whole: f64, before: &[f64], after: &[f64], best: &[f64]) -> Option<f64> {
     let gain = whole * progress(before, after, best);
-    (whole >= 1.0 - EVEN && gain >= LEAST).then_some(gain)
+    (gain >= LEAST).then_some(gain)
 }
 
 /// How far it is from some loads to others on the way to the best: one at the end.
@@ -65,6 +70,10 @@ mod tests {
     use super::*;
     use crate::balance::Algorithm;
     use crate::balance::target::targets;
+
+    fn gain(before: &[f64], after: &[f64], best: &[f64]) -> Option<f64> {
+        super::gain(whole_gain(before, best)?, before, after, best)
+    }
 
     #[test]
     fn a_gentle_cycle_gains_though_the_busiest_keep_their_loads() {

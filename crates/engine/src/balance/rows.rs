@@ -5,8 +5,8 @@
 //! others, and part of the time in which bytes are read from other nodes.
 
 use super::Balancing;
-use super::experience::{Experience, HORIZON, Move};
-use super::loads::{deviation, gain, imbalance, max, progress};
+use super::experience::{Experience, HORIZON, Move, Offer};
+use super::loads::{deviation, gain, imbalance, max, progress, whole_gain};
 use super::target::targets;
 use crate::key_index::Shift;
 use crate::load::Load;
@@ -74,10 +74,62 @@ pub(super) fn decide(
         .iter()
         .map(|one| one.weight() / (one.rows as f64).max(1.0));
     let per_row: Vec<f64> = per_row.collect();
-    let mut over: Vec<f64> = (loads.iter().zip(targets(&loads, algorithm)))
-        .map(|(load, target)| load - target)
-        .collect();
-    let mut moved: Vec<Rows> = Vec::new();
+    let dealt = |algorithm| deal(&loads, &targets(&loads, algorithm), &per_row, topology);
+    let even = vec![all / loads.len() as f64; loads.len()];
+    let whole = whole_gain(&loads, &even)?;
+    let scanning = || holdings.iter().map(|one| one.load.scanning.as_secs_f64());
+    let total: f64 = scanning().sum();
+    let node = |aeu: usize| topology.node_of(AeuId(aeu as u16));
+    let (read, helped) = holdings.iter().fold((0, 0), |(read, helped), one| {
+        (read + one.load.read, helped + one.load.helped)
+    });
+    let others = topology.aeus().iter().filter(|place| place.node != node(0));
+    let far = others.count() as f64 / loads.len() as f64;
+    let away = total * helped as f64 / (read as f64).max(1.0) * far * REMOTE;
+    let ways = algorithm.and_wider(loads.len()).map(dealt);
+    let mut offers = ways.filter_map(|(moved, after)| {
+        let part = gain(whole, &loads, &after, &even)?;
+        let later = max(scanning()) - total / loads.len() as f64;
+        let gained = later * progress(&loads, &after, &even) + away * part;
+        let (mut linked, mut copied) = (0.0, 0.0);
+        let moves = moved.iter().map(|one: &Rows| {
+            match links && node(one.from.index()) == node(one.to.index()) {
+                true => linked += one.rows as f64,
+                false => copied += one.rows as f64,
+            }
+            Move {
+                shift: everything(one.to),
+                from: one.from,
+                keys: one.rows as f64,
+                others: 0.0,
+            }
+        });
+        let moves: Vec<Move> = moves.collect();
+        let statements = STATEMENT * moves.len() as f64;
+        Some(Offer {
+            plan: moved,
+            moves,
+            gain: gained / time.as_secs_f64().max(1e-3) * HORIZON.as_secs_f64(),
+            cost: copied / experience.rate() + linked / LINK_RATE + statements,
+        })
+    });
+    let offer = match must {
+        true => offers.next(),
+        false => experience.first_that_pays(offers),
+    };
+    Some((offer?.plan, imbalance(&loads)))
+}
+
+/// How many rows go from whom to whom, first within nodes, so that owners have the loads that are wanted, or nearly; and those that they have then.
+fn deal(
+    loads: &[f64],
+    wanted: &[f64],
+    per_row: &[f64],
+    topology: &Topology,
+) -> (Vec<Rows>, Vec<f64>) {
+    let over = loads.iter().zip(wanted);
+    let mut over: Vec<f64> = over.map(|(load, wanted)| load - wanted).collect();
+    let (mut moved, mut after) = (Vec::new(), loads.to_vec());
     let node = |aeu: usize| topology.node_of(AeuId(aeu as u16));
     for is_near in [true, false] {
         for from in 0..over.len() {
@@ -89,49 +141,18 @@ pub(super) fn decide(
                 }
                 over[from] -= some;
                 over[to] += some;
+                let rows = rows as u64;
+                after[from] -= rows as f64 * per_row[from];
+                after[to] += rows as f64 * per_row[from];
                 moved.push(Rows {
                     from: AeuId(from as u16),
                     to: AeuId(to as u16),
-                    rows: rows as u64,
+                    rows,
                 });
             }
         }
     }
-    let mut after = loads.clone();
-    for one in &moved {
-        let some = one.rows as f64 * per_row[one.from.index()];
-        after[one.from.index()] -= some;
-        after[one.to.index()] += some;
-    }
-    let even = vec![all / loads.len() as f64; loads.len()];
-    let part = gain(&loads, &after, &even)?;
-    let scanning = || holdings.iter().map(|one| one.load.scanning.as_secs_f64());
-    let total: f64 = scanning().sum();
-    let later = (max(scanning()) - total / loads.len() as f64) * progress(&loads, &after, &even);
-    let (read, helped) = holdings.iter().fold((0, 0), |(read, helped), one| {
-        (read + one.load.read, helped + one.load.helped)
-    });
-    let others = topology.aeus().iter().filter(|place| place.node != node(0));
-    let far = others.count() as f64 / loads.len() as f64;
-    let away = total * helped as f64 / (read as f64).max(1.0) * far * REMOTE;
-    let gained = later + away * part;
-    let gain = gained / time.as_secs_f64().max(1e-3) * HORIZON.as_secs_f64();
-    let (mut linked, mut copied) = (0.0, 0.0);
-    let moves = moved.iter().map(|one| {
-        match links && node(one.from.index()) == node(one.to.index()) {
-            true => linked += one.rows as f64,
-            false => copied += one.rows as f64,
-        }
-        Move {
-            shift: everything(one.to),
-            from: one.from,
-            keys: one.rows as f64,
-            others: 0.0,
-        }
-    });
-    let caution = experience.caution_for(&moves.collect::<Vec<_>>());
-    let cost = copied / experience.rate() + linked / LINK_RATE + STATEMENT * moved.len() as f64;
-    (must || gain > cost * caution).then(|| (moved, imbalance(&loads)))
+    (moved, after)
 }
 
 /// All keys: what is moved by size has no range of them.

@@ -73,8 +73,9 @@ enum Moves {
 
 impl Shared {
     /// Forgets tables that are no more.
-    pub fn forget_others(&self, tables: &[Arc<DataObject>]) {
-        let exists = |id: &ObjectId| tables.iter().any(|table| table.id == *id);
+    pub fn forget_others(&self, engine: &Engine) {
+        // Asked now: what was listed before may lack a table that has got a way of its own since.
+        let exists = |id: &ObjectId| engine.object(*id).is_ok();
         self.lock().own.retain(|id, _| exists(id));
         self.tables.lock().retain(|id, _| exists(id));
     }

@@ -154,6 +154,8 @@ async fn empty(core: &Core, locked: Vec<Exclusive>) -> Result<(), SqlError> {
         table
             .take_over_indexes(&core.engine, &old.table, Some, false)
             .await?;
+        let (from, to) = (old.table.object, table.object);
+        core.balance.take_over(&core.engine, from, to);
         new.push(Arc::new(table));
     }
     let mut change = core.catalog.change().await;

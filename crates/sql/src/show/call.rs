@@ -5,6 +5,7 @@ use crate::balance::{Own, WAYS};
 use crate::core::{Begun, Core, normalize};
 use crate::error::SqlError;
 use crate::recoding::Join;
+use crate::references::Effect;
 use crate::settings;
 use crate::statement::Statement;
 use datafusion::sql::sqlparser::ast::{
@@ -124,6 +125,8 @@ async fn balance(core: &Core, call: &Function, statement: &Statement) -> Result<
             "eris.balance: only 'moving_average' looks at neighbours",
         ));
     }
+    // Whoever alters or empties the table takes over what it has of its own.
+    let table = core.writable(&name, &Effect::default(), statement).await?;
     core.balance.choose_for(&core.engine, table.object, own);
     Ok(Begun::Done { tag: "CALL" })
 }

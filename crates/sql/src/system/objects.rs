@@ -24,6 +24,8 @@ pub(super) static RELATIONS: [Relation; 6] = [
             ("segments", Number),
             ("chunks", Number),
             ("partitioned_by", Text),
+            // What it has of its own, as `CALL eris.balance` takes it.
+            ("balancing", Text),
         ],
         rows: |core| tables(core).boxed(),
     },
@@ -138,9 +140,13 @@ async fn tables(core: &Core) -> CellRows {
     let rows = all.iter().map(|(table, inspection)| {
         let segments = &inspection.segments;
         let chunks = || segments.iter().flat_map(|segment| &segment.chunks);
-        let partitioned_by = match &table.kind {
-            RelationKind::Table { partitioned_by, .. } => partitioned_by.clone(),
-            RelationKind::View { .. } | RelationKind::System => None,
+        let (partitioned_by, balancing) = match &table.kind {
+            RelationKind::Table {
+                partitioned_by,
+                object,
+                ..
+            } => (partitioned_by.clone(), core.balance.own(*object)),
+            RelationKind::View { .. } | RelationKind::System => (None, None),
         };
         row![
             &table.schema,
@@ -153,6 +159,7 @@ async fn tables(core: &Core) -> CellRows {
             segments.len(),
             chunks().count(),
             partitioned_by,
+            balancing.map(|own| own.to_string()),
         ]
     });
     Ok(rows.collect())

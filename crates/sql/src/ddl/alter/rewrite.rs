@@ -46,6 +46,7 @@ pub(super) async fn run(
     let places: Vec<Option<usize>> = (0..old.types.len()).map(place).collect();
     new.take_over_indexes(&core.engine, old, |column| places[column], altered.cascade)
         .await?;
+    core.balance.take_over(&core.engine, old.object, new.object);
     let new = Arc::new(new);
     let written = async {
         let state = core.bare_state();
