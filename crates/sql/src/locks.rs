@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Whoever writes rows holds the table's lock shared until they are visible, whoever replaces, empties or drops the table
-//! holds it alone: so no row gets lost in a data object that is about to be left behind. Requests are served in the order
+//! holds it alone: so no row gets lost in a data object that is about to be left behind, nor what `CALL eris.balance` says of it. Requests are served in the order
 //! in which they came; waiting ends when the statement is cancelled. Nobody waits for a table's lock while it has its turn
 //! at the catalogue, or one at a data object, and who locks several tables takes them in one order, so nobody waits in a circle.
 //!

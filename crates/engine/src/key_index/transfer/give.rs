@@ -28,13 +28,12 @@ const MOST_PIECES: u64 = 16;
 const PER_PIECE: u64 = 8 * PIECE as u64;
 /// but so many at least, for which it pays to wake up.
 const LEAST_PIECES: u64 = 4;
-/// So many at most where keys are added ahead of the transfer, which takes some milliseconds.
-const MOST_IN_A_HURRY: usize = 256;
 /// Bytes of an entry.
 const ENTRY: u64 = size_of::<(u64, u64)>() as u64;
 
 /// Keys may be added to segments that are leaving, faster than an owner that rests copies: if they are more than half of what it copied, it does not rest, and copies twice
-/// as many as were added. Also if they are added to what stays of these segments, for they are not told apart.
+/// as many as were added, however many these are: with 256 pieces at most it did not come to an end. Also if they are added to what stays of these segments, for they are not
+/// told apart.
 #[derive(Default)]
 struct Hurry {
     /// Entries that there were after the last slice.
@@ -51,7 +50,7 @@ impl Hurry {
         // At first nothing is known.
         self.is_on = self.pieces > 0 && needed > self.pieces * PIECE;
         self.pieces = match self.is_on {
-            true => pieces.max(needed.div_ceil(PIECE).min(MOST_IN_A_HURRY)),
+            true => pieces.max(needed.div_ceil(PIECE)),
             false => pieces,
         };
         self.pieces
