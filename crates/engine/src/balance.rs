@@ -24,7 +24,7 @@ mod target;
 pub use history::Balanced;
 pub use target::Algorithm;
 
-use crate::engine::Engine;
+use crate::clients::engine::Engine;
 use crate::error::EngineError;
 use crate::key_index::{KeyIndex, Shift};
 use decide::{Decision, decide};

@@ -1,7 +1,7 @@
 //! Bare indexes: 64-bit keys to 64-bit values, without rows, types or snapshots (the ERIS paper's index objects, Section 3).
 //!
 //! ```text
-//! keys of a batch ── split by range ── parts ──┬── AEU is parked: executed in place ([`exchange`](crate::exchange))
+//! keys of a batch ── split by range ── parts ──┬── AEU is parked: executed in place ([`exchange`](crate::clients::exchange))
 //!                                              └── AEU is at work: KEYS ─▶ inbox, grouped with other clients' parts ─▶ KEYED
 //! ```
 //!
@@ -9,19 +9,19 @@
 //! cache misses overlap. What a batch writes is visible at once, owner by owner: several batches of several clients
 //! interleave between parts, never within one.
 
-mod batch;
-mod cycle;
-mod execute;
-mod layout;
-mod measure;
-mod owned;
-mod pace;
-mod ranges;
-mod segment;
+pub(crate) mod batch;
+pub(crate) mod cycle;
+pub(crate) mod execute;
+pub(crate) mod layout;
+pub(crate) mod measure;
+pub(crate) mod owned;
+pub(crate) mod pace;
+pub(crate) mod ranges;
 #[cfg(test)]
-mod simulation;
-mod tidy;
-mod transfer;
+pub(crate) mod refusals;
+pub(crate) mod segment;
+pub(crate) mod tidy;
+pub(crate) mod transfer;
 
 pub(crate) use batch::KeyBatch;
 pub use cycle::{Shift, Shifted};
@@ -31,11 +31,11 @@ pub(crate) use tidy::TidyTask;
 pub use transfer::Moved;
 pub(crate) use transfer::{GiveTask, Giving};
 
-use crate::client::Client;
-use crate::engine::Engine;
+use crate::clients::client::Client;
+use crate::clients::engine::Engine;
+use crate::clients::exchange::Exchange;
 use crate::error::EngineError;
-use crate::exchange::Exchange;
-use crate::protocol::KEYS;
+use crate::protocol::commands::KEYS;
 use batch::Operation;
 use cycle::{Pending, changed};
 use eris_route::Split;
@@ -50,15 +50,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A bare index. Clones are the same index.
 #[derive(Clone)]
 pub struct KeyIndex {
-    engine: Engine,
-    object: Arc<KeyObject>,
+    pub(crate) engine: Engine,
+    pub(crate) object: Arc<KeyObject>,
 }
 
 /// What clients and owners know of an index.
 pub(crate) struct KeyObject {
     id: ObjectId,
     name: String,
-    layout: Layout,
+    pub(crate) layout: Layout,
     /// Held while keys change their owners, and by whoever drops the index.
     cycle: tokio::sync::Mutex<Option<Pending>>,
     /// What is known of the owners' work.
@@ -186,8 +186,8 @@ impl KeyObject {
 /// # Ok::<(), eris_engine::EngineError>(())
 /// ```
 pub struct KeyClient {
-    client: Client,
-    index: KeyIndex,
+    pub(crate) client: Client,
+    pub(crate) index: KeyIndex,
     /// Which owner the keys of the operation under way were sent to.
     table: Arc<Table>,
     split: Split,
@@ -195,7 +195,7 @@ pub struct KeyClient {
     #[expect(clippy::vec_box, reason = "they travel in their boxes")]
     spare: Vec<Box<KeyBatch>>,
     /// The parts of the batch that is under way.
-    exchange: Exchange<KeyBatch>,
+    pub(crate) exchange: Exchange<KeyBatch>,
 }
 
 impl KeyClient {
@@ -244,7 +244,7 @@ impl KeyClient {
     }
 
     /// The newest table.
-    fn newest_table(&mut self) -> Arc<Table> {
+    pub(crate) fn newest_table(&mut self) -> Arc<Table> {
         self.index.object.layout.refresh(&mut self.table);
         self.table.clone()
     }
@@ -265,7 +265,7 @@ impl KeyClient {
     }
 
     /// Fills `parts`: `add` gets the positions of a part's keys, range by range, in their order.
-    fn split_by_owner(
+    pub(crate) fn split_by_owner(
         &mut self,
         operation: Operation,
         keys: &[u64],
@@ -282,7 +282,7 @@ impl KeyClient {
     }
 
     /// Puts the answers of all parts where their keys were.
-    fn gather(
+    pub(crate) fn gather(
         &mut self,
         parts: impl Iterator<Item = Box<KeyBatch>>,
         values: &mut [Option<u64>],
@@ -333,7 +333,9 @@ impl KeyClient {
     }
 
     /// The parts, as they have come back.
-    fn executed(&mut self) -> Result<impl Iterator<Item = Box<KeyBatch>> + use<>, EngineError> {
+    pub(crate) fn executed(
+        &mut self,
+    ) -> Result<impl Iterator<Item = Box<KeyBatch>> + use<>, EngineError> {
         let object = &self.index.object;
         let parts = self.exchange.finish();
         let parts = parts.map_err(|message| EngineError::Panicked {

@@ -22,91 +22,38 @@
 
 #![forbid(unsafe_code)]
 
-mod ask;
 mod balance;
-mod build;
-mod bulk;
-#[cfg(test)]
-mod change_simulation;
-mod check;
-mod client;
-mod coding;
-mod collect;
-mod create_index;
-mod dictionaries;
-mod ended;
-mod engine;
+mod clients;
 mod error;
-mod exchange;
-#[cfg(test)]
-mod index_simulation;
-mod indexes;
-mod inspect;
+mod held;
 mod key_index;
-#[cfg(test)]
-mod key_simulation;
-mod keys;
-mod load;
-mod locate;
-mod moves;
 mod object;
-mod owner;
-mod partition;
-mod partitions;
-mod path;
-mod pick;
 mod protocol;
-mod ranges;
-mod recode;
-mod reorganize;
-mod routed;
-#[cfg(test)]
-mod routed_simulation;
-#[cfg(test)]
-mod row_simulation;
-mod rows;
-mod run;
-mod scan;
-mod scatter;
-mod secondary;
 mod sequencer;
 mod settings;
 #[cfg(test)]
-mod sharing;
-#[cfg(test)]
-mod simulated;
-#[cfg(test)]
-mod simulation;
-mod stage;
-mod statistics;
-mod stream;
-#[cfg(test)]
-mod together_simulation;
-mod unique;
-#[cfg(test)]
-mod unique_simulation;
-mod walk;
-mod writer;
+mod simulations;
+mod tasks;
 
 pub use balance::{Algorithm, Balanced, Balancer, Balancing};
-pub use collect::HeldSnapshot;
-pub use engine::Engine;
-pub use eris_column::KeyOrder;
-pub use error::EngineError;
-pub use indexes::IndexStatistics;
-pub use inspect::{
+pub use clients::engine::Engine;
+pub use clients::inspect::{
     ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection,
 };
+pub use clients::locate::{Located, Part};
+pub use clients::partitions::PartitionStatus;
+pub use clients::rows::{Computed, Found, Keeping, KeyBounds, RowChanges, RowClient};
+pub use clients::writer::Writer;
+pub use eris_column::KeyOrder;
+pub use error::EngineError;
+pub use held::partition::{Becomes, Compute};
+pub use held::secondary::IndexKind;
 pub use key_index::{KeyClient, KeyIndex, Moved, SegmentLoad, Shift, Shifted};
-pub use locate::{Located, Part};
-pub use object::Partitioning;
-pub use partition::{Becomes, Compute};
-pub use partitions::PartitionStatus;
-pub use reorganize::{
+pub use object::data_object::Partitioning;
+pub use object::indexes::IndexStatistics;
+pub use object::statistics::{ColumnStatistics, ObjectStatistics};
+pub use settings::Settings;
+pub use tasks::collect::HeldSnapshot;
+pub use tasks::reorganize::{
     IndexReorganization, ReorganizationCause, ReorganizationEffect, ReorganizationState,
 };
-pub use rows::{Computed, Found, Keeping, KeyBounds, RowChanges, RowClient};
-pub use secondary::IndexKind;
-pub use settings::Settings;
-pub use statistics::{ColumnStatistics, ObjectStatistics};
-pub use writer::Writer;

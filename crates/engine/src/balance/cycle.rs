@@ -3,8 +3,8 @@
 use super::history::History;
 use crate::error::EngineError;
 use crate::key_index::{Moved, Shift, Shifted};
-use crate::object::DataObject;
-use crate::ranges::Dealing;
+use crate::object::data_object::DataObject;
+use crate::object::ranges::Dealing;
 use eris_types::AeuId;
 use std::sync::Arc;
 use std::time::Duration;

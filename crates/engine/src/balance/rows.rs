@@ -9,7 +9,7 @@ use super::experience::{Experience, HORIZON, Move, Offer};
 use super::loads::{deviation, gain, imbalance, max, progress, whole_gain};
 use super::target::targets;
 use crate::key_index::Shift;
-use crate::load::Load;
+use crate::object::load::Load;
 use eris_column::CHUNK_ROWS;
 use eris_numa::Topology;
 use eris_types::AeuId;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 /// What is to be done with the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(crate) enum Operation {
     /// `values` become those of `keys`.
     Get,
     /// `entries` are put in; `values` become those that were there.
@@ -21,7 +21,7 @@ pub(super) enum Operation {
 
 /// What is still to be done.
 #[derive(Debug)]
-pub(super) enum Rest {
+pub(crate) enum Rest {
     /// All keys.
     All,
     /// Those at these positions, ascending.
@@ -32,7 +32,7 @@ pub(super) enum Rest {
 
 /// What is to be read of a range.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(crate) struct Span {
     /// The number of the range.
     pub range: usize,
     /// From this key on.
@@ -45,22 +45,22 @@ pub(super) struct Span {
 
 /// Keys and what belongs to them; the vectors keep their memory from batch to batch.
 pub(crate) struct KeyBatch {
-    pub(super) object: Arc<KeyObject>,
-    pub(super) operation: Operation,
-    pub(super) keys: Vec<u64>,
-    pub(super) entries: Vec<(u64, u64)>,
+    pub(crate) object: Arc<KeyObject>,
+    pub(crate) operation: Operation,
+    pub(crate) keys: Vec<u64>,
+    pub(crate) entries: Vec<(u64, u64)>,
     /// Of whom the entries are that were read, in their order: the range, and how many.
-    pub(super) runs: Vec<(usize, usize)>,
-    pub(super) values: Vec<Option<u64>>,
-    pub(super) rest: Rest,
+    pub(crate) runs: Vec<(usize, usize)>,
+    pub(crate) values: Vec<Option<u64>>,
+    pub(crate) rest: Rest,
     /// Why not all entries were put in.
-    pub(super) failure: Option<IndexError>,
+    pub(crate) failure: Option<IndexError>,
     /// Keys that have another owner than the tables say, so that the batch took a detour.
-    pub(super) news: Option<Shift>,
+    pub(crate) news: Option<Shift>,
 }
 
 impl KeyBatch {
-    pub(super) fn new(object: Arc<KeyObject>) -> Self {
+    pub(crate) fn new(object: Arc<KeyObject>) -> Self {
         KeyBatch {
             object,
             operation: Operation::Get,
@@ -75,7 +75,7 @@ impl KeyBatch {
     }
 
     /// Empties it for another operation.
-    pub(super) fn begin(&mut self, operation: Operation) {
+    pub(crate) fn begin(&mut self, operation: Operation) {
         self.operation = operation;
         self.keys.clear();
         self.entries.clear();
@@ -92,7 +92,7 @@ impl KeyBatch {
     }
 
     /// For how many keys something is still to be done, or for how many parts of ranges.
-    pub(super) fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         match &self.rest {
             Rest::All => self.keys.len().max(self.entries.len()),
             Rest::Positions(positions) => positions.len(),
@@ -101,7 +101,7 @@ impl KeyBatch {
     }
 
     /// The first key for which something is still to be done; none once the batch can go back.
-    pub(super) fn next_key(&self) -> Option<u64> {
+    pub(crate) fn next_key(&self) -> Option<u64> {
         let key = |position: u32| match self.operation {
             Operation::Put => self.entries[position as usize].0,
             _ => self.keys[position as usize],

@@ -3,9 +3,9 @@
 use super::KeyIndex;
 use super::layout::Table;
 use super::transfer::{Given, Moved, Transfer};
-use crate::client::Client;
+use crate::clients::client::Client;
 use crate::error::EngineError;
-use crate::protocol::{GIVE, GIVEN, PANICKED};
+use crate::protocol::commands::{GIVE, GIVEN, PANICKED};
 use eris_route::Command;
 use eris_types::AeuId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,7 +146,7 @@ impl KeyIndex {
     }
 
     /// Waits for the transfers that are under way, if there are any, and publishes what they did.
-    pub(super) async fn finish(&self, cycle: &mut Option<Pending>) -> Vec<Shifted> {
+    pub(crate) async fn finish(&self, cycle: &mut Option<Pending>) -> Vec<Shifted> {
         let Some(pending) = cycle else {
             return Vec::new();
         };
@@ -268,7 +268,7 @@ fn from_ends(table: &Table, transfers: &[(Shift, AeuId)]) -> Vec<usize> {
 }
 
 /// The table after keys have changed their owners.
-pub(super) fn changed(table: &Table, given: impl IntoIterator<Item = Shift>) -> Vec<(u64, AeuId)> {
+pub(crate) fn changed(table: &Table, given: impl IntoIterator<Item = Shift>) -> Vec<(u64, AeuId)> {
     let mut bounds: BTreeMap<u64, AeuId> = BTreeMap::new();
     bounds.extend(table.spans(0, u64::MAX).map(|(low, _, aeu)| (low, aeu)));
     for Shift { low, high, to } in given {

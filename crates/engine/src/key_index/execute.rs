@@ -3,16 +3,16 @@
 use super::batch::KeyBatch;
 use super::transfer::Handed;
 use super::{KeyObject, OwnedKeys};
-use crate::owner::{Context, Owner};
-use crate::protocol::{HAND_OVER, KEYED, header};
-use crate::reorganize::Reorganizable;
+use crate::protocol::commands::{HAND_OVER, KEYED, header};
+use crate::tasks::owner::{Context, Owner};
+use crate::tasks::reorganize::Reorganizable;
 use eris_route::{Endpoint, Header, Parcel};
 use eris_types::ObjectId;
 use std::sync::Arc;
 
 impl Owner {
     /// What this AEU has of an index.
-    pub(super) fn keys_of(&mut self, object: &Arc<KeyObject>) -> &mut OwnedKeys {
+    pub(crate) fn keys_of(&mut self, object: &Arc<KeyObject>) -> &mut OwnedKeys {
         let (aeu, memory) = (self.aeu, &self.memory);
         (self.key_indexes.entry(object.id))
             .or_insert_with(|| OwnedKeys::new(object.clone(), aeu, memory))

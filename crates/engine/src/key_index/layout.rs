@@ -108,7 +108,7 @@ impl Table {
 }
 
 /// The parts of `low..=high` with the holder of each, ascending.
-pub(super) fn spans<V: Ord + Copy>(
+pub(crate) fn spans<V: Ord + Copy>(
     ranges: &RangeTable<u64, V>,
     low: u64,
     high: u64,

@@ -1,10 +1,10 @@
 //! What the segments of an index were asked for, merged on reading.
 
 use super::{KeyIndex, OwnedKeys};
-use crate::ask::Question;
+use crate::clients::ask::Question;
 use crate::error::EngineError;
-use crate::owner::{Context, Owner};
-use crate::protocol::{MEASURE, MEASURED, header};
+use crate::protocol::commands::{MEASURE, MEASURED, header};
+use crate::tasks::owner::{Context, Owner};
 use crossbeam_utils::CachePadded;
 use eris_route::{Command, Parcel};
 use eris_types::AeuId;

@@ -13,7 +13,7 @@ use super::Shift;
 use super::batch::{KeyBatch, Operation, Rest, Span};
 use super::layout::Table;
 use super::segment::{Piece, Segment};
-use crate::reorganize::{IndexReorganization, Reorganizable, Watched};
+use crate::tasks::reorganize::{IndexReorganization, Reorganizable, Watched};
 use eris_index::IndexError;
 use eris_numa::{Extent, NodeMemory};
 use eris_route::{Header, RangeTable, Split};
@@ -40,7 +40,7 @@ pub(crate) struct OwnedKeys {
     /// The newest table, as far as this owner knows.
     table: Arc<Table>,
     /// Ascending by key.
-    pub(super) segments: Vec<Segment>,
+    pub(crate) segments: Vec<Segment>,
     /// From keys to positions of segments, or [`NOBODY`].
     directory: Arc<RangeTable<u64, u32>>,
     /// What was given away, to whom, until a table of this version says so, too.
@@ -289,7 +289,7 @@ impl OwnedKeys {
     }
 
     /// Whether keys of segments are leaving.
-    pub(super) fn is_changing(&self) -> bool {
+    pub(crate) fn is_changing(&self) -> bool {
         let mut segments = self.segments.iter();
         segments.any(|segment| is_among(segment, self.leaving.as_ref()))
     }
@@ -325,7 +325,7 @@ impl OwnedKeys {
         self.renew();
     }
 
-    pub(super) fn renew(&mut self) {
+    pub(crate) fn renew(&mut self) {
         self.note_work();
         let leaving = self.leaving.as_ref();
         let sent = leaving.and_then(|leaving| leaving.sent);

@@ -19,7 +19,7 @@ const AT_ONCE: usize = 1_024;
 const KEPT: usize = 4_096;
 
 /// Ranges that are being read.
-pub(super) struct Reading {
+pub(crate) struct Reading {
     table: Arc<Table>,
     limit: usize,
     /// What was found so far of each range.
@@ -143,7 +143,7 @@ impl KeyClient {
     }
 
     /// Adds the parts of the next exchange; says whether there are any.
-    pub(super) fn push_next(&mut self, reading: &mut Reading) -> bool {
+    pub(crate) fn push_next(&mut self, reading: &mut Reading) -> bool {
         let spans = reading.next_spans();
         for of_owner in spans.chunk_by(|a, b| a.0 == b.0) {
             let mut batch = self.empty(Operation::Ranges);
@@ -153,7 +153,7 @@ impl KeyClient {
         !spans.is_empty()
     }
 
-    pub(super) fn gather_ranges(
+    pub(crate) fn gather_ranges(
         &mut self,
         parts: impl Iterator<Item = Box<KeyBatch>>,
         reading: &mut Reading,

@@ -6,7 +6,7 @@
 //!        └ piece ┘             └ piece ┘              keys go to another segment from one of its ends, a piece at a time
 //! ```
 
-use crate::reorganize::Watched;
+use crate::tasks::reorganize::Watched;
 use eris_index::{Art, BatchError, IndexError};
 use eris_numa::thread_cpu_time;
 use std::time::Duration;
@@ -212,7 +212,7 @@ impl Segment {
     /// Not as what is asked for, which is noted.
     fn put(&mut self, entries: &[(u64, u64)]) -> Result<(), BatchError> {
         #[cfg(test)]
-        if let Some(done) = super::simulation::refusal(entries.len()) {
+        if let Some(done) = super::refusals::refusal(entries.len()) {
             Art::upsert_many(&mut self.tree, &entries[..done], &mut vec![None; done])?;
             let error = IndexError::Full;
             return Err(BatchError { done, error });

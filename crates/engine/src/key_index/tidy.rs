@@ -2,7 +2,7 @@
 
 use super::OwnedKeys;
 use super::pace::Pace;
-use crate::owner::{Context, Owner, Task};
+use crate::tasks::owner::{Context, Owner, Task};
 use eris_aeu::Slice;
 use eris_index::IndexError;
 use eris_types::ObjectId;
@@ -46,7 +46,7 @@ impl TidyTask {
 
 impl Owner {
     /// Sees to it that segments are few.
-    pub(super) fn tidy(&mut self, object: ObjectId, cx: &mut Context<'_>) {
+    pub(crate) fn tidy(&mut self, object: ObjectId, cx: &mut Context<'_>) {
         let is_giving = self.giving.contains_key(&object);
         let Some(keys) = self.key_indexes.get(&object).filter(|_| !is_giving) else {
             return;

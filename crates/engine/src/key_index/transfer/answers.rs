@@ -6,29 +6,29 @@
 use super::give::GiveTask;
 use super::{Handed, Took, Transfer};
 use crate::key_index::pace::Pace;
-use crate::owner::{Context, Owner, Task};
-use crate::protocol::{self, HAND_OVER};
+use crate::protocol::commands::{self, HAND_OVER};
+use crate::tasks::owner::{Context, Owner, Task};
 use eris_aeu::TaskId;
 use eris_route::{Command, Endpoint, Header, Parcel};
 use std::collections::VecDeque;
 
 /// What an owner that gives keys away has heard of the new one.
 pub(crate) struct Giving {
-    pub(super) task: TaskId,
+    pub(crate) task: TaskId,
     /// That of the transfer under way.
-    pub(super) callback: u64,
-    pub(super) answers: VecDeque<Took>,
+    pub(crate) callback: u64,
+    pub(crate) answers: VecDeque<Took>,
     /// Answers may have been lost in a panic, or come twice.
-    pub(super) doubt: Option<Doubt>,
+    pub(crate) doubt: Option<Doubt>,
     /// How often the new owner was asked how things stand.
-    pub(super) questions: u64,
+    pub(crate) questions: u64,
     /// Transfers that wait for the one under way.
-    pub(super) waiting: VecDeque<Asked>,
+    pub(crate) waiting: VecDeque<Asked>,
 }
 
 /// What is not known of a new owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(crate) enum Doubt {
     /// It has to be asked, before anything else is sent.
     Noticed,
     /// It was.
@@ -37,9 +37,9 @@ pub(super) enum Doubt {
 
 /// A transfer, and who wants to know what came of it.
 pub(crate) struct Asked {
-    pub(super) transfer: Transfer,
-    pub(super) sender: Endpoint,
-    pub(super) callback: u64,
+    pub(crate) transfer: Transfer,
+    pub(crate) sender: Endpoint,
+    pub(crate) callback: u64,
 }
 
 impl Owner {
@@ -59,7 +59,7 @@ impl Owner {
     }
 
     /// Begins with the first of these transfers, if there is one.
-    pub(super) fn begin_to_give(&mut self, mut waiting: VecDeque<Asked>, cx: &mut Context<'_>) {
+    pub(crate) fn begin_to_give(&mut self, mut waiting: VecDeque<Asked>, cx: &mut Context<'_>) {
         let Some(asked) = waiting.pop_front() else {
             return;
         };
@@ -104,7 +104,7 @@ impl Owner {
             if let Some(keys) = self.key_indexes.get(&header.object) {
                 let object = keys.object().clone();
                 let give_up =
-                    protocol::header(HAND_OVER, header.object, cx.endpoint(), header.callback);
+                    commands::header(HAND_OVER, header.object, cx.endpoint(), header.callback);
                 let parcel = Parcel::owned((object, Handed::GiveUp));
                 cx.send(header.sender, give_up, &[], Some(parcel));
             }

@@ -15,7 +15,7 @@ use eris_index::IndexError;
 const COUNTED: usize = 8 * PIECE;
 
 /// A segment is cut before a key.
-pub(super) enum Parting {
+pub(crate) enum Parting {
     Counting {
         cut: u64,
         /// Where to go on below it and above.
@@ -32,7 +32,7 @@ pub(super) enum Parting {
     },
 }
 
-pub(super) enum Parted {
+pub(crate) enum Parted {
     Again(Parting),
     /// So many entries were copied.
     Done(usize),

@@ -13,7 +13,7 @@ use crate::key_index::segment::{End, Piece, Segment};
 use std::collections::VecDeque;
 
 /// A copy under way.
-pub(super) struct Stream {
+pub(crate) struct Stream {
     end: End,
     /// What has not been sent.
     left: Option<(u64, u64)>,

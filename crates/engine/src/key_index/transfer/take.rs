@@ -2,8 +2,8 @@
 
 use super::{DROPPED, Handed, LOST, Standing, Took};
 use crate::key_index::KeyObject;
-use crate::owner::{Context, Owner};
-use crate::protocol::{TOOK, header};
+use crate::protocol::commands::{TOOK, header};
+use crate::tasks::owner::{Context, Owner};
 use eris_aeu::Group;
 use eris_route::{Header, Parcel};
 use eris_types::ObjectId;

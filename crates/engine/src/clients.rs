@@ -1,0 +1,14 @@
+//! What clients do: the engine as its users see it, fragments, writers, changes of rows, questions to owners.
+
+pub(crate) mod ask;
+pub(crate) mod client;
+pub(crate) mod create_index;
+pub(crate) mod engine;
+pub(crate) mod exchange;
+pub(crate) mod inspect;
+pub(crate) mod locate;
+pub(crate) mod moves;
+pub(crate) mod partitions;
+pub(crate) mod rows;
+pub(crate) mod stream;
+pub(crate) mod writer;

@@ -1,0 +1,112 @@
+//! Making and dropping secondary indexes.
+//!
+//! ```text
+//! create ── BUILD ──▶ every owner builds its part in slices ── INDEXED ──▶ in use
+//!                                                          └─ REFUSED, or nobody waits any more ──▶ UNINDEX: no trace
+//! ```
+
+use crate::clients::client::Client;
+use crate::clients::engine::{Engine, Shared};
+use crate::error::EngineError;
+use crate::held::secondary::IndexKind;
+use crate::object::data_object::DataObject;
+use crate::object::indexes::{Index, IndexStatistics};
+use crate::protocol::commands::*;
+use eris_types::{AeuId, ColumnId, ObjectId};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// BUILD: an index of an object of which every owner makes its part.
+pub(crate) struct Build {
+    pub object: Arc<DataObject>,
+    pub index: Arc<Index>,
+}
+
+/// Takes everything back unless it is disarmed.
+struct Undo {
+    shared: Arc<Shared>,
+    object: Arc<DataObject>,
+    index: u32,
+    armed: bool,
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        if self.armed {
+            self.object.remove_index(self.index);
+            // Without a session the owners keep their parts until the object goes; nobody uses them.
+            if let Ok(client) = self.shared.client() {
+                self.shared.forget_index(client, self.object.id, self.index);
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn forget_index(&self, mut client: Client, object: ObjectId, index: u32) {
+        for aeu in self.aeus() {
+            client.tell(aeu, UNINDEX, object, index.into(), &[]);
+        }
+        client.flush_all();
+        self.give_back(&mut client);
+    }
+}
+
+impl Engine {
+    /// Makes a secondary index of a data object and waits until it is complete; returns its number. Fragments use it from
+    /// then on, whatever their snapshot. Rows may be read and written meanwhile, but writers that have begun before may leave it
+    /// to be built anew. `built` counts the rows that are entered.
+    ///
+    /// # Errors
+    /// No memory, or a key that is too long; nothing is left of it then.
+    ///
+    /// # Panics
+    /// If there are no columns.
+    pub async fn create_index(
+        &self,
+        id: ObjectId,
+        columns: &[ColumnId],
+        kind: IndexKind,
+        built: Arc<AtomicU64>,
+    ) -> Result<u32, EngineError> {
+        assert!(!columns.is_empty(), "an index is of columns");
+        let shared = self.shared();
+        let object = self.object(id)?;
+        let mut client = self.client()?;
+        let aeus: Vec<AeuId> = shared.aeus().collect();
+        let index = object.add_index(columns, kind, built);
+        let mut undo = Undo {
+            shared: shared.clone(),
+            object: object.clone(),
+            index: index.id,
+            armed: true,
+        };
+        let callback = self.next_callback();
+        let build = Arc::new(Build {
+            object: object.clone(),
+            index: index.clone(),
+        });
+        client.multicast(&aeus, BUILD, id, callback, build);
+        client.flush();
+        let done = client.answered(callback, aeus.len(), &object.name).await;
+        shared.give_back(&mut client);
+        done?;
+        undo.armed = false;
+        index.set_ready();
+        Ok(index.id)
+    }
+
+    /// Drops an index, with its memory. Fragments that run go on without it.
+    pub fn drop_index(&self, id: ObjectId, index: u32) -> Result<(), EngineError> {
+        let client = self.client()?;
+        self.object(id)?.remove_index(index);
+        self.shared().forget_index(client, id, index);
+        Ok(())
+    }
+
+    /// The indexes of a data object, but that of its key.
+    pub fn indexes(&self, id: ObjectId) -> Result<Vec<IndexStatistics>, EngineError> {
+        let indexes = self.object(id)?.indexes();
+        Ok(indexes.iter().map(|index| index.statistics()).collect())
+    }
+}

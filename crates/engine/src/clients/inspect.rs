@@ -1,0 +1,175 @@
+//! What a data object consists of, for people who look: segments, chunks, encodings.
+//!
+//! ```text
+//! session ── INSPECT ──▶ every AEU ◀── INSPECTED: its segments, their chunks frozen as of now
+//! ```
+//!
+//! A segment is its owner's alone, so the owner is asked, as for a scan. It answers with its immutable chunks and nothing
+//! more; whoever asked looks at them on its own thread. An AEU therefore spends a few microseconds on a question, however
+//! many columns there are, and nothing is settled, copied or kept for it.
+
+use crate::clients::ask::Question;
+use crate::clients::engine::Engine;
+use crate::error::EngineError;
+use crate::object::statistics::extremes;
+use crate::protocol::commands::{INSPECT, INSPECTED};
+use eris_column::ColumnChunk;
+use eris_fragment::Scalar;
+use eris_store::{Chunk, Segment};
+use eris_types::{AeuId, NodeId, ObjectId, SegmentId};
+use std::sync::Arc;
+
+/// What a data object holds at about one time: each owner's part is of one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Inspection {
+    /// In order of their owners, then of their age.
+    pub segments: Vec<SegmentInspection>,
+    /// Per column, the dictionary if the column has one.
+    pub dictionaries: Vec<Option<DictionaryInspection>>,
+}
+
+/// A segment.
+#[derive(Clone, Debug)]
+pub struct SegmentInspection {
+    /// Its number, unique in the process.
+    pub segment: SegmentId,
+    /// Its owner.
+    pub aeu: AeuId,
+    /// The owner's node, where its memory is.
+    pub node: NodeId,
+    /// Bytes of its committed rows, append buffer included.
+    pub bytes: u64,
+    /// Chunks with committed rows, first the sealed ones.
+    pub chunks: Vec<ChunkInspection>,
+}
+
+/// A chunk, or a level of the append buffer.
+#[derive(Clone, Debug)]
+pub struct ChunkInspection {
+    /// Whether it is sealed; otherwise it is part of the append buffer.
+    pub sealed: bool,
+    /// Committed rows. Deleted ones count until they are collected.
+    pub rows: u64,
+    /// How many of them are deleted.
+    pub deleted: u64,
+    /// In the order of the schema.
+    pub columns: Vec<ColumnChunkInspection>,
+}
+
+/// A column chunk.
+#[derive(Clone, Debug)]
+pub struct ColumnChunkInspection {
+    /// As in views: `packed`, `run-length`, …, with `codes` before it where the values are the column dictionary's codes,
+    /// and `ordinals` where they are places in a key order.
+    pub encoding: String,
+    /// Whether the values are places in a key order.
+    pub is_by_key_order: bool,
+    /// Bits of a value, where values are packed.
+    pub width: Option<u8>,
+    /// NULLs.
+    pub nulls: u64,
+    /// Bytes of values and validity.
+    pub bytes: u64,
+    /// The least and the greatest value; `None` without values, and for text.
+    pub range: Option<(Scalar, Scalar)>,
+}
+
+/// A column's dictionary.
+#[derive(Clone, Copy, Debug)]
+pub struct DictionaryInspection {
+    /// Distinct strings.
+    pub entries: u64,
+    /// Bytes of strings and index.
+    pub bytes: u64,
+}
+
+/// INSPECTED: one segment as its owner shows it.
+pub(crate) struct SegmentView {
+    id: SegmentId,
+    aeu: AeuId,
+    bytes: u64,
+    /// With the number of deleted rows.
+    chunks: Vec<(Arc<Chunk>, usize)>,
+    sealed: usize,
+}
+
+impl SegmentView {
+    pub fn new(segment: &Segment, aeu: AeuId) -> Self {
+        SegmentView {
+            id: segment.id(),
+            aeu,
+            bytes: segment.statistics().bytes,
+            chunks: segment.stored().collect(),
+            sealed: segment.sealed_since(0).count(),
+        }
+    }
+}
+
+impl Engine {
+    /// Asks the owners what a data object consists of.
+    ///
+    /// # Errors
+    /// There is no such object, or an owner panicked.
+    pub async fn inspect(&self, id: ObjectId) -> Result<Inspection, EngineError> {
+        let object = self.object(id)?;
+        let question = Question {
+            kind: INSPECT,
+            answer: INSPECTED,
+        };
+        let parts = self.ask(self.owners(), id, &object.name, question, &[]);
+        let parts: Vec<Vec<SegmentView>> = parts.await?;
+        let mut views: Vec<SegmentView> = parts.into_iter().flatten().collect();
+        views.sort_by_key(|view| (view.aeu, view.id));
+        let types: Vec<_> = (object.schema.fields().iter())
+            .map(|field| field.data_type().clone())
+            .collect();
+        let chunk = |chunk: &Chunk, deleted, sealed| ChunkInspection {
+            sealed,
+            rows: chunk.rows() as u64,
+            deleted,
+            columns: (chunk.columns().iter().zip(&types))
+                .map(|(column, data_type)| column_chunk(column, data_type))
+                .collect(),
+        };
+        let segments = views.iter().map(|view| SegmentInspection {
+            segment: view.id,
+            aeu: view.aeu,
+            node: self.topology().node_of(view.aeu),
+            bytes: view.bytes,
+            chunks: (view.chunks.iter().enumerate())
+                .map(|(index, (each, deleted))| chunk(each, *deleted as u64, index < view.sealed))
+                .collect(),
+        });
+        let dictionaries = object.dictionaries().into_iter().map(|dictionary| {
+            dictionary.map(|dictionary| DictionaryInspection {
+                entries: dictionary.len() as u64,
+                bytes: dictionary.bytes() as u64,
+            })
+        });
+        Ok(Inspection {
+            segments: segments.collect(),
+            dictionaries: dictionaries.collect(),
+        })
+    }
+}
+
+fn column_chunk(column: &ColumnChunk, data_type: &arrow_schema::DataType) -> ColumnChunkInspection {
+    // Displayed as `packed(12)`, or without bits.
+    let shown = column.encoding().to_string();
+    let (name, width) = match shown.split_once('(') {
+        Some((name, rest)) => (name, rest.trim_end_matches(')').parse().ok()),
+        None => (shown.as_str(), None),
+    };
+    ColumnChunkInspection {
+        encoding: match (column.is_coded(), column.order()) {
+            (true, _) => format!("codes {name}"),
+            (_, Some(_)) => format!("ordinals {name}"),
+            _ => name.to_owned(),
+        },
+        is_by_key_order: column.order().is_some(),
+        width,
+        nulls: column.nulls() as u64,
+        bytes: column.bytes() as u64,
+        range: extremes(data_type, &column.zone().range),
+    }
+}

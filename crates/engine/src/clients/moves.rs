@@ -1,0 +1,99 @@
+//! Rows of tables that become another owner's: a statement that changes nothing but where they are.
+//!
+//! ```text
+//!              former owner                             new owner
+//! turn ─ OFFER ─▶ sealed chunks, living rows ─ ADOPT ─▶ the same columns (link, within a node) or copies of them, staged
+//!      ─ DELETE ▶ the rows are going to end
+//!      ─ COMMIT ▶ they have ended           ── T ──     they have begun
+//! ```
+//!
+//! The rows end at their former owner and begin at the new one with one commit. So every snapshot finds each of them once, at the one or the
+//! other, whoever reads what and when; tickets, paths, statistics and secondary indexes need not know that anything was moved. What the former owner has
+//! left is garbage, and collected like any other. A move has the object's turn, so that nobody else ends rows meanwhile, and is cut into statements of a
+//! few chunks, between which others have theirs.
+
+mod adopt;
+mod keys;
+
+pub(crate) use adopt::{Adopt, AdoptTask, Offered};
+pub(crate) use keys::KeyShift;
+
+use crate::clients::ask::Question;
+use crate::clients::engine::Engine;
+use crate::error::EngineError;
+use crate::key_index::Moved;
+use crate::protocol::commands::{OFFER, OFFERED};
+use eris_types::{AeuId, ObjectId, RowId};
+
+/// So many chunks are moved by one statement: others wait for their turn as long as these take to copy.
+const CHUNKS: u64 = 4;
+
+impl Engine {
+    /// Gives about so many rows of a data object without a key to another owner, whole sealed chunks of them, and returns once they are there.
+    /// Chunks in which no row has ended are linked within a node; others are copied.
+    ///
+    /// # Errors
+    /// There is no such object, no memory at the new owner, or an owner panicked. What was moved before stays where it is now.
+    ///
+    /// # Panics
+    /// If the object has a key.
+    pub async fn move_rows(
+        &self,
+        id: ObjectId,
+        from: AeuId,
+        to: AeuId,
+        rows: u64,
+    ) -> Result<Moved, EngineError> {
+        let mut moved = Moved::default();
+        while moved.keys < rows {
+            let more = self.move_some(id, from, to, rows - moved.keys).await?;
+            if more.keys == 0 {
+                break;
+            }
+            moved.keys += more.keys;
+            moved.linked += more.linked;
+            moved.copied += more.copied;
+        }
+        Ok(moved)
+    }
+
+    /// One statement of it; nothing has moved if there is no chunk that is small enough.
+    pub(crate) async fn move_some(
+        &self,
+        id: ObjectId,
+        from: AeuId,
+        to: AeuId,
+        rows: u64,
+    ) -> Result<Moved, EngineError> {
+        let mut writer = self.changer(id).await?;
+        assert!(
+            !writer.object().is_ranged_by_key(),
+            "rows with a key are moved by ranges of it"
+        );
+        let question = Question {
+            kind: OFFER,
+            answer: OFFERED,
+        };
+        let name = &writer.object().name;
+        let offered: Vec<Vec<Offered>> = self
+            .ask([from], id, name, question, &[rows, CHUNKS])
+            .await?;
+        let topology = self.topology();
+        let is_near = topology.node_of(from) == topology.node_of(to);
+        let mut moved = Moved::default();
+        for one in offered.into_iter().flatten() {
+            let (rows, bytes) = (one.living.count() as u64, one.chunk.bytes() as u64);
+            moved.keys += rows;
+            let ids = one.living.iter_ones().map(|row| one.chunk.ids().get(row));
+            writer.delete(ids.collect::<Vec<RowId>>().into_iter())?;
+            let is_linked = is_near && one.living.is_all();
+            match is_linked {
+                true => moved.linked += bytes,
+                false => moved.copied += bytes * rows / one.chunk.rows() as u64,
+            }
+            writer.adopt(to, one, is_linked).await?;
+        }
+        writer.commit().await?;
+        Ok(moved)
+    }
+}

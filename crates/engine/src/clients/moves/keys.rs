@@ -1,0 +1,224 @@
+//! Ranges of keys that another owner shall have.
+//!
+//! ```text
+//! turn ─ nobody stages ─ rows of the next keys, from their owner's index ─▶ deleted there, added at the new owner
+//!      ─ a timestamp is drawn ─ the new table of ranges is published, with that timestamp ─ COMMIT
+//! ```
+//!
+//! A table of ranges says from which snapshot on it holds. Whoever reads at an older one asks all owners; an owner that is asked for keys that are not its own by now, or were not
+//! at the snapshot, says so, and whoever has asked looks again. Who changes rows has a share of the object's turn before he looks whose they are. Rows with a key
+//! that are staged before their statement has its turn would be with the wrong owner: whoever stages such rows keeps keys from being shifted.
+
+use crate::clients::engine::Engine;
+use crate::error::EngineError;
+use crate::key_index::Moved;
+use crate::object::data_object::DataObject;
+use crate::object::keys::{KeyRange, Keys, is_word};
+use crate::object::ranges::Dealing;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use eris_column::CHUNK_ROWS;
+use eris_types::{AeuId, ColumnId, ObjectId, RowId, Timestamp};
+use std::ops::Bound;
+
+/// So many rows are moved by one statement: half a chunk, which need not be joined with others.
+const ROWS_AT_ONCE: usize = CHUNK_ROWS / 2;
+/// No more rows than these are moved at once because the numbers of their keys are the same.
+const MOST_ALIKE: usize = 8 * ROWS_AT_ONCE;
+/// So many are read at a time, so that their owner can do other work in between.
+const READ_AT_ONCE: usize = 1_024;
+
+/// Keys whose rows a statement moves.
+#[derive(Debug)]
+pub(crate) struct KeyShift {
+    /// The first and the last number.
+    numbers: (i64, i64),
+    to: AeuId,
+    rows: u64,
+}
+
+impl KeyShift {
+    /// Makes it known, for snapshots from `at` on.
+    pub fn publish(&self, object: &DataObject, at: Timestamp) {
+        object.ranges.shift(self.numbers, self.to, self.rows, at);
+    }
+}
+
+/// Rows in the order of their keys.
+struct Sorted {
+    batch: RecordBatch,
+    ids: Vec<RowId>,
+    numbers: Vec<i64>,
+}
+
+impl Engine {
+    /// Gives the rows with some keys to another owner, and all that will come with such keys: the keys whose [numbers](crate::PartitionStatus::ranges) are from `low` to `high`.
+    ///
+    /// # Errors
+    /// There is no such object, rows are being written to it, there is no memory at the new owner, or an owner panicked. What was moved before stays where it is now.
+    ///
+    /// # Panics
+    /// If the object has no key.
+    pub async fn move_keys(
+        &self,
+        id: ObjectId,
+        low: i64,
+        high: i64,
+        to: AeuId,
+    ) -> Result<Moved, EngineError> {
+        let (mut all, mut next) = (Moved::default(), low);
+        loop {
+            let (moved, last) = self.move_first_keys(id, (next, high), to, u64::MAX).await?;
+            all.keys += moved.keys;
+            all.copied += moved.copied;
+            if last == high {
+                return Ok(all);
+            }
+            next = last + 1;
+        }
+    }
+
+    /// One statement of it, for the first keys that are not the new owner's yet, about so many rows at most; up to which number all
+    /// are its then.
+    pub(crate) async fn move_first_keys(
+        &self,
+        id: ObjectId,
+        (low, high): (i64, i64),
+        to: AeuId,
+        rows: u64,
+    ) -> Result<(Moved, i64), EngineError> {
+        let rows = rows.min(ROWS_AT_ONCE as u64) as usize;
+        let table = self.object(id)?;
+        if table.staging.try_write().is_err() {
+            // Whoever waits for the turn keeps those from it who would share it.
+            let table = table.name.clone();
+            return Err(EngineError::InUse { table });
+        }
+        let mut writer = self.changer(id).await?;
+        let object = writer.object().clone();
+        assert!(
+            object.is_ranged_by_key(),
+            "rows without a key are moved by size"
+        );
+        let in_use = || EngineError::InUse {
+            table: object.name.clone(),
+        };
+        let _closed = (object.staging.clone().try_write_owned()).map_err(|_| in_use())?;
+        let Some(dealing) = object.ranges.get() else {
+            return Ok((Moved::default(), high));
+        };
+        let Some((low, high)) = first_of_others(&dealing, (low, high), to) else {
+            return Ok((Moved::default(), high));
+        };
+        // Changes before this turn are visible.
+        let snapshot = self.snapshot();
+        let read = self.read_some(&object, &dealing, (low, high), rows).await?;
+        let (rows, last) = read.ok_or_else(in_use)?;
+        let mut moved = Moved::default();
+        for part in rows {
+            moved.keys += part.ids.len() as u64;
+            moved.copied += bytes(&part.batch);
+            writer.delete(part.ids.into_iter())?;
+            writer.append_to(to, part.batch).await?;
+        }
+        let shift = KeyShift {
+            numbers: (low, last),
+            to,
+            rows: moved.keys,
+        };
+        if moved.keys == 0 {
+            // Rows that have had such keys ended before this snapshot.
+            shift.publish(&object, snapshot);
+            return Ok((moved, last));
+        }
+        writer.shift(shift);
+        writer.commit().await?;
+        Ok((moved, last))
+    }
+
+    /// Rows with the least numbers between two, which are one owner's: so many or some more, and the last number of which these are all rows. `None`: a statement that
+    /// was given up is still there.
+    async fn read_some(
+        &self,
+        object: &DataObject,
+        dealing: &Dealing,
+        (low, high): (i64, i64),
+        enough: usize,
+    ) -> Result<Option<(Vec<Sorted>, i64)>, EngineError> {
+        let columns = 0..object.schema.fields().len() as u32;
+        let columns: Vec<ColumnId> = columns.map(ColumnId).collect();
+        let is_word = is_word(object.key_types());
+        let end = high.checked_add(1);
+        let behind = |key: Bound<Keys>, low: Option<i64>| {
+            let keys = KeyRange::new((key, Bound::Unbounded), is_word);
+            dealing.clipped(&keys, low, end)
+        };
+        let mut keys = behind(Bound::Unbounded, (low > i64::MIN).then_some(low));
+        let (mut rows, mut count): (Vec<Sorted>, usize) = (Vec::new(), 0);
+        let mut client = self.rows(object.id)?;
+        loop {
+            let Some(part) = client.try_sorted(&keys, READ_AT_ONCE, &columns).await? else {
+                return Ok(None);
+            };
+            let (batch, ids) = part;
+            count += ids.len();
+            let is_last = ids.len() < READ_AT_ONCE;
+            if let Some(last) = ids.len().checked_sub(1) {
+                let of_key = object.key_columns(&batch);
+                let numbers = dealing.routing(&Keys::of(&of_key, 0, ids.len()));
+                keys = behind(Bound::Excluded(Keys::of(&of_key, last, 1)), None);
+                rows.push(Sorted {
+                    batch,
+                    ids,
+                    numbers,
+                });
+            }
+            if is_last {
+                return Ok(Some((rows, high)));
+            }
+            if count >= enough {
+                if let Some(last) = cut(&mut rows, is_word) {
+                    return Ok(Some((rows, last)));
+                }
+                if count >= MOST_ALIKE {
+                    let table = object.name.clone();
+                    return Err(EngineError::Alike { table });
+                }
+            }
+        }
+    }
+}
+
+/// Takes the rows with the greatest number away, of which there may be more, unless all have it; the last number of which all rows are left.
+fn cut(rows: &mut Vec<Sorted>, is_word: bool) -> Option<i64> {
+    let last = *rows.last()?.numbers.last()?;
+    if is_word {
+        return Some(last);
+    }
+    if rows[0].numbers[0] == last {
+        return None;
+    }
+    for part in &mut *rows {
+        let left = part.numbers.partition_point(|number| *number < last);
+        part.batch = part.batch.slice(0, left);
+        part.ids.truncate(left);
+    }
+    rows.retain(|part| !part.ids.is_empty());
+    Some(last - 1)
+}
+
+/// The first keys between two numbers that are not an owner's yet, as far as they are one other's.
+fn first_of_others(dealing: &Dealing, (low, high): (i64, i64), to: AeuId) -> Option<(i64, i64)> {
+    let ranges = dealing.ranges().filter(|(.., owner)| *owner != to);
+    let mut parts = ranges.map(|(first, next, _)| {
+        let last = next.map_or(i64::MAX, |next| next - 1);
+        (first.unwrap_or(i64::MIN).max(low), last.min(high))
+    });
+    parts.find(|(low, high)| low <= high)
+}
+
+/// Of these rows alone: the arrays may be parts of larger ones.
+fn bytes(batch: &RecordBatch) -> u64 {
+    let of_column = |column: &ArrayRef| column.to_data().get_slice_memory_size();
+    let columns = batch.columns().iter().map(of_column);
+    columns.map(|bytes| bytes.unwrap_or_default() as u64).sum()
+}

@@ -1,0 +1,101 @@
+//! What each AEU has of a table, and what it is asked for: what `eris.partitions` shows.
+
+use crate::clients::engine::Engine;
+use crate::error::EngineError;
+use crate::object::data_object::{DataObject, Partitioning};
+use crate::object::keys::Keys;
+use crate::object::ranges::Dealing;
+use eris_types::{AeuId, NodeId, ObjectId};
+use std::time::Duration;
+
+/// One AEU's partition of a table.
+#[derive(Clone, Debug)]
+pub struct PartitionStatus {
+    /// Its owner.
+    pub aeu: AeuId,
+    /// The node on whose memory it lies.
+    pub node: NodeId,
+    /// The keys whose rows it has, or the values of the column that rows are dealt by, as text such as `>= 10 and < 20`; `None` if rows are dealt by
+    /// size, or there were none yet.
+    pub ranges: Option<String>,
+    /// Rows that have not ended.
+    pub rows: u64,
+    /// Bytes of all rows, ended ones included.
+    pub bytes: u64,
+    /// Keys that were asked for per second lately: over the last second or some more.
+    pub accesses: f64,
+    /// Bytes that its AEU has scanned per second, those of other partitions included.
+    pub scanned: f64,
+    /// The share of that time in which its AEU was busy with the table, by what it timed of its work.
+    pub busy: f64,
+}
+
+impl Engine {
+    /// The partitions of a table, one of each AEU.
+    ///
+    /// # Errors
+    /// There is no such object.
+    pub fn partitions(&self, id: ObjectId) -> Result<Vec<PartitionStatus>, EngineError> {
+        let object = self.object(id)?;
+        let dealing = object.ranges.get();
+        let (time, loads) = object.loads.lately();
+        let per_second = |what: f64| what / time.max(Duration::from_micros(1)).as_secs_f64();
+        let places = self.topology().aeus().iter().zip(loads);
+        let partitions = places.map(|(place, load)| {
+            let has = object.partition_statistics(place.aeu);
+            PartitionStatus {
+                aeu: place.aeu,
+                node: place.node,
+                ranges: (dealing.as_ref()).map(|dealing| object.shown_ranges(dealing, place.aeu)),
+                rows: has.rows.saturating_sub(has.deleted),
+                bytes: has.bytes,
+                accesses: per_second(load.keys as f64),
+                scanned: per_second(load.read as f64),
+                // One part in some is timed: by chance these may be the long ones.
+                busy: per_second(load.busy().as_secs_f64()).min(1.0),
+            }
+        });
+        Ok(partitions.collect())
+    }
+}
+
+impl DataObject {
+    /// The ranges of an AEU as text, ascending.
+    fn shown_ranges(&self, dealing: &Dealing, aeu: AeuId) -> String {
+        let ranges = dealing.ranges().filter(|(.., owner)| *owner == aeu);
+        let shown = ranges.map(|(low, high, _)| self.shown_range(dealing, low, high));
+        let shown: Vec<String> = shown.collect();
+        match shown.is_empty() {
+            true => "none".to_owned(),
+            false => shown.join(", "),
+        }
+    }
+
+    /// Keys with numbers from `low` to before `high`.
+    pub(crate) fn shown_range(
+        &self,
+        dealing: &Dealing,
+        low: Option<i64>,
+        high: Option<i64>,
+    ) -> String {
+        let low = low.map(|low| format!(">= {}", self.shown_bound(dealing, low)));
+        let high = high.map(|high| format!("< {}", self.shown_bound(dealing, high)));
+        match (low, high) {
+            (Some(low), Some(high)) => format!("{low} and {high}"),
+            (low, high) => low.or(high).unwrap_or_else(|| "all".to_owned()),
+        }
+    }
+
+    /// The key at which a range begins.
+    fn shown_bound(&self, dealing: &Dealing, number: i64) -> String {
+        let keys = Keys::Words(vec![number as u64 ^ 1 << 63]);
+        match (&*self.key, self.partitioning) {
+            ([], Partitioning::Range(column)) => {
+                let field = self.schema.field(column.index());
+                keys.shown(0, &[field.data_type()])
+            }
+            _ if crate::object::keys::is_word(self.key_types()) => keys.shown(0, &self.key_types()),
+            _ => format!("'{}'", dealing.least(number).escape_ascii()),
+        }
+    }
+}

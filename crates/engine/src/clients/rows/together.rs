@@ -1,0 +1,441 @@
+//! Changes of rows of several data objects, such as a table and the keys of its UNIQUE constraints, that take effect together.
+//!
+//! ```text
+//!            ┌─ PREPARE ─▶ owner of the row's key          ─▶ Ready ┐
+//! changes ───┤                                                      ├─▶ one timestamp ─▶ COMMIT to all of them
+//!            └─ PREPARE ─▶ owner of the key in the other object ─▶ Ready ┘
+//!                              │
+//!                              └▶ Unexpected, Busy, Elsewhere ─▶ ABORT to all of them
+//! ```
+//!
+//! They share the objects' turns. An owner that has prepared one takes no other change until it is told what becomes of it, and says
+//! *busy* instead; so nobody waits for anybody while he has prepared something. Whoever is refused too often waits for the turns
+//! alone, in the order of the objects' numbers.
+
+use super::{AT_ONCE, Found, OFFERS, let_others_go_on};
+use crate::clients::client::Client;
+use crate::clients::engine::Engine;
+use crate::clients::exchange::{Exchange, offer, patience};
+use crate::clients::rows::RowBatch;
+use crate::clients::rows::batch::Operation;
+use crate::clients::writer::Writer;
+use crate::error::EngineError;
+use crate::held::partition::{Expected, Prepare, Prepared};
+use crate::object::data_object::DataObject;
+use crate::object::keys::Keys;
+use crate::protocol::commands::{ABORT, COMMIT, Commit, ROWS, Statement, header};
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_select::take::take_record_batch;
+use eris_route::Parcel;
+use eris_types::{AeuId, ObjectId, RowId};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
+use tokio::sync::OwnedRwLockReadGuard;
+
+/// Changes of a few rows that take effect at one timestamp, or not at all. At most one is given for each data object.
+pub struct RowChanges {
+    engine: Engine,
+    client: Client,
+    changes: Vec<ObjectChange>,
+    /// See [`RowChanges::wait_for_turns`].
+    turns: Vec<OwnedRwLockReadGuard<()>>,
+    /// Answers may still come; then the session is closed, not kept.
+    is_waiting: bool,
+}
+
+/// What changes in one data object.
+struct ObjectChange {
+    object: Arc<DataObject>,
+    /// The rows with these keys end.
+    keys: Arc<Keys>,
+    expected: Expected,
+    rows: Option<RecordBatch>,
+}
+
+/// What an attempt came to.
+enum Attempt {
+    Done,
+    Unexpected,
+    Busy,
+    Elsewhere,
+}
+
+impl Engine {
+    /// Changes that take effect together: none yet.
+    ///
+    /// # Errors
+    /// There are too many clients and statements.
+    pub fn row_changes(&self) -> Result<RowChanges, EngineError> {
+        Ok(RowChanges {
+            engine: self.clone(),
+            client: self.client()?,
+            changes: Vec::new(),
+            turns: Vec::new(),
+            is_waiting: false,
+        })
+    }
+}
+
+impl RowChanges {
+    /// The rows that were found are to end, if the keys that were looked for still have them, or none; and these are to be added.
+    ///
+    /// # Errors
+    /// There is no such object, or the rows have other columns, or a NULL where none is allowed.
+    pub fn replace(
+        &mut self,
+        object: ObjectId,
+        found: &Found,
+        rows: Option<RecordBatch>,
+    ) -> Result<(), EngineError> {
+        let expected = Expected::Exactly(found.ids.clone());
+        self.push(object, Arc::clone(&found.keys), expected, rows)
+    }
+
+    /// These rows are to be added, if no row has any of their keys.
+    ///
+    /// # Errors
+    /// As [`RowChanges::replace`].
+    pub fn insert(&mut self, object: ObjectId, rows: RecordBatch) -> Result<(), EngineError> {
+        let keys = self.engine.object(object)?.key_columns(&rows);
+        let keys = Arc::new(Keys::of(&keys, 0, rows.num_rows()));
+        let nobody = Expected::Exactly(vec![None; rows.num_rows()]);
+        self.push(object, keys, nobody, Some(rows))
+    }
+
+    /// The rows that have keys, given as in [`RowClient::get`](super::RowClient::get), are to end, whichever they are; and these are to
+    /// be added.
+    ///
+    /// # Errors
+    /// As [`RowChanges::replace`].
+    pub fn exchange(
+        &mut self,
+        object: ObjectId,
+        keys: &[ArrayRef],
+        rows: Option<RecordBatch>,
+    ) -> Result<(), EngineError> {
+        let (keys, _) = super::without_nulls(keys);
+        self.push(object, keys, Expected::Any, rows)
+    }
+
+    fn push(
+        &mut self,
+        object: ObjectId,
+        keys: Arc<Keys>,
+        expected: Expected,
+        rows: Option<RecordBatch>,
+    ) -> Result<(), EngineError> {
+        let object = self.engine.object(object)?;
+        assert!(!object.key.is_empty(), "rows are found by their keys");
+        assert!(self.turns.is_empty(), "nothing is added any more");
+        assert!(
+            self.changes
+                .iter()
+                .all(|other| other.object.id != object.id),
+            "one change for each object"
+        );
+        let rows = rows.filter(|rows| rows.num_rows() > 0);
+        if let Some(rows) = &rows {
+            object.check(rows, 1)?;
+        }
+        self.changes.push(ObjectChange {
+            object,
+            keys,
+            expected,
+            rows,
+        });
+        Ok(())
+    }
+
+    /// Waits for the turns at all objects, as [`RowClient::wait_for_turn`](super::RowClient::wait_for_turn) does. After it, nothing
+    /// may be added.
+    pub async fn wait_for_turns(&mut self) {
+        if !self.turns.is_empty() {
+            return;
+        }
+        let is_something = |change: &ObjectChange| change.keys.len() > 0 || change.rows.is_some();
+        self.changes.retain(is_something);
+        // In the order in which everybody takes them.
+        self.changes.sort_by_key(|change| change.object.id);
+        for change in &self.changes {
+            let turn = shared_turn(&self.engine, &change.object).await;
+            self.turns.push(turn);
+        }
+    }
+
+    /// Makes all of it take effect. `false`: nothing did, for a key has another row than was expected, or a row was to be added
+    /// whose key another row has.
+    ///
+    /// # Errors
+    /// Nothing took effect: an object was dropped, there is no memory, or an owner panicked.
+    pub async fn commit(mut self) -> Result<bool, EngineError> {
+        for _ in 0..OFFERS {
+            self.wait_for_turns().await;
+            if self.changes.is_empty() {
+                return Ok(true);
+            }
+            match self.attempt().await? {
+                Attempt::Done => return Ok(true),
+                Attempt::Unexpected => {
+                    self.see_changes().await;
+                    return Ok(false);
+                }
+                Attempt::Elsewhere => break,
+                Attempt::Busy => {}
+            }
+            self.turns.clear();
+            let_others_go_on().await;
+        }
+        self.turns.clear();
+        self.commit_alone().await
+    }
+
+    /// Waits until what owners have said is visible.
+    async fn see_changes(&self) {
+        let visible = self.engine.snapshot();
+        if self
+            .changes
+            .iter()
+            .any(|change| change.object.changed() > visible)
+        {
+            self.engine.settle().await;
+        }
+    }
+
+    /// Has all owners prepare, and commit if all of them can.
+    async fn attempt(&mut self) -> Result<Attempt, EngineError> {
+        let statement = Arc::new(Statement {
+            id: self.engine.next_statement(),
+            aborted: AtomicBool::new(false),
+        });
+        let mut exchange = Exchange::new(ROWS, ObjectId(0));
+        let mut owners = Vec::new();
+        for change in &self.changes {
+            let Some(parts) = change.split(&self.engine) else {
+                return Ok(Attempt::Elsewhere);
+            };
+            for (aeu, keys, expected, rows) in parts {
+                let prepare = Prepare {
+                    statement: Arc::clone(&statement),
+                    keys,
+                    expected,
+                    rows,
+                };
+                let batch = Box::new(RowBatch {
+                    object: Arc::clone(&change.object),
+                    operation: Operation::Prepare(prepare),
+                });
+                exchange.push_of(change.object.id, aeu, batch);
+                owners.push((Arc::clone(&change.object), aeu));
+            }
+        }
+        let mut open = Open {
+            client: &mut self.client,
+            statement,
+            owners,
+            has_ended: false,
+        };
+        self.is_waiting = true;
+        exchange.begin(&self.engine, open.client);
+        exchange.answered(open.client).await;
+        self.is_waiting = false;
+        let parts = exchange.finish();
+        let parts = parts.map_err(|message| EngineError::Panicked {
+            worker: "an owner".to_owned(),
+            table: self.changes[0].object.name.clone(),
+            message,
+        })?;
+        let mut ended = Vec::with_capacity(open.owners.len());
+        let mut refused = None;
+        for (part, (object, _)) in parts.zip(&open.owners) {
+            match part.operation {
+                Operation::Prepared(Prepared::Ready(rows)) => ended.push((object.id, rows)),
+                Operation::Prepared(Prepared::Unexpected) => {
+                    refused = refused.or(Some(Attempt::Unexpected));
+                }
+                Operation::Prepared(Prepared::Busy) => refused = refused.or(Some(Attempt::Busy)),
+                Operation::Prepared(Prepared::Elsewhere) => {
+                    refused = refused.or(Some(Attempt::Elsewhere));
+                }
+                Operation::Prepared(Prepared::Failed(error)) => return Err(error),
+                _ => return Err(EngineError::NoSuchObject(object.id)),
+            }
+        }
+        if let Some(refused) = refused {
+            return Ok(refused);
+        }
+        let engine = &self.engine;
+        let sequencer = engine.sequencer();
+        let at = poll_fn(|cx| sequencer.poll_draw(cx)).await;
+        open.commit(
+            engine,
+            Commit {
+                at,
+                sequencer: Arc::clone(sequencer),
+                open: AtomicUsize::new(ended.len()),
+            },
+        );
+        poll_fn(|cx| match engine.poll_visible(at, cx) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+        for (object, rows) in ended {
+            engine.collect_after(object, rows, at);
+        }
+        Ok(Attempt::Done)
+    }
+
+    /// The same in steps over any owners, in turns that nobody shares.
+    async fn commit_alone(&mut self) -> Result<bool, EngineError> {
+        let mut writers = Vec::with_capacity(self.changes.len());
+        for change in &self.changes {
+            writers.push(self.engine.changer(change.object.id).await?);
+        }
+        for (change, writer) in self.changes.iter().zip(&mut writers) {
+            let mut rows = self.engine.rows(change.object.id)?;
+            let current = rows.fetch_alone(&change.keys, &[]).await?.ids;
+            if matches!(&change.expected, Expected::Exactly(expected) if *expected != current) {
+                return Ok(false);
+            }
+            let mut ended: Vec<RowId> = current.into_iter().flatten().collect();
+            ended.sort_unstable();
+            ended.dedup();
+            writer.delete(ended.into_iter())?;
+            if let Some(rows) = &change.rows {
+                writer.append(rows.clone()).await?;
+            }
+        }
+        match Writer::commit_all(writers).await {
+            Ok(()) => Ok(true),
+            Err(EngineError::DuplicateKey { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What one owner has to do: the keys that end and what rows they are expected to have, and the rows that are added.
+type Part = (AeuId, Keys, Expected, Option<RecordBatch>);
+
+impl ObjectChange {
+    /// Each owner's part. `None`: there are no owners yet, or there is more to do than is done at once.
+    fn split(&self, engine: &Engine) -> Option<Vec<Part>> {
+        let ranges = self.object.ranges.get()?;
+        let rows = self.rows.as_ref().map_or(0, RecordBatch::num_rows);
+        if self.keys.len().max(rows) > AT_ONCE {
+            return None;
+        }
+        let mut parts: BTreeMap<AeuId, (Vec<u32>, Vec<u32>)> = BTreeMap::new();
+        let mut ranges = ranges;
+        if let Some(rows) = &self.rows {
+            let keys = Keys::of(&self.object.key_columns(rows), 0, rows.num_rows());
+            let aeus = engine.topology().aeus().len();
+            let (dealt, numbers) = self.object.ranges.deal(&[keys], aeus);
+            for (row, number) in (0..).zip(numbers.into_iter().flatten()) {
+                parts.entry(dealt.get(number)).or_default().1.push(row);
+            }
+            ranges = dealt;
+        }
+        for (key, number) in (0..).zip(ranges.routing(&self.keys)) {
+            parts.entry(ranges.get(number)).or_default().0.push(key);
+        }
+        let parts = parts.into_iter().map(|(aeu, (keys, rows))| {
+            let expected = match &self.expected {
+                Expected::Any => Expected::Any,
+                Expected::Exactly(ids) => {
+                    Expected::Exactly(keys.iter().map(|&key| ids[key as usize]).collect())
+                }
+            };
+            let rows = (self.rows.as_ref().filter(|_| !rows.is_empty())).map(|all| {
+                take_record_batch(all, &UInt32Array::from(rows)).expect("they are among them")
+            });
+            (aeu, self.keys.pick(&keys), expected, rows)
+        });
+        Some(parts.collect())
+    }
+}
+
+/// A statement that owners may have prepared. Dropped before its commit, it is given up.
+struct Open<'a> {
+    client: &'a mut Client,
+    statement: Arc<Statement>,
+    owners: Vec<(Arc<DataObject>, AeuId)>,
+    has_ended: bool,
+}
+
+impl Open<'_> {
+    /// Tells all owners. From here on nobody can stop it.
+    fn commit(&mut self, engine: &Engine, commit: Commit) {
+        assert!(
+            !self.owners.is_empty(),
+            "the last owner finishes the timestamp"
+        );
+        self.has_ended = true;
+        let commit = Arc::new(commit);
+        let callback = self.statement.id.0;
+        for (object, _) in &self.owners {
+            object.set_changed(commit.at);
+        }
+        let until = patience();
+        for (object, aeu) in &self.owners {
+            let has_committed = engine.runtime().is_some_and(|runtime| {
+                let header = header(COMMIT, object.id, self.client.endpoint(), callback);
+                offer(runtime, *aeu, until, |aeu| {
+                    let parcel = Parcel::shared(commit.clone());
+                    aeu.execute_in_place(header, &[], Some(parcel));
+                })
+            });
+            if !has_committed {
+                let commit = Arc::clone(&commit);
+                (self.client).multicast(&[*aeu], COMMIT, object.id, callback, commit);
+                self.client.flush();
+            }
+        }
+        self.client.flush_all();
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        self.statement.aborted.store(true, Ordering::Release);
+        for (object, aeu) in &self.owners {
+            let callback = self.statement.id.0;
+            (self.client).tell(*aeu, ABORT, object.id, callback, &[]);
+        }
+        self.client.flush_all();
+    }
+}
+
+/// The turn at an object, shared with others that change rows as their owners order it.
+pub(super) async fn shared_turn(engine: &Engine, object: &DataObject) -> OwnedRwLockReadGuard<()> {
+    let turn = object.turn.clone();
+    let shared = match turn.clone().try_read_owned() {
+        Ok(shared) => shared,
+        Err(_) => turn.read_owned().await,
+    };
+    if object.changed_alone() > engine.snapshot() {
+        // The statement that had it last did not wait for its commit.
+        engine.settle().await;
+    }
+    shared
+}
+
+impl Drop for RowChanges {
+    fn drop(&mut self) {
+        if !self.is_waiting {
+            self.engine.give_back(&mut self.client);
+        }
+    }
+}
+
+impl fmt::Debug for RowChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RowChanges({} objects)", self.changes.len())
+    }
+}

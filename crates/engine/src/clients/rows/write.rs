@@ -1,0 +1,254 @@
+//! Changing rows by their keys: at their owner in one go, if there is one, or as a statement in its turn.
+//!
+//! Changes of one owner need no turn of their own: the owner executes one after the other. They share the object's turn, so that they do
+//! not come between the reading and the writing of another statement. A row that depends on the one before can be computed at its owner,
+//! in the same go.
+
+use super::batch::Operation;
+use super::{AT_ONCE, Found, OFFERS, RowClient, let_others_go_on, same, together, without_nulls};
+use crate::clients::exchange::Exchange;
+use crate::error::EngineError;
+use crate::held::partition::{Change, Changed, Compute, Expected, New};
+use crate::object::keys::Keys;
+use crate::protocol::commands::{ABORT, ROWS};
+use arrow_array::{ArrayRef, RecordBatch};
+use eris_types::{AeuId, RowId, Timestamp};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// What became of a change that depends on what was there.
+enum Outcome {
+    Done(u64),
+    Unexpected,
+    Unchanged,
+    /// Its owner cannot do it now.
+    Refused,
+}
+
+/// What became of a row that was to be computed. See [`RowClient::compute`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Computed {
+    /// It is there.
+    Put,
+    /// Nothing changed.
+    Same,
+    /// Nothing changed, for the row's owner cannot compute it, or not now. It has to be read, and put in, if it is unchanged then.
+    Refused,
+}
+
+impl RowClient {
+    /// Waits for the turn at the object that the next change takes. A change cannot be given up once it has begun, and others may have the
+    /// turn for long: who wants to be able to stop meanwhile waits before.
+    pub async fn wait_for_turn(&mut self) {
+        if self.turn.is_none() {
+            self.turn = Some(together::shared_turn(&self.engine, &self.object).await);
+        }
+    }
+
+    /// Puts rows in, all columns of them; each replaces the row that has its key, if there is one. All or nothing. Returns
+    /// how many were replaced.
+    ///
+    /// # Errors
+    /// They have other columns, or a NULL where none is allowed, two of them have the same key, or there is no memory.
+    pub async fn put(&mut self, rows: RecordBatch) -> Result<u64, EngineError> {
+        self.object.check(&rows, 1)?;
+        let keys = Arc::new(self.keys_of(&rows));
+        let new = New::Rows(rows);
+        match self.write(&keys, Expected::Any, new).await? {
+            Outcome::Done(replaced) => Ok(replaced),
+            _ => unreachable!("everything was expected"),
+        }
+    }
+
+    /// Puts rows in, if no row has any of their keys; otherwise nothing happens, and the answer is `false`.
+    ///
+    /// # Errors
+    /// As [`RowClient::put`].
+    pub async fn insert(&mut self, rows: RecordBatch) -> Result<bool, EngineError> {
+        self.object.check(&rows, 1)?;
+        let keys = Arc::new(self.keys_of(&rows));
+        let nobody = Expected::Exactly(vec![None; rows.num_rows()]);
+        let outcome = self.write(&keys, nobody, New::Rows(rows)).await?;
+        Ok(matches!(outcome, Outcome::Done(_)))
+    }
+
+    /// Removes the rows that have keys; returns how many there were. All or nothing.
+    ///
+    /// # Errors
+    /// As [`RowClient::get`].
+    ///
+    /// # Panics
+    /// As [`RowClient::get`].
+    pub async fn remove(&mut self, keys: &[ArrayRef]) -> Result<u64, EngineError> {
+        self.check_types(keys);
+        let (keys, _) = without_nulls(keys);
+        match self.write(&keys, Expected::Any, New::Nothing).await? {
+            Outcome::Done(removed) => Ok(removed),
+            _ => unreachable!("everything was expected"),
+        }
+    }
+
+    /// Puts rows in, one for each key that was looked for, in that order, if these keys still have the rows that were found,
+    /// or none; otherwise nothing happens, and the answer is `false`.
+    ///
+    /// # Errors
+    /// As [`RowClient::put`].
+    ///
+    /// # Panics
+    /// If there are not as many rows as keys that are not NULL. That they have these keys is up to the caller.
+    pub async fn put_if_unchanged(
+        &mut self,
+        found: &Found,
+        rows: RecordBatch,
+    ) -> Result<bool, EngineError> {
+        assert_eq!(rows.num_rows(), found.ids.len(), "a row per key");
+        self.object.check(&rows, 1)?;
+        let expected = Expected::Exactly(found.ids.clone());
+        let outcome = self.write(&found.keys, expected, New::Rows(rows)).await?;
+        Ok(matches!(outcome, Outcome::Done(_)))
+    }
+
+    /// Has its owner compute the row that is to have a key from the one that has it: in one go, where the row is, so that nobody
+    /// comes in between. The key is given as one array of length one per column.
+    ///
+    /// # Errors
+    /// As [`RowClient::put`].
+    ///
+    /// # Panics
+    /// As [`RowClient::get`], and if it is not one key or has a NULL. That the row has this key is up to the caller.
+    pub async fn compute(
+        &mut self,
+        key: &[ArrayRef],
+        compute: Arc<dyn Compute>,
+    ) -> Result<Computed, EngineError> {
+        self.check_types(key);
+        let (keys, _) = without_nulls(key);
+        assert_eq!(keys.len(), 1, "one key");
+        let computed = self.write(&keys, Expected::Any, New::Computed(compute));
+        Ok(match computed.await? {
+            Outcome::Done(_) => Computed::Put,
+            Outcome::Unchanged => Computed::Same,
+            Outcome::Refused => Computed::Refused,
+            Outcome::Unexpected => unreachable!("everything was expected"),
+        })
+    }
+
+    /// Removes the rows that were found, if all keys that were looked for still have them, or none; otherwise nothing happens,
+    /// and the answer is `false`.
+    ///
+    /// # Errors
+    /// As [`RowClient::remove`].
+    pub async fn remove_if_unchanged(&mut self, found: &Found) -> Result<bool, EngineError> {
+        let expected = Expected::Exactly(found.ids.clone());
+        let outcome = self.write(&found.keys, expected, New::Nothing).await?;
+        Ok(matches!(outcome, Outcome::Done(_)))
+    }
+
+    /// Changes the rows of keys.
+    async fn write(
+        &mut self,
+        keys: &Arc<Keys>,
+        expected: Expected,
+        new: New,
+    ) -> Result<Outcome, EngineError> {
+        let is_dealt = self.object.ranges.get().is_some();
+        for _ in 0..OFFERS {
+            // While it is shared, keys stay whose they are.
+            self.wait_for_turn().await;
+            let owner = match &new {
+                New::Rows(_) if is_dealt => self.only_owner_dealt(keys),
+                New::Computed(compute) if is_dealt && compute.may_add() => {
+                    self.only_owner_dealt(keys)
+                }
+                _ => self.only_owner(keys),
+            };
+            let Some(owner) = owner.filter(|_| keys.len() <= AT_ONCE) else {
+                break;
+            };
+            let change = Change {
+                statement: self.engine.next_statement(),
+                keys: Arc::clone(keys),
+                expected: expected.clone(),
+                new: new.clone(),
+                turn: None,
+                kept: self.kept.clone(),
+            };
+            match self.change(owner, change).await? {
+                Changed::Committed { at, ended } => {
+                    self.visible(at).await;
+                    self.engine.collect_after(self.object.id, ended, at);
+                    return Ok(Outcome::Done(ended));
+                }
+                Changed::Unexpected => {
+                    self.see_changes().await;
+                    return Ok(Outcome::Unexpected);
+                }
+                Changed::Unchanged => {
+                    self.see_changes().await;
+                    return Ok(Outcome::Unchanged);
+                }
+                Changed::Failed(error) => return Err(error),
+                Changed::Refused => break,
+                Changed::Busy => let_others_go_on().await,
+            }
+        }
+        self.turn = None;
+        let rows = match new {
+            New::Nothing => None,
+            New::Rows(rows) => Some(rows),
+            New::Computed(_) => return Ok(Outcome::Refused),
+        };
+        let mut writer = self.engine.changer(self.object.id).await?;
+        let current = self.fetch_alone(keys, &[]).await?.ids;
+        if matches!(&expected, Expected::Exactly(expected) if *expected != current) {
+            return Ok(Outcome::Unexpected);
+        }
+        let mut ended: Vec<RowId> = current.into_iter().flatten().collect();
+        // Of a key that is named twice; if it is to have two rows, its owner refuses them.
+        ended.sort_unstable();
+        ended.dedup();
+        let count = ended.len() as u64;
+        writer.delete(ended.into_iter())?;
+        if let Some(rows) = rows {
+            writer.append(rows).await?;
+        }
+        writer.commit().await?;
+        Ok(Outcome::Done(count))
+    }
+
+    /// Has one owner execute a change.
+    async fn change(&mut self, owner: AeuId, mut change: Change) -> Result<Changed, EngineError> {
+        let object = self.object.clone();
+        // It goes to the owner with the change: whoever gives the statement up may not give the turn away.
+        self.wait_for_turn().await;
+        change.turn = self.turn.take();
+        let statement = change.statement;
+        let mut exchange = Exchange::new(ROWS, object.id);
+        exchange.push(owner, self.part(Operation::Change(Box::new(change))));
+        let mut parts = self.exchange(&mut exchange).await.inspect_err(|_| {
+            // What a panic has left half-way.
+            (self.client).tell(owner, ABORT, object.id, statement.0, &[]);
+            self.client.flush_all();
+        })?;
+        match parts.pop() {
+            Some(Operation::Changed(changed)) => Ok(changed),
+            _ => Err(EngineError::NoSuchObject(object.id)),
+        }
+    }
+
+    async fn visible(&self, at: Timestamp) {
+        poll_fn(|cx| match self.engine.poll_visible(at, cx) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+    }
+
+    /// The same for rows that are to be written: it stays their owner.
+    fn only_owner_dealt(&self, keys: &Keys) -> Option<AeuId> {
+        let aeus = self.engine.topology().aeus().len();
+        let (ranges, numbers) = self.object.ranges.deal(std::slice::from_ref(keys), aeus);
+        same(numbers.into_iter().flatten().map(|key| ranges.get(key)))
+    }
+}

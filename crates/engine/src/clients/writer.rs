@@ -1,0 +1,595 @@
+//! Writing rows: staged with their owners while they come, visible all at once or not at all.
+//!
+//! ```text
+//! append ─▶ collect a chunk's worth per target ─▶ STAGE to an AEU with few rows and few batches under way
+//! commit ─▶ wait for every STAGED ─▶ CHECK of keys, if there are any ─▶ draw a timestamp ─▶ COMMIT to all owners ─▶ wait until it is visible
+//! drop   ─▶ ABORT to all owners
+//! ```
+//!
+//! A statement that only adds rows with a key has its turn from CHECK to COMMIT. One that also deletes has it from before it reads which rows
+//! these are: until it has committed, nobody else deletes. It names them by their ids; which of them are whose, the owners know.
+
+use crate::clients::client::Client;
+use crate::clients::engine::Shared;
+use crate::clients::moves::{Adopt, KeyShift, Offered};
+use crate::error::EngineError;
+use crate::object::data_object::DataObject;
+use crate::object::scatter::Scatter;
+use crate::protocol::commands::*;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use eris_column::CHUNK_ROWS;
+use eris_numa::Reservation;
+use eris_route::Command;
+use eris_types::{AeuId, RowId};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
+
+/// Batches that may be under way to one AEU: one it works on, one that waits.
+const UNDER_WAY: usize = 2;
+
+/// The rows of one statement. Dropped without [`Writer::commit`] it leaves no trace.
+pub struct Writer {
+    shared: Arc<Shared>,
+    client: Client,
+    object: Arc<DataObject>,
+    statement: Arc<Statement>,
+    /// Rows that wait to fill a chunk, per target; by size partitioning all wait together.
+    collected: Vec<Collected>,
+    scatter: Scatter,
+    /// Per AEU.
+    load: Vec<Load>,
+    rows: u64,
+    turn: Turn,
+    /// While it stages rows with a key without its turn: nobody shifts keys.
+    staging: Option<OwnedRwLockReadGuard<()>>,
+    /// Keys that another owner has from the commit on.
+    shift: Option<KeyShift>,
+    deletes: Vec<RowId>,
+    /// For `deletes`.
+    reserved: Option<Reservation>,
+    /// Rows that owners have found among the deletes.
+    found: u64,
+    failure: Option<EngineError>,
+    /// Nothing to abort: committed, or never staged.
+    settled: bool,
+    /// See [`Writer::make_ready`].
+    is_ready: bool,
+}
+
+/// The right to change rows: to delete some, and to add keys.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// Not needed.
+    None,
+    /// Waited for when the statement commits.
+    AtCommit,
+    Held(#[expect(dead_code, reason = "held until it is dropped")] OwnedRwLockWriteGuard<()>),
+}
+
+#[derive(Default)]
+struct Collected {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Load {
+    rows: u64,
+    under_way: usize,
+    staged: bool,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        client: Client,
+        object: Arc<DataObject>,
+        turn: Turn,
+    ) -> Self {
+        let aeus = shared.topology.aeus().len();
+        let load = (0..aeus).map(|aeu| Load {
+            rows: object.partition_rows(AeuId(aeu as u16)),
+            ..Load::default()
+        });
+        let statement = Statement {
+            id: shared.next_statement(),
+            aborted: AtomicBool::new(false),
+        };
+        let targets = if object.is_ranged() { aeus } else { 1 };
+        Writer {
+            client,
+            statement: Arc::new(statement),
+            collected: (0..targets).map(|_| Collected::default()).collect(),
+            scatter: Scatter::new(&object, aeus),
+            load: load.collect(),
+            rows: 0,
+            turn,
+            staging: None,
+            shift: None,
+            deletes: Vec::new(),
+            reserved: None,
+            found: 0,
+            failure: None,
+            settled: true,
+            is_ready: false,
+            object,
+            shared,
+        }
+    }
+
+    /// Adds rows: the table's columns with exactly its types. Waits while enough is under way.
+    ///
+    /// # Errors
+    /// After an error the statement is lost; later calls return it again.
+    pub async fn append(&mut self, batch: RecordBatch) -> Result<(), EngineError> {
+        self.check_failure()?;
+        self.object
+            .check(&batch, self.rows + 1)
+            .inspect_err(|error| self.failure = Some(error.clone()))?;
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        if matches!(self.turn, Turn::AtCommit) && self.staging.is_none() {
+            self.staging = Some(self.object.staging.clone().read_owned().await);
+        }
+        self.rows += batch.num_rows() as u64;
+        for (target, part) in self.scatter.split(batch) {
+            self.collect(target, part).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes rows, each at most once in the statement.
+    ///
+    /// # Errors
+    /// There is no memory to remember them.
+    ///
+    /// # Panics
+    /// If the writer has no turn: it does not come from [`Engine::changer`](crate::Engine::changer).
+    pub fn delete(
+        &mut self,
+        rows: impl ExactSizeIterator<Item = RowId>,
+    ) -> Result<(), EngineError> {
+        assert!(
+            matches!(self.turn, Turn::Held(_)),
+            "rows are deleted in turns"
+        );
+        self.check_failure()?;
+        // As they are, and once more for the owners.
+        let bytes = 2 * (rows.len() * size_of::<RowId>()) as u64;
+        let reserved = match &mut self.reserved {
+            Some(reserved) => reserved.try_grow(bytes),
+            None => (self.shared.memory.budget().try_reserve(bytes))
+                .map(|reserved| self.reserved = Some(reserved)),
+        };
+        reserved.map_err(|refused| EngineError::OutOfMemory {
+            table: self.object.name.clone(),
+            reason: refused.to_string(),
+        })?;
+        self.deletes.extend(rows);
+        Ok(())
+    }
+
+    pub(crate) fn object(&self) -> &Arc<DataObject> {
+        &self.object
+    }
+
+    /// Has an owner stage a chunk's living rows, which this statement deletes where they are.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub(crate) async fn adopt(
+        &mut self,
+        to: AeuId,
+        offered: Offered,
+        is_linked: bool,
+    ) -> Result<(), EngineError> {
+        self.check_failure()?;
+        self.wait_until(|writer| writer.load[to.index()].under_way < UNDER_WAY)
+            .await?;
+        let rows = offered.living.count() as u64;
+        self.rows += rows;
+        self.note_under_way(to, rows);
+        let adopt = Adopt {
+            object: self.object.clone(),
+            statement: self.statement.clone(),
+            offered,
+            is_linked,
+        };
+        let callback = self.statement.id.0;
+        (self.client).send(to, ADOPT, self.object.id, callback, adopt);
+        self.client.flush();
+        Ok(())
+    }
+
+    /// Adds rows of keys that are an owner's from the commit on.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub(crate) async fn append_to(
+        &mut self,
+        to: AeuId,
+        batch: RecordBatch,
+    ) -> Result<(), EngineError> {
+        self.check_failure()?;
+        self.rows += batch.num_rows() as u64;
+        self.collect(to.index(), batch).await
+    }
+
+    /// From its commit on, keys have another owner. It has the turn, deletes their rows, [adds them](Self::append_to) there, and nobody stages others meanwhile.
+    pub(crate) fn shift(&mut self, shift: KeyShift) {
+        self.shift = Some(shift);
+    }
+
+    /// Rows are on their way to an owner, who will have staged some when it answers.
+    fn note_under_way(&mut self, aeu: AeuId, rows: u64) {
+        let load = &mut self.load[aeu.index()];
+        load.rows += rows;
+        load.under_way += 1;
+        load.staged = true;
+        self.settled = false;
+    }
+
+    /// Makes the rows visible, and those that were deleted invisible; returns how many were added. Once this was polled the
+    /// commit may take effect even if the future is dropped.
+    ///
+    /// # Errors
+    /// Nothing took effect.
+    pub async fn commit(self) -> Result<u64, EngineError> {
+        let rows = self.rows;
+        Writer::commit_all(vec![self]).await?;
+        Ok(rows)
+    }
+
+    /// Commits writers of several data objects at one timestamp: all of them take effect, or none. Those that have no turn yet
+    /// wait for theirs in the order of the objects' numbers; whoever takes turns before, takes them in this order, too, and
+    /// these first: so nobody waits in a circle.
+    ///
+    /// # Errors
+    /// As [`Writer::commit`].
+    pub async fn commit_all(mut writers: Vec<Writer>) -> Result<(), EngineError> {
+        Writer::make_ready(&mut writers).await?;
+        let owners: Vec<Vec<AeuId>> = writers
+            .iter()
+            .map(|writer| writer.owners().collect())
+            .collect();
+        if owners.iter().any(|owners| !owners.is_empty()) {
+            commit_at(&mut writers, &owners).await;
+        }
+        Ok(())
+    }
+
+    /// All of a commit that takes time: staging what is left, waiting for the turn, and checking keys. Until the commit itself the
+    /// statement can be given up; nothing may be added any more.
+    ///
+    /// # Errors
+    /// As [`Writer::commit`].
+    pub async fn make_ready(writers: &mut [Writer]) -> Result<(), EngineError> {
+        if writers.iter().all(|writer| writer.is_ready) {
+            return Ok(());
+        }
+        for writer in &mut *writers {
+            writer.finish_staging().await?;
+        }
+        writers.sort_by_key(|writer| writer.object.id);
+        for writer in &mut *writers {
+            if matches!(writer.turn, Turn::AtCommit) {
+                writer.turn = writer.shared.turn(&writer.object).await;
+            }
+        }
+        for writer in &mut *writers {
+            if !writer.object.key.is_empty() {
+                let owners: Vec<AeuId> = writer.owners().collect();
+                writer.begin_check(&owners);
+            }
+        }
+        for writer in &mut *writers {
+            writer.wait_for_answers().await?;
+            writer.is_ready = true;
+        }
+        Ok(())
+    }
+
+    /// Stages what is left, and waits until everything is.
+    async fn finish_staging(&mut self) -> Result<(), EngineError> {
+        for (target, part) in self.scatter.flush() {
+            self.collect(target, part).await?;
+        }
+        for target in 0..self.collected.len() {
+            let rest = std::mem::take(&mut self.collected[target]);
+            self.stage(target, rest).await?;
+        }
+        self.stage_deletes()?;
+        self.wait_for_answers().await?;
+        if self.object.is_dropped() {
+            return Err(EngineError::NoSuchObject(self.object.id));
+        }
+        if self.found < self.deletes.len() as u64 {
+            return Err(EngineError::NoSuchRows {
+                table: self.object.name.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    async fn wait_for_answers(&mut self) -> Result<(), EngineError> {
+        self.wait_until(|writer| writer.load.iter().all(|load| load.under_way == 0))
+            .await
+    }
+
+    /// Tells the owners which rows are to be deleted.
+    fn stage_deletes(&mut self) -> Result<(), EngineError> {
+        if self.deletes.is_empty() {
+            return Ok(());
+        }
+        self.deletes.sort_unstable();
+        if self.deletes.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(EngineError::DeletedTwice {
+                table: self.object.name.clone(),
+            });
+        }
+        let delete = Arc::new(Delete {
+            statement: self.statement.clone(),
+            ids: self.deletes.as_slice().into(),
+        });
+        let aeus = self.shared.aeus();
+        let with_rows = aeus.filter(|&aeu| self.object.partition_rows(aeu) > 0);
+        let with_rows: Vec<AeuId> = with_rows.collect();
+        for &aeu in &with_rows {
+            let load = &mut self.load[aeu.index()];
+            load.under_way += 1;
+            load.staged = true;
+        }
+        self.settled = false;
+        let callback = self.statement.id.0;
+        (self.client).multicast(&with_rows, DELETE, self.object.id, callback, delete);
+        self.client.flush();
+        Ok(())
+    }
+
+    /// Has the owners see to it that no two rows have one key.
+    fn begin_check(&mut self, owners: &[AeuId]) {
+        let check = Arc::new(Check {
+            object: self.object.clone(),
+            statement: self.statement.clone(),
+        });
+        for aeu in owners {
+            self.load[aeu.index()].under_way += 1;
+        }
+        let callback = self.statement.id.0;
+        (self.client).multicast(owners, CHECK, self.object.id, callback, check);
+        self.client.flush();
+    }
+
+    /// Keeps rows for a target until they fill a chunk.
+    async fn collect(&mut self, target: usize, batch: RecordBatch) -> Result<(), EngineError> {
+        let mut rest = batch;
+        while rest.num_rows() > 0 {
+            let collected = &mut self.collected[target];
+            let room = (CHUNK_ROWS - collected.rows).min(rest.num_rows());
+            collected.batches.push(rest.slice(0, room));
+            collected.rows += room;
+            rest = rest.slice(room, rest.num_rows() - room);
+            if collected.rows == CHUNK_ROWS {
+                let full = std::mem::take(collected);
+                self.stage(target, full).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn stage(&mut self, target: usize, collected: Collected) -> Result<(), EngineError> {
+        if collected.rows == 0 {
+            return Ok(());
+        }
+        let reserved = self.reserve(&collected).await?;
+        let aeu = match self.object.is_ranged() {
+            true => {
+                self.wait_until(|writer| writer.load[target].under_way < UNDER_WAY)
+                    .await?;
+                target
+            }
+            false => {
+                self.wait_until(|writer| writer.emptiest().is_some())
+                    .await?;
+                self.emptiest().expect("waited for it")
+            }
+        };
+        self.note_under_way(AeuId(aeu as u16), collected.rows as u64);
+        let stage = Stage {
+            object: self.object.clone(),
+            statement: self.statement.clone(),
+            batches: collected.batches,
+            reserved,
+        };
+        let callback = self.statement.id.0;
+        (self.client).send(AeuId(aeu as u16), STAGE, self.object.id, callback, stage);
+        self.client.flush();
+        Ok(())
+    }
+
+    /// Memory for rows until they are encoded: as they are, and as much for codes and for a column in one piece. If there
+    /// is none it waits for what is under way.
+    async fn reserve(&mut self, collected: &Collected) -> Result<Reservation, EngineError> {
+        let bytes: u64 = collected.batches.iter().map(bytes_of).sum();
+        loop {
+            let refused = match self.shared.memory.budget().try_reserve(2 * bytes) {
+                Ok(reservation) => return Ok(reservation),
+                Err(refused) => refused,
+            };
+            let under_way = |writer: &Self| -> usize {
+                let loads = writer.load.iter();
+                loads.map(|load| load.under_way).sum()
+            };
+            let before = under_way(self);
+            if before == 0 {
+                let error = EngineError::OutOfMemory {
+                    table: self.object.name.clone(),
+                    reason: refused.to_string(),
+                };
+                self.failure = Some(error.clone());
+                return Err(error);
+            }
+            self.wait_until(|writer| under_way(writer) < before).await?;
+        }
+    }
+
+    /// The AEU with the fewest rows among those that have not enough under way.
+    fn emptiest(&self) -> Option<usize> {
+        let free = (0..self.load.len()).filter(|&aeu| self.load[aeu].under_way < UNDER_WAY);
+        free.min_by_key(|&aeu| self.load[aeu].rows)
+    }
+
+    fn owners(&self) -> impl Iterator<Item = AeuId> + '_ {
+        let loads = self.load.iter().enumerate();
+        loads
+            .filter(|(_, load)| load.staged)
+            .map(|(aeu, _)| AeuId(aeu as u16))
+    }
+
+    async fn wait_until(&mut self, ready: impl Fn(&Self) -> bool) -> Result<(), EngineError> {
+        poll_fn(|cx| {
+            loop {
+                self.check_failure()?;
+                if ready(self) {
+                    return Poll::Ready(Ok(()));
+                }
+                if !self.poll_answers(cx) {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Takes in the answers that have come; says whether there were any.
+    fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
+        let Writer {
+            client,
+            load,
+            failure,
+            found,
+            statement,
+            object,
+            ..
+        } = self;
+        client.poll(cx, |command: Command<'_>| {
+            if command.header.callback != statement.id.0 {
+                return;
+            }
+            if let Some(aeu) = command.header.sender.as_aeu() {
+                let load = &mut load[aeu.index()];
+                load.under_way = load.under_way.saturating_sub(1);
+            }
+            if command.header.kind == DELETED {
+                *found += command.words[0];
+            }
+            let parcel = command.parcel;
+            let error = match command.header.kind {
+                REFUSED => parcel.and_then(|parcel| parcel.into_owned::<EngineError>().ok()),
+                PANICKED => {
+                    let message = parcel.and_then(|parcel| parcel.into_owned::<String>().ok());
+                    Some(Box::new(EngineError::Panicked {
+                        worker: format!("{:?}", command.header.sender),
+                        table: object.name.clone(),
+                        message: message.map(|message| *message).unwrap_or_default(),
+                    }))
+                }
+                _ => None,
+            };
+            if let Some(error) = error {
+                failure.get_or_insert(*error);
+            }
+        })
+    }
+
+    fn check_failure(&self) -> Result<(), EngineError> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.statement.aborted.store(true, Ordering::Release);
+            for aeu in self.owners().collect::<Vec<_>>() {
+                let callback = self.statement.id.0;
+                self.client.tell(aeu, ABORT, self.object.id, callback, &[]);
+            }
+            self.client.flush_all();
+        }
+        // Answers that are still to come are refused once the session is closed.
+        if self.load.iter().all(|load| load.under_way == 0) {
+            self.shared.give_back(&mut self.client);
+        }
+    }
+}
+
+/// Commits writers, each at its owners, and waits until that is visible.
+async fn commit_at(writers: &mut [Writer], owners: &[Vec<AeuId>]) {
+    let shared = writers[0].shared.clone();
+    let sequencer = &shared.sequencer;
+    let at = poll_fn(|cx| sequencer.poll_draw(cx)).await;
+    let commit = Arc::new(Commit {
+        at,
+        sequencer: sequencer.clone(),
+        open: AtomicUsize::new(owners.iter().map(Vec::len).sum()),
+    });
+    for (writer, owners) in writers.iter_mut().zip(owners) {
+        if matches!(writer.turn, Turn::Held(_)) {
+            writer.object.set_changed_alone(at);
+        }
+        if let Some(shift) = writer.shift.take() {
+            // Before anybody can have a snapshot that shows what it has done.
+            shift.publish(&writer.object, at);
+        }
+        writer.settled = true;
+        let (object, callback) = (writer.object.id, writer.statement.id.0);
+        (writer.client).multicast(owners, COMMIT, object, callback, commit.clone());
+        writer.client.flush_all();
+    }
+    // The owners' alone from here on.
+    drop(commit);
+    poll_fn(|cx| match sequencer.poll_visible(at, cx.waker()) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await;
+    let mut has_ended = false;
+    for writer in writers.iter_mut().filter(|writer| writer.found > 0) {
+        writer.turn = Turn::None;
+        (shared.garbage).note(writer.object.id, writer.found, at);
+        has_ended = true;
+    }
+    if has_ended {
+        shared.collect_garbage(sequencer.advance_horizon());
+    }
+}
+
+/// What the rows take, without what they share with others.
+fn bytes_of(batch: &RecordBatch) -> u64 {
+    let column = |column: &ArrayRef| match column.as_string_view_opt() {
+        Some(texts) => {
+            let views = size_of_val(texts.views().as_ref()) as u64;
+            let held: usize = texts.data_buffers().iter().map(|buffer| buffer.len()).sum();
+            // Batches share buffers; if these are large, what is in them is the strings' length, the low half of a view's
+            // first word.
+            let lengths = texts.views().iter().map(|view| u64::from(*view as u32));
+            views
+                + if held as u64 <= views {
+                    held as u64
+                } else {
+                    lengths.sum()
+                }
+        }
+        None => {
+            let width = column.data_type().primitive_width().unwrap_or(1);
+            (column.len() * width) as u64
+        }
+    };
+    batch.columns().iter().map(column).sum()
+}

@@ -1,0 +1,11 @@
+//! What an owner holds: its partitions, with their rows, keys and indexes, and the dictionaries that it numbers.
+//!
+//! It knows of no command and of no other owner: [tasks](crate::tasks) work on it.
+
+pub(crate) mod bulk;
+pub(crate) mod dictionaries;
+pub(crate) mod ended;
+pub(crate) mod partition;
+pub(crate) mod secondary;
+pub(crate) mod unique;
+pub(crate) mod walk;

@@ -1,0 +1,196 @@
+//! Keys of a whole statement for an index that is empty: brought into order, looked through for equal neighbours, and made into
+//! a tree, some at a time.
+//!
+//! ```text
+//!             ┌ come in runs, one above the other ─▶ as they are ───────────┐
+//! numbers ────┼ spread evenly ─▶ dealt to buckets, sorted within each ──────┼─▶ tree
+//!             └ others ─┐                                                   │
+//! bytes ────────────────┴▶ sorted byte by byte ─────────────────────────────┘
+//! ```
+//!
+//! Nothing is in the index until the tree is complete: a statement that fails, or is given up, leaves nothing to undo.
+
+mod buckets;
+mod packing;
+mod runs;
+mod sorting;
+#[cfg(test)]
+mod tests;
+
+use crate::held::unique::Added;
+use crate::object::keys::{Keys, PrimaryIndex};
+use buckets::{Buckets, Dealt};
+use eris_column::Home;
+use eris_index::{Build, IndexError, MAX_KEY};
+use eris_types::RowId;
+use runs::{Runs, Survey};
+use sorting::Sorting;
+
+/// Entries that are looked at in one slice.
+const SLICE: usize = 32_768;
+
+/// The work on the keys of one statement.
+#[derive(Debug)]
+pub(crate) struct Bulk(Phase);
+
+enum Phase {
+    Surveying(Survey),
+    /// Numbers that come in order.
+    Joining(Runs, Box<Build<u64>>),
+    /// Numbers in no order.
+    Dealing(Box<Buckets>),
+    /// Everything else.
+    Sorting(Box<Sorting>),
+    Over,
+}
+
+/// What a step has come to.
+pub(crate) enum Step {
+    Again,
+    /// Two rows have the same key; one of them.
+    Duplicate(Place),
+    Done(Box<PrimaryIndex>),
+    /// There is no memory to sort in.
+    NoRoom,
+}
+
+/// A row among those that a statement adds: the part, and its number in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Place(u64);
+
+impl Place {
+    fn new(part: usize, row: usize) -> Self {
+        Place((part as u64) << 32 | row as u64)
+    }
+
+    fn plus(self, rows: usize) -> Self {
+        Place(self.0 + rows as u64)
+    }
+
+    pub fn part(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    pub fn row(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    fn id(self, added: &[Added]) -> RowId {
+        added[self.part()].first.plus(self.row())
+    }
+
+    fn key(self, added: &[Added]) -> &[u8] {
+        added[self.part()].keys.bytes(self.row())
+    }
+}
+
+impl Bulk {
+    /// Nothing done yet.
+    pub fn new() -> Self {
+        Bulk(Phase::Surveying(Survey::default()))
+    }
+
+    /// Does some more work.
+    ///
+    /// # Errors
+    /// No memory, or a key that is too long.
+    pub fn step(&mut self, added: &[Added], home: Home<'_>) -> Result<Step, IndexError> {
+        self.0 = match std::mem::replace(&mut self.0, Phase::Over) {
+            Phase::Surveying(_) if matches!(added[0].keys, Keys::Bytes(..)) => {
+                match sorting(added, home) {
+                    Some(sorting) => sorting,
+                    None => return Ok(Step::NoRoom),
+                }
+            }
+            Phase::Surveying(mut survey) => match survey.step(added) {
+                true => Phase::Surveying(survey),
+                false => surveyed(survey, added, home),
+            },
+            Phase::Joining(mut runs, mut build) => match runs.step(added, &mut build)? {
+                true => Phase::Joining(runs, build),
+                false => return done(*build),
+            },
+            Phase::Dealing(mut buckets) => match buckets.step(added, home)? {
+                Dealt::Again => Phase::Dealing(buckets),
+                Dealt::Uneven => match sorting(added, home) {
+                    Some(sorting) => sorting,
+                    None => return Ok(Step::NoRoom),
+                },
+                Dealt::NoRoom => return Ok(Step::NoRoom),
+                Dealt::Duplicate(place) => return Ok(Step::Duplicate(place)),
+                Dealt::Done(build) => return done(*build),
+            },
+            Phase::Sorting(mut sorting) => match sorting.step(added, home)? {
+                Step::Again => Phase::Sorting(sorting),
+                other => return Ok(other),
+            },
+            Phase::Over => unreachable!("a step after the last one"),
+        };
+        Ok(Step::Again)
+    }
+}
+
+/// What is done with numbers that come so.
+fn surveyed(survey: Survey, added: &[Added], home: Home<'_>) -> Phase {
+    let (least, greatest) = survey.span();
+    match survey.into_runs() {
+        Some(runs) => {
+            let build = Build::new(home.memory.clone(), home.object);
+            Phase::Joining(runs, Box::new(build))
+        }
+        None => Phase::Dealing(Box::new(Buckets::new(added, least, greatest))),
+    }
+}
+
+/// Sorting by bytes, if there is memory.
+fn sorting(added: &[Added], home: Home<'_>) -> Option<Phase> {
+    let keys = added.iter().map(|part| part.keys.len()).sum();
+    let is_words = matches!(added[0].keys, Keys::Words(_));
+    let sorting = Sorting::new(keys, is_words, home.memory.budget())?;
+    Some(Phase::Sorting(Box::new(sorting)))
+}
+
+fn done(build: Build<u64>) -> Result<Step, IndexError> {
+    let index = PrimaryIndex::Words(build.finish()?.into());
+    Ok(Step::Done(Box::new(index)))
+}
+
+/// Keys that are numbers.
+fn words(keys: &Keys) -> &[u64] {
+    match keys {
+        Keys::Words(words) => words,
+        Keys::Bytes(..) => unreachable!("keys of other columns"),
+    }
+}
+
+/// The number whose order is that of the first eight bytes.
+pub(crate) fn word(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            let mut first = [0; 8];
+            first[..bytes.len()].copy_from_slice(bytes);
+            u64::from_be_bytes(first)
+        }
+    }
+}
+
+/// Refuses keys that no index takes.
+pub(crate) fn check_length(bytes: usize) -> Result<(), IndexError> {
+    match bytes > MAX_KEY {
+        true => Err(IndexError::KeyTooLong(bytes)),
+        false => Ok(()),
+    }
+}
+
+impl std::fmt::Debug for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Phase::Surveying(_) => "surveying",
+            Phase::Joining(..) => "joining",
+            Phase::Dealing(_) => "dealing",
+            Phase::Sorting(_) => "sorting",
+            Phase::Over => "over",
+        })
+    }
+}

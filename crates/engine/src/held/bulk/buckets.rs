@@ -1,0 +1,170 @@
+//! Numbers in no order, but spread over their span: dealt to buckets by their highest bits, then sorted bucket by bucket, each
+//! of which is so small that it stays in a core's cache until it is in the tree.
+//!
+//! ```text
+//! counting ─▶ dealing: every entry to where its bucket's next one lies ─▶ bucket 0: sorted, into the tree ─▶ bucket 1 …
+//! ```
+
+use super::packing::{Packing, Sorter, bits};
+use super::{Place, SLICE, words};
+use crate::held::unique::Added;
+use eris_column::Home;
+use eris_index::{Build, IndexError};
+use eris_numa::Buffer;
+
+/// Log2 of the keys that a bucket should have: some tens of kilobytes.
+const BUCKET: u32 = 11;
+/// Log2 of the most buckets: each has a line of the cache that is being filled.
+const MOST_BUCKETS: u32 = 12;
+/// A bucket with so many times as many keys as the average one is too large.
+const UNEVEN: usize = 16;
+
+/// The numbers of one statement.
+pub(super) struct Buckets {
+    packing: Packing,
+    keys: usize,
+    /// The ids of the parts' first rows.
+    firsts: Vec<u64>,
+    /// By bucket, how many keys it has; from the dealing on, where its next one goes, and at last where it ends.
+    ends: Vec<u32>,
+    phase: Phase,
+    sorter: Sorter,
+}
+
+enum Phase {
+    /// The next part.
+    Counting(usize),
+    Dealing(Buffer, usize),
+    /// The next bucket, and its first entry.
+    Ordering(Buffer, Box<Build<u64>>, usize, usize),
+    Over,
+}
+
+/// What a step has come to.
+pub(super) enum Dealt {
+    Again,
+    /// Too many are in one bucket.
+    Uneven,
+    NoRoom,
+    Duplicate(Place),
+    Done(Box<Build<u64>>),
+}
+
+impl Buckets {
+    /// Of numbers between these two, both included.
+    pub fn new(added: &[Added], least: u64, greatest: u64) -> Self {
+        let keys: usize = added.iter().map(|part| part.keys.len()).sum();
+        let key_bits = bits(greatest - least);
+        let bucket_bits = bits(keys as u64).saturating_sub(BUCKET);
+        let bucket_bits = bucket_bits.min(MOST_BUCKETS).min(key_bits);
+        Buckets {
+            packing: Packing::new(added, least, key_bits, bucket_bits),
+            keys,
+            firsts: added.iter().map(|part| part.first.0).collect(),
+            ends: vec![0; 1 << bucket_bits],
+            phase: Phase::Counting(0),
+            sorter: Sorter::default(),
+        }
+    }
+
+    /// Does some more work.
+    pub fn step(&mut self, added: &[Added], home: Home<'_>) -> Result<Dealt, IndexError> {
+        self.phase = match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Counting(part) => match added.get(part) {
+                Some(rows) => {
+                    let Packing { least, rest, .. } = self.packing;
+                    for word in words(&rows.keys) {
+                        self.ends[((word - least) >> rest) as usize] += 1;
+                    }
+                    Phase::Counting(part + 1)
+                }
+                None => {
+                    let average = (self.keys / self.ends.len()).max(SLICE / UNEVEN);
+                    let most = self.ends.iter().copied().max().unwrap_or(0);
+                    if most as usize > UNEVEN * average || self.keys > u32::MAX as usize {
+                        return Ok(Dealt::Uneven);
+                    }
+                    let bytes = self.keys * self.packing.width * size_of::<u64>();
+                    let Ok(entries) = home.memory.allocate(home.object, bytes) else {
+                        return Ok(Dealt::NoRoom);
+                    };
+                    let mut sum = 0;
+                    for end in &mut self.ends {
+                        sum += std::mem::replace(end, sum);
+                    }
+                    Phase::Dealing(entries, 0)
+                }
+            },
+            Phase::Dealing(mut entries, part) => match added.get(part) {
+                Some(rows) => {
+                    let all = entries.as_mut_slice();
+                    match self.packing.width {
+                        1 => self.deal::<1>(part, words(&rows.keys), all),
+                        _ => self.deal::<2>(part, words(&rows.keys), all),
+                    }
+                    Phase::Dealing(entries, part + 1)
+                }
+                None => {
+                    let build = Build::new(home.memory.clone(), home.object);
+                    Phase::Ordering(entries, Box::new(build), 0, 0)
+                }
+            },
+            Phase::Ordering(_, build, bucket, _) if bucket == self.ends.len() => {
+                return Ok(Dealt::Done(build));
+            }
+            Phase::Ordering(mut entries, mut build, mut bucket, mut start) => {
+                let most = self.ends.len().min(bucket + SLICE);
+                let until = start + SLICE;
+                while bucket < most && start < until {
+                    let end = self.ends[bucket] as usize;
+                    let within = start * self.packing.width..end * self.packing.width;
+                    let within = &mut entries.as_mut_slice()[within];
+                    let duplicate = match self.packing.width {
+                        _ if within.is_empty() => None,
+                        1 => self.order::<1>(within, &mut build)?,
+                        _ => self.order::<2>(within, &mut build)?,
+                    };
+                    if let Some(place) = duplicate {
+                        return Ok(Dealt::Duplicate(place));
+                    }
+                    (bucket, start) = (bucket + 1, end);
+                }
+                Phase::Ordering(entries, build, bucket, start)
+            }
+            Phase::Over => unreachable!("a step after the last one"),
+        };
+        Ok(Dealt::Again)
+    }
+
+    fn deal<const WIDTH: usize>(&mut self, part: usize, words: &[u64], all: &mut [u64]) {
+        let (all, _) = all.as_chunks_mut::<WIDTH>();
+        let packing = self.packing;
+        for (place, word) in (packing.first(part)..).zip(words) {
+            let number = word - packing.least;
+            let next = &mut self.ends[(number >> packing.rest) as usize];
+            all[*next as usize] = packing.pack(number, place);
+            *next += 1;
+        }
+    }
+
+    /// Puts the entries of a bucket, of which there are some, into the tree; finds two with the same key.
+    fn order<const WIDTH: usize>(
+        &mut self,
+        entries: &mut [u64],
+        build: &mut Build<u64>,
+    ) -> Result<Option<Place>, IndexError> {
+        let (entries, _) = entries.as_chunks_mut::<WIDTH>();
+        let packing = &self.packing;
+        match self.sorter.sort(packing, entries) {
+            Err(entry) => Ok(Some(packing.place(entry))),
+            Ok(sorted) => {
+                let entries = sorted.iter().map(|entry| {
+                    let place = packing.place(*entry);
+                    let id = self.firsts[place.part()] + place.row() as u64;
+                    (packing.least + packing.number(*entry), id)
+                });
+                build.extend(entries).map(|()| None)
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The owner's side of a column's dictionary: it alone gives out codes.
+//!
+//! Whether text repeats shows late: of 60,000 values 40,000 are new in the first 65,536 rows, and none after ten times as many.
+//! So what has come is compared with what the greatest dictionary that pays would have seen by then, rather than with its rows:
+//!
+//! ```text
+//! values
+//!   1 M ┤                                ............·········   LIMIT equally frequent values, of which
+//!       │                  ......·······                         LIMIT · (1 - e^(-rows / LIMIT)) have come: above it text
+//!       │          ...·····                                      is stored as it is from now on
+//!       │     ..···
+//!       │  .··   ─────────────────────────────────────────────   300,000 values that repeat
+//!       └┴───────────────────────────────────────────────────▶ rows
+//! ```
+
+use crate::error::EngineError;
+use crate::protocol::commands::Intern;
+use eris_column::{CHUNK_ROWS, DICTIONARY_LIMIT, Dictionary};
+use eris_numa::{Budget, Reservation};
+
+/// What a string takes beside its bytes: a view, and a slot in the index.
+const ENTRY_BYTES: usize = 32;
+
+/// So many rows tell whether a column's text repeats at all.
+const FEW_ROWS: u64 = 4_096;
+
+/// The dictionary of one column at its owner. Codes outlive the statement that asked for them, also when it fails: they are
+/// in no row then, and found when the text comes again.
+#[derive(Default)]
+pub(crate) struct Numbering {
+    dictionary: Dictionary,
+    /// What the dictionary's strings take of the budget.
+    reserved: Vec<Reservation>,
+    /// The rows of which some had no code yet when they came.
+    rows: u64,
+    /// Text of this column repeats too little; new rows are stored as they are.
+    closed: bool,
+}
+
+impl Numbering {
+    /// Gives codes to what has none and publishes the result; `None` if the column's text is not worth coding.
+    ///
+    /// # Errors
+    /// The budget has no room for the new strings.
+    pub fn intern(
+        &mut self,
+        request: &Intern,
+        budget: &Budget,
+    ) -> Result<Option<Dictionary>, EngineError> {
+        if self.closed {
+            return Ok(None);
+        }
+        let values = request.values.iter().map(String::as_str);
+        let unknown: Vec<&str> = values
+            .filter(|value| self.dictionary.code(value).is_none())
+            .collect();
+        let missing = unknown.len();
+        self.rows += request.rows as u64;
+        if !pays(
+            self.dictionary.len() + missing,
+            missing,
+            request.rows,
+            self.rows,
+        ) {
+            self.closed = true;
+            return Ok(None);
+        }
+        if missing > 0 {
+            let bytes = unknown.iter().map(|value| value.len() + ENTRY_BYTES);
+            let bytes: usize = bytes.sum();
+            let reserved = budget.try_reserve(bytes as u64);
+            self.reserved
+                .push(reserved.map_err(|error| EngineError::OutOfMemory {
+                    table: request.object.name.clone(),
+                    reason: error.to_string(),
+                })?);
+            self.dictionary = self.dictionary.extend(unknown.into_iter());
+            let published = self.dictionary.clone();
+            request.object.publish(request.column, published);
+        }
+        Ok(Some(self.dictionary.clone()))
+    }
+}
+
+/// Whether text of which `values` different ones came in `all` rows, `missing` of them for the first time in the last `rows`, is
+/// worth coding: codes that are nearly as many as rows save nothing and cost a lookup each.
+fn pays(values: usize, missing: usize, rows: usize, all: u64) -> bool {
+    if values > DICTIONARY_LIMIT {
+        return false;
+    }
+    let limit = DICTIONARY_LIMIT as f64;
+    let expected = limit * -(-(all as f64) / limit).exp_m1();
+    // Of so many rows some would be alike.
+    let is_unique = all >= FEW_ROWS && values as u64 == all;
+    let is_early = all < CHUNK_ROWS as u64 && !is_unique;
+    // Some values may be frequent and all others unique: these show when those of the greatest dictionary would repeat.
+    let repeats = missing * 2 <= rows || rows < CHUNK_ROWS / 16 || expected * 2.0 < limit;
+    is_early || values as f64 <= expected && repeats
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FEW_ROWS, pays};
+    use eris_column::{CHUNK_ROWS, DICTIONARY_LIMIT};
+    use std::collections::HashSet;
+
+    /// The rows after which text is stored as it is, if ever: of twenty million, which come `step` at a time.
+    fn ends(step: usize, mut value: impl FnMut(u64) -> u64) -> Option<u64> {
+        let mut known = HashSet::new();
+        let mut all = 0;
+        while all < 20_000_000 {
+            let before = known.len();
+            known.extend((all..all + step as u64).map(&mut value));
+            let missing = known.len() - before;
+            if missing > 0 {
+                all += step as u64;
+                if !pays(known.len(), missing, step, all) {
+                    return Some(all);
+                }
+            } else {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn mixed(row: u64) -> u64 {
+        let mut x = row.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        x ^ (x >> 31)
+    }
+
+    #[test]
+    fn text_that_repeats_is_coded_however_late_that_shows() {
+        for step in [100, 8_192, CHUNK_ROWS] {
+            for values in [1, 1_000, 60_000, 300_000, 900_000] {
+                let end = ends(step, |row| mixed(row) % values);
+                assert_eq!(end, None, "{values} values, {step} rows at a time");
+            }
+        }
+    }
+
+    #[test]
+    fn text_that_does_not_repeat_is_given_up_soon() {
+        for step in [100, 8_192, CHUNK_ROWS] {
+            let unique = ends(step, |row| row).expect("never repeats");
+            assert!(unique <= FEW_ROWS + step as u64, "{unique}");
+            let many = ends(step, |row| mixed(row) % (1 << 23)).expect("eight times the limit");
+            assert!(many <= (CHUNK_ROWS + step) as u64, "{many}");
+            // One row in three has a value of its own.
+            let third = ends(step, |row| if row % 3 == 0 { row } else { row % 100 });
+            assert!(third.is_some());
+        }
+        // Two in three.
+        let most = ends(CHUNK_ROWS, |row| if row % 3 == 0 { row % 100 } else { row });
+        assert!(most.expect("mostly new") < DICTIONARY_LIMIT as u64);
+    }
+}

@@ -1,0 +1,504 @@
+//! What one AEU owns of one data object.
+
+mod change;
+mod fetch;
+mod prepare;
+
+pub use change::{Becomes, Compute};
+pub(crate) use change::{Change, Changed, Expected, New};
+pub(crate) use fetch::Fetched;
+pub(crate) use prepare::{Prepare, Prepared};
+
+use crate::clients::inspect::SegmentView;
+use crate::error::EngineError;
+use crate::held::ended::Ended;
+use crate::held::unique::Pending;
+use crate::object::data_object::DataObject;
+use crate::object::keys::{Keys, PrimaryIndex};
+use crate::object::statistics::Tally;
+use crate::protocol::commands::Statement;
+use crate::tasks::build::IndexPart;
+use crate::tasks::reorganize::Reorganizable;
+use arrow_array::ArrayRef;
+use arrow_select::concat::concat;
+use eris_column::{Dictionary, EncodeError, Home, KeyOrder, Selection};
+use eris_index::IndexError;
+use eris_store::{Adoption, ChunkView, Encoder, Recoder, Rewrite, Segment, StoreError};
+use eris_types::{AeuId, ColumnId, RowId, SegmentId, StatementId, Timestamp};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A segment takes no more rows once it has so many chunks (four million rows): what is moved or re-coded in one piece
+/// should take milliseconds.
+const SEGMENT_CHUNKS: usize = 64;
+
+/// Segment numbers, unique in the process. Only ever incremented.
+static NEXT_SEGMENT: AtomicU64 = AtomicU64::new(1);
+
+pub(crate) struct Partition {
+    pub object: Arc<DataObject>,
+    pub(crate) owner: AeuId,
+    /// In the order in which they were opened; the last one takes new rows.
+    pub(crate) segments: Vec<Segment>,
+    /// This AEU's replicas of the column dictionaries; `None` where text is stored as it is.
+    dictionaries: Vec<Option<Dictionary>>,
+    /// The same, but of a column whose text is stored as it is by now, the last that was used.
+    pub(crate) known: Vec<Option<Dictionary>>,
+    tally: Tally,
+    /// If the object has a key.
+    pub(crate) index: Option<PrimaryIndex>,
+    /// The newest commit with which a key may have gone from the index.
+    keys_removed: Timestamp,
+    /// Rows that it does not know any more.
+    pub(crate) ended: Ended,
+    /// The keys of statements that are still staging.
+    arriving: HashMap<StatementId, Pending>,
+    /// What a statement that is about to commit does to the keys; and statements that were given up so late.
+    pub(crate) pending: HashMap<StatementId, Pending>,
+    /// Who is [about to commit](prepare) while it shares the object's turn; nobody else may change keys meanwhile.
+    prepared: Option<Arc<Statement>>,
+    /// The secondary indexes.
+    pub(crate) secondary: Vec<IndexPart>,
+    /// The chunk that the shared pass has come to, and how many fragments take part in it.
+    pass: usize,
+    riders: usize,
+}
+
+impl Partition {
+    pub fn new(object: Arc<DataObject>, owner: AeuId, home: Home<'_>) -> Self {
+        let types = object.key.iter();
+        let types = types.map(|column| object.schema.field(column.index()).data_type());
+        let index = (!object.key.is_empty()).then(|| PrimaryIndex::new(types, home));
+        let indexes = object.indexes();
+        let secondary = indexes
+            .iter()
+            .map(|index| IndexPart::empty(index.clone(), &object, home));
+        Partition {
+            secondary: secondary.collect(),
+            index,
+            keys_removed: Timestamp::ZERO,
+            ended: Ended::default(),
+            arriving: HashMap::new(),
+            pending: HashMap::new(),
+            prepared: None,
+            dictionaries: object.dictionaries(),
+            known: object.dictionaries(),
+            object,
+            owner,
+            segments: Vec::new(),
+            tally: Tally::default(),
+            pass: 0,
+            riders: 0,
+        }
+    }
+
+    pub fn dictionaries(&self) -> &[Option<Dictionary>] {
+        &self.dictionaries
+    }
+
+    pub fn set_dictionary(&mut self, column: usize, dictionary: Option<Dictionary>) {
+        if dictionary.is_some() {
+            self.known[column] = dictionary.clone();
+        }
+        self.dictionaries[column] = dictionary;
+    }
+
+    pub fn stage(
+        &mut self,
+        statement: StatementId,
+        rows: Encoder,
+        home: Home<'_>,
+    ) -> Result<(), StoreError> {
+        let pieces = rows.batches().iter();
+        let pieces = pieces.map(|rows| self.object.key_columns(rows));
+        let keys = (self.index.is_some()).then(|| Keys::of_pieces(&pieces.collect::<Vec<_>>()));
+        let first = self.place(statement, rows, !self.secondary.is_empty())?;
+        if let Some(keys) = keys {
+            let arriving = self.arriving.entry(statement).or_default();
+            arriving.add(keys, first, home.memory.budget())?;
+        }
+        Ok(())
+    }
+
+    /// Stages rows and enters them into the secondary indexes, for which they must get their ids at once. Returns the id of the
+    /// first, if they get ids. On error nothing is staged or entered.
+    fn place(
+        &mut self,
+        statement: StatementId,
+        rows: Encoder,
+        with_ids: bool,
+    ) -> Result<Option<RowId>, StoreError> {
+        let open = self.open(statement);
+        if !self.secondary.is_empty() {
+            let columns = self.indexed_columns(&rows)?;
+            let first = self.segments[open].next_id();
+            self.enter(&columns, first).map_err(index_error)?;
+        }
+        let segment = &mut self.segments[open];
+        segment.stage(statement, rows);
+        Ok(with_ids.then(|| segment.number(statement)[0]))
+    }
+
+    /// Stages rows that were another partition's. On error nothing is staged.
+    pub fn adopt(&mut self, statement: StatementId, rows: Adoption) -> Result<(), StoreError> {
+        assert!(self.index.is_none(), "rows with a key come with it");
+        let columns: Vec<Option<ArrayRef>> = (rows.columns().iter().enumerate())
+            .map(|(at, column)| {
+                let all = Selection::all(rows.rows());
+                let data_type = self.object.schema.field(at).data_type();
+                let known = self.known[at].as_ref();
+                (self.is_indexed(at)).then(|| column.select(&all, data_type, known))
+            })
+            .collect();
+        let open = self.open(statement);
+        if !self.secondary.is_empty() {
+            let first = self.segments[open].next_id();
+            self.enter(&columns, first).map_err(index_error)?;
+        }
+        let segment = &mut self.segments[open];
+        segment.adopt(statement, rows);
+        if !self.secondary.is_empty() {
+            segment.number(statement);
+        }
+        Ok(())
+    }
+
+    /// Takes in what the columns' dictionaries have become, so that rows of other partitions can be read; text of `plain` columns gets no
+    /// codes any more.
+    pub fn learn(&mut self, plain: &[bool]) {
+        let newest = self.object.dictionaries();
+        for (column, newest) in newest.into_iter().enumerate() {
+            let Some(newest) = newest else {
+                continue;
+            };
+            let known = self.known[column].as_ref();
+            let is_news = known.is_none_or(|known| known.len() < newest.len());
+            if plain[column] {
+                self.dictionaries[column] = None;
+            } else if is_news && self.dictionaries[column].is_some() {
+                self.dictionaries[column] = Some(newest.clone());
+            }
+            if is_news {
+                self.known[column] = Some(newest);
+            }
+        }
+    }
+
+    /// What rows are decoded and encoded with here.
+    pub fn recoder<'a>(&'a self, home: Home<'a>, horizon: Timestamp) -> Recoder<'a> {
+        recoder(&self.object, &self.known, &self.dictionaries, home, horizon)
+    }
+
+    /// The columns that secondary indexes are of.
+    fn indexed_columns(&self, rows: &Encoder) -> Result<Vec<Option<ArrayRef>>, StoreError> {
+        let columns = 0..self.object.schema.fields().len();
+        let column = |column: usize| {
+            let pieces = rows.batches().iter();
+            let pieces: Vec<_> = pieces.map(|rows| rows.column(column)).collect();
+            match &pieces[..] {
+                [piece] => Ok(ArrayRef::clone(piece)),
+                _ => {
+                    let pieces: Vec<_> = pieces.into_iter().map(AsRef::as_ref).collect();
+                    concat(&pieces)
+                }
+            }
+        };
+        let columns = columns.map(|at| self.is_indexed(at).then(|| column(at)).transpose());
+        Ok(columns.collect::<Result<_, _>>()?)
+    }
+
+    /// The segment that takes new rows of a statement.
+    fn open(&mut self, statement: StatementId) -> usize {
+        let full = |one: &Segment| one.chunks() >= SEGMENT_CHUNKS || one.is_exhausted();
+        let free = |one: &Segment| !full(one) && self.is_free(one, statement);
+        let found = match self.segments.last() {
+            Some(last) if free(last) => Some(self.segments.len() - 1),
+            // Rows that get their ids later get them in the order in which segments were opened.
+            _ if self.secondary.is_empty() => None,
+            _ => self.segments.iter().position(free),
+        };
+        found.unwrap_or_else(|| {
+            let id = SegmentId(NEXT_SEGMENT.fetch_add(1, Ordering::Relaxed));
+            self.segments.push(Segment::new(id));
+            self.segments.len() - 1
+        })
+    }
+
+    /// Whether a statement may stage rows in a segment. Ids ascend in the order of commits, which is that of checks but not of
+    /// staging: of rows that get their ids when they are staged, a segment takes those of one statement at a time, and no
+    /// others meanwhile.
+    fn is_free(&self, segment: &Segment, statement: StatementId) -> bool {
+        let mut staging = segment.staging();
+        let mut own = segment.staged_rows(statement);
+        match self.secondary.is_empty() {
+            true => !staging.any(|other| {
+                let mut rows = segment.staged_rows(other);
+                let is_checked = other == statement || self.pending.contains_key(&other);
+                !is_checked && rows.any(|(_, first)| first.is_some())
+            }),
+            false => {
+                staging.all(|other| other == statement) && own.all(|(_, first)| first.is_some())
+            }
+        }
+    }
+
+    /// Forgets statements that were given up: they have had their turn, and their ABORT is on the way.
+    fn forget_others(&mut self, statement: StatementId) {
+        let others = self.pending.keys().copied();
+        let dead: Vec<_> = others.filter(|other| *other != statement).collect();
+        dead.into_iter().for_each(|dead| self.abort(dead));
+    }
+
+    /// All rows of the statement are staged: its keys can be [checked](Self::check). It has its turn.
+    pub fn begin_check(
+        &mut self,
+        statement: StatementId,
+        home: Home<'_>,
+    ) -> Result<(), StoreError> {
+        if self.index.is_none() {
+            return Ok(());
+        }
+        self.forget_others(statement);
+        self.note_unentered(statement);
+        let arrived = self.arriving.remove(&statement).unwrap_or_default();
+        let pending = self
+            .pending
+            .entry(statement)
+            .insert_entry(arrived)
+            .into_mut();
+        let budget = home.memory.budget();
+        for segment in &self.segments {
+            for (chunk, positions, ids) in segment.staged_deletes(statement) {
+                let mut rows = Selection::none(chunk.rows());
+                positions.into_iter().for_each(|row| rows.insert(row));
+                let columns = self.object.key.iter().map(|column| {
+                    let data_type = self.object.schema.field(column.index()).data_type();
+                    let dictionary = self.known[column.index()].as_ref();
+                    chunk.column(*column).select(&rows, data_type, dictionary)
+                });
+                let columns: Vec<_> = columns.collect();
+                pending.end(Keys::of(&columns, 0, ids.len()), ids, budget)?;
+            }
+        }
+        let segments = self.segments.iter_mut();
+        let ids = segments.flat_map(|segment| segment.number(statement));
+        let index = self.index.as_ref().expect("looked above");
+        pending.begin_check(ids, index);
+        Ok(())
+    }
+
+    /// Checks some more keys of the statement; says whether these were the last.
+    pub fn check(&mut self, statement: StatementId, home: Home<'_>) -> Result<bool, EngineError> {
+        match (&mut self.index, self.pending.get_mut(&statement)) {
+            (Some(index), Some(pending)) => pending.check(index, &self.object, home),
+            _ => Ok(true),
+        }
+    }
+
+    /// Notes which rows the statement will delete: those of `ids` that are here. Says how many they are.
+    pub fn stage_deletes(
+        &mut self,
+        statement: StatementId,
+        ids: &[RowId],
+        home: Home<'_>,
+    ) -> Result<u64, StoreError> {
+        let mut found = 0;
+        for segment in &mut self.segments {
+            let first = ids.partition_point(|id| id.segment() < segment.id());
+            let end = ids.partition_point(|id| id.segment() <= segment.id());
+            let budget = home.memory.budget();
+            found += segment.stage_deletes(statement, &ids[first..end], budget)?;
+        }
+        Ok(found)
+    }
+
+    /// Cannot fail: all that can was done when the rows were staged.
+    pub fn commit(
+        &mut self,
+        statement: StatementId,
+        at: Timestamp,
+        home: Home<'_>,
+        horizon: Timestamp,
+    ) {
+        self.end_prepared(statement);
+        if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
+            if !pending.ended_ids().is_empty() {
+                self.keys_removed = at;
+                self.ended.add(pending.ended_ids(), at, horizon);
+            }
+            pending.commit(index);
+        }
+        self.note_unentered(statement);
+        let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
+        for segment in &mut self.segments {
+            let committed = segment.commit(statement, at, horizon, home.memory.budget());
+            if committed.inserted > 0 && segment.is_unsettled() {
+                // Short of memory, the append buffer stays as it is; the next reader or writer tries again.
+                let _ = segment.settle(recoder);
+            }
+        }
+        self.tell_planners();
+    }
+
+    /// Forgets what nobody can see, as far as that is done at once; what is worth rewriting is begun and given back.
+    pub fn collect(&mut self, home: Home<'_>, horizon: Timestamp) -> Option<Rewrite> {
+        let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
+        let mut rewrite = None;
+        for segment in &mut self.segments {
+            // Without memory the append buffer keeps its garbage until it is settled.
+            let _ = segment.settle(recoder);
+            rewrite = segment.collect(horizon);
+            if rewrite.is_some() {
+                break;
+            }
+        }
+        let last = self.segments.last().map(Segment::id);
+        self.segments
+            .retain(|segment| Some(segment.id()) == last || !segment.is_empty());
+        self.tally.reset();
+        self.tell_planners();
+        rewrite
+    }
+
+    /// Encodes one more column of what is being rewritten; puts it in place once all are. Says whether that was it.
+    pub fn rewrite(
+        &mut self,
+        mut rewrite: Rewrite,
+        home: Home<'_>,
+        horizon: Timestamp,
+    ) -> Result<Option<Rewrite>, StoreError> {
+        if !rewrite.is_done() {
+            let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
+            rewrite.step(recoder)?;
+            return Ok(Some(rewrite));
+        }
+        let segment = rewrite.segment();
+        let mut segments = self.segments.iter_mut();
+        if let Some(segment) = segments.find(|other| other.id() == segment) {
+            segment.finish_rewrite(rewrite, home.memory.budget());
+        }
+        self.tally.reset();
+        self.tell_planners();
+        Ok(None)
+    }
+
+    /// Stores a column of the next sealed chunk, of a segment by its number, by an order of keys; says how many of its rows stay as they
+    /// are. `None`: there is none left.
+    pub fn recode(
+        &mut self,
+        next: &mut (usize, usize),
+        column: ColumnId,
+        order: &Arc<KeyOrder>,
+        home: Home<'_>,
+    ) -> Result<Option<u64>, EncodeError> {
+        let (segment, chunk) = *next;
+        let Some(segment_there) = self.segments.get_mut(segment) else {
+            return Ok(None);
+        };
+        let left = segment_there.recode(chunk, column, order, home)?;
+        *next = match left {
+            Some(_) => (segment, chunk + 1),
+            None => (segment + 1, 0),
+        };
+        Ok(Some(left.unwrap_or(0)))
+    }
+
+    /// Takes stock again, after columns were [recoded](Self::recode), all chunks of them or some.
+    pub fn recount(&mut self) {
+        self.segments.iter_mut().for_each(Segment::recount);
+        self.tally.reset();
+        self.tell_planners();
+    }
+
+    pub fn abort(&mut self, statement: StatementId) {
+        self.end_prepared(statement);
+        self.arriving.remove(&statement);
+        if let (Some(index), Some(pending)) = (&mut self.index, self.pending.remove(&statement)) {
+            pending.undo(index);
+        }
+        self.leave(statement);
+        for segment in &mut self.segments {
+            segment.abort(statement);
+        }
+    }
+
+    fn tell_planners(&mut self) {
+        let columns = self.object.schema.fields().len();
+        let statistics = self.tally.of(&self.segments, columns);
+        self.object.set_partition_statistics(self.owner, statistics);
+    }
+
+    /// The rows of a snapshot, frozen. Readers like few chunks, so a long append buffer is settled first, if memory allows.
+    pub fn view(
+        &mut self,
+        snapshot: Timestamp,
+        home: Home<'_>,
+        horizon: Timestamp,
+    ) -> Vec<ChunkView> {
+        let mut views = Vec::new();
+        let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
+        for segment in &mut self.segments {
+            if segment.is_slow_to_read() {
+                let _ = segment.settle(recoder);
+            }
+            views.extend(segment.view(snapshot));
+        }
+        views
+    }
+
+    /// The index, if the object has a key.
+    pub fn index(&mut self) -> Option<&mut dyn Reorganizable> {
+        self.index.as_mut().map(PrimaryIndex::reorganizable)
+    }
+
+    /// The segments as they are, append buffers unsettled.
+    pub fn segment_views(&self) -> Vec<SegmentView> {
+        let segments = self.segments.iter();
+        segments
+            .map(|segment| SegmentView::new(segment, self.owner))
+            .collect()
+    }
+
+    /// A fragment joins the pass; returns the chunk to begin with. Alone it begins at the front.
+    pub fn board(&mut self) -> usize {
+        self.riders += 1;
+        if self.riders == 1 {
+            self.pass = 0;
+        }
+        self.pass
+    }
+
+    /// The pass has come to `chunk`.
+    pub fn advance(&mut self, chunk: usize) {
+        self.pass = chunk;
+    }
+
+    /// A fragment has left the pass.
+    pub fn alight(&mut self) {
+        self.riders -= 1;
+    }
+}
+
+fn index_error(error: IndexError) -> StoreError {
+    match error {
+        IndexError::OutOfMemory(refused) => StoreError::OutOfMemory(refused),
+        other => StoreError::Index(other.to_string()),
+    }
+}
+
+fn recoder<'a>(
+    object: &'a DataObject,
+    known: &'a [Option<Dictionary>],
+    coding: &'a [Option<Dictionary>],
+    home: Home<'a>,
+    horizon: Timestamp,
+) -> Recoder<'a> {
+    Recoder {
+        horizon,
+        schema: &object.schema,
+        known,
+        coding,
+        home,
+    }
+}

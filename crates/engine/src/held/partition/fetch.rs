@@ -1,0 +1,135 @@
+//! Rows that the index has found.
+
+use super::Partition;
+use crate::object::keys::{KeyRange, Keys};
+use arrow_array::ArrayRef;
+use arrow_select::interleave::interleave;
+use eris_store::Chunk;
+use eris_types::{ColumnId, RowId, Timestamp};
+use std::sync::Arc;
+
+/// Rows and whose they are.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    /// The wanted columns, a row for each id, in the order of the keys.
+    pub columns: Vec<ArrayRef>,
+    /// The row of each key, if there is one.
+    pub ids: Vec<Option<RowId>>,
+}
+
+impl Partition {
+    /// The rows that have keys at a snapshot. `None`: the index knows newer ones.
+    pub fn fetch(&self, keys: &Keys, columns: &[ColumnId], snapshot: Timestamp) -> Option<Fetched> {
+        let ids = self.index.as_ref()?.get_many(keys);
+        let ids = ids.into_iter().map(|id| self.committed(id?)).collect();
+        self.fetch_rows(ids, columns, snapshot)
+    }
+
+    /// The rows whose keys lie between two at a snapshot, `limit` at most. `None`: the index knows newer ones.
+    pub fn fetch_range(
+        &self,
+        keys: &KeyRange,
+        limit: usize,
+        columns: &[ColumnId],
+        snapshot: Timestamp,
+    ) -> Option<Fetched> {
+        let ids = self.index.as_ref()?.range(keys, limit);
+        // A key that has gone is missing among them.
+        if self.keys_removed > snapshot {
+            return None;
+        }
+        let ids: Vec<_> = ids.into_iter().map(|id| self.committed(id)).collect();
+        // So is the row behind the last, if one of them is nobody's yet.
+        if ids.contains(&None) {
+            return None;
+        }
+        self.fetch_rows(ids, columns, snapshot)
+    }
+
+    /// The row that has the key of a row which the index knows: of one that has not committed, the row before.
+    fn committed(&self, row: RowId) -> Option<RowId> {
+        let mut pending = self.pending.values();
+        pending
+            .find_map(|pending| pending.before(row))
+            .unwrap_or(Some(row))
+    }
+
+    fn fetch_rows(
+        &self,
+        ids: Vec<Option<RowId>>,
+        columns: &[ColumnId],
+        snapshot: Timestamp,
+    ) -> Option<Fetched> {
+        if ids.contains(&None) && self.keys_removed > snapshot {
+            return None;
+        }
+        if let &[Some(id)] = ids.as_slice() {
+            let columns = self.row(id, columns, snapshot)?;
+            return Some(Fetched { columns, ids });
+        }
+        let rows = ids.iter().flatten().map(|&id| self.locate(id, snapshot));
+        let rows: Vec<(&Arc<Chunk>, usize)> = rows.collect::<Option<_>>()?;
+        let columns = match rows.is_empty() {
+            true => Vec::new(),
+            false => self.columns_of(&rows, columns),
+        };
+        Some(Fetched { columns, ids })
+    }
+
+    /// Columns of one row. `None`: the snapshot does not see it.
+    pub(super) fn row(
+        &self,
+        id: RowId,
+        columns: &[ColumnId],
+        snapshot: Timestamp,
+    ) -> Option<Vec<ArrayRef>> {
+        let (chunk, position) = self.locate(id, snapshot)?;
+        let columns = columns.iter();
+        Some(
+            columns
+                .map(|column| self.pick(chunk, *column, &[position]))
+                .collect(),
+        )
+    }
+
+    /// Where a row is that the snapshot sees.
+    fn locate(&self, id: RowId, snapshot: Timestamp) -> Option<(&Arc<Chunk>, usize)> {
+        let segment = self.segments.iter().find(|one| one.id() == id.segment())?;
+        segment.row(id, snapshot)
+    }
+
+    /// The values of a column at positions of a chunk.
+    fn pick(&self, chunk: &Chunk, column: ColumnId, positions: &[usize]) -> ArrayRef {
+        let data_type = self.object.schema.field(column.index()).data_type();
+        let dictionary = self.known[column.index()].as_ref();
+        chunk.column(column).pick(positions, data_type, dictionary)
+    }
+
+    /// Columns of rows, one at least, in their order.
+    fn columns_of(&self, rows: &[(&Arc<Chunk>, usize)], columns: &[ColumnId]) -> Vec<ArrayRef> {
+        // Chunk by chunk, and then into order; mostly there is one.
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_by_key(|&row| Arc::as_ptr(rows[row].0));
+        let by_chunk = || order.chunk_by(|&a, &b| Arc::ptr_eq(rows[a].0, rows[b].0));
+        let mut places = vec![(0, 0); rows.len()];
+        let mut groups: Vec<(&Chunk, Vec<usize>)> = Vec::new();
+        for (group, members) in by_chunk().enumerate() {
+            let positions = members.iter().map(|&row| rows[row].1).collect();
+            groups.push((rows[members[0]].0, positions));
+            let members = members.iter().enumerate();
+            members.for_each(|(place, &row)| places[row] = (group, place));
+        }
+        let picked = |column: &ColumnId| {
+            let mut parts =
+                (groups.iter()).map(|(chunk, positions)| self.pick(chunk, *column, positions));
+            // A group's rows are in their order, for the sort is stable.
+            if groups.len() == 1 {
+                return parts.next().expect("a group per chunk");
+            }
+            let parts: Vec<ArrayRef> = parts.collect();
+            let parts: Vec<_> = parts.iter().map(AsRef::as_ref).collect();
+            interleave(&parts, &places).expect("parts of one type")
+        };
+        columns.iter().map(picked).collect()
+    }
+}

@@ -1,0 +1,386 @@
+//! Following a path in one partition: from keys to ids, from ids to rows that a snapshot sees.
+//!
+//! ```text
+//! primary      newest row per key ─┐
+//! ended        rows of older snapshots (crate::held::ended), rows that a statement about to commit ends ─┴─▶ ids ─▶ chunks
+//! secondary    all rows that some snapshot may see ───────────────────────────────────────────────▶ ids ─▶ chunks
+//! ```
+//!
+//! At any snapshot at most one row has a key; it is the newest, or has ended since. So the two sources of the first kind
+//! together know all rows, as long as it is remembered what has ended.
+
+use crate::held::partition::Partition;
+use crate::held::secondary::{KEY_BYTES, OwnedKey, Secondary, Tree};
+use crate::object::coding::Span;
+use crate::object::keys::PrimaryIndex;
+use crate::object::path::{Enough, Path};
+use eris_store::ChunkView;
+use eris_types::{AeuId, RowId, Timestamp};
+use std::ops::Bound;
+
+/// So many rows that nobody sees are worth cleaning up behind a lookup.
+const GONE: usize = 32;
+
+/// A fragment of single keys takes as long as so many lookups in a batch.
+const POINT_LOOKUPS: u64 = 100;
+
+/// More rows than an index is good for, or nobody knows.
+struct TooMany;
+
+/// A walk in progress.
+struct Walk<'a> {
+    ids: Vec<RowId>,
+    most: usize,
+    visited: usize,
+    /// Chains of a secondary index.
+    chains: Option<&'a Secondary>,
+    /// Keys that were visited, if they have chains.
+    keys: Vec<OwnedKey>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(most: usize, chains: Option<&'a Secondary>) -> Self {
+        Walk {
+            ids: Vec::new(),
+            most,
+            visited: 0,
+            chains,
+            keys: Vec::new(),
+        }
+    }
+
+    /// Visits the rows of a key; `wanted` says which count, and whether to go on.
+    fn visit(
+        &mut self,
+        newest: u64,
+        wanted: &mut impl FnMut(RowId) -> Option<bool>,
+    ) -> Result<bool, TooMany> {
+        let mut next = Some(RowId(newest));
+        while let Some(row) = next {
+            self.visited += 1;
+            if self.visited > self.most {
+                return Err(TooMany);
+            }
+            if let Some(goes_on) = wanted(row) {
+                self.ids.push(row);
+                if !goes_on {
+                    return Ok(false);
+                }
+            }
+            next = self
+                .chains
+                .and_then(|chains| chains.chain(Some(row)).nth(1));
+        }
+        Ok(true)
+    }
+}
+
+/// The numbers of a span, both ends included, and whether NULL is in it.
+fn words(span: &Span, nullable: bool) -> (Option<(u64, u64)>, bool) {
+    let number = |bytes: &[u8]| {
+        let mut padded = [0; 8];
+        let common = bytes.len().min(8);
+        padded[..common].copy_from_slice(&bytes[..common]);
+        u64::from_be_bytes(padded)
+    };
+    let up_to = |bytes: &[u8]| number(bytes).checked_sub(1);
+    if !nullable {
+        let high = match &span.high {
+            None => Some(u64::MAX),
+            Some(high) => up_to(high),
+        };
+        return (high.map(|high| (number(&span.low), high)), false);
+    }
+    let null = span.low[..] <= [0][..] && span.high.as_ref().is_none_or(|high| high[..] > [0][..]);
+    let low = match span.low.first() {
+        None | Some(0) => Some(0),
+        Some(1) => Some(number(&span.low[1..])),
+        _ => None,
+    };
+    let high = match span.high.as_deref() {
+        None => Some(u64::MAX),
+        Some([] | [0, ..]) => None,
+        Some([1, rest @ ..]) => up_to(rest),
+        Some(_) => Some(u64::MAX),
+    };
+    (low.zip(high).filter(|(low, high)| low <= high), null)
+}
+
+impl Partition {
+    /// The chunks with the rows that a path leads to, as far as the snapshot sees them, and their positions. `None`: it cannot
+    /// tell, or a scan is better.
+    pub fn view_by(
+        &mut self,
+        path: &Path,
+        snapshot: Timestamp,
+        horizon: Timestamp,
+        aeu: AeuId,
+    ) -> Option<Vec<ChunkView>> {
+        let rows = self
+            .segments
+            .iter()
+            .map(|segment| segment.all_rows() as u64)
+            .sum();
+        let most = path.most_rows(rows);
+        let (mut ids, keys, visited) = match path.index {
+            None => {
+                let mut extra: Vec<RowId> = self.ended.behind(snapshot)?.collect();
+                let pending = self.pending.values();
+                extra.extend(pending.flat_map(|pending| pending.ended_ids()));
+                if extra.len() > most.max(1 << 10) {
+                    return None;
+                }
+                let index = self.index.as_ref()?;
+                let mut walk = Walk::new(most.max(path.spans.len()), None);
+                self.primary(index, path, snapshot, aeu, &mut walk).ok()?;
+                extra.extend(walk.ids);
+                if let (true, Some(index)) = (path.is_points, &mut self.index) {
+                    index.reorganizable().tend(POINT_LOOKUPS);
+                }
+                (extra, Vec::new(), 0)
+            }
+            Some(id) => {
+                let part = self.secondary.iter().find(|part| part.index.id == id)?;
+                let secondary = part.usable()?;
+                let mut walk = Walk::new(most, Some(secondary));
+                let followed = self.secondary(secondary, path, snapshot, &mut walk);
+                let Walk {
+                    ids, keys, visited, ..
+                } = walk;
+                if followed.is_err() {
+                    // It has met few rows that it sees, where it looked.
+                    if path.enough != Enough::All {
+                        self.clean(path, &keys, horizon);
+                    }
+                    return None;
+                }
+                (ids, keys, visited)
+            }
+        };
+        ids.sort_unstable();
+        ids.dedup();
+        let mut views = Vec::new();
+        let mut found = 0;
+        for of_segment in ids.chunk_by(|a, b| a.segment() == b.segment()) {
+            let id = of_segment[0].segment();
+            if let Some(segment) = self.segments.iter().find(|segment| segment.id() == id) {
+                views.extend(segment.view_of_rows(of_segment, snapshot));
+            }
+        }
+        views
+            .iter()
+            .for_each(|view| found += view.rows.as_ref().map_or(0, |rows| rows.len()));
+        if visited > 2 * found + GONE {
+            self.clean(path, &keys, horizon);
+        }
+        Some(views)
+    }
+
+    /// Whether the snapshot sees a row.
+    fn sees(&self, row: RowId, snapshot: Timestamp) -> bool {
+        let mut segments = self.segments.iter();
+        segments
+            .find(|segment| segment.id() == row.segment())
+            .is_some_and(|segment| segment.sees(row, snapshot))
+    }
+
+    fn primary(
+        &self,
+        index: &PrimaryIndex,
+        path: &Path,
+        snapshot: Timestamp,
+        aeu: AeuId,
+        walk: &mut Walk<'_>,
+    ) -> Result<(), TooMany> {
+        if path.is_points {
+            let here = path.spans.iter().enumerate();
+            let here =
+                here.filter(|(at, _)| path.owners.get(*at).is_none_or(|owner| *owner == aeu));
+            let found = match index {
+                PrimaryIndex::Words(tree) => {
+                    let words =
+                        here.filter_map(|(_, span)| words(span, false).0.map(|word| word.0));
+                    let words: Vec<u64> = words.collect();
+                    let mut found = vec![None; words.len()];
+                    tree.get_many(&words, &mut found);
+                    found
+                }
+                PrimaryIndex::Bytes(tree) => {
+                    let keys: Vec<&[u8]> = here.map(|(_, span)| &span.low[..]).collect();
+                    let mut found = vec![None; keys.len()];
+                    tree.get_many(&keys, &mut found);
+                    found
+                }
+            };
+            walk.ids.extend(found.into_iter().flatten().map(RowId));
+            return Ok(());
+        }
+        let tree = match index {
+            PrimaryIndex::Words(tree) => Tree::Words(tree),
+            PrimaryIndex::Bytes(tree) => Tree::Bytes(tree),
+        };
+        self.follow(tree, path, snapshot, false, walk)
+    }
+
+    fn secondary(
+        &self,
+        index: &Secondary,
+        path: &Path,
+        snapshot: Timestamp,
+        walk: &mut Walk<'_>,
+    ) -> Result<(), TooMany> {
+        if !path.is_points {
+            let tree = index.tree().ok_or(TooMany)?;
+            return self.follow(tree, path, snapshot, true, walk);
+        }
+        let mut all = |_| Some(true);
+        if index.has_words() {
+            let spans = path.spans.iter().map(|span| words(span, true));
+            let (found, nulls): (Vec<_>, Vec<_>) = spans.unzip();
+            if let Some(null) = index.newest_null().filter(|_| nulls.contains(&true)) {
+                walk.keys.push(OwnedKey::Null);
+                walk.visit(null.0, &mut all)?;
+            }
+            let found: Vec<u64> = found.into_iter().flatten().map(|word| word.0).collect();
+            for (word, newest) in found.iter().zip(index.newest_of_words(&found)) {
+                if let Some(newest) = newest {
+                    walk.keys.push(OwnedKey::Word(*word));
+                    walk.visit(newest, &mut all)?;
+                }
+            }
+        } else {
+            let keys: Vec<&[u8]> = path.spans.iter().map(|span| &span.low[..]).collect();
+            for (key, newest) in keys.iter().zip(index.newest_of_bytes(&keys)) {
+                if let Some(newest) = newest {
+                    walk.keys.push(OwnedKey::Bytes((*key).into()));
+                    walk.visit(newest, &mut all)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks along the spans in order, until there is enough.
+    fn follow(
+        &self,
+        tree: Tree<'_>,
+        path: &Path,
+        snapshot: Timestamp,
+        nullable: bool,
+        walk: &mut Walk<'_>,
+    ) -> Result<(), TooMany> {
+        match path.enough {
+            Enough::All => {
+                along(tree, path.spans.iter(), false, nullable, walk, &mut |_| {
+                    Some(true)
+                })?;
+            }
+            Enough::First(rows) => {
+                let mut left = rows;
+                let spans = path.spans.iter();
+                along(tree, spans, path.descending, nullable, walk, &mut |row| {
+                    self.sees(row, snapshot).then(|| {
+                        left = left.saturating_sub(1);
+                        left > 0
+                    })
+                })?;
+            }
+            Enough::Ends { first, last } => {
+                let mut one = |row| self.sees(row, snapshot).then_some(false);
+                if first {
+                    along(tree, path.spans.iter(), false, nullable, walk, &mut one)?;
+                }
+                if last {
+                    along(
+                        tree,
+                        path.spans.iter().rev(),
+                        true,
+                        nullable,
+                        walk,
+                        &mut one,
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes rows that nobody sees any more out of the chains of some keys.
+    fn clean(&mut self, path: &Path, keys: &[OwnedKey], horizon: Timestamp) {
+        let segments = &self.segments;
+        let is_gone = |row: RowId| {
+            let mut segments = segments.iter();
+            !segments
+                .find(|segment| segment.id() == row.segment())
+                .is_some_and(|segment| segment.may_be_seen(row, horizon))
+        };
+        let mut parts = self.secondary.iter_mut();
+        if let Some(part) = parts.find(|part| Some(part.index.id) == path.index) {
+            part.clean(keys, is_gone);
+            self.tell_of_indexes();
+        }
+    }
+}
+
+/// Visits the rows of spans, each from its end if the walk descends.
+fn along<'s>(
+    tree: Tree<'_>,
+    spans: impl Iterator<Item = &'s Span>,
+    descending: bool,
+    nullable: bool,
+    walk: &mut Walk<'_>,
+    wanted: &mut impl FnMut(RowId) -> Option<bool>,
+) -> Result<(), TooMany> {
+    for span in spans {
+        match tree {
+            Tree::Words(tree) => {
+                let (range, has_null) = words(span, nullable);
+                let null = walk.chains.and_then(|chains| chains.newest_null());
+                if let Some(null) = null.filter(|_| has_null) {
+                    walk.keys.push(OwnedKey::Null);
+                    if !walk.visit(null.0, wanted)? {
+                        return Ok(());
+                    }
+                }
+                let Some((low, high)) = range else {
+                    continue;
+                };
+                let mut entries = tree.range(low..=high);
+                while let Some((word, newest)) = match descending {
+                    true => entries.next_back(),
+                    false => entries.next(),
+                } {
+                    if walk.chains.is_some() {
+                        walk.keys.push(OwnedKey::Word(word));
+                    }
+                    if !walk.visit(newest, wanted)? {
+                        return Ok(());
+                    }
+                }
+            }
+            Tree::Bytes(tree) => {
+                let high = span
+                    .high
+                    .as_deref()
+                    .map_or(Bound::Unbounded, Bound::Excluded);
+                let mut entries = tree.range((Bound::Included(&span.low[..]), high));
+                while let Some((key, newest)) = match descending {
+                    true => entries.next_back(),
+                    false => entries.next(),
+                } {
+                    if walk.chains.is_some() {
+                        // Keys that were cut off have no order among themselves.
+                        if key.len() >= KEY_BYTES {
+                            return Err(TooMany);
+                        }
+                        walk.keys.push(OwnedKey::Bytes(key.into()));
+                    }
+                    if !walk.visit(newest, wanted)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}

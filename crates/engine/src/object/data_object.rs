@@ -1,0 +1,326 @@
+//! A data object as every part of the engine sees it: what it is, where its rows go, what it holds.
+
+use crate::error::EngineError;
+use crate::held::secondary::IndexKind;
+use crate::object::indexes::Index;
+use crate::object::keys::{Keys, is_word};
+use crate::object::load::Loads;
+use crate::object::ranges::{Dealing, Ranges};
+use crate::object::scatter::keys_of;
+use crate::object::statistics::PartitionStatistics;
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
+use arrow_schema::{DataType, SchemaRef};
+use eris_column::{Dictionary, Domain, ZoneRange};
+use eris_fragment::Type;
+use eris_types::{AeuId, ColumnId, ObjectId, Timestamp};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+
+/// How a data object is cut into partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Partitioning {
+    /// By size: every AEU gets about as many rows, wherever they come from (ERIS paper, Section 3.1).
+    Size,
+    /// By ranges of a column; the bounds are quantiles of the first rows written, and of those that lie above all before.
+    Range(ColumnId),
+}
+
+/// The shared part of a data object. Its rows are with its owners.
+#[derive(Debug)]
+pub(crate) struct DataObject {
+    pub id: ObjectId,
+    pub name: String,
+    pub schema: SchemaRef,
+    pub partitioning: Partitioning,
+    /// The columns of its key, which no two rows have the same values of; none without a key.
+    pub key: Box<[ColumnId]>,
+    /// Range partitioning's table, from the first write on. It has every key.
+    pub ranges: Ranges,
+    /// Per column, the newest version that its owner has published. Written by that owner alone, and read when a
+    /// fragment starts: never on the way of rows.
+    dictionaries: Box<[Mutex<Option<Dictionary>>]>,
+    /// Per AEU, what its partition holds: written by the owner after a commit, read by planners.
+    statistics: Box<[Mutex<PartitionStatistics>]>,
+    /// What owners were asked for.
+    pub loads: Loads,
+    /// Its secondary indexes, also those that are being built.
+    indexes: RwLock<Arc<[Arc<Index>]>>,
+    next_index: AtomicU32,
+    /// Whose turn it is to change rows: a statement's that reads before it writes, or writes to several partitions; or that
+    /// of any number of [one-partition changes](crate::clients::rows), which their owners order. Served in the order in which they came.
+    pub turn: Arc<tokio::sync::RwLock<()>>,
+    /// Held by statements that stage rows with a key before they have the turn, from the first row to their end, and alone by whoever shifts keys:
+    /// rows are staged with who owns their keys when they commit.
+    pub staging: Arc<tokio::sync::RwLock<()>>,
+    /// The newest commit in a turn. Written in the turn, read in the next, which waits until it is visible; a relaxed
+    /// number, for the turn orders the two.
+    changed: AtomicU64,
+    /// The same of statements that had it for themselves: who shares it need only wait for these.
+    changed_alone: AtomicU64,
+    /// Set once by whoever drops it, read by owners before they stage or scan: DROP may overtake what was sent before it.
+    dropped: AtomicBool,
+    /// Set by [`Engine::poison`](crate::Engine::poison), cleared by the slice that it makes panic.
+    poisoned: AtomicBool,
+}
+
+impl DataObject {
+    pub fn new(
+        id: ObjectId,
+        name: &str,
+        schema: SchemaRef,
+        partitioning: Partitioning,
+        key: &[ColumnId],
+        aeus: usize,
+    ) -> Result<Self, EngineError> {
+        for field in schema.fields() {
+            Type::try_from(field.data_type()).map_err(|source| EngineError::Type {
+                column: field.name().clone(),
+                source,
+            })?;
+        }
+        if let Partitioning::Range(column) = partitioning {
+            let field = schema.field(column.index());
+            if Domain::of(field.data_type()) != Some(Domain::Integer) {
+                return Err(EngineError::PartitionColumn {
+                    table: name.to_owned(),
+                    column: field.name().clone(),
+                });
+            }
+        }
+        let texts = schema.fields().iter().zip(0..).map(|(field, column)| {
+            // Texts that are all different have no use for codes, and whoever adds one would have to wait for its code.
+            let is_key = *key == [ColumnId(column)];
+            let text = Domain::of(field.data_type()) == Some(Domain::Text);
+            Mutex::new((text && !is_key).then(Dictionary::new))
+        });
+        Ok(DataObject {
+            id,
+            name: name.to_owned(),
+            dictionaries: texts.collect(),
+            statistics: (0..aeus).map(|_| Mutex::default()).collect(),
+            ranges: Ranges::default(),
+            loads: Loads::new(aeus),
+            schema,
+            partitioning,
+            key: key.into(),
+            indexes: RwLock::new(Arc::new([])),
+            next_index: AtomicU32::new(1),
+            turn: Arc::default(),
+            staging: Arc::default(),
+            changed: AtomicU64::new(0),
+            changed_alone: AtomicU64::new(0),
+            dropped: AtomicBool::new(false),
+            poisoned: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether rows are dealt to partitions by ranges: of the column that was chosen, or of the key.
+    pub fn is_ranged(&self) -> bool {
+        !self.key.is_empty() || self.partitioning != Partitioning::Size
+    }
+
+    /// Whether an owner has the rows of some ranges of a key, and is asked for them alone.
+    pub fn is_ranged_by_key(&self) -> bool {
+        !self.key.is_empty()
+    }
+
+    /// The ranges by which these rows are dealt, and the number of each row.
+    pub fn deal(&self, batches: &[RecordBatch], aeus: usize) -> (Arc<Dealing>, Vec<Int64Array>) {
+        let of_column = |column: &ColumnId| {
+            let numbers = batches.iter();
+            let numbers = numbers.map(|batch| keys_of(batch.column(column.index())));
+            let numbers: Vec<Int64Array> = numbers.collect();
+            (self.ranges.deal_numbers(&numbers, aeus), numbers)
+        };
+        match (&*self.key, &self.partitioning) {
+            ([], Partitioning::Range(column)) => of_column(column),
+            ([column], _) if is_word(self.key_types()) => of_column(column),
+            _ => {
+                let keys = batches.iter();
+                let keys = keys.map(|rows| Keys::of_pieces(&[self.key_columns(rows)]));
+                let keys: Vec<Keys> = keys.collect();
+                let (dealing, numbers) = self.ranges.deal(&keys, aeus);
+                (dealing, numbers.into_iter().map(Int64Array::from).collect())
+            }
+        }
+    }
+
+    /// The types of the key's columns.
+    pub fn key_types(&self) -> Vec<&DataType> {
+        let columns = self.key.iter();
+        columns
+            .map(|column| self.schema.field(column.index()).data_type())
+            .collect()
+    }
+
+    /// The columns of the key.
+    pub fn key_columns(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+        let columns = self.key.iter();
+        columns
+            .map(|column| batch.column(column.index()).clone())
+            .collect()
+    }
+
+    /// The newest commit in a turn.
+    pub fn changed(&self) -> Timestamp {
+        Timestamp(self.changed.load(Ordering::Relaxed))
+    }
+
+    /// Whoever shares the turn commits at `at`.
+    pub fn set_changed(&self, at: Timestamp) {
+        self.changed.fetch_max(at.0, Ordering::Relaxed);
+    }
+
+    /// The newest commit of a statement that had the turn for itself.
+    pub fn changed_alone(&self) -> Timestamp {
+        Timestamp(self.changed_alone.load(Ordering::Relaxed))
+    }
+
+    /// Whoever has the turn for itself commits at `at`.
+    pub fn set_changed_alone(&self, at: Timestamp) {
+        self.changed_alone.fetch_max(at.0, Ordering::Relaxed);
+        self.set_changed(at);
+    }
+
+    /// Whether it was dropped.
+    pub fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    /// Says that it is dropped.
+    pub fn set_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+
+    /// The next slice of a scan of this object shall panic.
+    pub fn poison(&self) {
+        self.poisoned.store(true, Ordering::Relaxed);
+    }
+
+    /// Panics if the object is poisoned.
+    pub fn trip(&self) {
+        if self.poisoned.load(Ordering::Relaxed) && self.poisoned.swap(false, Ordering::Relaxed) {
+            panic!("poisoned on purpose");
+        }
+    }
+
+    /// The AEU that numbers the values of a text column.
+    pub fn dictionary_owner(&self, column: usize) -> AeuId {
+        AeuId(((self.id.index() + column) % self.statistics.len()) as u16)
+    }
+
+    /// The newest published dictionaries, one entry per column.
+    pub fn dictionaries(&self) -> Vec<Option<Dictionary>> {
+        let columns = self.dictionaries.iter();
+        columns.map(|column| lock(column).clone()).collect()
+    }
+
+    /// Makes a dictionary known to fragments that start from now on.
+    pub fn publish(&self, column: usize, dictionary: Dictionary) {
+        *lock(&self.dictionaries[column]) = Some(dictionary);
+    }
+
+    /// What the partition of `aeu` holds.
+    pub fn partition_statistics(&self, aeu: AeuId) -> PartitionStatistics {
+        lock(&self.statistics[aeu.index()]).clone()
+    }
+
+    /// Tells planners what the partition of `aeu` holds.
+    pub fn set_partition_statistics(&self, aeu: AeuId, statistics: PartitionStatistics) {
+        *lock(&self.statistics[aeu.index()]) = statistics;
+    }
+
+    /// Rows of the partition of `aeu`, those included that are deleted but not collected: older snapshots see them.
+    pub fn partition_rows(&self, aeu: AeuId) -> u64 {
+        lock(&self.statistics[aeu.index()]).rows
+    }
+
+    /// Rows of all partitions, those included that are deleted but not collected.
+    pub fn total_rows(&self) -> u64 {
+        self.statistics.iter().map(|part| lock(part).rows).sum()
+    }
+
+    /// The least and the greatest value of a column, as far as they are known.
+    pub fn column_range(&self, column: ColumnId) -> Option<ZoneRange> {
+        let mut all = crate::object::statistics::ColumnSummary::default();
+        for part in &self.statistics {
+            if let Some(summary) = lock(part).columns.get(column.index()) {
+                all.add_summary(summary);
+            }
+        }
+        all.range
+    }
+
+    /// The secondary indexes, also those that are being built.
+    pub fn indexes(&self) -> Arc<[Arc<Index>]> {
+        self.indexes.read().expect(UNPOISONED).clone()
+    }
+
+    /// Whether there is this index.
+    pub fn has_index(&self, id: u32) -> bool {
+        self.indexes().iter().any(|index| index.id == id)
+    }
+
+    /// A new index, not in use yet.
+    pub fn add_index(
+        &self,
+        columns: &[ColumnId],
+        kind: IndexKind,
+        built: Arc<AtomicU64>,
+    ) -> Arc<Index> {
+        let id = self.next_index.fetch_add(1, Ordering::Relaxed);
+        let index = Arc::new(Index::new(id, columns, kind, self.statistics.len(), built));
+        let mut indexes = self.indexes.write().expect(UNPOISONED);
+        *indexes = indexes.iter().cloned().chain([index.clone()]).collect();
+        index
+    }
+
+    /// Takes an index away.
+    pub fn remove_index(&self, id: u32) {
+        let mut indexes = self.indexes.write().expect(UNPOISONED);
+        *indexes = indexes
+            .iter()
+            .filter(|index| index.id != id)
+            .cloned()
+            .collect();
+    }
+
+    /// Refuses rows of other columns than the object's, and NULL where it allows none. `first_row` counts from 1.
+    pub fn check(&self, batch: &RecordBatch, first_row: u64) -> Result<(), EngineError> {
+        let types = |schema: &SchemaRef| {
+            let types = schema.fields().iter().map(|field| field.data_type());
+            types
+                .map(|data_type| data_type.to_string())
+                .collect::<Vec<_>>()
+        };
+        let same = batch.num_columns() == self.schema.fields().len()
+            && (batch.columns().iter().zip(self.schema.fields()))
+                .all(|(array, field)| array.data_type() == field.data_type());
+        if !same {
+            return Err(EngineError::Shape {
+                table: self.name.clone(),
+                got: types(batch.schema_ref()).join(", "),
+                expected: types(&self.schema).join(", "),
+            });
+        }
+        let columns = batch.columns().iter().zip(self.schema.fields());
+        for (position, (array, field)) in columns.enumerate() {
+            let keyed = self.key.iter().any(|column| column.index() == position);
+            if (keyed || !field.is_nullable()) && array.null_count() > 0 {
+                let row = (0..array.len()).find(|&row| array.is_null(row));
+                return Err(EngineError::Null {
+                    table: self.name.clone(),
+                    column: field.name().clone(),
+                    row: first_row + row.expect("the array has a NULL") as u64,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+const UNPOISONED: &str = "nothing panics under this lock";
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics under this lock")
+}

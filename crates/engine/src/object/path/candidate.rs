@@ -1,0 +1,322 @@
+//! What an index can do for a fragment: conditions on its columns as spans of its keys, how many rows these lead to, and whether the
+//! fragment wants rows in its order.
+
+use super::{ALWAYS, Enough, Path, ROWS_IN_ORDER};
+use crate::held::secondary::{IndexKind, KEY_BYTES};
+use crate::object::coding::{Coding, MOST_KEYS, Span, Spans, intersection, successor};
+use crate::object::data_object::DataObject;
+use eris_column::{ZoneRange, from_integer};
+use eris_fragment::{AggregateFunction, Expr, Fragment, Output, Value};
+use eris_types::ColumnId;
+
+/// What is to be known of an index.
+pub(super) struct Candidate {
+    pub index: Option<u32>,
+    pub kind: IndexKind,
+    pub columns: Vec<ColumnId>,
+    pub codings: Vec<Coding>,
+    /// Rows per value, if that is known.
+    pub rows_per_value: Option<f64>,
+}
+
+/// What conditions say of one column.
+struct Said {
+    spans: Spans,
+    conditions: Vec<usize>,
+    probes: Vec<usize>,
+}
+
+impl Candidate {
+    /// The path by this index, if conditions or an order name what it begins with.
+    pub fn path(&self, fragment: &Fragment, object: &DataObject) -> Option<Path> {
+        let said: Vec<Option<Said>> = (0..self.columns.len())
+            .map(|number| self.said(fragment, number))
+            .collect();
+        let mut path = Path {
+            index: self.index,
+            columns: self.columns.clone(),
+            spans: vec![Span::new(Vec::new(), None)],
+            is_points: false,
+            descending: false,
+            enough: Enough::All,
+            owners: Vec::new(),
+            conditions: Vec::new(),
+            probes: Vec::new(),
+            rows: None,
+        };
+        let mut depth = 0;
+        // Columns of which there is one value.
+        let mut fixed = 0;
+        // The share of the rows.
+        let mut share = Some(1.0);
+        let mut values_only = true;
+        for said in said.iter().map_while(Option::as_ref) {
+            let values = said.spans.iter().all(|span| span.is_value);
+            let count = path.spans.len() as u64 * said.spans.len() as u64;
+            if count > MOST_KEYS {
+                return None;
+            }
+            share = share
+                .zip(self.share(depth, &said.spans, object))
+                .map(|(a, b)| a * b);
+            path.spans = product(&path.spans, &said.spans);
+            path.conditions.extend(&said.conditions);
+            path.probes.extend(&said.probes);
+            depth += 1;
+            if values && said.spans.len() == 1 && fixed + 1 == depth {
+                fixed = depth;
+            }
+            if !values {
+                values_only = false;
+                break;
+            }
+        }
+        path.is_points = values_only && depth == self.columns.len();
+        let is_exact = path.conditions.len() == fragment.filter.len()
+            && path.probes.len() == fragment.probes.len()
+            && fragment.lookups.is_empty();
+        let total = object.total_rows();
+        path.rows = match (path.is_points, self.rows_per_value) {
+            (true, Some(rows)) => Some((path.spans.len() as f64 * rows).ceil() as u64),
+            _ => share.map(|share| (share * total as f64).ceil() as u64),
+        };
+        self.shorten(&mut path);
+        if self.kind == IndexKind::Hashed {
+            return path.is_points.then_some(path);
+        }
+        if is_exact && self.order(&mut path, fragment, fixed, total) {
+            return Some(path);
+        }
+        (depth > 0).then_some(path)
+    }
+
+    /// What the conditions on a column say together.
+    fn said(&self, fragment: &Fragment, number: usize) -> Option<Said> {
+        let column = fragment
+            .columns
+            .iter()
+            .position(|column| *column == self.columns[number])?;
+        let coding = &self.codings[number];
+        let mut said: Option<Said> = None;
+        let mut add = |spans: Spans, condition: Option<usize>, probe: Option<usize>| {
+            let said = said.get_or_insert_with(|| Said {
+                spans: vec![Span::new(Vec::new(), None)],
+                conditions: Vec::new(),
+                probes: Vec::new(),
+            });
+            said.spans = intersection(&said.spans, &spans);
+            said.conditions.extend(condition);
+            said.probes.extend(probe);
+        };
+        for (position, condition) in fragment.filter.iter().enumerate() {
+            if let Some(spans) = coding.spans(condition, column) {
+                add(spans, Some(position), None);
+            }
+        }
+        for (position, probe) in fragment.probes.iter().enumerate() {
+            if probe.column == column
+                && let Some(spans) = coding.spans_of_keys(&probe.keys)
+            {
+                add(spans, None, Some(position));
+            }
+        }
+        // Their rows are looked up all the same, but only for rows that have one.
+        for lookup in &fragment.lookups {
+            if lookup.column == column
+                && let Some(spans) = lookup.set().and_then(|keys| coding.spans_of_keys(keys))
+            {
+                add(spans, None, None);
+            }
+        }
+        said
+    }
+
+    /// Which share of the rows has a value in the spans, if all values were as frequent.
+    fn share(&self, number: usize, spans: &Spans, object: &DataObject) -> Option<f64> {
+        let column = self.columns[number];
+        let rows = object.total_rows().max(1) as f64;
+        let (min, max) = match object.column_range(column)? {
+            ZoneRange::Integer(min, max) => {
+                let data_type = object.schema.field(column.index()).data_type();
+                (from_integer(data_type, min), from_integer(data_type, max))
+            }
+            _ => return None,
+        };
+        let place = |bytes: &[u8]| {
+            let mut first = [0; 8];
+            let bytes = &bytes[usize::from(self.codings[number].is_nullable()).min(bytes.len())..];
+            let common = bytes.len().min(8);
+            first[..common].copy_from_slice(&bytes[..common]);
+            i128::from(u64::from_be_bytes(first))
+        };
+        let coded = |value: i128| self.codings[number].bytes(&Value::Integer(value));
+        let (low, high) = (place(&coded(min)?), place(&coded(max)?));
+        let distinct = ((max - min) as f64 + 1.0).min(rows);
+        let unit = (high - low) / (max - min).max(1);
+        let (end, all) = (high + unit, (high - low + unit).max(1));
+        let mut share = 0.0;
+        for span in spans {
+            share += if span.is_value {
+                1.0 / distinct
+            } else {
+                let from = if span.low.len() > 1 {
+                    place(&span.low)
+                } else {
+                    low
+                };
+                let to = match &span.high {
+                    Some(high) if high.len() > 1 => place(high),
+                    _ => end,
+                };
+                let inside = to.min(end) - from.max(low);
+                (inside as f64 / all as f64).clamp(0.0, 1.0)
+            };
+        }
+        Some(share.min(1.0))
+    }
+
+    /// Cuts keys off where the index does.
+    fn shorten(&self, path: &mut Path) {
+        if self.index.is_none() {
+            return;
+        }
+        for span in &mut path.spans {
+            if span.low.len() > KEY_BYTES {
+                span.low.truncate(KEY_BYTES);
+            }
+            if let Some(high) = span.high.take_if(|high| high.len() > KEY_BYTES) {
+                span.high = successor(&high[..KEY_BYTES]);
+            }
+        }
+    }
+
+    /// Makes the path one that ends when there are enough rows, if the fragment is content with the first by the order of
+    /// the index, or with the least or greatest.
+    fn order(&self, path: &mut Path, fragment: &Fragment, fixed: usize, total: u64) -> bool {
+        let Some(coding) = self.codings.get(fixed).filter(|coding| coding.sorts()) else {
+            return false;
+        };
+        let ordering = self.columns[fixed];
+        if let Some(order) = &fragment.order {
+            let column = |position: usize| fragment.columns.get(position);
+            let is_fixed = |key: &&eris_fragment::OrderKey| {
+                let at = self.columns[..fixed]
+                    .iter()
+                    .position(|other| Some(other) == column(key.column));
+                at.is_none()
+            };
+            let keys: Vec<_> = order.keys.iter().filter(is_fixed).collect();
+            let same = keys.iter().zip(&self.columns[fixed..]);
+            let covers = keys.len() <= self.columns.len() - fixed
+                && same.clone().all(|(key, own)| column(key.column) == Some(own))
+                && keys.windows(2).all(|pair| pair[0].descending == pair[1].descending)
+                && self.codings[fixed..].iter().take(keys.len()).all(Coding::sorts)
+                // Only the first column's NULLs can be put where they are wanted.
+                && (keys.len() <= 1 || self.index.is_none());
+            let few = order.rows <= (total / ROWS_IN_ORDER).max(ALWAYS);
+            let (Some(first), true, true) = (keys.first(), covers, few) else {
+                return false;
+            };
+            path.descending = first.descending;
+            path.enough = Enough::First(order.rows as usize);
+            let nulls_come_first = coding.is_nullable() && first.nulls_first;
+            path.spans = self.arranged(&path.spans, fixed, nulls_come_first, first.descending);
+            return true;
+        }
+        let Output::Groups { keys, aggregates } = &fragment.output else {
+            return false;
+        };
+        let is_extreme = |function| {
+            aggregates
+                .iter()
+                .any(|aggregate| aggregate.function == function)
+        };
+        let (first, last) = (
+            is_extreme(AggregateFunction::Min),
+            is_extreme(AggregateFunction::Max),
+        );
+        let all = !aggregates.is_empty()
+            && aggregates.iter().all(|aggregate| {
+                let of = match &aggregate.input {
+                    Some(Expr::Column(position)) => {
+                        fragment.columns.get(*position) == Some(&ordering)
+                    }
+                    _ => false,
+                };
+                let extreme = matches!(
+                    aggregate.function,
+                    AggregateFunction::Min | AggregateFunction::Max
+                );
+                of && extreme && aggregate.filter.is_none()
+            });
+        if !keys.is_empty() || !all {
+            return false;
+        }
+        path.enough = Enough::Ends { first, last };
+        // NULL is neither the least nor the greatest.
+        let prefix = self.prefix(&path.spans, fixed);
+        let values = beneath(&prefix, &coding.values());
+        path.spans = intersection(&path.spans, &values);
+        true
+    }
+
+    /// The bytes of the columns of which there is one value.
+    fn prefix(&self, spans: &Spans, fixed: usize) -> Vec<u8> {
+        // All spans begin with them; how long they are is known from a path that has only these.
+        match (fixed, spans.first()) {
+            (0, _) | (_, None) => Vec::new(),
+            (_, Some(span)) => {
+                let mut end = 0;
+                for coding in &self.codings[..fixed] {
+                    end += coding.length(&span.low[end..]);
+                }
+                span.low[..end].to_vec()
+            }
+        }
+    }
+
+    /// The spans in the order of a walk, NULLs of the ordering column where they are wanted.
+    fn arranged(&self, spans: &Spans, fixed: usize, nulls_first: bool, descending: bool) -> Spans {
+        let coding = &self.codings[fixed];
+        let prefix = self.prefix(spans, fixed);
+        let mut values = intersection(spans, &beneath(&prefix, &coding.values()));
+        let mut nulls = intersection(spans, &beneath(&prefix, &coding.null()));
+        if descending {
+            values.reverse();
+            nulls.reverse();
+        }
+        match nulls_first {
+            true => nulls.into_iter().chain(values).collect(),
+            false => values.into_iter().chain(nulls).collect(),
+        }
+    }
+}
+
+/// Spans of a column behind a prefix of other columns.
+fn beneath(prefix: &[u8], spans: &Spans) -> Spans {
+    let span = Span {
+        low: prefix.to_vec(),
+        high: successor(prefix),
+        is_value: true,
+    };
+    product(&vec![span], spans)
+}
+
+/// Spans of several columns from those of the first, which are single values, and those of the next.
+fn product(prefixes: &Spans, spans: &Spans) -> Spans {
+    let mut all = Vec::with_capacity(prefixes.len() * spans.len());
+    for prefix in prefixes {
+        for span in spans {
+            let high = match &span.high {
+                Some(high) => Some([&prefix.low[..], high].concat()),
+                None => successor(&prefix.low),
+            };
+            all.push(Span {
+                low: [&prefix.low[..], &span.low].concat(),
+                high,
+                is_value: span.is_value,
+            });
+        }
+    }
+    all
+}

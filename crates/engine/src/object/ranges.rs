@@ -1,0 +1,468 @@
+//! Which AEU has which keys of a data object: ranges that are cut when keys come that are greater than all before.
+//!
+//! ```text
+//! nothing ─▶ first rows: quantiles │ ← AEU 0 │ AEU 1 → │
+//!         ─▶ mostly greater keys   │ ← AEU 0 │ AEU 1   │ AEU 0 │ AEU 1 → │      no key that was dealt changes its owner
+//! ```
+//!
+//! A range is only ever cut above the greatest key that was dealt, so rows that are there stay where they belong, and rows that
+//! come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes deals by this one table, under its
+//! lock; who looks for a key that a snapshot shows finds it in every later table – unless keys have been [shifted](Ranges::shift) since: rows that
+//! an older snapshot shows may be with any former owner.
+
+use crate::object::keys::{KeyRange, Keys, least, routing_of};
+use arrow_array::Int64Array;
+use eris_column::CHUNK_ROWS;
+use eris_kernels::Isa;
+use eris_route::RangeTable;
+use eris_types::{AeuId, Timestamp};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// From so many keys on, what they all begin with is passed over when they are dealt.
+const COMMON_OF: usize = 1_024;
+/// A range above all others is cut once it has got this share of all rows of an AEU: 1 / 16.
+const SHARES: u64 = 16;
+
+/// The ranges as they are now.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges {
+    state: Mutex<State>,
+    /// Set once, with the first shift, before anybody can see what it has done; owners need not look at ranges before.
+    has_shifted: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// From the first row on.
+    current: Option<Arc<Dealing>>,
+    bounds: Vec<(i64, AeuId)>,
+    /// The greatest number that was dealt.
+    highest: i64,
+    /// How many rows got into the last range, and to each AEU, by a sample.
+    last: u64,
+    rows: Vec<u64>,
+    since: Timestamp,
+}
+
+/// Ranges at a moment.
+#[derive(Debug)]
+pub(crate) struct Dealing {
+    pub table: RangeTable<i64, AeuId>,
+    /// What snapshots from here on show is with the owners of this table; of what older ones show, some may be with others.
+    pub since: Timestamp,
+    bounds: Box<[(i64, AeuId)]>,
+    /// What keys that are bytes begin with; the numbers are those of the eight bytes behind it.
+    common: Arc<[u8]>,
+}
+
+impl Dealing {
+    /// The numbers of keys.
+    pub fn routing(&self, keys: &Keys) -> Vec<i64> {
+        keys.routing(&self.common)
+    }
+
+    /// The keys between two, by owner: those of one range after those of the other, so that they come in order.
+    pub fn parts(&self, keys: &KeyRange) -> Vec<(AeuId, KeyRange)> {
+        let (from, to) = keys.routing(&self.common);
+        let mut parts = Vec::new();
+        for (place, (low, owner)) in self.bounds.iter().enumerate() {
+            let next = self.bounds.get(place + 1).map(|(next, _)| *next);
+            if *low > to || next.is_some_and(|next| next <= from) {
+                continue;
+            }
+            let low = Some(*low).filter(|low| *low > from);
+            let high = next.filter(|next| *next <= to);
+            parts.push((*owner, keys.clipped(low, high, &self.common)));
+        }
+        parts
+    }
+
+    /// All ranges in their order, those side by side that have one owner as one: the least number, and the least of the next one.
+    pub fn ranges(&self) -> impl Iterator<Item = (Option<i64>, Option<i64>, AeuId)> + '_ {
+        let mut runs = self.bounds.chunk_by(|a, b| a.1 == b.1).peekable();
+        std::iter::from_fn(move || {
+            let (low, owner) = runs.next()?[0];
+            let high = runs.peek().map(|next| next[0].0);
+            Some(((low > i64::MIN).then_some(low), high, owner))
+        })
+    }
+
+    /// Those of some keys whose numbers are at least `low` and less than `high`.
+    pub fn clipped(&self, keys: &KeyRange, low: Option<i64>, high: Option<i64>) -> KeyRange {
+        keys.clipped(low, high, &self.common)
+    }
+
+    /// The least key, in the index's bytes, that has a number, if keys are bytes.
+    pub fn least(&self, number: i64) -> Vec<u8> {
+        least(number, &self.common)
+    }
+
+    /// The owner of a key in the index's bytes; those of a number are its eight, the most significant first.
+    pub fn owner_of(&self, key: &[u8]) -> AeuId {
+        self.get(self.number_of(key))
+    }
+
+    /// The number of such a key.
+    pub fn number_of(&self, key: &[u8]) -> i64 {
+        routing_of(key, &self.common)
+    }
+
+    /// The owners of keys from `low` to before `high`, in that index's bytes; one beside them, perhaps.
+    pub fn owners_between(
+        &self,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> impl Iterator<Item = AeuId> + '_ {
+        let low = routing_of(low, &self.common);
+        let high = high.map_or(i64::MAX, |high| routing_of(high, &self.common));
+        self.table.overlapping(low, high.max(low))
+    }
+
+    /// The owner of a number.
+    pub fn get(&self, number: i64) -> AeuId {
+        self.table.get(number)
+    }
+}
+
+impl Ranges {
+    /// The ranges; `None` before the first row.
+    pub fn get(&self) -> Option<Arc<Dealing>> {
+        self.lock().current.clone()
+    }
+
+    /// The ranges by which rows with these keys are dealt, and their numbers.
+    pub fn deal(&self, keys: &[Keys], aeus: usize) -> (Arc<Dealing>, Vec<Vec<i64>>) {
+        let mut state = self.lock();
+        let common = match &state.current {
+            Some(dealing) => Arc::clone(&dealing.common),
+            None => common(keys).into(),
+        };
+        let numbers = keys.iter().map(|keys| keys.routing(&common));
+        let numbers: Vec<Vec<i64>> = numbers.collect();
+        let all: Vec<Numbers> = numbers.iter().map(|some| Numbers::new(some)).collect();
+        (state.deal(&all, &common, aeus), numbers)
+    }
+
+    /// The same for keys that are numbers, or numbers of another column.
+    pub fn deal_numbers(&self, numbers: &[Int64Array], aeus: usize) -> Arc<Dealing> {
+        let all = numbers.iter().map(|some| Numbers::new(some.values()));
+        let all: Vec<Numbers> = all.collect();
+        self.lock().deal(&all, &Arc::default(), aeus)
+    }
+
+    /// Whether keys that had an owner have got another one, ever.
+    pub fn has_shifted(&self) -> bool {
+        self.has_shifted.load(Ordering::Acquire)
+    }
+
+    /// The keys with numbers from `low` to `high` are another AEU's from the commit at `at` on, with about so many rows. Nobody is dealing rows with such keys, or
+    /// has staged some.
+    pub fn shift(&self, (low, high): (i64, i64), to: AeuId, rows: u64, at: Timestamp) {
+        self.has_shifted.store(true, Ordering::Release);
+        let mut state = self.lock();
+        let common = match &state.current {
+            Some(dealing) => dealing.common.clone(),
+            None => return,
+        };
+        let behind = |number: i64| {
+            let before = state.bounds.partition_point(|(bound, _)| *bound <= number);
+            state.bounds[before - 1].1
+        };
+        let (from, next) = (behind(low), high.checked_add(1));
+        let next = next.map(|next| (next, behind(next)));
+        state
+            .bounds
+            .retain(|(bound, _)| !(low..=high).contains(bound));
+        state
+            .bounds
+            .retain(|(bound, _)| next.is_none_or(|(next, _)| *bound != next));
+        state.bounds.extend([(low, to)].into_iter().chain(next));
+        state.bounds.sort_unstable_by_key(|(bound, _)| *bound);
+        state.bounds.dedup_by_key(|(_, owner)| *owner);
+        state.rows[from.index()] = state.rows[from.index()].saturating_sub(rows);
+        state.rows[to.index()] += rows;
+        state.since = state.since.max(at);
+        state.last = 0;
+        state.publish(common);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics under this lock")
+    }
+}
+
+/// Numbers of some rows, one after the other.
+struct Numbers<'a> {
+    all: &'a [i64],
+    ascend: bool,
+    greatest: i64,
+}
+
+impl<'a> Numbers<'a> {
+    fn new(all: &'a [i64]) -> Self {
+        let ascend = all.is_sorted();
+        let greatest = match ascend {
+            true => all.last().copied(),
+            false => Isa::best().min_max_i64(all).map(|(_, greatest)| greatest),
+        };
+        Numbers {
+            all,
+            ascend,
+            greatest: greatest.unwrap_or(i64::MIN),
+        }
+    }
+
+    /// How many are greater than another.
+    fn above(&self, other: i64) -> usize {
+        if self.greatest <= other {
+            return 0;
+        }
+        match self.ascend {
+            true => self.all.len() - self.all.partition_point(|number| *number <= other),
+            false => self.all.iter().filter(|number| **number > other).count(),
+        }
+    }
+}
+
+impl State {
+    fn deal(&mut self, numbers: &[Numbers], common: &Arc<[u8]>, aeus: usize) -> Arc<Dealing> {
+        self.extend(numbers, common, aeus);
+        let dealing = self.current.clone().expect("made if it was not there");
+        self.count(&dealing, numbers);
+        dealing
+    }
+
+    /// Cuts ranges above the greatest number dealt, if that is where most of these belong.
+    fn extend(&mut self, numbers: &[Numbers], common: &Arc<[u8]>, aeus: usize) {
+        let is_new = self.current.is_none();
+        let count: usize = numbers.iter().map(|some| some.all.len()).sum();
+        if is_new {
+            self.rows = vec![0; aeus];
+            self.bounds = vec![(i64::MIN, AeuId(0))];
+        } else {
+            let most = self.rows.iter().sum::<u64>() / (SHARES * aeus as u64);
+            if self.last < most.max(CHUNK_ROWS as u64) && count < CHUNK_ROWS {
+                return;
+            }
+        }
+        let new = match is_new {
+            true => count,
+            false => numbers.iter().map(|some| some.above(self.highest)).sum(),
+        };
+        if new == 0 || new < count / 2 {
+            return;
+        }
+        let before = self.bounds.clone();
+        if count < aeus * CHUNK_ROWS && !is_new {
+            let most = self.rows.iter().sum::<u64>() / (SHARES * aeus as u64);
+            if self.last >= most.max(CHUNK_ROWS as u64) {
+                let least = (0..aeus).min_by_key(|&aeu| self.rows[aeu]);
+                let least = least.expect("there is an AEU");
+                self.begin_above(AeuId(least as u16));
+            }
+        } else {
+            let all = numbers.iter().flat_map(|some| some.all).copied();
+            let above = all.filter(|number| is_new || *number > self.highest);
+            let mut sorted: Vec<i64> = above.collect();
+            sorted.sort_unstable();
+            if !is_new && aeus > 1 {
+                self.begin_above(AeuId(0));
+            }
+            for aeu in 1..aeus {
+                let bound = sorted[sorted.len() * aeu / aeus];
+                if bound > self.bounds.last().expect("it has a first").0 {
+                    self.bounds.push((bound, AeuId(aeu as u16)));
+                }
+            }
+        }
+        if is_new || self.bounds != before {
+            self.publish(Arc::clone(common));
+            self.last = 0;
+        }
+        if is_new {
+            self.highest = i64::MIN;
+        }
+    }
+
+    /// Begins a range above the greatest key that was dealt. Nobody has rows of ranges there, which come from shifts.
+    fn begin_above(&mut self, owner: AeuId) {
+        let first = self.highest + 1;
+        self.bounds.retain(|(bound, _)| *bound < first);
+        self.bounds.push((first, owner));
+    }
+
+    /// Makes the ranges known.
+    fn publish(&mut self, common: Arc<[u8]>) {
+        let bounds = self.bounds.iter().copied();
+        let table = RangeTable::new(bounds).expect("bounds ascend from the least number");
+        self.current = Some(Arc::new(Dealing {
+            table,
+            since: self.since,
+            bounds: self.bounds.as_slice().into(),
+            common,
+        }));
+    }
+
+    /// Notes where rows go.
+    fn count(&mut self, dealing: &Dealing, numbers: &[Numbers]) {
+        let last = self.bounds.last().expect("it has a first").0;
+        for some in numbers {
+            self.highest = self.highest.max(some.greatest);
+            // A sample tells how many get where.
+            let step = (some.all.len() / 64).max(1);
+            for number in some.all.iter().step_by(step) {
+                self.rows[dealing.get(*number).index()] += step as u64;
+                self.last += if *number >= last { step as u64 } else { 0 };
+            }
+        }
+    }
+}
+
+/// What keys that are bytes begin with, if there are enough to tell.
+fn common(keys: &[Keys]) -> Vec<u8> {
+    let count: usize = keys.iter().map(Keys::len).sum();
+    let Some(first) = keys
+        .first()
+        .filter(|first| matches!(first, Keys::Bytes(..)) && count >= COMMON_OF)
+    else {
+        return Vec::new();
+    };
+    let mut length = usize::MAX;
+    for keys in keys {
+        // Those that are too long are refused later.
+        length = length.min(keys.common(first).unwrap_or(0));
+    }
+    first.bytes(0)[..length.min(first.bytes(0).len())].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANY: usize = CHUNK_ROWS;
+
+    fn words(from: u64, count: usize) -> Vec<Keys> {
+        vec![Keys::Words(
+            (from..from + count as u64)
+                .map(|word| word ^ 1 << 63)
+                .collect(),
+        )]
+    }
+
+    #[test]
+    fn ascending_keys_are_spread_and_stay_where_they_are() {
+        for aeus in [1, 2, 3, 8] {
+            let ranges = Ranges::default();
+            let mut owners: Vec<(i64, AeuId)> = Vec::new();
+            let mut rows = vec![0usize; aeus];
+            for part in 0..60 {
+                let keys = words(part * MANY as u64, MANY);
+                let (dealing, numbers) = ranges.deal(&keys, aeus);
+                for number in &numbers[0] {
+                    rows[dealing.get(*number).index()] += 1;
+                }
+                owners.push((numbers[0][7], dealing.get(numbers[0][7])));
+                for (number, owner) in &owners {
+                    assert_eq!(dealing.get(*number), *owner);
+                }
+            }
+            let (least, most) = (rows.iter().min().unwrap(), rows.iter().max().unwrap());
+            assert!(
+                most - least <= rows.iter().sum::<usize>() / 8 + MANY,
+                "{rows:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_in_no_order_keep_their_first_ranges() {
+        let ranges = Ranges::default();
+        let mixed = |seed: u64| {
+            let mix = |word: u64| {
+                word.wrapping_add(seed << 40)
+                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            };
+            vec![Keys::Words((0..4 * MANY as u64).map(mix).collect())]
+        };
+        let (first, _) = ranges.deal(&mixed(0), 4);
+        for seed in 1..5 {
+            let (dealing, numbers) = ranges.deal(&mixed(seed), 4);
+            assert!(Arc::ptr_eq(&first, &dealing), "cut again");
+            let mut rows = [0usize; 4];
+            numbers[0]
+                .iter()
+                .for_each(|number| rows[dealing.get(*number).index()] += 1);
+            assert!(
+                rows.iter().all(|rows| rows.abs_diff(MANY) < MANY / 8),
+                "{rows:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn shifted_keys_have_their_new_owner_and_later_ones_are_dealt_as_before() {
+        let ranges = Ranges::default();
+        ranges.deal(&words(0, MANY), 2);
+        assert!(!ranges.has_shifted());
+        let owners = || {
+            let dealing = ranges.get().unwrap();
+            let all: Vec<_> = dealing.ranges().collect();
+            (all, dealing.since)
+        };
+        let half = MANY as i64 / 2;
+        let (a, b) = (AeuId(0), AeuId(1));
+        assert_eq!(owners().0, [(None, Some(half), a), (Some(half), None, b)]);
+        ranges.shift((100, 199), b, 100, Timestamp(5));
+        let parts = [
+            (None, Some(100), a),
+            (Some(100), Some(200), b),
+            (Some(200), Some(half), a),
+            (Some(half), None, b),
+        ];
+        assert_eq!(owners(), (parts.to_vec(), Timestamp(5)));
+        ranges.shift((200, half - 1), b, 100, Timestamp(7));
+        assert_eq!(owners().0, [(None, Some(100), a), (Some(100), None, b)]);
+        // Beyond all keys: nobody has rows there, and the next ones are cut as if nothing had happened.
+        ranges.shift((2 * MANY as i64, i64::MAX), a, 0, Timestamp(8));
+        ranges.shift((i64::MIN, 50), b, 50, Timestamp(9));
+        assert_eq!(
+            owners().0[..2],
+            [(None, Some(51), b), (Some(51), Some(100), a)]
+        );
+        let mut rows = 0;
+        for part in 1..20 {
+            let keys = words(part * MANY as u64, MANY);
+            let (dealing, numbers) = ranges.deal(&keys, 2);
+            let of_a = numbers[0]
+                .iter()
+                .filter(|number| dealing.get(**number) == a);
+            rows += of_a.count();
+        }
+        assert!((7..13).contains(&(rows / MANY)), "{rows}");
+        assert_eq!(owners().1, Timestamp(9));
+    }
+
+    #[test]
+    fn what_texts_begin_with_does_not_matter() {
+        let ranges = Ranges::default();
+        let mut bytes = Vec::new();
+        let ends = (0..2_000).map(|row| {
+            bytes.extend_from_slice(format!("Customer#{:09}\0", row * 7).as_bytes());
+            bytes.len()
+        });
+        let ends = ends.collect();
+        let (dealing, numbers) = ranges.deal(&[Keys::Bytes(bytes, ends)], 4);
+        assert!(numbers[0].is_sorted());
+        let mut rows = [0; 4];
+        numbers[0]
+            .iter()
+            .for_each(|number| rows[dealing.get(*number).index()] += 1);
+        assert!(
+            rows.iter().all(|rows| (450..=550).contains(rows)),
+            "{rows:?}"
+        );
+        assert_eq!(routing_of(b"A", &dealing.common), i64::MIN);
+        assert_eq!(routing_of(b"Z", &dealing.common), i64::MAX);
+    }
+}

@@ -1,0 +1,13 @@
+//! Engines whose AEUs are stepped by hand, in an order that a seed decides, and compared with models.
+
+mod changes;
+mod fragments;
+mod indexes;
+pub(crate) mod key_index;
+mod keys;
+mod routed;
+mod rows;
+mod sharing;
+pub(crate) mod simulated;
+mod together;
+mod unique;

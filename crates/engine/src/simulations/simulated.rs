@@ -1,0 +1,140 @@
+//! A whole engine in one thread whose AEUs and clients take turns by a seeded schedule: what the simulations share.
+//!
+//! A seed replays a failure: `ERIS_SEED=17`. `ERIS_SEEDS` sets how many seeds are tried.
+
+use crate::EngineError;
+use crate::clients::engine::{Engine, owner};
+use crate::sequencer::Sequencer;
+use crate::tasks::owner::Owner;
+use eris_aeu::{Faults, Random, Simulation, Turn};
+use eris_numa::{HugePages, Memory, Topology};
+use eris_route::{BufferSizes, Port};
+use eris_types::{AeuId, ObjectId};
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// The engine and who steps it.
+pub(crate) struct Simulated {
+    pub engine: Engine,
+    pub memory: Memory,
+    simulation: Simulation<Owner>,
+}
+
+impl Simulated {
+    /// One of several topologies by chance, and in every other engine a slice in so many that panics.
+    pub fn by_chance(seed: u64, random: &mut Random, slice_panics: usize) -> Self {
+        let (nodes, cores) = [(1, 1), (1, 2), (2, 2), (4, 2)][random.below(4)];
+        let faults = Faults {
+            slice_panics: if random.one_in(2) { slice_panics } else { 0 },
+            partial_flushes: 3,
+            few_slices: 3,
+            ..Faults::default()
+        };
+        Self::new(seed, Topology::fake(nodes, cores), faults)
+    }
+
+    pub fn new(seed: u64, topology: Topology, faults: Faults) -> Self {
+        let topology = Arc::new(topology);
+        let memory = Memory::new(&topology, HugePages::Never, Some(1 << 30)).unwrap();
+        let sequencer = Arc::new(Sequencer::new());
+        let handler = |aeu| owner(aeu, &topology, &memory, &sequencer);
+        let simulation = Simulation::new(seed, &topology, BufferSizes::default(), faults, handler);
+        let router = simulation.router().clone();
+        let engine = Engine::assemble(topology.clone(), memory.clone(), sequencer, router, None);
+        Simulated {
+            engine,
+            memory,
+            simulation,
+        }
+    }
+
+    /// Adds a client, which is polled once per turn.
+    pub fn client(&mut self, script: impl Future<Output = ()> + 'static) {
+        self.simulation.session(Polled(Box::pin(script))).unwrap();
+    }
+
+    /// Lets all take turns until the clients are done; nothing may be left to do then.
+    pub fn run(&mut self) {
+        self.simulation.run(5_000_000);
+        assert_eq!(self.simulation.tasks(), 0, "tasks are left over");
+    }
+
+    /// What the AEUs own.
+    pub fn owners(&mut self) -> impl Iterator<Item = &mut Owner> {
+        self.simulation.handlers()
+    }
+
+    /// Drops an object.
+    pub fn drop_object(&mut self, object: ObjectId) {
+        let engine = self.engine.clone();
+        self.client(async move { engine.drop(object).await.unwrap() });
+        self.run();
+    }
+
+    /// Ends the engine; no memory may be left over.
+    pub fn end(self) {
+        drop((self.simulation, self.engine));
+        assert_eq!(self.memory.budget().used(), 0, "memory is left over");
+    }
+}
+
+/// Gives some keys that are numbers to some owner, unless others are writing, or panic on purpose.
+pub(crate) async fn move_keys(
+    engine: &Engine,
+    object: ObjectId,
+    random: &mut Random,
+    keys: Range<i64>,
+) {
+    let mut any = || keys.start + random.below((keys.end - keys.start) as usize) as i64;
+    let (one, other) = (any(), any());
+    let (low, high) = match random.below(4) {
+        0 => (i64::MIN, one),
+        1 => (one, i64::MAX),
+        _ => (one.min(other), one.max(other)),
+    };
+    let to = AeuId(random.below(engine.topology().aeus().len()) as u16);
+    match engine.move_keys(object, low, high, to).await {
+        Ok(_) | Err(EngineError::InUse { .. } | EngineError::Panicked { .. }) => {}
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// Polls a client once per turn.
+struct Polled(Pin<Box<dyn Future<Output = ()>>>);
+
+impl eris_aeu::Script for Polled {
+    fn turn(&mut self, _: &mut Port, _: &mut Random) -> Turn {
+        match self
+            .0
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            Poll::Ready(()) => Turn::Done,
+            Poll::Pending => Turn::More,
+        }
+    }
+}
+
+/// Calls `simulate` with the seed of `ERIS_SEED`, or with as many as `ERIS_SEEDS` or `seeds` says.
+pub(crate) fn for_seeds(seeds: u64, simulate: impl Fn(u64)) {
+    if let Some(seed) = number("ERIS_SEED") {
+        return simulate(seed);
+    }
+    for seed in 0..number("ERIS_SEEDS").unwrap_or(seeds) {
+        // Shown when the test fails.
+        println!("seed {seed}");
+        simulate(seed);
+    }
+}
+
+/// The number that an environment variable has.
+pub(crate) fn number(variable: &str) -> Option<u64> {
+    let value = std::env::var(variable).ok()?;
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable}={value} is no number")),
+    )
+}

@@ -1,0 +1,403 @@
+//! A fragment at one AEU: a task that takes one chunk per slice, or a few narrow ones.
+//!
+//! ```text
+//! start ──publish the ticket──▶ claiming ──nothing left──▶ merging ──all handed on──▶ draining ──all batches sent──▶ END
+//!                                 │    ▲      (if groups     │   ▲                     │   ▲
+//!                    no credit or ▼    │       are dealt)    ▼   │ DEAL, DEALT,        ▼   │ CREDIT
+//!                    no ticket yet  suspended             suspended CREDIT           suspended
+//! ```
+//!
+//! Tasks take turns, one slice each. Fragments on the same data object start where the others are, so the slices of one turn
+//! work on the same chunk: it comes from memory once for all of them (scan sharing, ERIS paper, Section 3.1). A fragment
+//! without credit is suspended and thereby leaves the pass; its cursor stays where it is.
+
+mod dealing;
+mod sending;
+
+use crate::protocol::routed::{Routes, afford};
+use crate::protocol::run::{Help, Run, Ticket};
+use crate::tasks::owner::{Context, Owner};
+use arrow_array::RecordBatch;
+use eris_aeu::Slice;
+use eris_exec::{Partial, Work};
+use eris_fragment::{FragmentError, WorkerReport};
+use eris_numa::{Reservation, Topology};
+use eris_store::ChunkView;
+use eris_types::{AeuId, ObjectId};
+use sending::Outgoing;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A slice touches about so many bytes: half of a full-width chunk, some ten microseconds. Narrow chunks are taken several at a
+/// time, so that the step around a slice stays small beside it.
+const SLICE_BYTES: u64 = 256 << 10;
+
+/// What a claim counts for, so that a slice over skipped chunks ends, too.
+const CLAIM_BYTES: u64 = 4 << 10;
+
+/// Groups that take more than this are handed on, and new ones begun: whoever merges them can put them on the disk. A table of
+/// groups of this size is far beyond any cache, so that little is lost where they come again.
+const MOST_GROUPS: u64 = 64 << 20;
+
+/// Memory of groups and buffered rows is reserved in steps of so many bytes.
+const RESERVE_STEP: u64 = 1 << 20;
+
+pub(crate) struct ScanTask {
+    run: Arc<Run>,
+    share: usize,
+    /// The other shares, nearest node first.
+    others: Vec<usize>,
+    /// What was aggregated or buffered so far; `None` once it is finished.
+    partial: Option<Partial>,
+    /// What `partial` may take of the budget.
+    reserved: Vec<Reservation>,
+    reserved_bytes: u64,
+    /// The lanes that it sends to.
+    lanes: Vec<Outgoing>,
+    /// What becomes of groups that are dealt; `None` in a run that deals none.
+    routes: Option<Routes>,
+    /// For groups that were dealt and are handed on as they are.
+    passing: Vec<Reservation>,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Starting,
+    Claiming,
+    Merging,
+    Draining,
+    Over,
+}
+
+impl ScanTask {
+    pub fn new(run: Arc<Run>, aeu: AeuId, topology: &Topology) -> Self {
+        let share = run.share_of(aeu);
+        let distances = &topology.nodes()[topology.node_of(aeu).index()].distances;
+        let mut others: Vec<usize> = (0..run.shares.len()).filter(|&o| o != share).collect();
+        let count = run.shares.len();
+        // Helpers of one distance begin with different tickets.
+        others.sort_by_key(|&other| {
+            let node = topology.node_of(run.shares[other].aeu).index();
+            (distances[node], (other + count - share) % count)
+        });
+        let mut partial = run.program.start();
+        let division = run.routing.division();
+        if let Some(division) = division {
+            run.program.start_dealing(division, &mut partial);
+        }
+        let lanes = run.lanes_of(share).map(Outgoing::new);
+        ScanTask {
+            partial: Some(partial),
+            lanes: lanes.collect(),
+            routes: division.map(|division| Routes::new(&run.program, division)),
+            run,
+            share,
+            others,
+            reserved: Vec::new(),
+            reserved_bytes: 0,
+            passing: Vec::new(),
+            state: State::Starting,
+        }
+    }
+
+    /// The data object that is scanned.
+    pub fn object(&self) -> ObjectId {
+        self.run.object.id
+    }
+
+    pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        let began = Instant::now();
+        let timed = self.run.object.loads.begin_slice(owner.aeu);
+        let slice = if self.is_deserted() {
+            self.leave(owner, cx)
+        } else if let Some(error) = self.run.failure().cloned() {
+            self.fail(error, owner, cx)
+        } else {
+            match self.advance(owner, cx) {
+                Ok(slice) => slice,
+                Err(error) => self.fail(error, owner, cx),
+            }
+        };
+        self.run.object.loads.end_slice(owner.aeu, timed);
+        self.report(|report| report.busy += began.elapsed());
+        slice
+    }
+
+    fn advance(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
+        self.receive(owner)?;
+        if self.state != State::Starting && !self.send(owner, cx) {
+            return Ok(Slice::Suspend);
+        }
+        if self.gives_up_merging()? {
+            return Ok(Slice::Again);
+        }
+        match self.state {
+            State::Starting => self.start(owner, cx),
+            State::Claiming => self.claim(owner, cx),
+            State::Merging => self.merge(owner),
+            State::Draining | State::Over => Ok(self.end(Ok(()), owner, cx)),
+        }
+    }
+
+    /// Publishes the ticket of this AEU's partition.
+    fn start(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
+        let object = self.run.object.clone();
+        if object.is_dropped() {
+            return Err(FragmentError::NoSuchObject(object.id));
+        }
+        let horizon = owner.sequencer.horizon();
+        let of_keys =
+            (self.run.path.as_ref()).filter(|path| path.index.is_none() && path.is_points);
+        let timed = of_keys.and_then(|_| object.loads.begin_keys(owner.aeu));
+        let (partition, home) = owner.partition(&object);
+        let (path, aeu) = (self.run.path.as_ref(), self.run.shares[self.share].aeu);
+        let views =
+            match path.and_then(|path| partition.view_by(path, self.run.snapshot, horizon, aeu)) {
+                Some(views) => views,
+                None => partition.view(self.run.snapshot, home, horizon),
+            };
+        if let Some(path) = of_keys {
+            path.note_keys(&object, aeu, timed);
+        }
+        let ticket = Ticket::new(views, partition.board());
+        let willing = self.run.publish(self.share, ticket).collect();
+        owner.call_for_help(&self.run, willing, cx);
+        self.state = State::Claiming;
+        Ok(Slice::Again)
+    }
+
+    /// Works on a chunk, or on a few if they are narrow.
+    fn claim(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
+        let run = self.run.clone();
+        let own = run.ticket(self.share).expect("published at the start");
+        let mut bytes = 0;
+        while bytes < SLICE_BYTES && self.lanes.iter().all(Outgoing::is_empty) {
+            if run.is_satisfied() {
+                return self.finish(owner, cx);
+            }
+            if let Some(routes) = self.routes.as_mut().filter(|routes| routes.is_due()) {
+                routes.merge(&run.program)?;
+                bytes += SLICE_BYTES / 4;
+                continue;
+            }
+            // No other chunk before this one is done with.
+            if self.go_on(owner, cx)? {
+                return Ok(Slice::Again);
+            }
+            if let Some((position, view)) = own.claim() {
+                if let Some(partition) = owner.existing(run.object.id) {
+                    partition.advance(position);
+                }
+                run.program
+                    .fetch_ahead(|distance| own.behind(position, distance));
+                bytes += self.work(view, false, owner, cx)?;
+                continue;
+            }
+            match run.help(self.share, &self.others) {
+                Help::Claimed(view) => bytes += self.work(view, true, owner, cx)?,
+                Help::Later => return Ok(Slice::Suspend),
+                Help::Nothing => return self.finish(owner, cx),
+            }
+        }
+        Ok(Slice::Again)
+    }
+
+    /// Works on one chunk; returns the bytes that it touched, and some for the claim itself.
+    fn work(
+        &mut self,
+        view: &ChunkView,
+        helping: bool,
+        owner: &mut Owner,
+        cx: &mut Context<'_>,
+    ) -> Result<u64, FragmentError> {
+        self.run.object.trip();
+        let partial = self.partial.as_mut().expect("not finished while claiming");
+        if self.run.routing.is_in_parts() {
+            self.run.program.stop_dealing(partial);
+        }
+        let mut work = Work::default();
+        let batches = self.run.program.run(view, partial, &mut work)?;
+        self.report(|report| {
+            report.chunks += work.chunks;
+            report.chunks_skipped += work.chunks_skipped;
+            report.chunks_helped += u64::from(helping);
+            report.rows_scanned += work.rows_scanned;
+            if work.chunks_skipped > 0 {
+                report.rows_skipped += view.chunk.rows() as u64;
+            }
+            report.rows_passed += work.rows_passed;
+            report.bytes += work.bytes;
+        });
+        let counters = cx.counters();
+        counters.chunks_scanned.add(work.chunks);
+        counters.chunks_skipped.add(work.chunks_skipped);
+        counters.chunks_helped.add(u64::from(helping));
+        counters.rows_scanned.add(work.rows_scanned);
+        counters.bytes_scanned.add(work.bytes);
+        (self.run.object.loads).note_chunk(owner.aeu, work.bytes, helping);
+        self.keep(batches, owner, cx)?;
+        Ok(work.bytes + CLAIM_BYTES)
+    }
+
+    /// Goes on with a chunk whose rows are joined to very many; whether there was one.
+    fn go_on(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<bool, FragmentError> {
+        let partial = self.partial.as_mut().expect("not finished while claiming");
+        if !partial.is_midway() {
+            return Ok(false);
+        }
+        if self.run.routing.is_in_parts() {
+            self.run.program.stop_dealing(partial);
+        }
+        let batches = self.run.program.go_on(partial)?;
+        self.keep(batches, owner, cx)?;
+        Ok(true)
+    }
+
+    /// Emits batches, deals groups, and accounts for what is aggregated or buffered.
+    fn keep(
+        &mut self,
+        batches: Vec<RecordBatch>,
+        owner: &mut Owner,
+        cx: &mut Context<'_>,
+    ) -> Result<(), FragmentError> {
+        let partial = self.partial.as_mut().expect("not finished while claiming");
+        let dealt = self.run.program.take_dealt(partial);
+        let bytes = partial.bytes() + self.routes.as_ref().map_or(0, Routes::bytes);
+        let own = self.run.shares[self.share].lane;
+        batches.into_iter().for_each(|batch| self.emit(own, batch));
+        if !dealt.is_empty() {
+            let deals = self.run.routing.wants_to_deal();
+            self.deal(dealt, deals, owner, cx)?;
+        }
+        let refused = self.reserve(bytes as u64, owner);
+        let partial = self.partial.as_ref().expect("not finished while claiming");
+        if partial.bytes() as u64 >= MOST_GROUPS || refused.is_err() {
+            self.flush(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Hands on the groups, or the rows that wait. What they take stays reserved until they are sent.
+    fn flush(&mut self, refused: Result<(), FragmentError>) -> Result<(), FragmentError> {
+        let partial = self.partial.as_mut().expect("not finished while claiming");
+        let workers = self.run.shares.len() as u32;
+        self.run.routing.divide_groups();
+        let batches = self.run.program.flush(partial, workers)?;
+        if batches.is_empty() && self.routes.as_ref().is_none_or(Routes::is_empty) {
+            // An empty table of groups, or the sums of all rows, are too little to fail for.
+            return refused.or_else(|error| match partial.bytes() as u64 {
+                0..=RESERVE_STEP => Ok(()),
+                _ => Err(error),
+            });
+        }
+        self.emit_all(batches);
+        Ok(())
+    }
+
+    /// Hands on what is left: rows and groups to the lanes, or groups to the participants to which their keys belong.
+    fn finish(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
+        let mut partial = self.partial.take().expect("finished once");
+        self.report_phases(&partial);
+        self.alight(owner);
+        let run = self.run.clone();
+        if let Some(division) = run.routing.division()
+            && run.routing.ends_by_dealing(partial.groups())
+        {
+            let dealt = run.program.deal(division, &mut partial);
+            drop(partial);
+            self.deal(dealt, true, owner, cx)?;
+            self.say_dealt(cx);
+            self.state = State::Merging;
+            return Ok(Slice::Again);
+        }
+        let workers = run.shares.len() as u32;
+        if workers > 1 {
+            run.routing.divide_groups();
+        }
+        self.emit_all(run.program.finish(partial, workers)?);
+        self.state = State::Draining;
+        Ok(Slice::Again)
+    }
+
+    fn reserve(&mut self, bytes: u64, owner: &Owner) -> Result<(), FragmentError> {
+        // All batches have been sent, or nothing would be claimed.
+        while self.reserved_bytes >= bytes + 2 * RESERVE_STEP {
+            self.reserved.pop();
+            self.reserved_bytes -= RESERVE_STEP;
+        }
+        while bytes > self.reserved_bytes {
+            let step = match &self.routes {
+                Some(routes) if !routes.is_empty() => afford(&owner.budget, RESERVE_STEP),
+                _ => owner.budget.try_reserve(RESERVE_STEP),
+            };
+            let step = step.map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
+            self.reserved.push(step);
+            self.reserved_bytes += RESERVE_STEP;
+        }
+        Ok(())
+    }
+
+    /// Fails the fragment for everybody and tells its lanes. Others may wait for what this one will not deal.
+    pub fn fail(&mut self, error: FragmentError, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        self.run.fail(error.clone());
+        let others = self.others.iter();
+        let others = others.map(|&other| self.run.shares[other].aeu).collect();
+        owner.call_for_help(&self.run, others, cx);
+        self.end(Err(error), owner, cx)
+    }
+
+    fn end(
+        &mut self,
+        result: Result<(), FragmentError>,
+        owner: &mut Owner,
+        cx: &mut Context<'_>,
+    ) -> Slice {
+        if self.state != State::Over {
+            for out in &mut self.lanes {
+                out.end(result.clone(), &self.run, cx);
+            }
+        }
+        self.leave(owner, cx)
+    }
+
+    /// Gives everything up. Those who wait for this AEU's ticket must not wait for ever.
+    fn leave(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+        if self.state == State::Starting {
+            let nothing = Ticket::new(Vec::new(), 0);
+            if self.run.ticket(self.share).is_none() {
+                let willing = self.run.publish(self.share, nothing).collect();
+                owner.call_for_help(&self.run, willing, cx);
+            }
+        } else if let Some(partial) = self.partial.take() {
+            self.report_phases(&partial);
+            self.alight(owner);
+        }
+        self.state = State::Over;
+        self.lanes.clear();
+        self.routes = None;
+        self.passing.clear();
+        self.reserved.clear();
+        owner.runs.remove(&self.run.id);
+        Slice::Done
+    }
+
+    fn alight(&self, owner: &mut Owner) {
+        if let Some(partition) = owner.existing(self.run.object.id) {
+            partition.alight();
+        }
+    }
+
+    fn report_phases(&self, partial: &Partial) {
+        let (phases, column_bytes) = partial.phases();
+        self.report(|report| {
+            report.phases = phases.to_vec();
+            report.column_bytes = column_bytes;
+        });
+    }
+
+    fn report(&self, change: impl FnOnce(&mut WorkerReport)) {
+        let report = &self.run.shares[self.share].report;
+        change(&mut report.lock().expect("nothing panics under this lock"));
+    }
+}
