@@ -7,22 +7,31 @@ mod plan;
 pub(crate) use lookup::{last_name, no_schema_hint, normalize};
 pub(crate) use plan::Plan;
 
-use crate::balance::Balance;
+use crate::cancel;
 use crate::catalog::{Catalog, Contents, SCHEMA, Table};
 use crate::error::SqlError;
-use crate::functions::FunctionRow;
-use crate::parse::parse;
-use crate::queries::{Queries, Query};
-use crate::recoding::Recodings;
-use crate::resolve::Names;
+use crate::files;
+use crate::maintenance::balance::Balance;
+use crate::maintenance::recoding::Recodings;
+use crate::plan::functions;
+use crate::plan::functions::FunctionRow;
+use crate::plan::planner;
+use crate::plan::resolve::Names;
+use crate::plan_cache;
+use crate::running::queries::{Queries, Query};
+use crate::running::spill::Spill;
 use crate::session::SessionData;
+use crate::settings;
 use crate::settings::Variables;
-use crate::spill::Spill;
-use crate::statement::Statement;
-use crate::{
-    cancel, ddl, dml, explain, files, functions, insert, plan_cache, planner, prepare, settings,
-    show, transaction,
-};
+use crate::statements::ddl;
+use crate::statements::dml;
+use crate::statements::explain;
+use crate::statements::insert;
+use crate::statements::prepare;
+use crate::statements::show;
+use crate::text::parse::parse;
+use crate::text::statement::Statement;
+use crate::text::transaction;
 use datafusion::execution::context::SessionState;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast;

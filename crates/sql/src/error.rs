@@ -1,8 +1,12 @@
 //! What a statement can fail with, told in the user's terms: what, where in the text, and what to do about it.
 
-use crate::phrases::rephrase;
-use crate::position::{Excerpt, Position};
-use crate::wording::{in_sql, of_schema};
+pub(crate) mod phrases;
+pub(crate) mod position;
+pub(crate) mod wording;
+
+use crate::error::phrases::rephrase;
+use crate::error::position::{Excerpt, Position};
+use crate::error::wording::{in_sql, of_schema};
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use eris_engine::EngineError;

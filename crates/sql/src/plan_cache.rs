@@ -44,7 +44,7 @@ pub(crate) use quick::is_quick;
 use crate::cancel::CancelToken;
 use crate::core::{Begun, Core};
 use crate::error::SqlError;
-use crate::statement::Statement;
+use crate::text::statement::Statement;
 use constants::Constants;
 use datafusion::common::ScalarValue;
 use datafusion::physical_plan::SendableRecordBatchStream;

@@ -1,21 +1,25 @@
 //! A session: takes statements, gives outcomes.
 
 mod data;
+pub(crate) mod database;
+pub(crate) mod query;
+pub(crate) mod relations;
+pub(crate) mod table_rows;
 
 pub(crate) use data::SessionData;
 
 use crate::cancel::{CancelToken, STATEMENT};
 use crate::core::{Begun, Core};
-use crate::database::Database;
 use crate::error::{SqlError, SqlErrorKind};
-use crate::parameter::Parameter;
 use crate::plan_cache::{self, ReadyWrite};
-use crate::prepare::{Prepared, PreparedStatement};
 use crate::progress::{PROGRESS, Progress};
-use crate::queries;
-use crate::query::{Direct, QueryStream, Task};
-use crate::statement::{self, Statement};
-use crate::table_rows::TableRows;
+use crate::running::queries;
+use crate::session::database::Database;
+use crate::session::query::{Direct, QueryStream, Task};
+use crate::session::table_rows::TableRows;
+use crate::statements::prepare::{Prepared, PreparedStatement};
+use crate::text::parameter::Parameter;
+use crate::text::statement::{self, Statement};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::physical_plan::SendableRecordBatchStream;
@@ -124,7 +128,7 @@ impl Session {
         let prepared = async move { Prepared::new(&core, &statement).await };
         let prepared = self.database.runtime().spawn(prepared);
         Box::pin(async move {
-            let prepared = prepared.await.map_err(crate::query::panicked)??;
+            let prepared = prepared.await.map_err(crate::session::query::panicked)??;
             Ok(PreparedStatement::new(self.clone(), Arc::new(prepared)))
         })
     }
@@ -170,7 +174,7 @@ impl Session {
             let written = AssertUnwindSafe(token.guard(write.run(&core, &token)))
                 .catch_unwind()
                 .await;
-            match written.unwrap_or_else(|panic| Err(crate::query::internal(&*panic))) {
+            match written.unwrap_or_else(|panic| Err(crate::session::query::internal(&*panic))) {
                 Ok(Some(Begun::Rows(rows))) => {
                     let mut rows = Direct::new(rows, running, token);
                     rows.start().await;

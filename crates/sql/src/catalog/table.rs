@@ -2,7 +2,7 @@
 
 use crate::catalog::{ForeignKey, RelationName, TableIndex, positions};
 use crate::error::SqlError;
-use crate::table_writer::unique_columns;
+use crate::write::table_writer::unique_columns;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::sql::sqlparser::ast;

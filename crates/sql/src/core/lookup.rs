@@ -5,10 +5,10 @@ use crate::catalog::{
     CATALOG, Contents, Relation, RelationName, SCHEMA, Table, is_reserved, most_similar,
 };
 use crate::error::SqlError;
-use crate::parse::{place_of, planning_error};
-use crate::resolve::Names;
-use crate::statement::Statement;
+use crate::plan::resolve::Names;
 use crate::system::described;
+use crate::text::parse::{place_of, planning_error};
+use crate::text::statement::Statement;
 use datafusion::execution::context::SessionState;
 use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, visit_relations};

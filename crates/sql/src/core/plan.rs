@@ -1,14 +1,16 @@
 //! From a syntax tree to a plan that can be run.
 
 use super::Core;
+use crate::cancel;
 use crate::error::SqlError;
-use crate::names::Headers;
-use crate::parse::{parse, planning_error};
-use crate::queries::{MeteredPool, Query};
-use crate::resolve::Names;
-use crate::rewrite::rewrite;
-use crate::statement::Statement;
-use crate::{cancel, files, progress};
+use crate::files;
+use crate::plan::resolve::Names;
+use crate::progress;
+use crate::running::queries::{MeteredPool, Query};
+use crate::text::names::Headers;
+use crate::text::parse::{parse, planning_error};
+use crate::text::rewrite::rewrite;
+use crate::text::statement::Statement;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;

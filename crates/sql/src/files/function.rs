@@ -8,8 +8,8 @@ use super::options::{Given, Options, Value};
 use super::read::{ReadOptions, open};
 use crate::core::normalize;
 use crate::error::SqlError;
-use crate::parse::place_of_expr;
-use crate::statement::Statement;
+use crate::text::parse::place_of_expr;
+use crate::text::statement::Statement;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{

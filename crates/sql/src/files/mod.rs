@@ -42,7 +42,7 @@ pub(crate) use statement::{FileStatement, parse};
 
 use crate::core::{Begun, Core};
 use crate::error::{SqlError, SqlErrorKind};
-use crate::statement::Statement;
+use crate::text::statement::Statement;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::context::SessionState;
 use std::collections::HashSet;

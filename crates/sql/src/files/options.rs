@@ -2,7 +2,7 @@
 
 use crate::catalog::most_similar;
 use crate::error::SqlError;
-use crate::position::Excerpt;
+use crate::error::position::Excerpt;
 
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq)]

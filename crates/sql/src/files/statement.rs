@@ -10,8 +10,8 @@
 use super::function::value;
 use super::options::{Given, Options, Value};
 use crate::error::SqlError;
-use crate::parse::{parse_with, position, repair_query};
-use crate::statement::Statement;
+use crate::text::parse::{parse_with, position, repair_query};
+use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{IsOptional, Parser, ParserError};

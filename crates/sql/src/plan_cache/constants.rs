@@ -9,7 +9,7 @@ use super::constant::unquoted;
 use super::mask::Masked;
 use crate::core::Core;
 use crate::settings::Variables;
-use crate::statement::Statement;
+use crate::text::statement::Statement;
 use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray, StringViewArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;

@@ -2,8 +2,10 @@
 
 mod joined;
 
+use crate::Database;
+use crate::Outcome;
+use crate::Parameter;
 use crate::core::{Begun, Core};
-use crate::{Database, Outcome, Parameter};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::arrow::util::pretty::pretty_format_batches;

@@ -1,7 +1,7 @@
 //! What a session remembers between its statements.
 
-use crate::prepare::Prepared;
 use crate::settings::Variables;
+use crate::statements::prepare::Prepared;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -2,10 +2,10 @@
 
 use super::value::{Kind, Value};
 use super::{Access, Setting};
-use crate::balance::{Chosen, WAYS};
 use crate::catalog::most_similar;
 use crate::core::Core;
 use crate::error::SqlError;
+use crate::maintenance::balance::{Chosen, WAYS};
 use std::time::Duration;
 
 /// Least memory: below this the engine's own structures would not fit.

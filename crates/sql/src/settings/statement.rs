@@ -3,7 +3,7 @@
 use super::{SETTINGS, Setting, find};
 use crate::core::{Begun, Core, normalize};
 use crate::error::SqlError;
-use crate::show::{rows_of, text};
+use crate::statements::show::{rows_of, text};
 use datafusion::sql::sqlparser::ast::{
     self, ContextModifier, Expr, Ident, ObjectName, Reset, Set, UnaryOperator, Use, Value,
 };

@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::error::SqlError;
-use crate::scalar;
+use crate::plan::scalar;
 use crate::system::described::{self, Column, Described, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
 use eris_engine::{ColumnChunkInspection, EngineError, Inspection};

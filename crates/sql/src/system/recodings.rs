@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::error::SqlError;
-use crate::recoding::Outcome;
+use crate::maintenance::recoding::Outcome;
 use crate::system::described::{self, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
 use eris_engine::EngineError;

@@ -4,15 +4,15 @@
 //! RETURNING k, n * 2        row as it is stored ─▶ columns k, n ─▶ steps ─▶ answer
 //! ```
 //!
-//! As in [the statement's own way](crate::dml), it is computed before the rows take effect, for it may fail, and handed out after.
+//! As in [the statement's own way](crate::statements::dml), it is computed before the rows take effect, for it may fail, and handed out after.
 
 use super::super::steps::Steps;
 use super::program::over_given;
 use crate::catalog::Table;
 use crate::core::Core;
-use crate::dml;
-use crate::prepare::placeholder;
-use crate::statement::Statement;
+use crate::statements::dml;
+use crate::statements::prepare::placeholder;
+use crate::text::statement::Statement;
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::error::Result;

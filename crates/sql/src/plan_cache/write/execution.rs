@@ -3,13 +3,13 @@
 use super::at_home::AtHome;
 use super::{Action, Cell, Conflict, Program, Write, Written};
 use crate::cancel::CancelToken;
-use crate::coerce::{self, Target};
 use crate::core::Core;
 use crate::error::SqlError;
-use crate::insert;
-use crate::row_rules::{ComputedDefault, RowRules};
-use crate::table_writer::without_nulls;
-use crate::unique_keys::KeyChange;
+use crate::statements::insert;
+use crate::write::coerce::{self, Target};
+use crate::write::row_rules::{ComputedDefault, RowRules};
+use crate::write::table_writer::without_nulls;
+use crate::write::unique_keys::KeyChange;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::ScalarValue;

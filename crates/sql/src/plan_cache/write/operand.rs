@@ -3,8 +3,8 @@
 use super::super::conditions::Source;
 use super::super::constant;
 use super::super::mask::Masked;
-use crate::parameter::Parameter;
-use crate::scalar;
+use crate::plan::scalar;
+use crate::text::parameter::Parameter;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use eris_fragment::{Scalar, Type, Value};

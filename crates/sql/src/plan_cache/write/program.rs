@@ -10,12 +10,12 @@ use super::super::given::{Given, GivenExec};
 use super::super::steps::Steps;
 use super::super::template::is_immutable;
 use crate::catalog::Table;
-use crate::coerce::Target;
 use crate::core::Core;
-use crate::dml::TARGET;
 use crate::error::SqlError;
 use crate::files::Files;
-use crate::statement::Statement;
+use crate::statements::dml::TARGET;
+use crate::text::statement::Statement;
+use crate::write::coerce::Target;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
@@ -113,7 +113,11 @@ impl Program {
             .clone()
             .map(|field| field.as_ref().clone().with_nullable(true))
             .collect();
-        fields.push(Field::new(crate::dml::ROW, DataType::Int64, true));
+        fields.push(Field::new(
+            crate::statements::dml::ROW,
+            DataType::Int64,
+            true,
+        ));
         if has_excluded {
             let renamed = own.map(|field| {
                 let name = excluded(field.name()).value;

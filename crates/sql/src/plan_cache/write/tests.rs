@@ -1,8 +1,11 @@
 //! A comment in a text keeps it out of the cache: so the statement's own way is the oracle.
 
+use crate::Database;
+use crate::Outcome;
+use crate::Parameter;
+use crate::Session;
 use crate::cancel::CancelToken;
 use crate::plan_cache::recall_write;
-use crate::{Database, Outcome, Parameter, Session};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use eris_engine::Settings;

@@ -1,0 +1,24 @@
+//! From a syntax tree to a plan: names are resolved, DataFusion plans, and rules move work into fragments.
+//!
+//! ```text
+//! syntax tree ── resolve ── logical plan ── planner ──┬── filters and columns move into the scan
+//!                                                     ├── aggregates move into the scan; what merges them
+//!                                                     └── joins send their keys, or their rows, to the scan
+//!                                                              │
+//!             ProjectionExec … HashJoinExec … FragmentExec ◄───┘
+//! ```
+
+pub(crate) mod aggregate_rule;
+pub(crate) mod dynamic_filter;
+pub(crate) mod fragment_exec;
+pub(crate) mod functions;
+pub(crate) mod merge_groups;
+pub(crate) mod order_rule;
+pub(crate) mod planner;
+pub(crate) mod resolve;
+pub(crate) mod run;
+pub(crate) mod scalar;
+pub(crate) mod scan;
+pub(crate) mod star_rule;
+pub(crate) mod statistics;
+pub(crate) mod translate;

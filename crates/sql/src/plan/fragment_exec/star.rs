@@ -1,0 +1,398 @@
+//! The sides of a star join: read first, then looked up by the fact's fragment.
+//!
+//! ```text
+//! sides ── all at once ──▶ their rows ───────────────────────▶ lookups of the fragment
+//!                              │  └── if only keys matter ─────▶ probes of the fragment
+//!                              └── if there is no room ────────▶ the joins as they were planned, optimised only now
+//! ```
+//!
+//! Only keys matter if nothing else of a side is needed, and each key occurs once or it does not matter how often.
+
+use super::compact::expressions;
+use super::{FragmentExec, over_scans};
+use crate::maintenance::recoding::{Join, Sizes};
+use crate::plan::planner::rules_without_stars;
+use crate::plan::scan::Scan;
+use datafusion::arrow::array::{Array, RecordBatch};
+use datafusion::arrow::compute::{cast, concat_batches, filter_record_batch, is_not_null};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, Partitioning, execute_stream,
+};
+use eris_fragment::{
+    AggregateFunction, Execution, FragmentError, FragmentReport, FragmentStream, KeySet, Lookup,
+    Output, Probe, Type,
+};
+use futures::future::try_join_all;
+use futures::{StreamExt, TryStreamExt};
+use std::sync::Arc;
+
+/// Bytes that a row of a lookup takes beside its values: its entries in maps, its bit in a set.
+const BYTES_PER_KEY: usize = 16;
+/// Bytes that it takes besides if keys occur more than once: while rows are brought together by their keys, and to find them.
+const BYTES_PER_PARTNER: usize = 32;
+
+/// What is joined to a fragment's rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Star {
+    sides: Vec<Side>,
+    /// The types of the table's columns and the plan's parameters, and behind them of the sides' columns.
+    types: Vec<Type>,
+    /// The fields of the same columns.
+    schema: SchemaRef,
+    /// The same rows by joins, not optimised.
+    general: Arc<dyn ExecutionPlan>,
+}
+
+/// One relation that is joined.
+#[derive(Clone, Debug)]
+pub(crate) struct Side {
+    /// Its first column is the key.
+    pub plan: Arc<dyn ExecutionPlan>,
+    /// The table's column that it is joined by.
+    pub column: usize,
+    /// The types of its other columns.
+    pub types: Vec<Type>,
+    /// Only whether there is a row matters.
+    pub semi: bool,
+    /// The scan that the key comes from as it is, and which of its columns it is.
+    pub origin: Option<(Arc<Scan>, usize)>,
+}
+
+/// The rows of all sides.
+pub(super) struct Sides {
+    rows: Vec<Rows>,
+    /// Gives their memory back with the last user.
+    held: Arc<MemoryReservation>,
+}
+
+struct Rows {
+    rows: RecordBatch,
+    keys: KeySet,
+    column: usize,
+    only_keys: bool,
+}
+
+impl Star {
+    /// Sides, and the plan that has the same rows as their joins with a scan.
+    pub fn new(sides: Vec<Side>, general: Arc<dyn ExecutionPlan>, scan: &Scan) -> Self {
+        let own = scan.types.iter();
+        let types = own.chain(sides.iter().flat_map(|side| &side.types));
+        let joined = sides.iter().flat_map(|side| {
+            let fields = side.plan.schema().fields().clone();
+            fields.iter().skip(1).cloned().collect::<Vec<_>>()
+        });
+        let parameters = scan.types[scan.parameters()..].iter().zip(1..);
+        let parameters = parameters.map(|(data_type, number)| {
+            Arc::new(Field::new(format!("${number}"), data_type.into(), true))
+        });
+        let own = scan.schema.fields().iter().cloned().chain(parameters);
+        let fields = own.chain(joined);
+        Star {
+            types: types.cloned().collect(),
+            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            sides,
+            general,
+        }
+    }
+
+    /// All columns.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The types of all columns.
+    pub fn types(&self) -> &[Type] {
+        &self.types
+    }
+
+    pub(super) fn plans(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.sides.iter().map(|side| &side.plan).collect()
+    }
+
+    /// The same with these plans of the sides.
+    pub(super) fn with_plans(&self, plans: Vec<Arc<dyn ExecutionPlan>>) -> Self {
+        let mut star = self.clone();
+        for (side, plan) in star.sides.iter_mut().zip(plans) {
+            side.plan = plan;
+        }
+        star
+    }
+
+    /// The same with something on top of the joins.
+    pub(super) fn over(
+        &self,
+        put: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Self> {
+        Ok(Star {
+            general: put(Arc::clone(&self.general))?,
+            ..self.clone()
+        })
+    }
+
+    /// The same over other scans of all tables; `None` if one is not among them.
+    pub(super) fn on(&self, scans: &[Arc<Scan>]) -> Option<Self> {
+        let mut star = self.clone();
+        for side in &mut star.sides {
+            side.plan = over_scans(&side.plan, scans)?;
+            if let Some((scan, _)) = &mut side.origin {
+                *scan = Arc::clone(scan.among(scans)?);
+            }
+        }
+        star.general = over_scans(&star.general, scans)?;
+        Some(star)
+    }
+
+    /// The table's columns that sides are joined by.
+    pub(super) fn sides(&self) -> &[Side] {
+        &self.sides
+    }
+
+    /// Reads the sides; `None` if their rows cannot be looked up.
+    pub(super) async fn read(&self, context: &Arc<TaskContext>) -> Result<Option<Sides>> {
+        let held = MemoryConsumer::new("star join").register(context.memory_pool());
+        let sides = self.sides.iter().map(|side| side.read(&held, context));
+        let rows: Option<Vec<Rows>> = try_join_all(sides).await?.into_iter().collect();
+        let held = Arc::new(held);
+        Ok(rows.map(|rows| Sides { rows, held }))
+    }
+
+    /// Tells of its joins with tables.
+    pub(super) fn tell(&self, fact: &Scan) {
+        let Some(recodings) = &fact.recodings else {
+            return;
+        };
+        for side in &self.sides {
+            if let Some((scan, key)) = &side.origin {
+                recodings.saw(Join {
+                    fact: fact.table.object,
+                    column: side.column,
+                    dimension: Arc::clone(&scan.table),
+                    key: *key,
+                    sizes: Sizes {
+                        fact_rows: fact.statistics.rows(),
+                        late_rows: fact.statistics.unordered(side.column),
+                        dimension_rows: scan.statistics.rows(),
+                    },
+                });
+            }
+        }
+    }
+
+    /// Executes the joins as they were planned. If they are grouped by so many keys, their first columns, a lane gets all there
+    /// is of a group.
+    pub(super) fn execute_general(
+        &self,
+        lanes: usize,
+        keys: usize,
+        context: &Arc<TaskContext>,
+    ) -> Result<Execution> {
+        let options = context.session_config().options();
+        // Joins of the sides have been executed already, and the same ones are in here: they would go on with what they hold.
+        let mut plan = reset_plan_states(Arc::clone(&self.general))?;
+        for rule in rules_without_stars() {
+            plan = rule.optimize(plan, options)?;
+        }
+        if keys > 0 || plan.output_partitioning().partition_count() != lanes {
+            let fields = plan.schema();
+            let key = |key: usize| Arc::new(Column::new(fields.field(key).name(), key)) as _;
+            plan = match (lanes, keys) {
+                (1, _) => Arc::new(CoalescePartitionsExec::new(plan)),
+                (_, 0) => {
+                    let dealt = Partitioning::RoundRobinBatch(lanes);
+                    Arc::new(RepartitionExec::try_new(plan, dealt)?)
+                }
+                _ => {
+                    let dealt = Partitioning::Hash((0..keys).map(key).collect(), lanes);
+                    Arc::new(RepartitionExec::try_new(plan, dealt)?)
+                }
+            };
+        }
+        let lanes = (0..lanes).map(|lane| {
+            let stream = plan.execute(lane, Arc::clone(context))?;
+            Ok(stream.map_err(into_fragment_error).boxed() as FragmentStream)
+        });
+        Ok(Execution {
+            lanes: lanes.collect::<Result<_>>()?,
+            is_merged: Arc::new(|| false),
+            report: Arc::new(FragmentReport::default),
+        })
+    }
+}
+
+impl Side {
+    async fn read(
+        &self,
+        held: &MemoryReservation,
+        context: &Arc<TaskContext>,
+    ) -> Result<Option<Rows>> {
+        let mut stream = execute_stream(Arc::clone(&self.plan), Arc::clone(context))?;
+        let mut batches = Vec::new();
+        while let Some(batch) = stream.try_next().await? {
+            let bytes = 2 * batch.get_array_memory_size() + BYTES_PER_KEY * batch.num_rows();
+            if held.try_grow(bytes).is_err() {
+                return Ok(None);
+            }
+            batches.push(batch);
+        }
+        let rows = concat_batches(&self.plan.schema(), &batches)?;
+        let rows = with_view_texts(&rows)?;
+        let rows = match rows.column(0).null_count() {
+            0 => rows,
+            _ => filter_record_batch(&rows, &is_not_null(rows.column(0))?)?,
+        };
+        let Some((keys, unique)) = KeySet::of_values(rows.column(0)) else {
+            return Ok(None);
+        };
+        if !unique && !self.semi && held.try_grow(BYTES_PER_PARTNER * rows.num_rows()).is_err() {
+            return Ok(None);
+        }
+        Ok(Some(Rows {
+            rows,
+            keys,
+            column: self.column,
+            only_keys: unique || self.semi,
+        }))
+    }
+}
+
+impl Sides {
+    /// What becomes of the sides in a fragment with an output: `chosen` has the columns that are needed, side by side.
+    pub(super) fn into_parts(
+        self,
+        chosen: &[Vec<usize>],
+        output: &Output,
+    ) -> Result<(Vec<Lookup>, Vec<Probe>)> {
+        let often_matters = matters_how_often(output);
+        let mut lookups = Vec::new();
+        let mut probes = Vec::new();
+        for (side, chosen) in self.rows.into_iter().zip(chosen) {
+            let Rows {
+                rows,
+                keys,
+                column,
+                only_keys,
+            } = side;
+            if chosen.is_empty() && (only_keys || !often_matters) {
+                probes.push(Probe { column, keys });
+                continue;
+            }
+            let columns: Vec<usize> = std::iter::once(0)
+                .chain(chosen.iter().map(|column| column + 1))
+                .collect();
+            let rows = rows.project(&columns)?;
+            lookups.push(Lookup::with_set(column, rows, keys));
+        }
+        Ok((lookups, probes))
+    }
+
+    /// Keeps the memory of the rows accounted for as long as one of the streams is there.
+    pub(super) fn hold(&self) -> impl Fn(FragmentStream) -> FragmentStream + use<> {
+        let held = Arc::clone(&self.held);
+        move |stream| {
+            let held = Arc::clone(&held);
+            stream
+                .inspect(move |_| {
+                    let _ = &held;
+                })
+                .boxed()
+        }
+    }
+}
+
+impl FragmentExec {
+    /// The same with sides joined to its rows.
+    pub fn joined(&self, star: Star, output: Output, schema: SchemaRef) -> Self {
+        let mut joined = self.with_output(output, schema);
+        joined.star = Some(Arc::new(star));
+        joined
+    }
+
+    /// Per side, which of its columns the output needs.
+    pub(super) fn chosen(&self) -> Vec<Vec<usize>> {
+        let Some(star) = &self.star else {
+            return Vec::new();
+        };
+        let mut used = Vec::new();
+        let mut output = self.output.clone();
+        for expr in expressions(&mut output) {
+            expr.for_each_column(&mut |column| used.push(column));
+        }
+        let mut offset = self.scan.types.len();
+        let chosen = star.sides().iter().map(|side| {
+            let first = offset;
+            offset += side.types.len();
+            let columns = 0..side.types.len();
+            columns
+                .filter(|column| used.contains(&(first + column)))
+                .collect()
+        });
+        chosen.collect()
+    }
+
+    /// The columns that are chosen, by their number among all columns of the sides, in the order of the lookups.
+    pub(super) fn joined_columns(&self, chosen: &[Vec<usize>]) -> Vec<usize> {
+        let sides = self.star.iter().flat_map(|star| star.sides());
+        let mut joined = Vec::new();
+        let mut offset = 0;
+        for (side, chosen) in sides.zip(chosen) {
+            joined.extend(chosen.iter().map(|column| offset + column));
+            offset += side.types.len();
+        }
+        joined
+    }
+}
+
+/// Whether it makes a difference how often a row is there.
+fn matters_how_often(output: &Output) -> bool {
+    match output {
+        Output::Rows { .. } => true,
+        Output::Groups { aggregates, .. } => aggregates.iter().any(|aggregate| {
+            !matches!(
+                aggregate.function,
+                AggregateFunction::Min | AggregateFunction::Max
+            )
+        }),
+    }
+}
+
+/// Fragments take texts as views.
+fn with_view_texts(rows: &RecordBatch) -> Result<RecordBatch> {
+    let schema = rows.schema();
+    let is_other = |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::LargeUtf8);
+    if !(schema.fields().iter()).any(|field| is_other(field.data_type())) {
+        return Ok(rows.clone());
+    }
+    let mut fields = Vec::new();
+    let mut columns = Vec::new();
+    for (field, column) in schema.fields().iter().zip(rows.columns()) {
+        let data_type = match is_other(field.data_type()) {
+            true => DataType::Utf8View,
+            false => field.data_type().clone(),
+        };
+        columns.push(cast(column, &data_type)?);
+        fields.push(Field::new(field.name(), data_type, field.is_nullable()));
+    }
+    Ok(RecordBatch::try_new(
+        Arc::new(Schema::new(fields)),
+        columns,
+    )?)
+}
+
+/// An error of the joins, as one of the fragment that they stand for.
+pub(super) fn into_fragment_error(error: DataFusionError) -> FragmentError {
+    match error {
+        DataFusionError::External(error) => match error.downcast::<FragmentError>() {
+            Ok(error) => *error,
+            Err(error) => FragmentError::Evaluation(Arc::from(error)),
+        },
+        error => FragmentError::Evaluation(Arc::new(error)),
+    }
+}

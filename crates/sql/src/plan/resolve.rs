@@ -1,0 +1,438 @@
+//! Names of tables and views, for one statement: it sees one state of the catalogue, and all its scans one snapshot.
+
+use crate::catalog::{CATALOG, Contents, Relation, RelationName, Table, View};
+use crate::core::Core;
+use crate::error::SqlError;
+use crate::files::{self, Files};
+use crate::plan::scan::{Scan, ScannedTable};
+use crate::plan::statistics::TableStatistics;
+use crate::progress::{self, Progress};
+use crate::system;
+use crate::text::rewrite::rewrite;
+use crate::text::statement::Statement;
+use async_trait::async_trait;
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::common::Column;
+use datafusion::datasource::{ViewTable, provider_as_source};
+use datafusion::error::Result;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSource};
+use datafusion::sql::parser::Statement as PlannedStatement;
+use datafusion::sql::sqlparser::ast;
+use eris_engine::HeldSnapshot;
+use eris_fragment::Type;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// Rows for which a further stream is worth its tasks.
+const ROWS_PER_LANE: u64 = 65_536;
+
+/// Views may lie above each other this deep: planning them needs stack.
+const VIEWS_DEEP: usize = 32;
+
+/// The names that one statement, or one view in it, can see.
+#[derive(Clone)]
+pub(crate) struct Names(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    contents: Arc<Contents>,
+    core: Core,
+    snapshot: HeldSnapshot,
+    progress: Progress,
+    current_schema: String,
+    /// The views in which the names occur, the outermost first.
+    within: Vec<Arc<View>>,
+    /// The files that this statement has opened already, by the names it gave them.
+    files: Files,
+    /// The types of the plan's parameters.
+    parameters: Vec<Type>,
+}
+
+impl Names {
+    /// The names and the snapshot as they are now.
+    pub fn now(core: &Core) -> Self {
+        // A table that is emptied or rewritten gets new contents: its old rows must not be seen together with what other
+        // tables got after that.
+        let mut contents = core.catalog.contents();
+        loop {
+            let snapshot = core.engine.hold();
+            let again = core.catalog.contents();
+            if Arc::ptr_eq(&contents, &again) {
+                return Names::on(contents, snapshot, core);
+            }
+            contents = again;
+        }
+    }
+
+    /// The names of these contents.
+    pub fn on(contents: Arc<Contents>, snapshot: HeldSnapshot, core: &Core) -> Self {
+        Names(Arc::new(Inner {
+            contents,
+            core: core.clone(),
+            snapshot,
+            progress: progress::current(),
+            current_schema: core.current_schema.to_string(),
+            within: Vec::new(),
+            files: Files::new(),
+            parameters: Vec::new(),
+        }))
+    }
+
+    /// These files, too.
+    pub fn with_files(self, files: Files) -> Self {
+        if files.is_empty() {
+            return self;
+        }
+        Names(Arc::new(Inner {
+            files,
+            ..Inner::clone(&self.0)
+        }))
+    }
+
+    /// The same for a plan with parameters of these types.
+    pub fn with_parameters(self, parameters: &[Type]) -> Self {
+        Names(Arc::new(Inner {
+            parameters: parameters.to_vec(),
+            ..Inner::clone(&self.0)
+        }))
+    }
+
+    /// The names that a view's query can see.
+    fn within(&self, view: &Arc<View>, files: Files) -> std::result::Result<Self, SqlError> {
+        let mut within = self.0.within.clone();
+        within.push(Arc::clone(view));
+        if within.len() > VIEWS_DEEP {
+            return Err(SqlError::invalid(format!(
+                "view \"{}\" lies above more than {VIEWS_DEEP} others",
+                within[0].name
+            )));
+        }
+        Ok(Names(Arc::new(Inner {
+            contents: Arc::clone(&self.0.contents),
+            core: self.0.core.clone(),
+            snapshot: self.0.snapshot.clone(),
+            progress: self.0.progress.clone(),
+            current_schema: view.current_schema.clone(),
+            within,
+            files,
+            parameters: Vec::new(),
+        })))
+    }
+
+    /// The catalogue as this statement sees it.
+    pub fn contents(&self) -> &Arc<Contents> {
+        &self.0.contents
+    }
+
+    /// A state in which a statement is planned with these names.
+    pub fn state(&self) -> SessionState {
+        let Inner {
+            core,
+            current_schema,
+            ..
+        } = &*self.0;
+        let mut state = core.bare_state();
+        if state.config_options().catalog.default_schema != *current_schema {
+            let options = state.config_mut().options_mut();
+            options.catalog.default_schema = current_schema.clone();
+        }
+        state.register_catalog_list(Arc::new(system::Names::new(self.clone(), core)));
+        state
+    }
+
+    /// The plan of a view's query, its columns called as the view's.
+    ///
+    /// # Errors
+    /// They name the view.
+    pub async fn plan_view(&self, view: &Arc<View>) -> std::result::Result<LogicalPlan, SqlError> {
+        let mut query = view.query.clone();
+        let text = Statement::from(view.text.as_str());
+        let files = files::open_functions(&mut query, self.0.core.state(), &text).await;
+        let files = files.map_err(|error| error.within(&format!("view \"{}\"", view.name)))?;
+        let state = self.within(view, files)?.state();
+        rewrite(&mut query)?;
+        let query = ast::Statement::Query(Box::new(query));
+        let tree = PlannedStatement::Statement(Box::new(query));
+        let plan = state.statement_to_plan(tree).await;
+        plan.and_then(|plan| rename(plan, view)).map_err(|error| {
+            SqlError::from_datafusion(error).within(&format!("view \"{}\"", view.name))
+        })
+    }
+
+    /// Whether something has this name, or it is a file's.
+    pub fn knows(&self, name: &RelationName) -> bool {
+        self.0.contents.get(name).is_some()
+            || self.0.files.contains_key(&name.name)
+            || files::is_file_name(&name.name)
+            || system::has(&name.schema, &name.name)
+    }
+
+    /// A table's rows at this statement's snapshot, for a plan with parameters of these types.
+    pub fn scan(
+        &self,
+        table: Arc<Table>,
+        parameters: &[Type],
+    ) -> std::result::Result<Scan, SqlError> {
+        let Inner {
+            core,
+            snapshot,
+            progress,
+            ..
+        } = &*self.0;
+        let engine = &core.engine;
+        let recodings = Arc::clone(&core.recodings);
+        let statistics = TableStatistics::new(engine.statistics(table.object)?, snapshot.at());
+        let most = engine.topology().aeus().len().max(1);
+        let lanes = statistics
+            .rows()
+            .div_ceil(ROWS_PER_LANE)
+            .clamp(1, most as u64) as usize;
+        let executor = Arc::new(engine.clone());
+        let types = table.types.iter().chain(parameters).cloned().collect();
+        Ok(Scan {
+            schema: Arc::clone(&table.schema),
+            types,
+            values: Vec::new(),
+            table,
+            snapshot: Some(snapshot.clone()),
+            statistics,
+            executor,
+            lanes,
+            progress: progress.clone(),
+            recodings: core.variables().key_recoding.then_some(recodings),
+        })
+    }
+
+    /// A table's rows at this statement's snapshot.
+    pub fn table_provider(
+        &self,
+        table: &Arc<Table>,
+    ) -> std::result::Result<Arc<dyn TableSource>, SqlError> {
+        let scan = self.scan(Arc::clone(table), &[])?;
+        Ok(provider_as_source(Arc::new(ScannedTable(Arc::new(scan)))))
+    }
+
+    /// The same, with a last column for the rows' ids.
+    pub fn table_with_row_ids(
+        &self,
+        table: &Arc<Table>,
+        row_id: &str,
+    ) -> std::result::Result<Arc<dyn TableProvider>, SqlError> {
+        let scan = self.scan(Arc::clone(table), &[])?;
+        Ok(Arc::new(ScannedTable(Arc::new(scan.with_row_ids(row_id)))))
+    }
+
+    async fn provider(&self, relation: &Relation) -> Result<Arc<dyn TableProvider>> {
+        let provider: Arc<dyn TableProvider> = match relation {
+            Relation::Table(table) => {
+                let scan = self
+                    .scan(Arc::clone(table), &self.0.parameters)
+                    .map_err(SqlError::into_datafusion)?;
+                Arc::new(ScannedTable(Arc::new(scan)))
+            }
+            Relation::View(view) => {
+                let plan = self
+                    .plan_view(view)
+                    .await
+                    .map_err(SqlError::into_datafusion)?;
+                Arc::new(ViewTable::new(plan, Some(view.text.clone())))
+            }
+        };
+        match self.0.within.last() {
+            Some(view) => as_created(provider, relation.name(), view),
+            None => Ok(provider),
+        }
+    }
+}
+
+/// The columns that there were when the view was created: `*` in it stands for these.
+fn as_created(
+    provider: Arc<dyn TableProvider>,
+    name: &RelationName,
+    view: &View,
+) -> Result<Arc<dyn TableProvider>> {
+    let Some(read) = view.reads.iter().find(|read| read.name == *name) else {
+        return Ok(provider);
+    };
+    let schema = provider.schema();
+    let known: HashSet<&str> = read.columns.iter().map(String::as_str).collect();
+    if schema
+        .fields()
+        .iter()
+        .all(|field| known.contains(field.name().as_str()))
+    {
+        return Ok(provider);
+    }
+    let columns = schema.fields().iter().map(|field| field.name());
+    let columns = columns.filter(|column| known.contains(column.as_str()));
+    let columns: Vec<_> = columns
+        .map(|column| Expr::Column(Column::new_unqualified(column)))
+        .collect();
+    let plan = LogicalPlanBuilder::scan(name.name.as_str(), provider_as_source(provider), None)?
+        .project(columns)?
+        .build()?;
+    Ok(Arc::new(ViewTable::new(plan, None)))
+}
+
+/// Calls the columns of a view's query as CREATE VIEW did.
+fn rename(plan: LogicalPlan, view: &View) -> Result<LogicalPlan> {
+    let called = plan.schema().fields().iter().map(|field| field.name());
+    if called.eq(view.schema.fields().iter().map(|field| field.name())) {
+        return Ok(plan);
+    }
+    let columns = plan.schema().columns().into_iter().zip(view.column_names());
+    let columns: Vec<_> = columns
+        .map(|(column, name)| Expr::Column(column).alias(name))
+        .collect();
+    LogicalPlanBuilder::from(plan).project(columns)?.build()
+}
+
+/// One schema of [`Names`].
+#[derive(Debug)]
+struct SchemaNames {
+    names: Names,
+    schema: String,
+}
+
+impl SchemaNames {
+    fn name(&self, name: &str) -> RelationName {
+        RelationName::new(self.schema.as_str(), name)
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for SchemaNames {
+    fn table_names(&self) -> Vec<String> {
+        let relations = self.names.contents().relations_in(&self.schema);
+        relations
+            .map(|relation| relation.name().name.clone())
+            .collect()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(files) = self.names.0.files.get(name) {
+            return Ok(Some(Arc::clone(files)));
+        }
+        match self.names.contents().get(&self.name(name)) {
+            Some(relation) => self.names.provider(relation).await.map(Some),
+            None if files::is_file_name(name) => {
+                files::open(name, self.names.0.core.state()).await.map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.names.contents().get(&self.name(name)).is_some()
+    }
+}
+
+/// Both the only catalogue and the list of catalogues.
+impl CatalogProvider for Names {
+    fn schema_names(&self) -> Vec<String> {
+        let names = self.0.contents.schema_names();
+        names.map(str::to_owned).collect()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        self.0.contents.has_schema(name).then(|| {
+            Arc::new(SchemaNames {
+                names: self.clone(),
+                schema: name.to_owned(),
+            }) as _
+        })
+    }
+}
+
+impl CatalogProviderList for Names {
+    fn register_catalog(
+        &self,
+        _: String,
+        _: Arc<dyn CatalogProvider>,
+    ) -> Option<Arc<dyn CatalogProvider>> {
+        None
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        vec![CATALOG.to_owned()]
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        (name == CATALOG).then(|| Arc::new(self.clone()) as _)
+    }
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Names(at {})", self.0.snapshot.at())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Database;
+    use crate::core::{Begun, Core};
+    use datafusion::arrow::util::display::array_value_to_string;
+    use eris_engine::Settings;
+    use eris_numa::{HugePages, Topology};
+    use futures::StreamExt;
+
+    /// The first value of a statement's rows, if it has any.
+    async fn run(core: &Core, sql: &str) -> Option<String> {
+        let begun = core.begin(&sql.into()).await;
+        let Begun::Rows(mut rows) = begun.unwrap_or_else(|error| panic!("{sql}: {error}")) else {
+            return None;
+        };
+        let batch = rows.next().await?.unwrap();
+        let last = batch.columns().last().unwrap();
+        Some(array_value_to_string(last, 0).unwrap())
+    }
+
+    #[tokio::test]
+    async fn names_are_looked_up_in_the_current_schema() {
+        let settings = Settings {
+            topology: Topology::fake(1, 1),
+            huge_pages: HugePages::Never,
+            memory_limit: Some(64 << 20),
+        };
+        let database = Database::open(settings).unwrap();
+        let public = Core::clone(database.core());
+        let mut there = public.clone();
+        there.current_schema = "s".into();
+        let failed = there.begin(&"CREATE TABLE t (a INTEGER)".into()).await;
+        let error = failed.err().unwrap().to_string();
+        assert!(error.contains("schema \"s\" does not exist"), "{error}");
+
+        run(&public, "CREATE SCHEMA s").await;
+        for (core, value) in [(&public, 1), (&there, 2)] {
+            run(core, "CREATE TABLE t (a INTEGER CHECK (t.a > 0))").await;
+            run(core, &format!("INSERT INTO t VALUES ({value})")).await;
+            run(
+                core,
+                "CREATE VIEW v AS SELECT t.a FROM t WHERE a IN (SELECT a FROM t)",
+            )
+            .await;
+        }
+        for (core, sql, value) in [
+            (&public, "SELECT a FROM t", "1"),
+            (&there, "SELECT a FROM t", "2"),
+            (&there, "SELECT a FROM public.t", "1"),
+            (&there, "WITH t AS (SELECT 7 AS a) SELECT a FROM t", "7"),
+            // A view means what it meant where it was created.
+            (&public, "SELECT a FROM s.v", "2"),
+            (&there, "SELECT a FROM public.v", "1"),
+        ] {
+            assert_eq!(run(core, sql).await.as_deref(), Some(value), "{sql}");
+        }
+        // So does its text, in a session whose schema is public.
+        let made = run(&there, "SHOW CREATE VIEW v").await.unwrap();
+        run(&there, "DROP VIEW v").await;
+        run(&public, &made).await;
+        assert_eq!(run(&there, "SELECT a FROM v").await.unwrap(), "2");
+        run(&public, "DROP SCHEMA s CASCADE").await;
+        let error = there.begin(&"SELECT a FROM t".into()).await.err().unwrap();
+        assert!(error.hint().unwrap().contains("no schema \"s\""), "{error}");
+    }
+}

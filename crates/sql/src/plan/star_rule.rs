@@ -1,0 +1,420 @@
+//! The physical rule that joins where the large table's rows are.
+//!
+//! ```text
+//! HashJoinExec inner, lo_suppkey = s_suppkey              FragmentExec lineorder
+//!   FragmentExec supplier                                   lookups: lo_orderdate → side 0, lo_suppkey → side 1
+//!   HashJoinExec inner, lo_orderdate = d_datekey   ──►      FragmentExec date          side 0
+//!     FragmentExec date                                     FragmentExec supplier      side 1
+//!     FragmentExec lineorder
+//! ```
+//!
+//! A tree of inner equi-joins has a *fact*, its largest table, and the path from the root to it is the *spine*. What is
+//! joined to the spine by a column of the fact is a *side*, whatever plan it is; what is joined by a column of a side
+//! becomes part of that side, as in a snowflake. A side is read first, and its rows become a lookup of the fact's fragment, however often
+//! its keys occur; if there is no room for them, the tree is executed as it was. Semi-joins of the spine need no more of a side than its keys.
+//!
+//! Runs before joins choose their sides, since this says which one is read first. A join that is none of this stays above the fragment.
+
+mod keys;
+
+use crate::plan::fragment_exec::{FragmentExec, Side, Star};
+use crate::plan::scan::Scan;
+use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, NullEquality};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::physical_expr::expressions::{CastExpr, Column};
+use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use eris_fragment::{Expr, Output, Type};
+use keys::{is_key, key_column};
+use std::sync::Arc;
+
+/// The rule.
+#[derive(Debug)]
+pub(crate) struct StarJoins;
+
+impl PhysicalOptimizerRule for StarJoins {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_down(|node| {
+            Ok(match star(&node)? {
+                // Its sides may be stars as well.
+                Some(star) => Transformed::new(star, true, TreeNodeRecursion::Continue),
+                None => Transformed::no(node),
+            })
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "star_joins"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// What a column of the spine is.
+#[derive(Clone, Debug)]
+enum Source {
+    /// An expression over the fact's columns.
+    Fact(Expr),
+    /// A column of a side's plan.
+    Side(usize, usize),
+}
+
+/// A part of the spine: the fact, what has been joined to it, and the columns so far.
+struct Spine {
+    fact: FragmentExec,
+    sides: Vec<Branch>,
+    columns: Vec<Source>,
+}
+
+/// A side under construction.
+struct Branch {
+    plan: Arc<dyn ExecutionPlan>,
+    /// The fact's column that it is joined by.
+    column: usize,
+    /// Its own key.
+    key: PhysicalExprRef,
+    /// Only whether there is a row matters.
+    semi: bool,
+}
+
+/// The fragment that does what a tree of joins does; `None` if none can.
+fn star(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if !node.is::<HashJoinExec>() {
+        return Ok(None);
+    }
+    let Some(spine) = spine(node)? else {
+        return Ok(None);
+    };
+    if !is_worth_it(&spine)? {
+        return Ok(None);
+    }
+    let schema = node.schema();
+    let mut offset = spine.fact.scan().types.len();
+    let mut sides = Vec::with_capacity(spine.sides.len());
+    // Per side, for each column of its plan, where it is found in the fragment.
+    let mut found = Vec::with_capacity(spine.sides.len());
+    for (number, branch) in spine.sides.iter().enumerate() {
+        let of_plan = branch.plan.schema();
+        let fact = &spine.fact.scan().types[branch.column];
+        let mut places = vec![None; of_plan.fields().len()];
+        if let Some(key) = branch.key.downcast_ref::<Column>()
+            && DataType::from(fact) == *of_plan.field(key.index()).data_type()
+        {
+            places[key.index()] = Some(Expr::Column(branch.column));
+        }
+        let mut wanted = Vec::new();
+        for source in &spine.columns {
+            if let Source::Side(side, column) = source
+                && *side == number
+                && places[*column].is_none()
+            {
+                let data_type = of_plan.field(*column).data_type();
+                let Ok(data_type) = Type::try_from(data_type) else {
+                    return Ok(None);
+                };
+                places[*column] = Some(Expr::Column(offset + wanted.len()));
+                wanted.push((*column, data_type));
+            }
+        }
+        offset += wanted.len();
+        sides.push(side(branch, &of_plan, &wanted)?);
+        found.push(places);
+    }
+    let columns = spine.columns.iter().map(|source| match source {
+        Source::Fact(expr) => expr.clone(),
+        Source::Side(side, column) => found[*side][*column].clone().expect("noted above"),
+    });
+    let output = Output::Rows {
+        columns: columns.collect(),
+        limit: None,
+    };
+    let star = Star::new(sides, Arc::clone(node), spine.fact.scan());
+    Ok(Some(Arc::new(spine.fact.joined(star, output, schema))))
+}
+
+/// A side whose first column is its key, followed by the columns that are wanted.
+fn side(branch: &Branch, schema: &Schema, wanted: &[(usize, Type)]) -> Result<Side> {
+    let key = ProjectionExpr::new(Arc::clone(&branch.key), "key".to_owned());
+    let others = wanted.iter().map(|(column, _)| {
+        let name = schema.field(*column).name();
+        ProjectionExpr::new(Arc::new(Column::new(name, *column)) as _, name.clone())
+    });
+    let columns: Vec<_> = std::iter::once(key).chain(others).collect();
+    let plan = ProjectionExec::try_new(columns, Arc::clone(&branch.plan))?;
+    Ok(Side {
+        plan: Arc::new(plan),
+        column: branch.column,
+        types: wanted
+            .iter()
+            .map(|(_, data_type)| data_type.clone())
+            .collect(),
+        semi: branch.semi,
+        origin: branch
+            .key
+            .downcast_ref::<Column>()
+            .and_then(|key| origin(&branch.plan, key.index())),
+    })
+}
+
+/// The scan that a column of a plan comes from as it is, and which of its columns it is.
+fn origin(plan: &Arc<dyn ExecutionPlan>, column: usize) -> Option<(Arc<Scan>, usize)> {
+    if let Some(fragment) = plan.downcast_ref::<FragmentExec>() {
+        return match fragment.open_rows()?.get(column)? {
+            Expr::Column(column) if *column < fragment.scan().table.types.len() => {
+                Some((Arc::clone(fragment.scan()), *column))
+            }
+            _ => None,
+        };
+    }
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let column = projection
+            .expr()
+            .get(column)?
+            .expr
+            .downcast_ref::<Column>()?;
+        return origin(projection.input(), column.index());
+    }
+    let join = plan.downcast_ref::<HashJoinExec>()?;
+    let column = match &join.projection {
+        Some(projection) => *projection.get(column)?,
+        None => column,
+    };
+    if !matches!(join.join_type(), JoinType::Inner | JoinType::LeftSemi) {
+        return None;
+    }
+    let left = join.left().schema().fields().len();
+    match column.checked_sub(left) {
+        None => origin(join.left(), column),
+        Some(column) => origin(join.right(), column),
+    }
+}
+
+/// Sides are read before the fact: only if that is the larger part of the work.
+fn is_worth_it(spine: &Spine) -> Result<bool> {
+    let rows = |plan: &dyn ExecutionPlan| -> Result<Option<usize>> {
+        let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::new())?;
+        Ok(match statistics.num_rows {
+            Precision::Exact(rows) | Precision::Inexact(rows) => Some(rows),
+            Precision::Absent => None,
+        })
+    };
+    let fact = rows(&spine.fact)?.unwrap_or(0);
+    for side in &spine.sides {
+        if rows(side.plan.as_ref())?.is_some_and(|side| side > fact / 2) {
+            return Ok(false);
+        }
+    }
+    Ok(!spine.sides.is_empty())
+}
+
+/// Rows of the largest table that a spine from here may lead to.
+fn largest(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
+    if let Some(fragment) = plan.downcast_ref::<FragmentExec>() {
+        return as_fact(fragment).map(|_| fragment.scan().statistics.rows());
+    }
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        return largest(projection.input());
+    }
+    let join = plan.downcast_ref::<HashJoinExec>()?;
+    match join.join_type() {
+        JoinType::Inner => largest(join.left()).max(largest(join.right())),
+        JoinType::LeftSemi => largest(join.left()),
+        JoinType::RightSemi => largest(join.right()),
+        _ => None,
+    }
+}
+
+/// The columns of a fragment that others can be joined to.
+fn as_fact(fragment: &FragmentExec) -> Option<&[Expr]> {
+    let columns = fragment.open_rows()?;
+    (!fragment.is_joined()).then_some(columns)
+}
+
+fn spine(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Spine>> {
+    if let Some(fragment) = plan.downcast_ref::<FragmentExec>() {
+        let Some(columns) = as_fact(fragment) else {
+            return Ok(None);
+        };
+        return Ok(Some(Spine {
+            columns: columns.iter().cloned().map(Source::Fact).collect(),
+            sides: Vec::new(),
+            fact: fragment.clone(),
+        }));
+    }
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let Some(mut spine) = spine(projection.input())? else {
+            return Ok(None);
+        };
+        let inputs: Vec<_> = spine.columns.iter().map(of_fact).collect();
+        let schema = projection.input().schema();
+        let scope = spine.fact.scope(&schema, &inputs);
+        let columns = projection.expr().iter().map(|column| {
+            match column.expr.downcast_ref::<Column>() {
+                Some(column) => spine.columns.get(column.index()).cloned(),
+                // A key that is widened to be compared, for one.
+                None => scope.translate_output(&column.expr).map(Source::Fact),
+            }
+        });
+        let Some(columns) = columns.collect() else {
+            return Ok(None);
+        };
+        spine.columns = columns;
+        return Ok(Some(spine));
+    }
+    match plan.downcast_ref::<HashJoinExec>() {
+        Some(join) => joined(join),
+        None => Ok(None),
+    }
+}
+
+fn of_fact(source: &Source) -> Option<Expr> {
+    match source {
+        Source::Fact(expr) => Some(expr.clone()),
+        Source::Side(..) => None,
+    }
+}
+
+/// The spine behind one more join.
+fn joined(join: &HashJoinExec) -> Result<Option<Spine>> {
+    let plain = join.filter().is_none()
+        && !join.null_aware
+        && join.null_equality() == NullEquality::NullEqualsNothing;
+    let left = match join.join_type() {
+        _ if !plain => return Ok(None),
+        JoinType::Inner => largest(join.left()) >= largest(join.right()),
+        JoinType::LeftSemi => true,
+        JoinType::RightSemi => false,
+        _ => return Ok(None),
+    };
+    let semi = *join.join_type() != JoinType::Inner;
+    let (along, other) = match left {
+        true => (join.left(), join.right()),
+        false => (join.right(), join.left()),
+    };
+    let Some(mut spine) = spine(along)? else {
+        return Ok(None);
+    };
+    let keys: Vec<_> = join
+        .on()
+        .iter()
+        .map(|(l, r)| if left { (l, r) } else { (r, l) })
+        .collect();
+    let Some(others) = attach(&mut spine, &keys, other, semi)? else {
+        return Ok(None);
+    };
+    let width = if semi {
+        0
+    } else {
+        other.schema().fields().len()
+    };
+    let others = (0..width).map(|column| Source::Side(others.0, others.1 + column));
+    let mut columns = std::mem::take(&mut spine.columns);
+    match left || semi {
+        true => columns.extend(others),
+        false => columns = others.chain(columns).collect(),
+    }
+    if let Some(projection) = &join.projection {
+        columns = projection.iter().map(|&at| columns[at].clone()).collect();
+    }
+    spine.columns = columns;
+    Ok(Some(spine))
+}
+
+/// Joins a plan to the fact as a side, or to a side. Which side has its columns now, and from which on.
+fn attach(
+    spine: &mut Spine,
+    keys: &[(&PhysicalExprRef, &PhysicalExprRef)],
+    other: &Arc<dyn ExecutionPlan>,
+    semi: bool,
+) -> Result<Option<(usize, usize)>> {
+    let sources: Option<Vec<_>> = keys.iter().map(|(own, _)| source(spine, own)).collect();
+    let Some(sources) = sources else {
+        return Ok(None);
+    };
+    if let [(Source::Fact(expr), cast)] = &sources[..]
+        && let Some((column, widened)) = key_column(expr, cast.as_ref())
+        && let (_, key) = keys[0]
+        && is_key(
+            &spine.fact.scan().types,
+            column,
+            widened.as_ref(),
+            key,
+            other,
+        )?
+    {
+        spine.sides.push(Branch {
+            plan: Arc::clone(other),
+            column,
+            key: Arc::clone(key),
+            semi,
+        });
+        return Ok(Some((spine.sides.len() - 1, 0)));
+    }
+    let mut on = Vec::with_capacity(keys.len());
+    let mut side = None;
+    for ((own, key), (source, _)) in keys.iter().zip(&sources) {
+        let Source::Side(number, column) = source else {
+            return Ok(None);
+        };
+        if *side.get_or_insert(*number) != *number {
+            return Ok(None);
+        }
+        let schema = spine.sides[*number].plan.schema();
+        let column = Arc::new(Column::new(schema.field(*column).name(), *column)) as _;
+        let own = match own.downcast_ref::<CastExpr>() {
+            Some(cast) => Arc::new(cast.clone()).with_new_children(vec![column])?,
+            None => column,
+        };
+        on.push((own, Arc::clone(key)));
+    }
+    let Some(number) = side else {
+        return Ok(None);
+    };
+    let branch = &mut spine.sides[number];
+    if branch.semi {
+        return Ok(None);
+    }
+    let width = branch.plan.schema().fields().len();
+    let join_type = if semi {
+        JoinType::LeftSemi
+    } else {
+        JoinType::Inner
+    };
+    branch.plan = Arc::new(HashJoinExec::try_new(
+        Arc::clone(&branch.plan),
+        Arc::clone(other),
+        on,
+        None,
+        &join_type,
+        None,
+        PartitionMode::Auto,
+        NullEquality::NullEqualsNothing,
+        false,
+    )?);
+    Ok(Some((number, width)))
+}
+
+/// Where the column of a key comes from, and what it is cast to.
+fn source(spine: &Spine, key: &PhysicalExprRef) -> Option<(Source, Option<DataType>)> {
+    let (column, cast) = match key.downcast_ref::<CastExpr>() {
+        Some(cast) => (cast.expr(), Some(cast.cast_type().clone())),
+        None => (key, None),
+    };
+    let column = column.downcast_ref::<Column>()?;
+    Some((spine.columns.get(column.index())?.clone(), cast))
+}

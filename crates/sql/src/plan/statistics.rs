@@ -1,0 +1,328 @@
+//! What the planner knows of a scan: sizes and extremes of its table, and how much of it a filter may leave.
+
+use crate::plan::scalar;
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
+use eris_engine::ObjectStatistics;
+use eris_fragment::{BinaryOp, Expr, Scalar, Value};
+use eris_types::Timestamp;
+
+/// A table's statistics as seen by one statement.
+#[derive(Debug)]
+pub(crate) struct TableStatistics {
+    object: ObjectStatistics,
+    /// Whether they describe exactly the statement's snapshot.
+    exact: bool,
+}
+
+/// Share of rows that a predicate leaves of which nothing is known.
+const UNKNOWN: f64 = 0.25;
+
+impl TableStatistics {
+    pub fn new(object: ObjectStatistics, snapshot: Timestamp) -> Self {
+        let exact = object.newest <= snapshot;
+        TableStatistics { object, exact }
+    }
+
+    /// Rows of the table.
+    pub fn rows(&self) -> u64 {
+        self.object.rows
+    }
+
+    /// Rows whose values of a column could be stored by a key order, and are not.
+    pub fn unordered(&self, column: usize) -> u64 {
+        self.object.unordered(column)
+    }
+
+    /// The least and greatest value of an integer-like column: no row lies outside, though there may be none at an end.
+    pub fn range(&self, column: usize) -> Option<(i64, i64)> {
+        if !self.exact {
+            return None;
+        }
+        let column = self.object.columns.get(column)?;
+        match (integer(column.min.as_ref()?), integer(column.max.as_ref()?)) {
+            (Some(min), Some(max)) => Some((i64::try_from(min).ok()?, i64::try_from(max).ok()?)),
+            _ => None,
+        }
+    }
+
+    /// Statistics of rows of these expressions that pass these conjuncts.
+    pub fn rows_out(&self, output: &[Expr], filter: &[Expr], limit: Option<u64>) -> Statistics {
+        let share: f64 = filter
+            .iter()
+            .map(|conjunct| self.selectivity(conjunct))
+            .product();
+        let all = filter.is_empty();
+        let mut rows = if all {
+            self.object.rows
+        } else {
+            (self.object.rows as f64 * share).ceil() as u64
+        };
+        let exact = self.exact && all && limit.is_none();
+        rows = rows.min(limit.unwrap_or(u64::MAX));
+        let columns: Vec<_> = output
+            .iter()
+            .map(|expr| self.column(expr, rows, exact))
+            .collect();
+        let width: usize = columns.iter().map(|(_, width)| width).sum();
+        Statistics {
+            num_rows: precision(rows as usize, exact),
+            total_byte_size: Precision::Inexact(width.saturating_mul(rows as usize)),
+            column_statistics: columns.into_iter().map(|(column, _)| column).collect(),
+        }
+    }
+
+    /// A column's statistics and the bytes of one of its values.
+    fn column(&self, expr: &Expr, rows: u64, exact: bool) -> (ColumnStatistics, usize) {
+        let mut statistics = ColumnStatistics::new_unknown();
+        let Expr::Column(position) = expr else {
+            return (statistics, 16);
+        };
+        let Some(column) = self.object.columns.get(*position) else {
+            return (statistics, 16);
+        };
+        // Extremes come from zone maps, which may be wider than the values.
+        let extreme = |value: &Option<Scalar>| match value.as_ref().and_then(scalar::to_datafusion)
+        {
+            Some(value) => Precision::Inexact(value),
+            None => Precision::<ScalarValue>::Absent,
+        };
+        statistics.min_value = extreme(&column.min);
+        statistics.max_value = extreme(&column.max);
+        // Zones count the NULLs of deleted rows, too.
+        let living = exact && self.object.deleted == 0;
+        statistics.null_count = precision(column.nulls.min(rows) as usize, living);
+        if let Some(distinct) = self.distinct(*position) {
+            statistics.distinct_count = Precision::Inexact(distinct.min(rows as f64) as usize);
+        }
+        let width = match column.min.as_ref().map(|min| &min.value) {
+            Some(Value::Integer(_)) | Some(Value::Float(_)) => 8,
+            Some(Value::Boolean(_)) => 1,
+            _ => 24,
+        };
+        (statistics, width)
+    }
+
+    /// Distinct values of a column, at most.
+    fn distinct(&self, position: usize) -> Option<f64> {
+        let column = self.object.columns.get(position)?;
+        let span = || {
+            let (min, max) = (
+                integer(column.min.as_ref()?)?,
+                integer(column.max.as_ref()?)?,
+            );
+            Some((max - min) as f64 + 1.0)
+        };
+        let distinct = column
+            .distinct
+            .map(|distinct| distinct as f64)
+            .or_else(span)?;
+        Some(distinct.clamp(1.0, (self.object.rows as f64).max(1.0)))
+    }
+
+    /// The share of rows for which a predicate is true, as far as extremes and numbers of distinct values tell; values
+    /// are taken to be evenly spread and columns independent.
+    fn selectivity(&self, predicate: &Expr) -> f64 {
+        let share = match predicate {
+            Expr::Literal(Scalar {
+                value: Value::Boolean(true),
+                ..
+            }) => 1.0,
+            Expr::Literal(_) => 0.0,
+            Expr::Not(operand) => 1.0 - self.selectivity(operand),
+            Expr::Binary {
+                op: BinaryOp::And,
+                left,
+                right,
+            } => self.selectivity(left) * self.selectivity(right),
+            Expr::Binary {
+                op: BinaryOp::Or,
+                left,
+                right,
+            } => {
+                let (left, right) = (self.selectivity(left), self.selectivity(right));
+                left + right - left * right
+            }
+            Expr::Binary { op, left, right } => match (left.as_ref(), right.as_ref()) {
+                (Expr::Column(column), Expr::Literal(value)) => self.compare(*op, *column, value),
+                (Expr::Literal(value), Expr::Column(column)) => {
+                    self.compare(mirrored(*op), *column, value)
+                }
+                _ => UNKNOWN,
+            },
+            Expr::InList {
+                operand,
+                list,
+                negated,
+            } => {
+                let Expr::Column(column) = operand.as_ref() else {
+                    return UNKNOWN;
+                };
+                let Some(distinct) = self.distinct(*column) else {
+                    return UNKNOWN;
+                };
+                let share = (list.len() as f64 / distinct).min(1.0);
+                if *negated { 1.0 - share } else { share }
+            }
+            Expr::IsNull(_) => self.null_share(predicate),
+            Expr::IsNotNull(operand) => 1.0 - self.null_share(&Expr::IsNull(operand.clone())),
+            Expr::Like { negated: true, .. } => 1.0 - UNKNOWN,
+            _ => UNKNOWN,
+        };
+        share.clamp(0.0, 1.0)
+    }
+
+    fn null_share(&self, is_null: &Expr) -> f64 {
+        let Expr::IsNull(operand) = is_null else {
+            return UNKNOWN;
+        };
+        let Expr::Column(column) = operand.as_ref() else {
+            return UNKNOWN;
+        };
+        self.object.columns.get(*column).map_or(UNKNOWN, |column| {
+            column.nulls as f64 / (self.object.rows as f64).max(1.0)
+        })
+    }
+
+    fn compare(&self, op: BinaryOp, column: usize, value: &Scalar) -> f64 {
+        let equal = self
+            .distinct(column)
+            .map_or(UNKNOWN, |distinct| 1.0 / distinct);
+        let below = || {
+            let column = self.object.columns.get(column)?;
+            let (min, max) = (number(column.min.as_ref()?)?, number(column.max.as_ref()?)?);
+            let value = number(value)?;
+            Some(((value - min) / (max - min).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0))
+        };
+        match op {
+            BinaryOp::Eq => equal,
+            BinaryOp::NotEq => 1.0 - equal,
+            BinaryOp::Lt | BinaryOp::LtEq => below().unwrap_or(UNKNOWN).max(equal),
+            BinaryOp::Gt | BinaryOp::GtEq => {
+                below().map_or(UNKNOWN, |below| 1.0 - below).max(equal)
+            }
+            _ => UNKNOWN,
+        }
+    }
+}
+
+fn precision(value: usize, exact: bool) -> Precision<usize> {
+    if exact {
+        Precision::Exact(value)
+    } else {
+        Precision::Inexact(value)
+    }
+}
+
+fn integer(scalar: &Scalar) -> Option<i128> {
+    match scalar.value {
+        Value::Integer(value) => Some(value),
+        _ => None,
+    }
+}
+
+fn number(scalar: &Scalar) -> Option<f64> {
+    match scalar.value {
+        Value::Integer(value) => Some(value as f64),
+        Value::Float(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// The operator with its operands exchanged.
+fn mirrored(op: BinaryOp) -> BinaryOp {
+    match op {
+        BinaryOp::Lt => BinaryOp::Gt,
+        BinaryOp::LtEq => BinaryOp::GtEq,
+        BinaryOp::Gt => BinaryOp::Lt,
+        BinaryOp::GtEq => BinaryOp::LtEq,
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eris_engine::ColumnStatistics as Column;
+    use eris_fragment::Type;
+
+    fn scalar(value: i128) -> Scalar {
+        Scalar {
+            data_type: Type::Int32,
+            value: Value::Integer(value),
+        }
+    }
+
+    fn table() -> TableStatistics {
+        let column = Column {
+            nulls: 10,
+            min: Some(scalar(1)),
+            max: Some(scalar(100)),
+            ..Column::default()
+        };
+        let object = ObjectStatistics {
+            rows: 1000,
+            bytes: 4000,
+            newest: Timestamp(5),
+            columns: vec![column],
+            ..ObjectStatistics::default()
+        };
+        TableStatistics::new(object, Timestamp(5))
+    }
+
+    fn compare(op: BinaryOp, value: i128) -> Expr {
+        Expr::Binary {
+            op,
+            left: Box::new(Expr::Column(0)),
+            right: Box::new(Expr::Literal(scalar(value))),
+        }
+    }
+
+    #[test]
+    fn an_unfiltered_scan_is_exact_at_its_snapshot_only() {
+        let statistics = table().rows_out(&[Expr::Column(0)], &[], None);
+        assert_eq!(statistics.num_rows, Precision::Exact(1000));
+        assert_eq!(
+            statistics.column_statistics[0].null_count,
+            Precision::Exact(10)
+        );
+        let later = TableStatistics::new(table().object, Timestamp(4));
+        assert_eq!(
+            later.rows_out(&[], &[], None).num_rows,
+            Precision::Inexact(1000)
+        );
+    }
+
+    #[test]
+    fn limits() {
+        assert_eq!(
+            table().rows_out(&[], &[], Some(7)).num_rows,
+            Precision::Inexact(7)
+        );
+        assert_eq!(
+            table().rows_out(&[], &[], Some(2000)).num_rows,
+            Precision::Inexact(1000)
+        );
+        let filter = [compare(BinaryOp::Eq, 5)];
+        assert_eq!(
+            table().rows_out(&[], &filter, Some(7)).num_rows,
+            Precision::Inexact(7)
+        );
+    }
+
+    #[test]
+    fn predicates_leave_their_share() {
+        for (op, value, share) in [
+            (BinaryOp::Eq, 5, 0.01),
+            (BinaryOp::LtEq, 100, 1.0),
+            (BinaryOp::Gt, 100, 0.01),
+            (BinaryOp::Lt, 50, 0.495),
+        ] {
+            let estimate = table().selectivity(&compare(op, value));
+            assert!(
+                (estimate - share).abs() < 0.01,
+                "{op:?} {value}: {estimate}"
+            );
+        }
+    }
+}

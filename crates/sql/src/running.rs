@@ -1,0 +1,5 @@
+//! What a running statement is to others: its entry among the running ones, its memory, its temporary files.
+
+pub(crate) mod queries;
+pub(crate) mod reserved;
+pub(crate) mod spill;

@@ -1,0 +1,98 @@
+//! The whole: engine, catalogue, and the threads on which DataFusion runs.
+
+use crate::core::Core;
+use crate::error::{SqlError, SqlErrorKind};
+use crate::running::spill::Spill;
+use crate::session::Session;
+use eris_engine::{Engine, Settings};
+use std::fmt;
+use std::sync::Arc;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// Bytes of a thread's stack: planning calls itself for every level of an expression. Only what is used is taken.
+const STACK: usize = 64 << 20;
+
+/// A database in memory. Cheap to clone; it ends with its last clone and the last session.
+#[derive(Clone)]
+pub struct Database(Arc<Inner>);
+
+struct Inner {
+    core: Arc<Core>,
+    /// Taken only by drop.
+    runtime: Option<Runtime>,
+}
+
+impl Database {
+    /// Starts an engine and the threads above it: as many as there are AEUs. They are threads of the operating system
+    /// without a CPU of their own, apart from the AEUs' pinned ones.
+    ///
+    /// # Errors
+    /// The engine or the threads could not be started.
+    pub fn open(settings: Settings) -> Result<Database, SqlError> {
+        let huge_pages = settings.huge_pages;
+        let core = Core::new(Engine::start(settings)?, huge_pages)?;
+        let threads = core.engine.topology().aeus().len().max(1);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("eris-sql")
+            .thread_stack_size(STACK)
+            .enable_time()
+            .build()
+            .map_err(|error| {
+                SqlError::new(SqlErrorKind::Internal(format!("no threads: {error}")))
+            })?;
+        Ok(Database(Arc::new(Inner {
+            core: Arc::new(core),
+            runtime: Some(runtime),
+        })))
+    }
+
+    /// A new session.
+    pub fn session(&self) -> Session {
+        Session::new(self.clone())
+    }
+
+    /// The engine below.
+    pub fn engine(&self) -> &Engine {
+        &self.0.core.engine
+    }
+
+    /// Where operators put what does not fit into memory.
+    pub fn spill(&self) -> &Spill {
+        &self.0.core.spill
+    }
+
+    /// Waits until nothing goes on that joins and loads have begun in the background: columns of keys that are stored by another order.
+    pub async fn settled(&self) {
+        self.0.core.recodings.settled().await;
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.0.core
+    }
+
+    pub(crate) fn runtime(&self) -> &Handle {
+        self.0
+            .runtime
+            .as_ref()
+            .expect("taken only by drop")
+            .handle()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The last clone may be dropped on a thread of another runtime, where waiting for threads is not allowed.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+        // Statements that are still ending may hold files; the process may not wait for them.
+        self.core.spill.close();
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Database({:?})", self.0.core.catalog)
+    }
+}

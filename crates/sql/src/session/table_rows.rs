@@ -1,0 +1,393 @@
+//! Rows of a table by its key, for programs: batches in, batches out, and no SQL in between.
+
+mod alone;
+
+use crate::cancel::{CancelToken, STATEMENT};
+use crate::catalog::{Relation, RelationName, Table};
+use crate::core::Core;
+use crate::error::SqlError;
+use crate::session::database::Database;
+use crate::session::query::Task;
+use crate::statements::insert;
+use crate::write::coerce::{self, Target};
+use crate::write::locks::SharedLocks;
+use crate::write::references::{Affected, Effect, Parents};
+use crate::write::row_rules::RowRules;
+use crate::write::unique_keys::UniqueKeys;
+use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use eris_engine::{Found, KeyBounds, RowClient};
+use eris_types::{ColumnId, RowId};
+use std::any::Any;
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A way to the rows of one table with a PRIMARY KEY. Made by [`Session::rows`](crate::Session::rows).
+///
+/// Keys are given as one array per column of the key, in its order; values of other types are cast if they fit. What is read is
+/// at one snapshot, what is written is all visible at once or not at all, and keeps the table's rules.
+///
+/// ```
+/// # use eris_sql::Database;
+/// # use eris_engine::Settings;
+/// # use eris_numa::{HugePages, Topology};
+/// # use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+/// # use datafusion::arrow::datatypes::Int64Type;
+/// # use std::ops::Bound;
+/// # use std::sync::Arc;
+/// # let settings = Settings { topology: Topology::fake(1, 2), huge_pages: HugePages::Never, memory_limit: Some(256 << 20) };
+/// # let database = Database::open(settings)?;
+/// # futures::executor::block_on(async {
+/// let session = database.session();
+/// session.execute("CREATE TABLE stock (item VARCHAR PRIMARY KEY, pieces BIGINT DEFAULT 0)").await?;
+/// let mut stock = session.rows("stock")?;
+///
+/// let items = || Arc::new(StringArray::from(vec!["nail", "screw", "hammer"])) as ArrayRef;
+/// let pieces = Arc::new(Int64Array::from(vec![500, 300, 2])) as ArrayRef;
+/// stock.put(&RecordBatch::try_from_iter([("item", items()), ("pieces", pieces)]).unwrap()).await?;
+///
+/// let found = stock.get(&[items()], &["pieces"]).await?;
+/// assert_eq!(found.of, [0, 1, 2]);
+/// assert_eq!(found.rows.column(0).as_primitive::<Int64Type>().values(), &[500, 300, 2]);
+///
+/// // From a bound to a bound, in the order of the keys.
+/// let bound = [Arc::new(StringArray::from(vec!["n"])) as ArrayRef];
+/// let halves = [(Bound::Unbounded, Bound::Excluded(&bound[..])), (Bound::Included(&bound[..]), Bound::Unbounded)];
+/// let found = stock.ranges(&halves, 10, &["pieces"]).await?;
+/// assert_eq!(found[0].column(0).as_primitive::<Int64Type>().values(), &[2]);
+/// assert_eq!(found[1].column(0).as_primitive::<Int64Type>().values(), &[500, 300]);
+/// # Ok::<(), eris_sql::SqlError>(())
+/// # })?;
+/// # Ok::<(), eris_sql::SqlError>(())
+/// ```
+pub struct TableRows {
+    database: Database,
+    core: Core,
+    table: Arc<Table>,
+    uniques: UniqueKeys,
+    rows: RowClient,
+}
+
+/// The right to write to a table beside others.
+struct Shared {
+    held: Arc<dyn Any + Send + Sync>,
+    affected: Affected,
+}
+
+/// How often somebody else may come in between before a change of several data objects waits for its turn.
+const TRIES: usize = 3;
+
+impl TableRows {
+    pub(crate) fn new(database: Database, core: Core, table: &str) -> Result<Self, SqlError> {
+        let name = match table.split_once('.') {
+            Some((schema, name)) => RelationName::new(schema, name),
+            None => RelationName::new(&*core.current_schema, table),
+        };
+        let table = match core.catalog.contents().get(&name) {
+            Some(Relation::Table(table)) => Arc::clone(table),
+            Some(Relation::View(_)) => {
+                return Err(SqlError::invalid(format!(
+                    "\"{name}\" is a view: only tables have rows by a key"
+                )));
+            }
+            None => return Err(SqlError::invalid(format!("there is no table \"{name}\""))),
+        };
+        if table.key.is_none() {
+            return Err(
+                SqlError::invalid(format!("table \"{name}\" has no PRIMARY KEY"))
+                    .with_hint(Some("CREATE TABLE … (…, PRIMARY KEY (…))")),
+            );
+        }
+        let rows = core.engine.rows(table.object)?;
+        Ok(TableRows {
+            database,
+            core,
+            uniques: UniqueKeys::of(&table),
+            table,
+            rows,
+        })
+    }
+
+    /// The table's columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.table.schema
+    }
+
+    /// The names of the key's columns, in its order.
+    pub fn key(&self) -> &[String] {
+        self.table.key.as_ref().map_or(&[], |key| &key.columns)
+    }
+
+    /// The rows that have keys: these columns of them, in the order of the keys.
+    ///
+    /// # Errors
+    /// There are no such columns, a value fits no key, or the table was changed or dropped.
+    pub async fn get(&mut self, keys: &[ArrayRef], columns: &[&str]) -> Result<Found, SqlError> {
+        let (keys, columns) = (self.keys(keys)?, self.columns(columns)?);
+        Ok(self.rows.get(&keys, &columns).await?)
+    }
+
+    /// The rows whose keys lie between two, at most `limit` of them, in the order of their keys. A bound is a whole key, in
+    /// arrays of one value.
+    ///
+    /// # Errors
+    /// As [`TableRows::get`].
+    pub async fn range(
+        &mut self,
+        bounds: KeyBounds<'_>,
+        limit: usize,
+        columns: &[&str],
+    ) -> Result<RecordBatch, SqlError> {
+        let mut rows = self.ranges(&[bounds], limit, columns).await?;
+        Ok(rows.pop().expect("as many answers as ranges"))
+    }
+
+    /// The same for many ranges at one snapshot: a batch for each, at most `limit` rows of each.
+    ///
+    /// # Errors
+    /// As [`TableRows::get`].
+    pub async fn ranges(
+        &mut self,
+        ranges: &[KeyBounds<'_>],
+        limit: usize,
+        columns: &[&str],
+    ) -> Result<Vec<RecordBatch>, SqlError> {
+        let columns = self.columns(columns)?;
+        let ranges = ranges.iter();
+        let ranges = ranges.map(|(from, to)| Ok((self.bound(*from)?, self.bound(*to)?)));
+        let ranges = ranges.collect::<Result<Vec<_>, SqlError>>()?;
+        let ranges: Vec<KeyBounds<'_>> = (ranges.iter())
+            .map(|(from, to)| {
+                let from = from.as_ref().map(Vec::as_slice);
+                (from, to.as_ref().map(Vec::as_slice))
+            })
+            .collect();
+        Ok(self.rows.ranges(&ranges, limit, &columns).await?)
+    }
+
+    /// Puts rows in; each replaces the row that has its key, if there is one. Columns go by their names; one that is missing
+    /// gets its default. Returns how many were replaced.
+    ///
+    /// # Errors
+    /// A rule of the table does not hold, a value does not fit its column, two rows have the same key, there is no memory, or
+    /// the table was changed or dropped.
+    pub async fn put(&mut self, rows: &RecordBatch) -> Result<u64, SqlError> {
+        let (core, table) = (self.core.clone(), Arc::clone(&self.table));
+        let names = rows.schema();
+        let names = names.fields().iter().map(|field| {
+            table
+                .schema
+                .index_of(field.name())
+                .map_err(|_| no_column(&table, field.name()))
+        });
+        let given = names.collect::<Result<Vec<_>, _>>()?;
+        let effect = Effect {
+            adds: true,
+            sets: self.others(),
+            ..Effect::default()
+        };
+        let shared = self.shared(&effect).await?;
+        let targets: Vec<Target> = insert::targets(&core, &table, &given)?;
+        let rows = coerce::rows(rows, &table, &targets, 1)?;
+        RowRules::new(&core, &table)?.check(&table, &rows, 1)?;
+        let wrong = |error| table.write_error(error);
+        let keys: Vec<ArrayRef> = (self.key().iter())
+            .map(|name| rows.column_by_name(name).expect("a key is of the table"))
+            .cloned()
+            .collect();
+        if let Some(Shared { held, affected }) = shared
+            && Parents::new(&table, &affected.outgoing)?
+                .are_there(&core, &rows)
+                .await?
+        {
+            if self.uniques.is_empty() {
+                return self.rows.keeping(held).put(rows).await.map_err(wrong);
+            }
+            if let Some(replaced) = self.change_together(&keys, Some(&rows)).await? {
+                return Ok(replaced);
+            }
+        }
+        self.change_alone(effect, keys, Some(rows)).await
+    }
+
+    /// Removes the rows that have keys; returns how many there were.
+    ///
+    /// # Errors
+    /// As [`TableRows::get`]; or a row of another table refers to one of them.
+    pub async fn remove(&mut self, keys: &[ArrayRef]) -> Result<u64, SqlError> {
+        let effect = Effect::ending();
+        let shared = self.shared(&effect).await?;
+        let keys = self.keys(keys)?;
+        if let Some(Shared { held, .. }) = shared {
+            if self.uniques.is_empty() {
+                return Ok(self.rows.keeping(held).remove(&keys).await?);
+            }
+            if let Some(removed) = self.change_together(&keys, None).await? {
+                return Ok(removed);
+            }
+        }
+        self.change_alone(effect, keys, None).await
+    }
+
+    /// Replaces or removes the rows that have keys, and the keys of UNIQUE constraints with them; how many there were. `None`: nothing
+    /// was written, for a new row has the key of another one, or others come in between.
+    async fn change_together(
+        &mut self,
+        keys: &[ArrayRef],
+        new: Option<&RecordBatch>,
+    ) -> Result<Option<u64>, SqlError> {
+        let reads: Vec<ColumnId> = self.uniques.reads().collect();
+        for _ in 0..TRIES {
+            let found = self.rows.get(keys, &reads).await?;
+            let mut changes = self.core.engine.row_changes()?;
+            changes.replace(self.table.object, &found, new.cloned())?;
+            for key in self.uniques.changes(Some(&found.rows), new)? {
+                key.add_to(&mut changes)?;
+            }
+            if changes.commit().await? {
+                // A key that is named twice has one row.
+                let ended: HashSet<RowId> = found.row_ids().collect();
+                return Ok(Some(ended.len() as u64));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same as a statement that has its turn, on the database's threads.
+    async fn change_alone(
+        &mut self,
+        effect: Effect,
+        keys: Vec<ArrayRef>,
+        new: Option<RecordBatch>,
+    ) -> Result<u64, SqlError> {
+        let change = alone::change(
+            self.core.clone(),
+            Arc::clone(&self.table),
+            effect,
+            keys,
+            new,
+        );
+        let (reply, done) = oneshot::channel();
+        let token = CancelToken::new(None);
+        let work = STATEMENT.scope(token.clone(), async move {
+            // Nobody is waiting if this fails.
+            let _ = reply.send(change.await);
+        });
+        let mut task = Task::new(self.database.runtime().spawn(work), token);
+        match done.await {
+            Ok(done) => done,
+            Err(_) => Err(task.failure().await.unwrap_or_else(|| self.changed())),
+        }
+    }
+
+    /// The right to write to the table beside others, as long as it is what its name leads to. `None`: what a write with this effect may
+    /// break needs the table alone.
+    async fn shared(&self, effect: &Effect) -> Result<Option<Shared>, SqlError> {
+        loop {
+            let contents = self.core.catalog.contents();
+            match contents.get(&self.table.name) {
+                Some(Relation::Table(now)) if Arc::ptr_eq(now, &self.table) => {}
+                _ => return Err(self.changed()),
+            }
+            let affected = effect.affected(&self.table, &contents);
+            let Some(locks) = SharedLocks::of(&self.table, &affected) else {
+                return Ok(None);
+            };
+            let held = locks.hold().await;
+            // They may have changed while this waited.
+            if Arc::ptr_eq(&contents, &self.core.catalog.contents()) {
+                if !affected.is_empty() {
+                    self.core.engine.settle().await;
+                }
+                return Ok(Some(Shared { held, affected }));
+            }
+        }
+    }
+
+    fn changed(&self) -> SqlError {
+        changed(&self.table)
+    }
+
+    /// The columns that are not of the key.
+    fn others(&self) -> Vec<String> {
+        let names = self.table.column_names().map(str::to_owned);
+        names.filter(|name| !self.key().contains(name)).collect()
+    }
+
+    fn keys(&self, keys: &[ArrayRef]) -> Result<Vec<ArrayRef>, SqlError> {
+        let names = self.key();
+        let rows = keys.first().map_or(0, |column| column.len());
+        if keys.len() != names.len() || keys.iter().any(|column| column.len() != rows) {
+            return Err(SqlError::invalid(format!(
+                "table \"{}\": a key is ({}), one array of the same length for each",
+                self.table.name,
+                names.join(", ")
+            )));
+        }
+        let cast = keys.iter().zip(names).map(|(column, name)| {
+            let (_, field) = self
+                .table
+                .schema
+                .fields()
+                .find(name)
+                .expect("a key is of the table");
+            let key = cast(column, field.data_type())?;
+            let back = cast(&key, column.data_type())?;
+            match back.as_ref() == column.as_ref() {
+                true => Ok(key),
+                false => Err(SqlError::invalid(format!(
+                    "table \"{}\": a value does not fit the key's column \"{name}\"",
+                    self.table.name
+                ))),
+            }
+        });
+        cast.collect()
+    }
+
+    fn bound(&self, bound: Bound<&[ArrayRef]>) -> Result<Bound<Vec<ArrayRef>>, SqlError> {
+        let is_one = |key: &[ArrayRef]| key.iter().all(|part| part.len() == 1 && part.is_valid(0));
+        if let Bound::Included(key) | Bound::Excluded(key) = bound
+            && !is_one(key)
+        {
+            return Err(SqlError::invalid(format!(
+                "table \"{}\": a bound is one key, without NULL",
+                self.table.name
+            )));
+        }
+        Ok(match bound {
+            Bound::Included(key) => Bound::Included(self.keys(key)?),
+            Bound::Excluded(key) => Bound::Excluded(self.keys(key)?),
+            Bound::Unbounded => Bound::Unbounded,
+        })
+    }
+
+    fn columns(&self, names: &[&str]) -> Result<Vec<ColumnId>, SqlError> {
+        let columns = names
+            .iter()
+            .map(|name| match self.table.schema.index_of(name) {
+                Ok(position) => Ok(ColumnId(position as u32)),
+                Err(_) => Err(no_column(&self.table, name)),
+            });
+        columns.collect()
+    }
+}
+
+fn changed(table: &Table) -> SqlError {
+    SqlError::invalid(format!("table \"{}\" was changed or dropped", table.name))
+        .with_hint(Some("ask the session for its rows again"))
+}
+
+fn no_column(table: &Table, name: &str) -> SqlError {
+    SqlError::invalid(format!("table \"{}\" has no column \"{name}\"", table.name))
+}
+
+impl fmt::Debug for TableRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TableRows({})", self.table.name)
+    }
+}

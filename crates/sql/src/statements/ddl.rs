@@ -1,0 +1,93 @@
+//! Statements that define: CREATE, ALTER, DROP, TRUNCATE.
+//!
+//! Each checks itself against the catalogue's contents, makes new contents and puts them in place, all at once. Statements
+//! that run meanwhile see the old contents, with the rows that belong to them, those that begin later the new ones. Rows
+//! that have to be written anew go into a new data object before.
+//!
+//! What is written but would not hold is refused, never accepted in silence: a table that says PRIMARY KEY has one.
+
+mod alter;
+mod columns;
+mod create_table;
+mod dependents;
+mod drop;
+mod index;
+mod qualify;
+mod references;
+mod row_order;
+mod schema;
+mod truncate;
+mod view;
+
+pub(crate) use index::create_index_statement;
+pub(crate) use references::release;
+pub(crate) use truncate::is_delete_of_all;
+
+use crate::catalog::{Contents, RelationName, is_reserved};
+use crate::core::{Begun, Core, no_schema_hint};
+use crate::error::SqlError;
+use crate::error::position::Excerpt;
+use crate::text::parse::place_of;
+use crate::text::statement::Statement;
+use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName};
+
+/// Runs a statement that defines something; `None` if it is none of these.
+pub(crate) async fn run(
+    core: &Core,
+    tree: ast::Statement,
+    statement: &Statement,
+) -> Result<Option<Begun>, SqlError> {
+    // The largest of them are kept off the stack.
+    let begun = match tree {
+        ast::Statement::CreateTable(create) => {
+            Box::pin(create_table::create(core, create, statement)).await
+        }
+        ast::Statement::CreateIndex(create) => index::create(core, create, statement).await,
+        ast::Statement::CreateView(create) => view::create(core, create, statement).await,
+        tree @ ast::Statement::CreateSchema { .. } => schema::create(core, tree, statement).await,
+        ast::Statement::AlterTable(alter) => Box::pin(alter::alter(core, alter, statement)).await,
+        ast::Statement::Truncate(truncate) => {
+            Box::pin(truncate::truncate(core, truncate, statement)).await
+        }
+        ast::Statement::Delete(delete) if is_delete_of_all(&delete) => {
+            Box::pin(truncate::delete_all(core, delete, statement)).await
+        }
+        tree @ ast::Statement::Drop { .. } => Box::pin(drop::drop(core, tree, statement)).await,
+        _ => return Ok(None),
+    };
+    begun.map(Some)
+}
+
+/// Refuses to put something into a schema that does not exist, or that is not for users.
+fn check_schema(
+    contents: &Contents,
+    full: &RelationName,
+    name: &ObjectName,
+    statement: &Statement,
+) -> Result<(), SqlError> {
+    let schema = &full.schema;
+    let refused = if is_reserved(schema) {
+        SqlError::invalid(format!("schema \"{schema}\" is reserved for system tables"))
+    } else if !contents.has_schema(schema) {
+        SqlError::invalid(format!("schema \"{schema}\" does not exist"))
+            .with_hint(Some(no_schema_hint(contents, schema)))
+    } else {
+        return Ok(());
+    };
+    Err(refused.at(excerpt(name, statement)))
+}
+
+/// The error of a name that is taken.
+pub(crate) fn exists(kind: &str, name: &RelationName, hint: Option<&str>) -> SqlError {
+    SqlError::invalid(format!("{kind} \"{name}\" exists already")).with_hint(hint)
+}
+
+/// The place of a name.
+fn excerpt(name: &ObjectName, statement: &Statement) -> Option<Excerpt> {
+    place_of(name).map(|place| statement.excerpt(place))
+}
+
+/// The place of a name.
+fn excerpt_of(name: &Ident, statement: &Statement) -> Option<Excerpt> {
+    excerpt(&ObjectName::from(vec![name.clone()]), statement)
+}

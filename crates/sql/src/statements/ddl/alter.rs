@@ -1,0 +1,193 @@
+//! ALTER TABLE.
+//!
+//! ```text
+//! operations ──▶ new definition, and where each of its columns comes from ──┬── same rows, other names or rules:
+//!                                                                          │     checked if there are more rules
+//!                                                                          └── other columns: the old rows are read,
+//!                                                                                changed and written to a new object
+//! ```
+//!
+//! All operations of a statement take effect together. The table is locked against writers from the beginning, so the rows
+//! that are read are all there will ever be of the old table; readers go on with what they have. So are the tables to which new
+//! foreign keys refer, and those with foreign keys that refer to it, which are altered with it.
+
+mod operations;
+mod rewrite;
+
+use crate::catalog::{ForeignKey, Relation, Table, retire};
+use crate::core::{Begun, Core};
+use crate::error::SqlError;
+use crate::statements::ddl::{dependents, excerpt, references};
+use crate::text::statement::Statement;
+use crate::write::locks::retire_all;
+use crate::write::references::verify;
+use datafusion::sql::sqlparser::ast::{
+    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnOption, ObjectName,
+    TableConstraint,
+};
+use operations::Altered;
+use std::sync::Arc;
+
+const TAG: &str = "ALTER TABLE";
+
+/// ALTER TABLE [IF EXISTS] name operation, ….
+pub(super) async fn alter(
+    core: &Core,
+    alter: AlterTable,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    if alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
+        return Err(SqlError::not_supported(
+            "ALTER TABLE with other clauses than operations",
+        ));
+    }
+    let full = core.resolve(&alter.name, statement)?;
+    if alter.if_exists && core.catalog.contents().get(&full).is_none() {
+        return Ok(Begun::Done { tag: TAG });
+    }
+    let tables = || -> Result<Vec<Arc<Table>>, SqlError> {
+        let contents = core.catalog.contents();
+        let mut tables = references::referencing(&contents, &full);
+        for name in referenced(&alter.operations) {
+            // Whether there is one is told by the operation.
+            let other = core.resolve(name, statement);
+            tables.extend(other.ok().and_then(|name| contents.table(&name).cloned()));
+        }
+        let table = core.table(&alter.name, statement)?;
+        let others_values = |operation: &AlterTableOperation| {
+            matches!(
+                operation,
+                AlterTableOperation::AlterColumn {
+                    op: AlterColumnOperation::SetDataType { .. },
+                    ..
+                }
+            )
+        };
+        if alter.operations.iter().any(others_values) {
+            tables.extend(references::referenced(&contents, &table));
+        }
+        tables.push(table);
+        Ok(tables)
+    };
+    let locked = core.exclusive(tables).await?;
+    let old = locked.iter().find(|locked| locked.table.name == full);
+    let old = &old.expect("it is among those that were found").table;
+    let contents = core.catalog.contents();
+    let incoming = contents.referencing(&full);
+    let incoming = incoming.filter(|(by, _)| by.name != full);
+    let mut altered = Altered::of(
+        old,
+        incoming
+            .map(|(by, key)| (Arc::clone(by), key.clone()))
+            .collect(),
+    );
+    for operation in &alter.operations {
+        altered.apply(core, operation, statement).await?;
+    }
+    let cascade = altered.cascade;
+    let incoming = altered.incoming.clone();
+    let added = altered.added_keys(&contents);
+    let renamed = altered.definition.name != old.name;
+    let rewritten = altered.needs_rewrite(old);
+    let new = Arc::new(Box::pin(rewrite::run(core, old, altered, statement)).await?);
+    let added = added.into_iter().map(|(key, other)| {
+        let other = other.unwrap_or_else(|| Arc::clone(&new));
+        (key, other)
+    });
+    if let Err(error) = Box::pin(verify(core, &new, added.collect())).await {
+        retire([new]).await?;
+        return Err(error);
+    }
+
+    let mut change = core.catalog.change().await;
+    let published = async {
+        if renamed {
+            if let Some(taken) = change.get(&new.name) {
+                let error = super::exists(taken.kind(), &new.name, None);
+                return Err(error.at(excerpt(&alter.name, statement)));
+            }
+            if let Some(view) = change.dependents(&old.name).first() {
+                return Err(SqlError::invalid(format!(
+                    "table \"{}\" cannot be renamed: view \"{}\" reads it by its name",
+                    old.name, view.name
+                ))
+                .with_hint(Some(format!("DROP VIEW {} first", view.name.sql()))));
+            }
+            change.remove(&old.name);
+        }
+        change.put(Relation::Table(Arc::clone(&new)));
+        for by in references::referencing(&contents, &full) {
+            if let Some(by) = followed(core, &by, old, &incoming)? {
+                change.put(Relation::Table(Arc::new(by)));
+            }
+        }
+        dependents::keep(core, &mut change, &new.name, "table", cascade).await
+    };
+    match published.await {
+        Ok(()) => {
+            change.commit()?;
+            // Its rows refer to others from now on.
+            core.wrote(&new);
+            drop(new);
+            if rewritten {
+                retire_all(locked).await?;
+            }
+            Ok(Begun::Done { tag: TAG })
+        }
+        Err(error) => {
+            drop(change);
+            retire([new]).await?;
+            Err(error)
+        }
+    }
+}
+
+/// The tables to which the foreign keys refer that operations add.
+fn referenced(operations: &[AlterTableOperation]) -> Vec<&ObjectName> {
+    let mut tables = Vec::new();
+    for operation in operations {
+        match operation {
+            AlterTableOperation::AddConstraint {
+                constraint: TableConstraint::ForeignKey(key),
+                ..
+            } => tables.push(&key.foreign_table),
+            AlterTableOperation::AddColumn { column_def, .. } => {
+                let options = column_def.options.iter();
+                tables.extend(options.filter_map(|option| match &option.option {
+                    ColumnOption::ForeignKey(key) => Some(&key.foreign_table),
+                    _ => None,
+                }));
+            }
+            _ => {}
+        }
+    }
+    tables
+}
+
+/// A table that refers to the altered one, with what has become of its foreign keys. `None`: nothing has.
+fn followed(
+    core: &Core,
+    by: &Arc<Table>,
+    old: &Table,
+    kept: &[(Arc<Table>, ForeignKey)],
+) -> Result<Option<Table>, SqlError> {
+    if by.name == old.name {
+        return Ok(None);
+    }
+    let mut definition = by.definition();
+    definition.foreign_keys.retain_mut(|key| {
+        if key.table != old.name {
+            return true;
+        }
+        let mut kept = kept.iter();
+        let kept = kept.find(|(table, kept)| table.name == by.name && kept.name == key.name);
+        if let Some((_, kept)) = kept {
+            key.clone_from(kept);
+        }
+        kept.is_some()
+    });
+    match definition.foreign_keys == by.foreign_keys {
+        true => Ok(None),
+        false => by.redefined(&core.engine, definition).map(Some),
+    }
+}

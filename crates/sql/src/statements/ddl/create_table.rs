@@ -1,0 +1,383 @@
+//! CREATE TABLE, also AS a query, OR REPLACE, LIKE another table.
+
+use crate::catalog::{
+    Check, ColumnRules, Definition, PrimaryKey, Relation, RelationName, Table, most_similar, retire,
+};
+use crate::core::{Begun, Core, normalize};
+use crate::error::SqlError;
+use crate::statements::ddl::columns::{
+    NamedColumns, add_checks, add_unique, column, table_check, table_key, table_unique,
+};
+use crate::statements::ddl::references::{self, WrittenKey};
+use crate::statements::ddl::row_order::row_order;
+use crate::statements::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
+use crate::statements::insert::write;
+use crate::text::statement::Statement;
+use crate::write::coerce::{Target, storable};
+use crate::write::locks::{Writable, retire_all};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
+use datafusion::sql::sqlparser::ast::{
+    self, CreateTable, CreateTableLikeDefaults, CreateTableLikeKind, CreateTableOptions,
+    ObjectName, SqlOption, TableConstraint, Value,
+};
+use eris_engine::Partitioning;
+use eris_types::ColumnId;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+const TAG: &str = "CREATE TABLE";
+const HINT: &str = "CREATE TABLE IF NOT EXISTS, or CREATE OR REPLACE TABLE";
+
+/// CREATE TABLE, also AS a query.
+pub(super) async fn create(
+    core: &Core,
+    create: CreateTable,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    refuse_the_rest(&create)?;
+    let full = core.resolve(&create.name, statement)?;
+    check_schema(&core.catalog.contents(), &full, &create.name, statement)?;
+    let publication = Publication {
+        name: &create.name,
+        or_replace: create.or_replace,
+        if_not_exists: create.if_not_exists,
+        statement,
+    };
+    // Known already that it is not needed, or not possible.
+    if let Some(relation) = core.catalog.contents().get(&full)
+        && publication.is_in_the_way(relation)?
+    {
+        return Ok(Begun::Done { tag: TAG });
+    }
+    let query = match create.query.clone() {
+        None => {
+            let definition = definition(core, &create, full, statement).await?;
+            let table = Arc::new(Table::create(&core.engine, definition)?);
+            publication.publish(core, table).await?;
+            return Ok(Begun::Done { tag: TAG });
+        }
+        Some(query) => query,
+    };
+    if !create.columns.is_empty() || !create.constraints.is_empty() || create.like.is_some() {
+        return Err(SqlError::not_supported("CREATE TABLE with columns and AS"));
+    }
+    let plan = core.plan(*query, statement).await?;
+    let schema = storable(&plan.columns(), &full.to_string())?;
+    let definition = Definition {
+        rules: vec![ColumnRules::default(); schema.fields().len()],
+        checks: Vec::new(),
+        key: None,
+        uniques: Vec::new(),
+        foreign_keys: Vec::new(),
+        partitioning: partitioning(&create.table_options, &schema)?,
+        row_order: row_order(create.order_by.as_ref(), &schema, statement)?,
+        schema,
+        name: full,
+    };
+    let table = Arc::new(Table::create(&core.engine, definition)?);
+    let targets = (0..table.types.len()).map(Target::Source).collect();
+    let written = match plan.run_into_table() {
+        Ok(source) => write(core, &Writable::unpublished(&table), source, targets).await,
+        Err(error) => Err(error),
+    };
+    match written {
+        Ok(rows) => {
+            drop(plan);
+            publication.publish(core, table).await?;
+            Ok(Begun::Count {
+                rows,
+                tag: "CREATE TABLE AS",
+            })
+        }
+        Err(error) => {
+            retire([table]).await?;
+            Err(error)
+        }
+    }
+}
+
+/// How a new table gets its name.
+struct Publication<'a> {
+    name: &'a ObjectName,
+    or_replace: bool,
+    if_not_exists: bool,
+    statement: &'a Statement,
+}
+
+impl Publication<'_> {
+    /// Whether the statement ends without doing anything because of what has the name.
+    ///
+    /// # Errors
+    /// It can neither be replaced nor left as it is.
+    fn is_in_the_way(&self, relation: &Relation) -> Result<bool, SqlError> {
+        match relation {
+            _ if self.if_not_exists => Ok(true),
+            Relation::Table(_) if self.or_replace => Ok(false),
+            relation => {
+                let hint = matches!(relation, Relation::Table(_)).then_some(HINT);
+                let error = exists(relation.kind(), relation.name(), hint);
+                Err(error.at(excerpt(self.name, self.statement)))
+            }
+        }
+    }
+
+    /// Gives the table its name. Another session may have been faster.
+    async fn publish(&self, core: &Core, table: Arc<Table>) -> Result<(), SqlError> {
+        let full = table.name.clone();
+        // Also the tables to which it refers: whoever writes to them then knows that it does.
+        let affected = || {
+            let contents = core.catalog.contents();
+            let old = contents.table(&full).cloned();
+            let mut tables = references::referenced(&contents, &table);
+            tables.extend(old.into_iter().filter(|_| self.or_replace));
+            Ok(tables)
+        };
+        loop {
+            let locked = core.exclusive(affected).await?;
+            let mut change = core.catalog.change().await;
+            let taken = check_schema(&change, &full, self.name, self.statement);
+            let taken = taken.and_then(|()| match change.get(&full) {
+                Some(relation) => self.is_in_the_way(relation),
+                None => Ok(false),
+            });
+            let taken = taken.and_then(|is_taken| {
+                if is_taken {
+                    return Ok(true);
+                }
+                references::check(&change, &table)?;
+                match references::first_to(&change, std::slice::from_ref(&full)) {
+                    Some(found) => Err(found.error("replaced")),
+                    None => Ok(false),
+                }
+            });
+            match taken {
+                Ok(false) => {}
+                Ok(true) => return retire([table]).await,
+                Err(error) => {
+                    retire([table]).await?;
+                    return Err(error);
+                }
+            }
+            let mut affected = references::referenced(&change, &table);
+            affected.extend(change.table(&full).cloned());
+            let is_locked = |table: &Arc<Table>| {
+                (locked.iter()).any(|locked| Arc::ptr_eq(&locked.table.lock, &table.lock))
+            };
+            if !affected.iter().all(is_locked) {
+                continue;
+            }
+            change.put(Relation::Table(Arc::clone(&table)));
+            if let Err(error) = dependents::keep(core, &mut change, &full, "table", false).await {
+                drop(change);
+                retire([table]).await?;
+                return Err(error);
+            }
+            change.commit()?;
+            return retire_all(locked).await;
+        }
+    }
+}
+
+/// The table that is defined by its columns, or by another table.
+async fn definition(
+    core: &Core,
+    create: &CreateTable,
+    name: RelationName,
+    statement: &Statement,
+) -> Result<Definition, SqlError> {
+    let (mut fields, mut rules) = match &create.like {
+        Some(like) => columns_like(core, like, statement)?,
+        None => Default::default(),
+    };
+    let mut names: HashSet<String> = fields.iter().map(|field| field.name().clone()).collect();
+    let mut unchecked = Vec::new();
+    let mut keys: Vec<NamedColumns> = Vec::new();
+    let mut uniques: Vec<NamedColumns> = Vec::new();
+    let mut foreign_keys: Vec<WrittenKey> = Vec::new();
+    for definition in &create.columns {
+        let column = column(core, definition, statement).await?;
+        let name = column.field.name().clone();
+        if !names.insert(name.clone()) {
+            return Err(SqlError::invalid(format!("column \"{name}\" occurs twice"))
+                .at(excerpt_of(&definition.name, statement)));
+        }
+        fields.push(Arc::new(column.field));
+        rules.push(column.rules);
+        unchecked.extend(column.checks);
+        foreign_keys.extend(column.references);
+        let this = || vec![definition.name.clone()];
+        keys.extend(column.primary.map(|named| (named, this())));
+        uniques.extend(column.unique.map(|named| (named, this())));
+    }
+    if fields.is_empty() {
+        return Err(SqlError::invalid("a table needs at least one column")
+            .at(excerpt(&create.name, statement)));
+    }
+    for constraint in &create.constraints {
+        match constraint {
+            TableConstraint::PrimaryKey(key) => keys.push(table_key(key)?),
+            TableConstraint::Unique(unique) => uniques.push(table_unique(unique)?),
+            TableConstraint::ForeignKey(key) => {
+                foreign_keys.push(WrittenKey::of_table(key, statement)?);
+            }
+            other => unchecked.push(table_check(other)?),
+        }
+    }
+    if keys.len() > 1 {
+        return Err(SqlError::invalid("a table has one PRIMARY KEY at most")
+            .at(excerpt(&create.name, statement)));
+    }
+    let key = match keys.pop() {
+        Some((named, columns)) => Some(primary_key(&mut fields, named, columns, &name, statement)?),
+        None => None,
+    };
+    let schema: SchemaRef = Arc::new(Schema::new(fields));
+    let mut checks: Vec<Check> = Vec::new();
+    add_checks(core, &mut checks, unchecked, &name.name, &schema, statement)?;
+    let partitioning = partitioning(&create.table_options, &schema)?;
+    if key.is_some() && partitioning != Partitioning::Size {
+        return Err(SqlError::not_supported("PRIMARY KEY with partition_by")
+            .with_hint(Some("a table with a key is partitioned by it")));
+    }
+    if let Some(key) = &key
+        && checks.iter().any(|check| check.name == key.name)
+    {
+        let message = format!("table \"{name}\" has two constraints \"{}\"", key.name);
+        return Err(SqlError::invalid(message));
+    }
+    let mut definition = Definition {
+        row_order: row_order(create.order_by.as_ref(), &schema, statement)?,
+        partitioning,
+        name,
+        schema,
+        rules,
+        checks,
+        key,
+        uniques: Vec::new(),
+        foreign_keys: Vec::new(),
+    };
+    for unique in uniques {
+        add_unique(&mut definition, unique, statement)?;
+    }
+    for key in &foreign_keys {
+        references::add(core, &mut definition, key, statement)?;
+    }
+    Ok(definition)
+}
+
+/// The PRIMARY KEY, whose columns become NOT NULL.
+pub(super) fn primary_key(
+    fields: &mut [Arc<datafusion::arrow::datatypes::Field>],
+    named: Option<ast::Ident>,
+    columns: Vec<ast::Ident>,
+    table: &RelationName,
+    statement: &Statement,
+) -> Result<PrimaryKey, SqlError> {
+    let mut key = PrimaryKey {
+        name: named.map_or_else(|| format!("{}_pkey", table.name), |name| normalize(&name)),
+        columns: Vec::new(),
+    };
+    for column in &columns {
+        let plain = normalize(column);
+        let wrong =
+            |message: String| Err(SqlError::invalid(message).at(excerpt_of(column, statement)));
+        let Some(field) = fields.iter_mut().find(|field| *field.name() == plain) else {
+            return wrong(format!("PRIMARY KEY: there is no column \"{plain}\""));
+        };
+        if key.columns.contains(&plain) {
+            return wrong(format!("PRIMARY KEY: column \"{plain}\" occurs twice"));
+        }
+        *field = Arc::new(field.as_ref().clone().with_nullable(false));
+        key.columns.push(plain);
+    }
+    Ok(key)
+}
+
+type Columns = (
+    Vec<Arc<datafusion::arrow::datatypes::Field>>,
+    Vec<ColumnRules>,
+);
+
+/// The columns of another table, with their NOT NULL and, if asked for, their defaults.
+fn columns_like(
+    core: &Core,
+    like: &CreateTableLikeKind,
+    statement: &Statement,
+) -> Result<Columns, SqlError> {
+    let (CreateTableLikeKind::Parenthesized(like) | CreateTableLikeKind::Plain(like)) = like;
+    let other = core.table(&like.name, statement)?;
+    let mut rules = other.rules.clone();
+    if like.defaults != Some(CreateTableLikeDefaults::Including) {
+        rules.iter_mut().for_each(|rules| rules.default = None);
+    }
+    Ok((other.schema.fields().to_vec(), rules))
+}
+
+/// Refuses every clause that is not looked at elsewhere: the statement made anew of what is looked at has to be the same.
+fn refuse_the_rest(create: &CreateTable) -> Result<(), SqlError> {
+    if create.temporary {
+        return Err(
+            SqlError::not_supported("CREATE TEMPORARY TABLE").with_hint(Some(
+                "all tables live in memory and end with the process; a schema keeps them apart",
+            )),
+        );
+    }
+    if create.or_replace && create.if_not_exists {
+        return Err(SqlError::invalid(
+            "CREATE TABLE with both OR REPLACE and IF NOT EXISTS",
+        ));
+    }
+    let known = CreateTableBuilder::new(create.name.clone())
+        .or_replace(create.or_replace)
+        .if_not_exists(create.if_not_exists)
+        .columns(create.columns.clone())
+        .constraints(create.constraints.clone())
+        .table_options(create.table_options.clone())
+        .like(create.like.clone())
+        .order_by(create.order_by.clone())
+        .query(create.query.clone())
+        .build();
+    if known != *create {
+        return Err(SqlError::not_supported(
+            "CREATE TABLE with other clauses than columns, LIKE, WITH (partition_by = …), ORDER BY and AS",
+        ));
+    }
+    Ok(())
+}
+
+/// `WITH (partition_by = 'column')`.
+fn partitioning(options: &CreateTableOptions, schema: &Schema) -> Result<Partitioning, SqlError> {
+    let options = match options {
+        CreateTableOptions::None => return Ok(Partitioning::Size),
+        CreateTableOptions::With(options) => options,
+        other => return Err(SqlError::not_supported(format!("table options {other}"))),
+    };
+    let mut partitioning = Partitioning::Size;
+    for option in options {
+        let refused = || {
+            SqlError::not_supported(format!("table option {option}"))
+                .with_hint(Some("the only table option is partition_by = 'column'"))
+        };
+        let column = match option {
+            SqlOption::KeyValue { key, value } if normalize(key) == "partition_by" => match value {
+                ast::Expr::Identifier(column) => normalize(column),
+                ast::Expr::Value(value) => match &value.value {
+                    Value::SingleQuotedString(column) => column.clone(),
+                    _ => return Err(refused()),
+                },
+                _ => return Err(refused()),
+            },
+            _ => return Err(refused()),
+        };
+        let position = schema.index_of(&column).map_err(|_| {
+            let names = schema.fields().iter().map(|field| field.name().as_str());
+            SqlError::invalid(format!(
+                "partition_by: the table has no column \"{column}\""
+            ))
+            .with_hint(most_similar(&column, names).map(|name| format!("did you mean \"{name}\"?")))
+        })?;
+        partitioning = Partitioning::Range(ColumnId(position as u32));
+    }
+    Ok(partitioning)
+}

@@ -1,0 +1,147 @@
+//! DROP TABLE, DROP VIEW, DROP SCHEMA.
+
+use crate::catalog::{Relation, RelationName};
+use crate::core::{Begun, Core};
+use crate::error::SqlError;
+use crate::statements::ddl::dependents::{in_use, remove_with_dependents};
+use crate::statements::ddl::{excerpt, index, references, schema};
+use crate::text::statement::Statement;
+use crate::write::locks::retire_all;
+use datafusion::sql::sqlparser::ast::{self, ObjectName, ObjectType};
+use std::sync::Arc;
+
+/// DROP of one or several things: all of them, or none.
+pub(super) async fn drop(
+    core: &Core,
+    tree: ast::Statement,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let ast::Statement::Drop {
+        object_type,
+        if_exists,
+        names,
+        cascade,
+        temporary,
+        table,
+        ..
+    } = tree
+    else {
+        unreachable!("called for DROP only");
+    };
+    if temporary || table.is_some() {
+        return Err(SqlError::not_supported("DROP TEMPORARY, or DROP … ON"));
+    }
+    match object_type {
+        ObjectType::Table => {
+            let kind = Kind {
+                word: "table",
+                other: "DROP VIEW",
+                is: |relation| matches!(relation, Relation::Table(_)),
+            };
+            relations(core, &names, kind, if_exists, cascade, statement).await?;
+            Ok(Begun::Done { tag: "DROP TABLE" })
+        }
+        ObjectType::View => {
+            let kind = Kind {
+                word: "view",
+                other: "DROP TABLE",
+                is: |relation| matches!(relation, Relation::View(_)),
+            };
+            relations(core, &names, kind, if_exists, cascade, statement).await?;
+            Ok(Begun::Done { tag: "DROP VIEW" })
+        }
+        ObjectType::Schema => schema::drop(core, &names, if_exists, cascade, statement).await,
+        ObjectType::Index => index::drop(core, &names, if_exists, statement).await,
+        other => Err(SqlError::not_supported(format!("DROP {other}"))),
+    }
+}
+
+/// What may be dropped by this statement.
+struct Kind {
+    word: &'static str,
+    /// The statement for what is not of this kind.
+    other: &'static str,
+    is: fn(&Relation) -> bool,
+}
+
+async fn relations(
+    core: &Core,
+    names: &[ObjectName],
+    kind: Kind,
+    if_exists: bool,
+    cascade: bool,
+    statement: &Statement,
+) -> Result<(), SqlError> {
+    let find = || -> Result<Vec<Relation>, SqlError> {
+        let contents = core.catalog.contents();
+        let mut found = Vec::new();
+        for name in names {
+            let full = core.resolve(name, statement)?;
+            match contents.get(&full) {
+                Some(relation) if (kind.is)(relation) => found.push(relation.clone()),
+                Some(relation) => {
+                    let message =
+                        format!("\"{full}\" is a {}, not a {}", relation.kind(), kind.word);
+                    return Err(SqlError::invalid(message)
+                        .at(excerpt(name, statement))
+                        .with_hint(Some(format!("{} {}", kind.other, full.sql()))));
+                }
+                None if if_exists => {}
+                None => return Err(core.missing(kind.word, &full, name, statement)),
+            }
+        }
+        Ok(found)
+    };
+    let tables = || {
+        let tables = find()?.into_iter().filter_map(|relation| match relation {
+            Relation::Table(table) => Some(table),
+            Relation::View(_) => None,
+        });
+        let mut tables: Vec<_> = tables.collect();
+        if cascade {
+            let contents = core.catalog.contents();
+            let names: Vec<_> = tables.iter().map(|table| table.name.clone()).collect();
+            let referencing = names
+                .iter()
+                .map(|name| references::referencing(&contents, name));
+            tables.extend(referencing.flatten());
+        }
+        Ok(tables)
+    };
+    let locked = core.exclusive(tables).await?;
+    let mut change = core.catalog.change().await;
+    // Tables stay what they are as long as they are locked; views may have gone. What came only now stays.
+    let mut found = find()?;
+    found.retain(|relation| match relation {
+        Relation::Table(table) => {
+            let mut locked = locked.iter();
+            locked.any(|locked| Arc::ptr_eq(&locked.table.lock, &table.lock))
+        }
+        Relation::View(_) => true,
+    });
+    let dropped: Vec<RelationName> = found
+        .iter()
+        .map(|relation| relation.name().clone())
+        .collect();
+    std::mem::drop(found);
+    match references::first_to(&change, &dropped) {
+        Some(found) if !cascade => return Err(found.error("dropped")),
+        Some(_) => references::release(core, &mut change, &dropped)?,
+        None => {}
+    }
+    for name in &dropped {
+        if cascade {
+            remove_with_dependents(&mut change, name);
+            continue;
+        }
+        let views = change.dependents(name);
+        if let Some(view) = views.iter().find(|view| !dropped.contains(&view.name)) {
+            return Err(in_use(kind.word, name, view));
+        }
+    }
+    for name in &dropped {
+        change.remove(name);
+    }
+    change.commit()?;
+    retire_all(locked).await
+}

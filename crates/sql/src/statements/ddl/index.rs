@@ -1,0 +1,317 @@
+//! CREATE INDEX, DROP INDEX.
+//!
+//! The table's writers wait until the index is complete, its readers go on. What the index is called is part of the table's
+//! definition; its entries are with the rows.
+
+use crate::catalog::{Contents, Relation, Table, TableIndex, quoted};
+use crate::core::{Begun, Core, normalize};
+use crate::error::SqlError;
+use crate::progress;
+use crate::statements::ddl::excerpt;
+use crate::text::statement::Statement;
+use datafusion::sql::sqlparser::ast::{self, CreateIndex, Ident, IndexType, ObjectName};
+use eris_engine::IndexKind;
+use eris_types::ColumnId;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const TAG: &str = "CREATE INDEX";
+
+/// CREATE INDEX [IF NOT EXISTS] [name] ON table [USING kind] (column, …).
+pub(super) async fn create(
+    core: &Core,
+    create: CreateIndex,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    refuse_the_rest(&create)?;
+    let kind = kind(&create)?;
+    let locked = core.exclusive_table(&create.table_name, statement).await?;
+    let old = &locked.table;
+    let mut columns = Vec::new();
+    for column in &create.columns {
+        let name = column_name(column)?;
+        let plain = normalize(&name);
+        let position = old.schema.index_of(&plain).map_err(|_| {
+            let place = excerpt(&ObjectName::from(vec![name.clone()]), statement);
+            SqlError::invalid(format!("table \"{}\" has no column \"{plain}\"", old.name))
+                .at(place)
+                .with_hint(Some(format!(
+                    "DESCRIBE {} shows its columns",
+                    old.name.sql()
+                )))
+        })?;
+        if columns.contains(&position) {
+            return Err(SqlError::invalid(format!(
+                "column \"{plain}\" is named twice"
+            )));
+        }
+        columns.push(position);
+    }
+    let contents = core.catalog.contents();
+    let name = match &create.name {
+        Some(name) => name_in_schema(core, name, &old.name.schema, statement)?,
+        None => free_name(&contents, old, &columns),
+    };
+    if let Some(table) = table_of(&contents, &old.name.schema, &name) {
+        if create.if_not_exists {
+            return Ok(Begun::Done { tag: TAG });
+        }
+        return Err(SqlError::invalid(format!(
+            "index \"{name}\" exists already, of table \"{}\"",
+            table.name
+        ))
+        .at(create
+            .name
+            .as_ref()
+            .and_then(|name| excerpt(name, statement)))
+        .with_hint(Some("CREATE INDEX IF NOT EXISTS, or another name")));
+    }
+    if let Some(table) = table_with_constraint(&contents, &old.name.schema, &name) {
+        return Err(SqlError::invalid(format!(
+            "\"{name}\" is the name of a constraint of table \"{}\", which has an index of this name",
+            table.name
+        ))
+        .at(create
+            .name
+            .as_ref()
+            .and_then(|name| excerpt(name, statement)))
+        .with_hint(Some("another name")));
+    }
+    // A cancelled INSERT may have let go of the lock while its commit was under way.
+    core.engine.settle().await;
+    let ids = columns.iter().map(|column| ColumnId(*column as u32));
+    let ids: Vec<ColumnId> = ids.collect();
+    let built = Arc::new(AtomicU64::new(0));
+    let rows = core.engine.statistics(old.object)?.rows;
+    let counted = Arc::clone(&built);
+    let done = move || counted.load(Ordering::Relaxed);
+    progress::current().expect_scan(rows).counts(Arc::new(done));
+    let id = core
+        .engine
+        .create_index(old.object, &ids, kind, built)
+        .await?;
+    let mut new = old.redefined(&core.engine, old.definition())?;
+    new.indexes.push(TableIndex {
+        name,
+        columns,
+        kind,
+        id,
+    });
+    let mut change = core.catalog.change().await;
+    change.put(Relation::Table(Arc::new(new)));
+    if let Err(error) = change.commit() {
+        core.engine.drop_index(old.object, id)?;
+        return Err(error);
+    }
+    Ok(Begun::Done { tag: TAG })
+}
+
+/// DROP INDEX [IF EXISTS] name, …: all of them, or none.
+pub(super) async fn drop(
+    core: &Core,
+    names: &[ObjectName],
+    if_exists: bool,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let find = || -> Result<Vec<(Arc<Table>, String)>, SqlError> {
+        let contents = core.catalog.contents();
+        let mut found = Vec::new();
+        for name in names {
+            let full = core.resolve(name, statement)?;
+            match table_of(&contents, &full.schema, &full.name) {
+                Some(table) => found.push((Arc::clone(table), full.name)),
+                None => {
+                    let constraint = table_with_constraint(&contents, &full.schema, &full.name);
+                    if let Some(table) = constraint {
+                        return Err(SqlError::invalid(format!(
+                            "index \"{full}\" is that of a constraint of table \"{}\"",
+                            table.name
+                        ))
+                        .at(excerpt(name, statement))
+                        .with_hint(Some(format!(
+                            "ALTER TABLE {} DROP CONSTRAINT {}",
+                            table.name.sql(),
+                            quoted(&full.name)
+                        ))));
+                    }
+                    if if_exists {
+                        continue;
+                    }
+                    return Err(
+                        SqlError::invalid(format!("index \"{full}\" does not exist"))
+                            .at(excerpt(name, statement))
+                            .with_hint(Some("SELECT name FROM eris.indexes lists all")),
+                    );
+                }
+            }
+        }
+        Ok(found)
+    };
+    let tables = || Ok(find()?.into_iter().map(|(table, _)| table).collect());
+    let locked = core.exclusive(tables).await?;
+    let mut change = core.catalog.change().await;
+    let mut dropped = Vec::new();
+    for table in &locked {
+        let old = &table.table;
+        let mut new = old.redefined(&core.engine, old.definition())?;
+        for (_, name) in find()?
+            .iter()
+            .filter(|(of, _)| Arc::ptr_eq(&of.lock, &old.lock))
+        {
+            let gone = new.indexes.extract_if(.., |index| index.name == *name);
+            dropped.extend(gone.map(|index| (old.object, index.id)));
+        }
+        change.put(Relation::Table(Arc::new(new)));
+    }
+    change.commit()?;
+    for (object, id) in dropped {
+        core.engine.drop_index(object, id)?;
+    }
+    Ok(Begun::Done { tag: "DROP INDEX" })
+}
+
+/// The table that has an index of this name.
+fn table_of<'a>(contents: &'a Contents, schema: &str, name: &str) -> Option<&'a Arc<Table>> {
+    let mut tables = contents
+        .tables()
+        .filter(|table| table.name.schema == schema);
+    tables.find(|table| table.indexes.iter().any(|index| index.name == name))
+}
+
+/// The table with a PRIMARY KEY or UNIQUE constraint of this name.
+fn table_with_constraint<'a>(
+    contents: &'a Contents,
+    schema: &str,
+    name: &str,
+) -> Option<&'a Arc<Table>> {
+    let mut tables = contents
+        .tables()
+        .filter(|table| table.name.schema == schema);
+    tables.find(|table| {
+        let is_key = table.key.as_ref().is_some_and(|key| key.name == name);
+        is_key || table.uniques.iter().any(|unique| unique.name == name)
+    })
+}
+
+/// A name for an index that got none: those of the table and the columns.
+fn free_name(contents: &Contents, table: &Table, columns: &[usize]) -> String {
+    let columns = columns
+        .iter()
+        .map(|column| table.schema.field(*column).name().as_str());
+    let name = [
+        &[table.name.name.as_str()],
+        &columns.collect::<Vec<_>>()[..],
+        &["idx"],
+    ]
+    .concat()
+    .join("_");
+    let is_free = |name: &String| {
+        table_of(contents, &table.name.schema, name).is_none()
+            && table_with_constraint(contents, &table.name.schema, name).is_none()
+    };
+    let mut numbered = (1..).map(|number| format!("{name}{number}"));
+    match is_free(&name) {
+        true => name,
+        false => numbered.find(is_free).expect("numbers do not end"),
+    }
+}
+
+/// The name of an index, which is in its table's schema.
+fn name_in_schema(
+    core: &Core,
+    name: &ObjectName,
+    schema: &str,
+    statement: &Statement,
+) -> Result<String, SqlError> {
+    let full = core.resolve(name, statement)?;
+    if name.0.len() > 1 && full.schema != schema {
+        let message = format!("an index is in the schema of its table, which is \"{schema}\"");
+        return Err(SqlError::invalid(message).at(excerpt(name, statement)));
+    }
+    Ok(full.name)
+}
+
+fn column_name(column: &ast::IndexColumn) -> Result<Ident, SqlError> {
+    let order = &column.column;
+    let mut expr = &order.expr;
+    while let ast::Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    match expr {
+        // It is read from both ends, and NULLs come where a query wants them.
+        ast::Expr::Identifier(name)
+            if column.operator_class.is_none() && order.with_fill.is_none() =>
+        {
+            Ok(name.clone())
+        }
+        ast::Expr::Identifier(name) => Err(SqlError::not_supported(format!(
+            "an index of \"{}\" with an operator class",
+            normalize(name)
+        ))
+        .with_hint(Some("leave it out: LIKE 'abc%' uses any index of text"))),
+        _ => Err(SqlError::not_supported("an index of an expression")
+            .with_hint(Some("an index is of columns of its table"))),
+    }
+}
+
+fn kind(create: &CreateIndex) -> Result<IndexKind, SqlError> {
+    match &create.using {
+        None | Some(IndexType::BTree) => Ok(IndexKind::Ordered),
+        Some(IndexType::Hash) => Ok(IndexKind::Hashed),
+        Some(IndexType::Custom(name)) if normalize(name) == "art" => Ok(IndexKind::Ordered),
+        Some(other) => Err(SqlError::not_supported(format!("an index USING {other}"))
+            .with_hint(Some("USING art, which is the default, or USING hash"))),
+    }
+}
+
+fn refuse_the_rest(create: &CreateIndex) -> Result<(), SqlError> {
+    if create.unique {
+        return Err(
+            SqlError::not_supported("CREATE UNIQUE INDEX, for it would not be enforced").with_hint(
+                Some("ALTER TABLE … ADD UNIQUE (…) is enforced, and has an index"),
+            ),
+        );
+    }
+    let descending = |column: &ast::IndexColumn| column.column.options.asc == Some(false);
+    let mut columns = create.columns.iter();
+    let first = columns.next().map(descending);
+    if columns.any(|column| Some(descending(column)) != first) {
+        return Err(SqlError::not_supported(
+            "an index with some columns ascending and others descending",
+        )
+        .with_hint(Some("an index is read from both ends: leave the order out")));
+    }
+    if create.predicate.is_some() {
+        return Err(SqlError::not_supported("CREATE INDEX … WHERE")
+            .with_hint(Some("an index is of all rows: leave WHERE out")));
+    }
+    if !create.include.is_empty() {
+        return Err(SqlError::not_supported("CREATE INDEX … INCLUDE")
+            .with_hint(Some("all columns are with their rows: leave INCLUDE out")));
+    }
+    let more = !create.with.is_empty()
+        || !create.index_options.is_empty()
+        || !create.alter_options.is_empty()
+        || create.nulls_distinct.is_some();
+    match more {
+        true => Err(SqlError::not_supported(
+            "CREATE INDEX with more than columns and USING",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// The CREATE INDEX statement of an index, without a semicolon.
+pub(crate) fn create_index_statement(table: &Table, index: &TableIndex) -> String {
+    let columns = index
+        .columns
+        .iter()
+        .map(|column| quoted(table.schema.field(*column).name()));
+    format!(
+        "CREATE INDEX {} ON {} USING {} ({})",
+        quoted(&index.name),
+        table.name.sql(),
+        index.kind_name(),
+        columns.collect::<Vec<_>>().join(", ")
+    )
+}

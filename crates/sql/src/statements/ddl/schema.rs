@@ -1,0 +1,144 @@
+//! CREATE SCHEMA and DROP SCHEMA.
+
+use crate::catalog::{CATALOG, Relation, SCHEMA, Table, is_reserved};
+use crate::core::{Begun, Core, no_schema_hint, normalize};
+use crate::error::SqlError;
+use crate::statements::ddl::dependents::remove_with_dependents;
+use crate::statements::ddl::{excerpt, references};
+use crate::text::statement::Statement;
+use crate::write::locks::retire_all;
+use datafusion::sql::sqlparser::ast::{self, ObjectName, SchemaName};
+use std::sync::Arc;
+
+/// CREATE SCHEMA [IF NOT EXISTS] name.
+pub(super) async fn create(
+    core: &Core,
+    tree: ast::Statement,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let ast::Statement::CreateSchema {
+        schema_name: SchemaName::Simple(name),
+        if_not_exists,
+        with: None,
+        options: None,
+        default_collate_spec: None,
+        clone: None,
+    } = tree
+    else {
+        return Err(SqlError::not_supported(
+            "CREATE SCHEMA with other clauses than its name",
+        ));
+    };
+    let plain = schema_name(&name, statement)?;
+    if is_reserved(&plain) {
+        let message = format!("schema \"{plain}\" is reserved for system tables");
+        return Err(SqlError::invalid(message).at(excerpt(&name, statement)));
+    }
+    let mut change = core.catalog.change().await;
+    if change.has_schema(&plain) {
+        if !if_not_exists {
+            return Err(
+                SqlError::invalid(format!("schema \"{plain}\" exists already"))
+                    .at(excerpt(&name, statement))
+                    .with_hint(Some("CREATE SCHEMA IF NOT EXISTS")),
+            );
+        }
+    } else {
+        change.add_schema(&plain);
+        change.commit()?;
+    }
+    Ok(Begun::Done {
+        tag: "CREATE SCHEMA",
+    })
+}
+
+/// DROP SCHEMA: with CASCADE also of one that is not empty.
+pub(super) async fn drop(
+    core: &Core,
+    names: &[ObjectName],
+    if_exists: bool,
+    cascade: bool,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let find = || -> Result<Vec<String>, SqlError> {
+        let contents = core.catalog.contents();
+        let mut schemas = Vec::new();
+        for name in names {
+            let plain = schema_name(name, statement)?;
+            let refused = if plain == SCHEMA || is_reserved(&plain) {
+                SqlError::invalid(format!("schema \"{plain}\" cannot be dropped"))
+            } else if contents.has_schema(&plain) {
+                schemas.push(plain);
+                continue;
+            } else if if_exists {
+                continue;
+            } else {
+                SqlError::invalid(format!("schema \"{plain}\" does not exist"))
+                    .with_hint(Some(no_schema_hint(&contents, &plain)))
+            };
+            return Err(refused.at(excerpt(name, statement)));
+        }
+        Ok(schemas)
+    };
+    loop {
+        let tables_of = |schemas: &[String]| -> Vec<Arc<Table>> {
+            let contents = core.catalog.contents();
+            let tables = contents.tables();
+            let tables = tables.filter(|table| schemas.contains(&table.name.schema));
+            let tables: Vec<Arc<Table>> = tables.cloned().collect();
+            let names = tables.iter().map(|table| &table.name);
+            let referencing = names.flat_map(|name| references::referencing(&contents, name));
+            tables.iter().cloned().chain(referencing).collect()
+        };
+        // Without CASCADE there is nothing to be locked: what is there is a reason to refuse.
+        let locked = match cascade {
+            true => core.exclusive(|| Ok(tables_of(&find()?))).await?,
+            false => Vec::new(),
+        };
+        let mut change = core.catalog.change().await;
+        let schemas = find()?;
+        let all_locked = tables_of(&schemas).iter().all(|table| {
+            let same = |other: &Arc<Table>| Arc::ptr_eq(&other.lock, &table.lock);
+            locked.iter().any(|locked| same(&locked.table))
+        });
+        if cascade && !all_locked {
+            continue;
+        }
+        for schema in &schemas {
+            let relations: Vec<Relation> = change.relations_in(schema).cloned().collect();
+            if let (Some(relation), false) = (relations.first(), cascade) {
+                let what = format!("{} \"{}\"", relation.kind(), relation.name());
+                return Err(SqlError::invalid(format!(
+                    "schema \"{schema}\" is not empty: it has {what}"
+                ))
+                .with_hint(Some("DROP SCHEMA … CASCADE drops all that is in it")));
+            }
+            let dropped: Vec<_> = relations.iter().map(Relation::name).cloned().collect();
+            references::release(core, &mut change, &dropped)?;
+            for relation in &relations {
+                remove_with_dependents(&mut change, relation.name());
+            }
+            change.remove_schema(schema);
+        }
+        change.commit()?;
+        retire_all(locked).await?;
+        return Ok(Begun::Done { tag: "DROP SCHEMA" });
+    }
+}
+
+/// The name of a schema, which may be qualified by that of the catalogue.
+fn schema_name(name: &ObjectName, statement: &Statement) -> Result<String, SqlError> {
+    let parts: Option<Vec<String>> = name
+        .0
+        .iter()
+        .map(|part| part.as_ident().map(normalize))
+        .collect();
+    match parts.as_deref() {
+        Some([schema]) => Ok(schema.clone()),
+        Some([catalog, schema]) if catalog == CATALOG => Ok(schema.clone()),
+        _ => Err(
+            SqlError::invalid(format!("\"{name}\": the only catalogue is {CATALOG}"))
+                .at(excerpt(name, statement)),
+        ),
+    }
+}

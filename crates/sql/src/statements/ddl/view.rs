@@ -1,0 +1,174 @@
+//! CREATE VIEW.
+
+use crate::catalog::{Read, Relation, SCHEMA, View};
+use crate::core::{Begun, Core, normalize};
+use crate::error::SqlError;
+use crate::files;
+use crate::statements::ddl::qualify::qualified;
+use crate::statements::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
+use crate::text::parse::{after_as, planning_error};
+use crate::text::rewrite::rewrite;
+use crate::text::statement::Statement;
+use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::sql::parser::Statement as PlannedStatement;
+use datafusion::sql::sqlparser::ast::{self, CreateTableOptions, CreateView};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+const TAG: &str = "CREATE VIEW";
+
+/// CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS query.
+pub(super) async fn create(
+    core: &Core,
+    create: CreateView,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    refuse_the_rest(&create)?;
+    let full = core.resolve(&create.name, statement)?;
+    let place = || excerpt(&create.name, statement);
+    let mut change = core.catalog.change().await;
+    check_schema(&change, &full, &create.name, statement)?;
+    match change.get(&full) {
+        None => {}
+        Some(Relation::View(_)) if create.or_replace => {}
+        Some(_) if create.if_not_exists => return Ok(Begun::Done { tag: TAG }),
+        Some(relation) => {
+            let hint = matches!(relation, Relation::View(_))
+                .then_some("CREATE VIEW IF NOT EXISTS, or CREATE OR REPLACE VIEW");
+            return Err(exists(relation.kind(), &full, hint).at(place()));
+        }
+    }
+    if !create.query.locks.is_empty() {
+        return Err(SqlError::not_supported("SELECT … FOR UPDATE or FOR SHARE"));
+    }
+    let mut query = create.query.clone();
+    let files = files::open_functions(&mut query, core.state(), statement).await?;
+    let names = core.names_on(&change).with_files(files);
+    let state = names.state();
+    let headers = rewrite(&mut query)?;
+    let query = ast::Statement::Query(query);
+    let tree = PlannedStatement::Statement(Box::new(query));
+    let found = core.check_names(&tree, &state, &names, statement)?;
+    let mut reads = Vec::new();
+    for name in found {
+        let columns = match change.get(&name) {
+            Some(Relation::Table(table)) => table.column_names().map(str::to_owned).collect(),
+            Some(Relation::View(view)) => view.column_names().map(str::to_owned).collect(),
+            // A file, a function or a system table.
+            None => continue,
+        };
+        reads.push(Read { name, columns });
+    }
+    let through = change.dependents(&full);
+    let circular = |read: &&Read| {
+        read.name == full || through.iter().any(|dependent| dependent.name == read.name)
+    };
+    if let Some(read) = reads.iter().find(circular) {
+        return Err(SqlError::invalid(format!(
+            "view \"{full}\" would read itself, through \"{}\"",
+            read.name
+        ))
+        .at(place()));
+    }
+    let plan = state.statement_to_plan(tree).await;
+    let plan = plan.and_then(|plan| state.optimize(&plan));
+    let plan = plan.map_err(|error| planning_error(error, statement))?;
+    let text = match (&*core.current_schema, after_as(statement)) {
+        (SCHEMA, Some(text)) => text,
+        (schema, _) => {
+            let reads: Vec<_> = reads.iter().map(|read| read.name.clone()).collect();
+            qualified(&create.query, schema, &reads).to_string()
+        }
+    };
+    let view = Arc::new(View {
+        schema: Arc::new(columns(
+            &create,
+            &headers.name(&dependents::columns(&plan)),
+            &full.to_string(),
+            statement,
+        )?),
+        named: !create.columns.is_empty(),
+        text,
+        query: *create.query.clone(),
+        current_schema: core.current_schema.to_string(),
+        reads,
+        name: full.clone(),
+    });
+    let replaced = change.put(Relation::View(Arc::clone(&view)));
+    // Also that it is not too deep.
+    core.names_on(&change).plan_view(&view).await?;
+    if replaced.is_some() {
+        dependents::keep(core, &mut change, &full, "view", false).await?;
+    }
+    change.commit()?;
+    Ok(Begun::Done { tag: TAG })
+}
+
+/// The columns of the view, called as CREATE VIEW says or as in its query.
+fn columns(
+    create: &CreateView,
+    query: &Schema,
+    view: &str,
+    statement: &Statement,
+) -> Result<Schema, SqlError> {
+    let (given, yielded) = (create.columns.len(), query.fields().len());
+    if given > 0 && given != yielded {
+        let message =
+            format!("view \"{view}\": {given} names, but the query has {yielded} columns");
+        let place = excerpt_of(&create.columns[0].name, statement);
+        return Err(SqlError::invalid(message).at(place));
+    }
+    let mut seen = HashSet::new();
+    let mut fields = Vec::with_capacity(yielded);
+    for (position, field) in query.fields().iter().enumerate() {
+        let column = create.columns.get(position);
+        let name = column.map_or_else(|| field.name().clone(), |column| normalize(&column.name));
+        if !seen.insert(name.clone()) {
+            let place = column.and_then(|column| excerpt_of(&column.name, statement));
+            return Err(SqlError::invalid(format!(
+                "column \"{name}\" of view \"{view}\" occurs twice"
+            ))
+            .at(place)
+            .with_hint(Some("give one of them another name with AS")));
+        }
+        fields.push(Field::new(
+            name,
+            field.data_type().clone(),
+            field.is_nullable(),
+        ));
+    }
+    Ok(Schema::new(fields))
+}
+
+fn refuse_the_rest(create: &CreateView) -> Result<(), SqlError> {
+    let types = create
+        .columns
+        .iter()
+        .any(|column| column.data_type.is_some() || column.options.is_some());
+    let refused = [
+        (create.materialized, "CREATE MATERIALIZED VIEW"),
+        (create.temporary, "CREATE TEMPORARY VIEW"),
+        (
+            create.secure || create.or_alter,
+            "CREATE SECURE or OR ALTER VIEW",
+        ),
+        (types, "CREATE VIEW with types or options of columns"),
+        (
+            create.options != CreateTableOptions::None
+                || !create.cluster_by.is_empty()
+                || create.comment.is_some()
+                || create.with_no_schema_binding
+                || create.copy_grants
+                || create.to.is_some()
+                || create.params.is_some(),
+            "CREATE VIEW with options",
+        ),
+    ];
+    match refused.iter().find(|(present, _)| *present) {
+        Some((_, what)) => Err(SqlError::not_supported(*what)),
+        None if create.or_replace && create.if_not_exists => Err(SqlError::invalid(
+            "CREATE VIEW with both OR REPLACE and IF NOT EXISTS",
+        )),
+        None => Ok(()),
+    }
+}

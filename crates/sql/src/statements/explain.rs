@@ -1,0 +1,173 @@
+//! EXPLAIN and EXPLAIN ANALYZE: one row per line of the plan.
+
+mod phases;
+
+use crate::core::{Begun, Core, Plan};
+use crate::error::SqlError;
+use crate::plan::fragment_exec::FragmentExec;
+use crate::statements::dml;
+use crate::statements::show::{rows_of, text};
+use crate::text::statement::Statement;
+use crate::windows::AccountExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::display::ProjectSchemaDisplay;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
+use datafusion::sql::sqlparser::ast;
+use eris_numa::Bytes;
+use eris_numa::measure::ReadBandwidth;
+use futures::StreamExt;
+use std::fmt::{self, Display};
+use std::time::{Duration, Instant};
+
+/// EXPLAIN [ANALYZE] [VERBOSE] query.
+pub(crate) async fn explain(
+    core: &Core,
+    tree: ast::Statement,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let ast::Statement::Explain {
+        analyze,
+        verbose,
+        statement: explained,
+        format,
+        options,
+        query_plan,
+        estimate,
+        ..
+    } = tree
+    else {
+        unreachable!("called for EXPLAIN only");
+    };
+    if format.is_some() || options.is_some() || query_plan || estimate {
+        return Err(SqlError::not_supported("EXPLAIN with options"));
+    }
+    let began = Instant::now();
+    let plan = match dml::taken_apart(*explained)? {
+        (ast::Statement::Query(query), _) => core.plan(*query, statement).await?,
+        (tree, with) if dml::changed_table(&tree).is_some() => {
+            if analyze {
+                return Err(
+                    SqlError::not_supported("EXPLAIN ANALYZE of a statement that writes")
+                        .with_hint(Some("EXPLAIN shows how it finds the rows")),
+                );
+            }
+            dml::plan(core, tree, with, statement).await?
+        }
+        (
+            ast::Statement::Insert(ast::Insert {
+                source: Some(query),
+                ..
+            }),
+            _,
+        ) if !analyze => core.plan(*query, statement).await?,
+        _ => return Err(SqlError::not_supported("EXPLAIN of anything but a query")),
+    };
+    let planned = began.elapsed();
+    let mut lines = Vec::new();
+    let mut analyzed = None;
+    if analyze {
+        let (rows, ran) = exhaust(&plan).await?;
+        analyzed = Some(core.read_bandwidth().await);
+        lines.push(format!(
+            "planned in {}, ran in {}, {rows} rows",
+            Time(planned),
+            Time(ran)
+        ));
+    }
+    if verbose {
+        lines.push("logical plan:".to_owned());
+        lines.extend(
+            plan.logical
+                .display_indent()
+                .to_string()
+                .lines()
+                .map(|line| format!("  {line}")),
+        );
+        lines.push("physical plan:".to_owned());
+    }
+    draw(plan.physical.as_ref(), 0, analyzed, verbose, &mut lines);
+    rows_of([("plan", text(lines.into_iter().map(Some)))])
+}
+
+/// Runs a plan to its end; its rows and its time.
+async fn exhaust(plan: &Plan) -> Result<(usize, Duration), SqlError> {
+    let began = Instant::now();
+    let mut stream = plan.run()?;
+    let mut rows = 0;
+    while let Some(batch) = stream.next().await {
+        rows += batch.map_err(SqlError::from_datafusion)?.num_rows();
+    }
+    Ok((rows, began.elapsed()))
+}
+
+/// What memory delivers, if that is known; of a plan that ran.
+type Analyzed<'a> = Option<Option<&'a ReadBandwidth>>;
+
+/// The plan as an indented tree; with what each node did, if it ran.
+fn draw(
+    node: &dyn ExecutionPlan,
+    depth: usize,
+    analyzed: Analyzed<'_>,
+    verbose: bool,
+    lines: &mut Vec<String>,
+) {
+    if let Some(yielding) = node.downcast_ref::<CooperativeExec>() {
+        // Only counts batches.
+        return draw(yielding.input().as_ref(), depth, analyzed, verbose, lines);
+    }
+    if let Some(accounted) = node.downcast_ref::<AccountExec>() {
+        return draw(accounted.input().as_ref(), depth, analyzed, verbose, lines);
+    }
+    let indent = "  ".repeat(depth);
+    let mut line = format!("{indent}{}", Line(node));
+    if analyzed.is_some()
+        && let Some(metrics) = node.metrics()
+    {
+        let rows = metrics.output_rows().unwrap_or(0);
+        let time = Duration::from_nanos(metrics.elapsed_compute().unwrap_or(0) as u64);
+        line.push_str(&format!(", rows={rows}, time={}", Time(time)));
+        if let Some(spilled) = metrics.spilled_bytes().filter(|&bytes| bytes > 0) {
+            line.push_str(&format!(", spilled={}", Bytes(spilled as u64)));
+        }
+    }
+    if verbose {
+        line.push_str(&format!(
+            ", schema={}",
+            ProjectSchemaDisplay(&node.schema())
+        ));
+    }
+    lines.push(line);
+    if let Some(bandwidth) = analyzed
+        && let Some(report) = node
+            .downcast_ref::<FragmentExec>()
+            .and_then(FragmentExec::report)
+    {
+        phases::draw(&report, bandwidth, &indent, lines);
+    }
+    for child in node.children() {
+        draw(child.as_ref(), depth + 1, analyzed, verbose, lines);
+    }
+}
+
+/// A node in one line.
+struct Line<'a>(&'a dyn ExecutionPlan);
+
+impl Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_as(DisplayFormatType::Default, f)
+    }
+}
+
+/// A duration with three digits.
+struct Time(Duration);
+
+impl Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = self.0.as_secs_f64() * 1e6;
+        match micros {
+            ..1e3 => write!(f, "{micros:.0} µs"),
+            ..1e6 => write!(f, "{:.2} ms", micros / 1e3),
+            _ => write!(f, "{:.3} s", micros / 1e6),
+        }
+    }
+}

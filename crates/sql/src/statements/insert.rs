@@ -1,0 +1,410 @@
+//! INSERT, and the writing part of CREATE TABLE AS.
+
+use crate::catalog::{DefaultValue, Table, most_similar};
+use crate::core::{Begun, Core, normalize};
+use crate::error::SqlError;
+use crate::progress;
+use crate::statements::dml::{self, Kept};
+use crate::statements::prepare::placeholder;
+use crate::text::statement::Statement;
+use crate::types::ast_type;
+use crate::write::coerce::{self, Target};
+use crate::write::locks::Writable;
+use crate::write::references::Effect;
+use crate::write::row_rules::{ComputedDefault, RowRules};
+use crate::write::table_writer::TableWriter;
+use datafusion::arrow::array::{ArrayRef, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::ScalarValue;
+use datafusion::execution::context::SessionState;
+use datafusion::physical_plan::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::sqlparser::ast::{
+    self, Ident, ObjectName, SetExpr, TableObject, UnaryOperator, Value, Values,
+};
+use futures::StreamExt;
+use std::cell::LazyCell;
+use std::sync::Arc;
+
+/// INSERT INTO table [(columns)] VALUES … or SELECT … or DEFAULT VALUES.
+pub(crate) async fn insert(
+    core: &Core,
+    mut insert: ast::Insert,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    refuse_the_rest(&insert)?;
+    let TableObject::TableName(name) = &insert.table else {
+        return Err(SqlError::not_supported("INSERT INTO a function or query"));
+    };
+    let effect = Effect::of_insert(&insert);
+    let table = core.writable(name, &effect, statement).await?;
+    let columns = columns(&table, &insert.columns)?;
+    let (source, columns) = match insert.source.take() {
+        Some(mut source) => {
+            spell_out_defaults(&mut source, &table, &columns);
+            exact_numbers(&mut source, &table, &columns);
+            if insert.on.is_some() {
+                insert.source = None;
+                return dml::upsert(core, table, insert, *source, &columns, statement).await;
+            }
+            let plan = core.plan(*source, statement).await?;
+            let given = plan.physical.schema().fields().len();
+            if given != columns.len() {
+                return Err(SqlError::invalid(format!(
+                    "INSERT INTO \"{}\": {} columns, but {given} values",
+                    table.name,
+                    columns.len()
+                )));
+            }
+            (plan.run_into_table()?, columns)
+        }
+        None => (one_row_without_columns()?, Vec::new()),
+    };
+    let targets = targets(core, &table, &columns)?;
+    let Some(items) = insert.returning else {
+        let rows = write(core, &table, source, targets).await?;
+        return Ok(Begun::Count {
+            rows,
+            tag: "INSERT",
+        });
+    };
+    let mut kept = Kept::new(core);
+    let appended = Box::pin(append(core, &table, source, targets, Some(&mut kept)));
+    let (writer, _) = appended.await?;
+    let called = || Ident::with_quote('"', table.name.name.as_str());
+    let alias = insert.table_alias.map(|alias| alias.alias);
+    let alias = alias.unwrap_or_else(called);
+    let names = core.names();
+    let returned = kept.returned(core, &names, &table, &alias, items);
+    let returned = returned.await?;
+    (writer.finish(core, |error| table.write_error(error))).await?;
+    Ok(Begun::Rows(returned))
+}
+
+/// Where the values of each column of the table come from, if a source has those of `columns`, in this order.
+pub(crate) fn targets(
+    core: &Core,
+    table: &Table,
+    columns: &[usize],
+) -> Result<Vec<Target>, SqlError> {
+    // Most statements need none.
+    let state = LazyCell::new(|| core.bare_state());
+    let all = 0..table.types.len();
+    all.map(
+        |position| match columns.iter().position(|column| *column == position) {
+            Some(source) => Ok(Target::Source(source)),
+            None => default_target(&state, table, position),
+        },
+    )
+    .collect()
+}
+
+/// The default of a column, or NULL.
+pub(crate) fn default_target(
+    state: &SessionState,
+    table: &Table,
+    position: usize,
+) -> Result<Target, SqlError> {
+    let target = match &table.rules[position].default {
+        None => {
+            ScalarValue::try_from(table.schema.field(position).data_type()).map(Target::Constant)
+        }
+        Some(DefaultValue {
+            constant: Some(value),
+            ..
+        }) => Ok(Target::Constant(value.clone())),
+        Some(default) => ComputedDefault::new(state, default).map(Target::Computed),
+    };
+    target.map_err(SqlError::from_datafusion)
+}
+
+/// Writes all rows of a stream: all of them become visible, or none.
+pub(crate) async fn write(
+    core: &Core,
+    table: &Writable,
+    source: SendableRecordBatchStream,
+    targets: Vec<Target>,
+) -> Result<u64, SqlError> {
+    let appended = Box::pin(append(core, table, source, targets, None));
+    let (writer, rows) = appended.await?;
+    (writer.finish(core, |error| table.write_error(error))).await?;
+    Ok(rows)
+}
+
+/// Hands over all rows of a stream to a writer, which has yet to commit; keeps them for RETURNING, too.
+async fn append(
+    core: &Core,
+    table: &Writable,
+    mut source: SendableRecordBatchStream,
+    targets: Vec<Target>,
+    mut kept: Option<&mut Kept>,
+) -> Result<(TableWriter, u64), SqlError> {
+    let rules = RowRules::new(core, table)?;
+    let mut writer = TableWriter::adding(core, table)?;
+    let progress = progress::current();
+    let mut written = 0;
+    while let Some(batch) = source.next().await {
+        let batch = batch.map_err(SqlError::from_datafusion)?;
+        let rows = coerce::rows(&batch, table, &targets, written + 1)?;
+        rules.check(table, &rows, written + 1)?;
+        written += batch.num_rows() as u64;
+        if let Some(kept) = &mut kept {
+            kept.keep(rows.clone(), "INSERT")?;
+        }
+        writer.append(rows).await?;
+        progress.wrote(batch.num_rows() as u64);
+    }
+    Ok((writer, written))
+}
+
+/// The source of INSERT … DEFAULT VALUES.
+fn one_row_without_columns() -> Result<SendableRecordBatchStream, SqlError> {
+    let schema = Arc::new(Schema::empty());
+    let options = RecordBatchOptions::new().with_row_count(Some(1));
+    let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), Vec::new(), &options)
+        .map_err(|error| SqlError::from_datafusion(error.into()))?;
+    let rows = futures::stream::iter([Ok(batch)]);
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+}
+
+/// Puts a column's default, or NULL, in the place of the word DEFAULT in VALUES. All values of such a column are cast to its
+/// type there, for the default need not be of the type that the others have.
+fn spell_out_defaults(source: &mut ast::Query, table: &Table, columns: &[usize]) {
+    let SetExpr::Values(values) = source.body.as_mut() else {
+        return;
+    };
+    for (position, column) in columns.iter().enumerate() {
+        let mut cells: Vec<_> = (values.rows.iter_mut())
+            .filter_map(|row| row.content.get_mut(position))
+            .collect();
+        if !cells.iter().any(|cell| is_word_default(cell)) {
+            continue;
+        }
+        let data_type = ast_type(table.schema.field(*column).data_type());
+        let default = table.rules[*column].default.as_ref();
+        for cell in &mut cells {
+            let value = match (is_word_default(cell), default) {
+                (false, _) => cell.clone(),
+                (true, Some(default)) => default.expr.clone(),
+                (true, None) => ast::Expr::value(Value::Null),
+            };
+            **cell = cast(value, data_type.clone());
+        }
+    }
+}
+
+/// Whether the value is the word DEFAULT.
+pub(crate) fn is_word_default(cell: &ast::Expr) -> bool {
+    matches!(cell, ast::Expr::Identifier(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"))
+}
+
+/// The value of an expression without columns, as an array of one row, and the name of its type.
+pub(crate) async fn collect_one(
+    core: &Core,
+    expr: &ast::Expr,
+    statement: &Statement,
+) -> Result<(ArrayRef, DataType), SqlError> {
+    let rows = vec![ast::Parens::with_empty_span(vec![expr.clone()])];
+    let values = Values {
+        explicit_row: false,
+        value_keyword: false,
+        rows,
+    };
+    let plan = core.plan(query(SetExpr::Values(values)), statement).await?;
+    let mut stream = plan.run()?;
+    while let Some(batch) = stream.next().await {
+        let batch = batch.map_err(SqlError::from_datafusion)?;
+        if batch.num_rows() == 1 {
+            let array = Arc::clone(batch.column(0));
+            let data_type = array.data_type().clone();
+            return Ok((array, data_type));
+        }
+    }
+    Err(SqlError::invalid("a value is missing"))
+}
+
+fn query(body: SetExpr) -> ast::Query {
+    ast::Query {
+        with: None,
+        body: Box::new(body),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}
+
+/// Refuses clauses that are not supported.
+pub(crate) fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
+    let refused = [
+        (
+            insert.on.is_some() && insert.source.is_none(),
+            "INSERT … DEFAULT VALUES ON CONFLICT",
+        ),
+        (insert.output.is_some(), "INSERT … OUTPUT"),
+        (
+            insert.or.is_some() || insert.ignore || insert.replace_into,
+            "INSERT OR …",
+        ),
+        (insert.overwrite, "INSERT OVERWRITE"),
+        (
+            insert.partitioned.is_some() || !insert.after_columns.is_empty(),
+            "INSERT … PARTITION",
+        ),
+        (!insert.assignments.is_empty(), "INSERT … SET"),
+        (
+            insert.insert_alias.is_some(),
+            "INSERT with an alias of the new row",
+        ),
+        (
+            insert.multi_table_insert_type.is_some(),
+            "INSERT into several tables",
+        ),
+        (
+            insert.settings.is_some() || insert.format_clause.is_some(),
+            "INSERT with a format",
+        ),
+    ];
+    match refused.iter().find(|(present, _)| *present) {
+        Some((_, what)) => Err(SqlError::not_supported(*what)),
+        None => Ok(()),
+    }
+}
+
+/// Positions in the table of the columns that an INSERT names; all of them if it names none.
+pub(crate) fn columns(table: &Table, names: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
+    if names.is_empty() {
+        return Ok((0..table.types.len()).collect());
+    }
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        let plain: Option<&Ident> = match &name.0[..] {
+            [part] => part.as_ident(),
+            _ => None,
+        };
+        let plain = plain.map_or_else(|| name.to_string(), normalize);
+        let position = table.schema.index_of(&plain).map_err(|_| {
+            let all = table
+                .schema
+                .fields()
+                .iter()
+                .map(|field| field.name().as_str());
+            SqlError::invalid(format!(
+                "table \"{}\" has no column \"{plain}\"",
+                table.name
+            ))
+            .with_hint(most_similar(&plain, all).map(|name| format!("did you mean \"{name}\"?")))
+        })?;
+        if columns.contains(&position) {
+            return Err(SqlError::invalid(format!(
+                "column \"{plain}\" occurs twice"
+            )));
+        }
+        columns.push(position);
+    }
+    Ok(columns)
+}
+
+/// The numbers of one column of VALUES have to get one type, which may cost digits. Where all of them are written out, and
+/// go into a DECIMAL or DOUBLE, their digits are handed on as text instead.
+fn exact_numbers(source: &mut ast::Query, table: &Table, columns: &[usize]) {
+    let SetExpr::Values(values) = source.body.as_mut() else {
+        return;
+    };
+    for (position, column) in columns.iter().enumerate() {
+        let fractional = is_fractional(table.schema.field(*column).data_type());
+        let cells = || {
+            values
+                .rows
+                .iter()
+                .filter_map(|row| row.content.get(position))
+        };
+        let numbers = cells().all(|cell| digits(cell).is_some() || is_null(cell));
+        let pointed =
+            cells().any(|cell| digits(cell).is_some_and(|digits| digits.contains(['.', 'e', 'E'])));
+        if !(fractional && numbers && pointed) {
+            continue;
+        }
+        for row in &mut values.rows {
+            if let Some(cell) = row.content.get_mut(position)
+                && let Some(digits) = digits(cell)
+            {
+                *cell = ast::Expr::value(Value::SingleQuotedString(digits));
+            }
+        }
+    }
+}
+
+fn is_fractional(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Decimal128(..) | DataType::Float64 | DataType::Float32
+    )
+}
+
+/// A value on its way into a column of this type: as text if it is a number that is written out and might lose digits, of
+/// the column's type if it is a parameter.
+pub(crate) fn for_column(value: ast::Expr, data_type: &DataType) -> ast::Expr {
+    if placeholder(&value).is_some() {
+        return cast(value, ast_type(data_type));
+    }
+    match digits(&value).filter(|_| is_fractional(data_type)) {
+        Some(digits) => ast::Expr::value(Value::SingleQuotedString(digits)),
+        None => value,
+    }
+}
+
+/// A value as one of a column of this type.
+pub(crate) fn cast_to(expr: ast::Expr, data_type: &DataType) -> ast::Expr {
+    cast(expr, ast_type(data_type))
+}
+
+fn cast(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
+    ast::Expr::Cast {
+        kind: ast::CastKind::Cast,
+        expr: Box::new(expr),
+        data_type,
+        array: false,
+        format: None,
+    }
+}
+
+/// The digits of a number that is written out, with its sign.
+fn digits(expr: &ast::Expr) -> Option<String> {
+    match expr {
+        ast::Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => Some(digits.clone()),
+            _ => None,
+        },
+        // What the parser's result has for a number with an exponent.
+        ast::Expr::Cast {
+            expr,
+            data_type: ast::DataType::Float8,
+            ..
+        } => match &**expr {
+            ast::Expr::Value(value) => match &value.value {
+                Value::SingleQuotedString(digits) => Some(digits.clone()),
+                _ => None,
+            },
+            _ => None,
+        },
+        ast::Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => {
+            let digits = digits(expr)?;
+            (!digits.starts_with('-')).then(|| format!("-{digits}"))
+        }
+        _ => None,
+    }
+}
+
+fn is_null(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Value(value) if value.value == Value::Null)
+}

@@ -1,0 +1,516 @@
+//! Prepared statements: PREPARE, EXECUTE, DEALLOCATE, and the same for programs.
+//!
+//! ```text
+//! PREPARE: text ── parse ── tree with $1, $2 … ── types of the parameters from what they are compared with or inserted into
+//! EXECUTE:         values ── checked against the types ─┬─ a plan that is kept, if there is one
+//!                                                       └─ tree with constants ── planned as if it had been written so
+//! ```
+//!
+//! What is kept is the syntax tree, and of queries over one table and writes of single rows also the plan (see [`plan_cache`](crate::plan_cache)).
+//! Everything else is planned with its values, which planning decides by. Each execution has a snapshot of its own.
+
+use crate::cancel;
+use crate::core::{Begun, Core, normalize};
+use crate::error::SqlError;
+use crate::plan_cache::{PreparedPlan, ReadyWrite};
+use crate::running::queries::shortened;
+use crate::session::{Running, Session, Work};
+use crate::statements::dml;
+use crate::statements::insert;
+use crate::text::parameter::{Class, Parameter, class};
+use crate::text::parse::parse;
+use crate::text::statement::Statement;
+use crate::types::{column_type, sql_name};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::SendableRecordBatchStream;
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, ExprWithAlias, SetExpr, TableObject, Value, visit_expressions,
+    visit_expressions_mut,
+};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A statement with parameters, ready to be executed with values. Made by [`Session::prepare`]; executed in its session, with
+/// the settings that hold then.
+#[derive(Clone, Debug)]
+pub struct PreparedStatement {
+    session: Session,
+    prepared: Arc<Prepared>,
+}
+
+impl PreparedStatement {
+    pub(crate) fn new(session: Session, prepared: Arc<Prepared>) -> Self {
+        PreparedStatement { session, prepared }
+    }
+
+    /// Executes it with these values, one per parameter. Otherwise as [`Session::execute`].
+    ///
+    /// # Errors
+    /// As [`Session::execute`]; also the wrong number of values, or one that does not fit its parameter.
+    pub fn execute(&self, values: &[Parameter]) -> Running<'_> {
+        let work = Work::Prepared(Arc::clone(&self.prepared), values.to_vec());
+        self.session.run(work)
+    }
+
+    /// SQL's names of the types of its parameters; `None` where any will do.
+    pub fn parameter_types(&self) -> Vec<Option<String>> {
+        self.prepared.type_names()
+    }
+}
+
+/// A parsed statement and its parameters.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// With the whole text, for messages and views.
+    statement: Statement,
+    /// The text among the running statements.
+    shown: Arc<str>,
+    tree: ast::Statement,
+    parameters: Vec<Slot>,
+    plan: PreparedPlan,
+}
+
+/// A parameter.
+#[derive(Debug)]
+struct Slot {
+    /// As it is written, such as `$1`.
+    name: String,
+    data_type: Option<DataType>,
+    /// Whether the type was declared; otherwise it follows from where the parameter stands.
+    declared: bool,
+}
+
+impl Prepared {
+    /// Prepares a text.
+    pub async fn new(core: &Core, statement: &Statement) -> Result<Self, SqlError> {
+        let tree = parse(statement)?;
+        Self::of_tree(core, tree, &[], statement).await
+    }
+
+    async fn of_tree(
+        core: &Core,
+        tree: ast::Statement,
+        declared: &[ast::DataType],
+        statement: &Statement,
+    ) -> Result<Self, SqlError> {
+        let names = parameter_names(&tree)?;
+        let mut parameters: Vec<Slot> = (names.into_iter())
+            .map(|name| Slot {
+                name,
+                data_type: None,
+                declared: false,
+            })
+            .collect();
+        infer(core, &tree, &mut parameters, statement).await?;
+        for (position, written) in declared.iter().enumerate() {
+            let known = column_type(written).map_err(SqlError::not_supported)?;
+            let slot = Slot {
+                name: format!("${}", position + 1),
+                data_type: Some(known.data_type),
+                declared: true,
+            };
+            match parameters.get_mut(position) {
+                Some(parameter) => {
+                    *parameter = Slot {
+                        name: parameter.name.clone(),
+                        ..slot
+                    }
+                }
+                None => parameters.push(slot),
+            }
+        }
+        Ok(Prepared {
+            statement: statement.clone(),
+            shown: shortened(statement.text()),
+            tree,
+            parameters,
+            plan: PreparedPlan::default(),
+        })
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &str {
+        self.statement.text()
+    }
+
+    /// The text among the running statements.
+    pub fn shown(&self) -> &Arc<str> {
+        &self.shown
+    }
+
+    /// Begins it by its template, if that is there and light.
+    pub fn recall_light(
+        &self,
+        core: &Core,
+        values: &[Parameter],
+    ) -> Option<SendableRecordBatchStream> {
+        let fits = values.len() == self.parameters.len();
+        fits.then(|| self.plan.recall_light(core, values))?
+    }
+
+    /// The write of single rows that it is, if that is known.
+    pub fn recall_write(&self, values: &[Parameter]) -> Option<ReadyWrite> {
+        self.free_parameters(values)?;
+        self.plan.recall_write(values)
+    }
+
+    /// The names of the parameters, if there is a value for each, and none has a declared type that values are cast to.
+    fn free_parameters(&self, values: &[Parameter]) -> Option<Vec<&str>> {
+        let parameters = &self.parameters;
+        let is_free = parameters.iter().all(|slot| !slot.declared);
+        (is_free && values.len() == parameters.len())
+            .then(|| parameters.iter().map(|slot| slot.name.as_str()).collect())
+    }
+
+    pub fn type_names(&self) -> Vec<Option<String>> {
+        let types = self.parameters.iter();
+        types
+            .map(|slot| slot.data_type.as_ref().map(|known| sql_name(known, None)))
+            .collect()
+    }
+
+    /// The statement with values in the places of its parameters.
+    pub fn bind(&self, values: &[Parameter]) -> Result<ast::Statement, SqlError> {
+        if values.len() != self.parameters.len() {
+            let names: Vec<&str> = self
+                .parameters
+                .iter()
+                .map(|slot| slot.name.as_str())
+                .collect();
+            let hint =
+                (!names.is_empty()).then(|| format!("its parameters are {}", names.join(", ")));
+            return Err(SqlError::invalid(format!(
+                "the prepared statement has {} parameters, but {} values were given",
+                self.parameters.len(),
+                values.len()
+            ))
+            .with_hint(hint));
+        }
+        let literals = self.parameters.iter().zip(values);
+        let literals = literals.map(|(slot, value)| Ok((slot.name.as_str(), slot.literal(value)?)));
+        let literals = literals.collect::<Result<Vec<_>, SqlError>>()?;
+        let mut tree = self.tree.clone();
+        let _ = visit_expressions_mut(&mut tree, |expr| {
+            if let Some(name) = placeholder(expr)
+                && let Some((_, literal)) = literals.iter().find(|(known, _)| *known == name)
+            {
+                *expr = literal.clone();
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        Ok(tree)
+    }
+}
+
+impl Slot {
+    fn literal(&self, value: &Parameter) -> Result<Expr, SqlError> {
+        let Some(data_type) = &self.data_type else {
+            return value.literal();
+        };
+        if self.declared || value.is_null() {
+            return value.cast(data_type, &self.name)?.literal();
+        }
+        // What was found out is no restriction: a value is what it would be if it were written there.
+        match (class(data_type), class(&value.data_type())) {
+            (Class::Text, _) => value.literal(),
+            (_, Class::Text) => value.cast(data_type, &self.name)?.literal(),
+            (wanted, given) if wanted == given => value.literal(),
+            _ => Err(SqlError::invalid(format!(
+                "parameter {} is {}, but a value of type {} was given",
+                self.name,
+                sql_name(data_type, None),
+                sql_name(&value.data_type(), None)
+            ))),
+        }
+    }
+}
+
+/// PREPARE name [(types)] AS statement.
+pub(crate) async fn prepare(
+    core: &Core,
+    name: &ast::Ident,
+    types: &[ast::DataType],
+    tree: ast::Statement,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let name = normalize(name);
+    let exists = || {
+        SqlError::invalid(format!("prepared statement \"{name}\" exists already"))
+            .with_hint(Some(format!("DEALLOCATE {name}")))
+    };
+    if core.session.prepared().contains_key(&name) {
+        return Err(exists());
+    }
+    let prepared = Prepared::of_tree(core, tree, types, statement).await?;
+    // Another statement of the session may have been faster.
+    match core.session.prepared().entry(name.clone()) {
+        std::collections::btree_map::Entry::Occupied(_) => Err(exists()),
+        std::collections::btree_map::Entry::Vacant(place) => {
+            place.insert(Arc::new(prepared));
+            Ok(Begun::Done { tag: "PREPARE" })
+        }
+    }
+}
+
+/// What EXECUTE name [(values)], or EXECUTE name USING values, means: the prepared statement and its values.
+pub(crate) async fn executed(
+    core: &Core,
+    tree: &ast::Statement,
+    statement: &Statement,
+) -> Result<(Arc<Prepared>, Vec<Parameter>), SqlError> {
+    let ast::Statement::Execute {
+        name: Some(name),
+        parameters,
+        has_parentheses: _,
+        immediate: false,
+        into,
+        using,
+        output: false,
+        default: false,
+    } = tree
+    else {
+        return Err(SqlError::not_supported("EXECUTE with these clauses"));
+    };
+    if !into.is_empty() || (!parameters.is_empty() && !using.is_empty()) {
+        return Err(SqlError::not_supported("EXECUTE with these clauses"));
+    }
+    let name = crate::core::last_name(name).unwrap_or_default();
+    let prepared = core.session.prepared().get(&name).cloned();
+    let prepared = prepared.ok_or_else(|| unknown(core, &name))?;
+    let given: Vec<(Option<String>, &Expr)> = match using.as_slice() {
+        [] => parameters.iter().map(|value| (None, value)).collect(),
+        using => (using.iter())
+            .map(|ExprWithAlias { expr, alias }| (alias.as_ref().map(normalize), expr))
+            .collect(),
+    };
+    let mut values = vec![None; prepared.parameters.len().max(given.len())];
+    for (position, (alias, expr)) in given.into_iter().enumerate() {
+        let place = match alias {
+            None => position,
+            Some(alias) => {
+                let slots = &mut prepared.parameters.iter();
+                let found = slots.position(|slot| slot.name[1..] == alias);
+                found.ok_or_else(|| {
+                    SqlError::invalid(format!("\"{name}\" has no parameter ${alias}"))
+                })?
+            }
+        };
+        values[place] = Some(match Parameter::of_constant(expr) {
+            Some(value) => value,
+            None => {
+                let (array, _) = insert::collect_one(core, expr, statement).await?;
+                Parameter::of_array(&array, 0)?
+            }
+        });
+    }
+    Ok((prepared, values.into_iter().flatten().collect()))
+}
+
+/// DEALLOCATE name, DEALLOCATE ALL.
+pub(crate) fn deallocate(core: &Core, name: &ast::Ident) -> Result<Begun, SqlError> {
+    let plain = normalize(name);
+    let mut prepared = core.session.prepared();
+    if name.quote_style.is_none() && plain == "all" {
+        prepared.clear();
+    } else if prepared.remove(&plain).is_none() {
+        drop(prepared);
+        return Err(unknown(core, &plain));
+    }
+    Ok(Begun::Done { tag: "DEALLOCATE" })
+}
+
+fn unknown(core: &Core, name: &str) -> SqlError {
+    let known = core.session.prepared();
+    let similar = crate::catalog::most_similar(name, known.keys().map(String::as_str));
+    SqlError::invalid(format!("there is no prepared statement \"{name}\""))
+        .with_hint(similar.map(|similar| format!("did you mean \"{similar}\"?")))
+}
+
+impl Core {
+    /// Begins what EXECUTE means.
+    pub async fn execute(
+        &self,
+        tree: &ast::Statement,
+        statement: &Statement,
+    ) -> Result<Begun, SqlError> {
+        let (prepared, values) = executed(self, tree, statement).await?;
+        if let Some(write) = prepared.recall_write(&values)
+            && let Some(begun) = write.run(self, &cancel::current()).await?
+        {
+            return Ok(begun);
+        }
+        self.begin_prepared(&prepared, &values).await
+    }
+
+    /// Begins a prepared statement, if it is not one of the writes that are known.
+    pub async fn begin_prepared(
+        &self,
+        prepared: &Prepared,
+        values: &[Parameter],
+    ) -> Result<Begun, SqlError> {
+        let (tree, plan) = (&prepared.tree, &prepared.plan);
+        if let Some(names) = prepared.free_parameters(values) {
+            let statement = &prepared.statement;
+            if let Some(rows) = plan.begin(self, tree, values, statement).await {
+                return Ok(Begun::Rows(rows));
+            }
+            let write = plan
+                .learn_write(self, tree, &names, values, statement)
+                .await;
+            if let Some(write) = write
+                && let Some(begun) = write.run(self, &cancel::current()).await?
+            {
+                return Ok(begun);
+            }
+        }
+        let tree = prepared.bind(values)?;
+        self.begin_tree(tree, &prepared.statement).await
+    }
+}
+
+/// The name of a parameter, if the expression is one.
+pub(crate) fn placeholder(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Placeholder(name) => Some(name),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Refuses parameters in a statement that is not prepared.
+pub(crate) fn refuse_parameters(tree: &ast::Statement) -> Result<(), SqlError> {
+    let found = visit_expressions(tree, |expr| match placeholder(expr) {
+        Some(name) => ControlFlow::Break(name.to_owned()),
+        None => ControlFlow::Continue(()),
+    });
+    match found {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(name) => Err(SqlError::invalid(format!(
+            "parameter {name} has no value"
+        ))
+        .with_hint(Some(
+            "PREPARE name AS the statement, then EXECUTE name (values)",
+        ))),
+    }
+}
+
+/// The names of all parameters: `$1` to the greatest number, or other names as they come.
+fn parameter_names(tree: &ast::Statement) -> Result<Vec<String>, SqlError> {
+    let mut names: Vec<String> = Vec::new();
+    let _ = visit_expressions(tree, |expr| {
+        if let Some(name) = placeholder(expr)
+            && !names.iter().any(|known| known == name)
+        {
+            names.push(name.to_owned());
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    let number = |name: &String| name[1..].parse::<usize>().ok();
+    if names.iter().all(|name| number(name).is_none()) {
+        return Ok(names);
+    }
+    let numbers: Option<Vec<usize>> = names.iter().map(number).collect();
+    let numbers = numbers
+        .ok_or_else(|| SqlError::invalid("parameters have either numbers or names, not both"))?;
+    match numbers.iter().max() {
+        Some(&most) if numbers.contains(&0) || most > MOST => Err(SqlError::invalid(format!(
+            "parameters are numbered from $1 to ${MOST}"
+        ))),
+        most => Ok((1..=most.copied().unwrap_or(0))
+            .map(|number| format!("${number}"))
+            .collect()),
+    }
+}
+
+/// The greatest number of a parameter.
+const MOST: usize = 65_535;
+
+/// Finds the types of parameters from where they stand, and what is wrong with the rest of the statement.
+async fn infer(
+    core: &Core,
+    tree: &ast::Statement,
+    parameters: &mut [Slot],
+    statement: &Statement,
+) -> Result<(), SqlError> {
+    match tree {
+        ast::Statement::Query(query) => infer_query(core, None, query, parameters, statement).await,
+        ast::Statement::Insert(insert) => {
+            let TableObject::TableName(name) = &insert.table else {
+                return Err(SqlError::not_supported("INSERT INTO a function or query"));
+            };
+            let table = core.table(name, statement)?;
+            let columns = insert::columns(&table, &insert.columns)?;
+            let Some(source) = &insert.source else {
+                return Ok(());
+            };
+            let SetExpr::Values(values) = source.body.as_ref() else {
+                return infer_query(core, None, source, parameters, statement).await;
+            };
+            for row in &values.rows {
+                for (cell, column) in row.content.iter().zip(&columns) {
+                    let slot = placeholder(cell)
+                        .and_then(|name| parameters.iter_mut().find(|slot| slot.name == name));
+                    if let Some(slot) = slot {
+                        let data_type = table.schema.field(*column).data_type();
+                        slot.data_type.get_or_insert_with(|| data_type.clone());
+                    }
+                }
+            }
+            Ok(())
+        }
+        tree if dml::changed_table(tree).is_some() => {
+            let change = dml::Change::unlocked(core, tree.clone(), statement)?;
+            infer_query(core, Some(&change), change.query(), parameters, statement).await
+        }
+        _ => Err(SqlError::not_supported(
+            "PREPARE of anything but SELECT, INSERT, UPDATE, DELETE and MERGE",
+        )),
+    }
+}
+
+/// The plan of a query, or of that of a statement that changes rows.
+async fn logical(
+    core: &Core,
+    change: Option<&dml::Change>,
+    query: ast::Query,
+    statement: &Statement,
+) -> Result<LogicalPlan, SqlError> {
+    match change {
+        Some(change) => change.logical(core, query, statement).await,
+        None => Ok(core.logical(query, statement).await?.1),
+    }
+}
+
+async fn infer_query(
+    core: &Core,
+    change: Option<&dml::Change>,
+    query: &ast::Query,
+    parameters: &mut [Slot],
+    statement: &Statement,
+) -> Result<(), SqlError> {
+    match logical(core, change, query.clone(), statement).await {
+        Ok(plan) => {
+            let types = plan.get_parameter_types();
+            let types = types.map_err(SqlError::from_datafusion)?;
+            for slot in parameters {
+                slot.data_type = types.get(&slot.name).cloned().flatten();
+            }
+            Ok(())
+        }
+        Err(error) if parameters.is_empty() => Err(error),
+        Err(_) => {
+            // Some places need a type to be planned. With NULL in them only real errors are left.
+            let mut query = query.clone();
+            let _ = visit_expressions_mut(&mut query, |expr| {
+                if placeholder(expr).is_some() {
+                    *expr = Expr::value(Value::Null);
+                }
+                ControlFlow::<()>::Continue(())
+            });
+            logical(core, change, query, statement).await.map(|_| ())
+        }
+    }
+}

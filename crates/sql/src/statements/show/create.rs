@@ -1,0 +1,41 @@
+//! SHOW CREATE TABLE, SHOW CREATE VIEW.
+
+use super::{rows_of, text};
+use crate::catalog::Relation;
+use crate::catalog::create_statement::{create_statement as statement_of, create_view_statement};
+use crate::core::{Begun, Core};
+use crate::error::SqlError;
+use crate::text::statement::Statement;
+use datafusion::sql::sqlparser::ast::{ObjectName, ShowCreateObject};
+
+/// `SHOW CREATE TABLE table`, `SHOW CREATE VIEW view`: the statement that makes it anew, without its rows.
+pub(crate) fn create_statement(
+    core: &Core,
+    kind: &ShowCreateObject,
+    name: &ObjectName,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let (full, text_of_it) = match kind {
+        ShowCreateObject::Table => {
+            let table = core.table(name, statement)?;
+            (table.name.to_string(), statement_of(&table))
+        }
+        ShowCreateObject::View => {
+            let full = core.resolve(name, statement)?;
+            match core.catalog.contents().get(&full) {
+                Some(Relation::View(view)) => (full.to_string(), create_view_statement(view)),
+                Some(Relation::Table(_)) => {
+                    return Err(SqlError::invalid(format!(
+                        "\"{full}\" is a table, not a view"
+                    )));
+                }
+                None => return Err(core.missing("view", &full, name, statement)),
+            }
+        }
+        other => return Err(SqlError::not_supported(format!("SHOW CREATE {other}"))),
+    };
+    rows_of([
+        ("name", text([Some(full)].into_iter())),
+        ("statement", text([Some(text_of_it)].into_iter())),
+    ])
+}

@@ -1,0 +1,140 @@
+//! DESCRIBE of a table or query, and SHOW COLUMNS.
+
+use super::{batch_of, text};
+use crate::core::{Begun, Core};
+use crate::error::SqlError;
+use crate::files;
+use crate::system;
+use crate::system::described::{Column, describe_relation};
+use crate::text::statement::Statement;
+use crate::types::sql_name;
+use datafusion::arrow::array::{Array, BooleanArray, Scalar, StringViewArray};
+use datafusion::arrow::compute::{filter_record_batch, ilike, like};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::sql::sqlparser::ast::{
+    self, DescribeAlias, ObjectName, ShowStatementFilter, ShowStatementFilterPosition,
+    ShowStatementOptions,
+};
+use std::sync::Arc;
+
+/// The query of DESCRIBE query.
+///
+/// # Errors
+/// DESCRIBE of another statement.
+pub(crate) fn described_query(tree: &ast::Statement) -> Result<Option<ast::Query>, SqlError> {
+    match tree {
+        ast::Statement::Explain {
+            describe_alias: DescribeAlias::Describe | DescribeAlias::Desc,
+            statement,
+            ..
+        } => match statement.as_ref() {
+            ast::Statement::Query(query) => Ok(Some(query.as_ref().clone())),
+            _ => Err(SqlError::not_supported(
+                "DESCRIBE of anything but a table or query",
+            )),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// DESCRIBE query: the columns of its rows.
+pub(crate) async fn describe_query(
+    core: &Core,
+    query: ast::Query,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    batch_of(of_query(core, query, statement).await?)
+}
+
+/// DESCRIBE table: name, type, whether NULL is allowed, and the default of each column.
+pub(crate) async fn describe(
+    core: &Core,
+    name: &ObjectName,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    batch_of(of_relation(core, name, statement).await?)
+}
+
+/// SHOW COLUMNS FROM table [LIKE pattern].
+pub(super) async fn columns(
+    core: &Core,
+    options: &ShowStatementOptions,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let table = options.show_in.as_ref();
+    let table = table.and_then(|from| from.parent_name.as_ref());
+    let table = table.ok_or_else(|| {
+        SqlError::invalid("SHOW COLUMNS of which table?").with_hint(Some("SHOW COLUMNS FROM table"))
+    })?;
+    let all = of_relation(core, table, statement).await?;
+    let filter = match &options.filter_position {
+        None => return batch_of(all),
+        Some(
+            ShowStatementFilterPosition::Infix(filter)
+            | ShowStatementFilterPosition::Suffix(filter),
+        ) => filter,
+    };
+    let names = all.column(0);
+    let pattern = |pattern: &str| Scalar::new(StringViewArray::from(vec![pattern]));
+    let wanted = match filter {
+        ShowStatementFilter::Like(text) | ShowStatementFilter::NoKeyword(text) => {
+            like(names, &pattern(text))
+        }
+        ShowStatementFilter::ILike(text) => ilike(names, &pattern(text)),
+        ShowStatementFilter::Where(_) => {
+            return Err(SqlError::not_supported("SHOW COLUMNS … WHERE")
+                .with_hint(Some("SELECT … FROM information_schema.columns WHERE …")));
+        }
+    };
+    let wanted = wanted.map_err(|error| SqlError::from_datafusion(error.into()))?;
+    let shown = filter_record_batch(&all, &wanted);
+    batch_of(shown.map_err(|error| SqlError::from_datafusion(error.into()))?)
+}
+
+async fn of_relation(
+    core: &Core,
+    name: &ObjectName,
+    statement: &Statement,
+) -> Result<RecordBatch, SqlError> {
+    let full = core.resolve(name, statement)?;
+    let is_users = core.catalog.contents().get(&full).is_some();
+    if !is_users && (system::has(&full.schema, &full.name) || files::is_file_name(&full.name)) {
+        return of_query(core, super::list::everything_of(name)?, statement).await;
+    }
+    batch(&describe_relation(&core.relation(name, statement)?).columns)
+}
+
+async fn of_query(
+    core: &Core,
+    query: ast::Query,
+    statement: &Statement,
+) -> Result<RecordBatch, SqlError> {
+    let plan = core.plan(query, statement).await?;
+    let schema = plan.columns();
+    let columns: Vec<Column> = (schema.fields().iter())
+        .map(|field| Column {
+            name: field.name().clone(),
+            data_type: field.data_type().clone(),
+            max_characters: None,
+            nullable: field.is_nullable(),
+            default: None,
+        })
+        .collect();
+    batch(&columns)
+}
+
+fn batch(columns: &[Column]) -> Result<RecordBatch, SqlError> {
+    let names = columns.iter().map(|column| Some(column.name.clone()));
+    let types = columns
+        .iter()
+        .map(|column| Some(sql_name(&column.data_type, column.max_characters)));
+    let nullable: BooleanArray = columns.iter().map(|column| Some(column.nullable)).collect();
+    let defaults = columns.iter().map(|column| column.default.clone());
+    RecordBatch::try_from_iter_with_nullable([
+        ("column_name", text(names), true),
+        ("column_type", text(types), true),
+        ("nullable", Arc::new(nullable) as Arc<dyn Array>, true),
+        ("default", text(defaults), true),
+    ])
+    .map_err(|error| SqlError::from_datafusion(error.into()))
+}

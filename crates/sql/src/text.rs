@@ -1,0 +1,22 @@
+//! The text of a statement: cut out of a script, parsed, and rewritten to what DataFusion is to plan.
+//!
+//! ```text
+//! script ── statement: split ── parse (lexeme, depth, precedence) ── syntax tree ── rewrite ── syntax tree for the planner
+//! ```
+//!
+//! Nothing here knows the catalogue: a name is still a name.
+
+pub(crate) mod depth;
+pub(crate) mod lexeme;
+pub(crate) mod named_windows;
+pub(crate) mod names;
+pub(crate) mod parameter;
+pub(crate) mod parse;
+pub(crate) mod precedence;
+pub(crate) mod refuse;
+pub(crate) mod rewrite;
+pub(crate) mod set_all;
+pub(crate) mod shorthand;
+pub(crate) mod statement;
+pub(crate) mod transaction;
+pub(crate) mod using;

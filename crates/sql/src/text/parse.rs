@@ -1,0 +1,335 @@
+//! From text to syntax tree, and places in the text for errors.
+
+use crate::error::position::Position;
+use crate::error::wording::in_sql;
+use crate::error::{SqlError, SqlErrorKind};
+use crate::files::STRUCT;
+use crate::text::depth;
+use crate::text::precedence::rebind;
+use crate::text::statement::Statement;
+use datafusion::common::SchemaError;
+use datafusion::common::Span;
+use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::ast::{self, ObjectName, Spanned, Value, visit_expressions_mut};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use std::ops::ControlFlow;
+
+/// Expressions may nest this deep.
+const DEPTH: usize = 100;
+
+/// The syntax tree of exactly one statement.
+///
+/// # Errors
+/// [`SqlErrorKind::Syntax`] with the place.
+pub(crate) fn parse(statement: &Statement) -> Result<ast::Statement, SqlError> {
+    parse_tokens(tokens(statement)?, statement)
+}
+
+/// The query of `SUMMARIZE query` or `SUMMARIZE table`, which the parser does not know; `None` for other statements.
+///
+/// # Errors
+/// [`SqlErrorKind::Syntax`] with the place.
+pub(crate) fn parse_summarized(statement: &Statement) -> Result<Option<ast::Query>, SqlError> {
+    let (first, rest) = statement
+        .text()
+        .split_at_checked(SUMMARIZE.len())
+        .unwrap_or_default();
+    if !first.eq_ignore_ascii_case(SUMMARIZE)
+        || rest.starts_with(|c: char| c == '_' || c.is_alphanumeric())
+    {
+        return Ok(None);
+    }
+    let mut tokens = tokens(statement)?;
+    let word = tokens.remove(0);
+    let next = tokens
+        .iter()
+        .find(|token| !matches!(token.token, Token::Whitespace(_)));
+    let is_query = next.is_some_and(|token| match &token.token {
+        Token::LParen => true,
+        Token::Word(word) => matches!(
+            word.keyword,
+            Keyword::SELECT | Keyword::WITH | Keyword::VALUES | Keyword::TABLE
+        ),
+        _ => false,
+    });
+    if !is_query {
+        let start = [
+            Token::make_keyword("SELECT"),
+            Token::Mul,
+            Token::make_keyword("FROM"),
+        ];
+        tokens.splice(
+            0..0,
+            start.map(|token| TokenWithSpan::new(token, word.span)),
+        );
+    }
+    match parse_tokens(tokens, statement)? {
+        ast::Statement::Query(query) => Ok(Some(*query)),
+        _ => Err(SqlError::not_supported(
+            "SUMMARIZE of anything but a table or query",
+        )),
+    }
+}
+
+const SUMMARIZE: &str = "SUMMARIZE";
+
+/// What `grammar` makes of the whole statement, with nothing behind it.
+///
+/// # Errors
+/// [`SqlErrorKind::Syntax`] with the place.
+pub(crate) fn parse_with<T>(
+    statement: &Statement,
+    grammar: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+) -> Result<T, SqlError> {
+    parse_whole(tokens(statement)?, statement, grammar)
+}
+
+/// The tokens of a statement. A question mark is a parameter: the first is `$1`.
+fn tokens(statement: &Statement) -> Result<Vec<TokenWithSpan>, SqlError> {
+    let dialect = PostgreSqlDialect {};
+    let mut tokens = Tokenizer::new(&dialect, statement.text())
+        .tokenize_with_location()
+        .map_err(|error| {
+            syntax(error.message).at(Some(statement.excerpt(position(error.location))))
+        })?;
+    let mut parameters = 0;
+    for token in &mut tokens {
+        if token.token == Token::Question {
+            parameters += 1;
+            token.token = Token::Placeholder(format!("${parameters}"));
+        }
+    }
+    Ok(tokens)
+}
+
+fn parse_tokens(
+    tokens: Vec<TokenWithSpan>,
+    statement: &Statement,
+) -> Result<ast::Statement, SqlError> {
+    repair_levels(parse_whole(tokens, statement, |parser| {
+        parser.parse_statement()
+    })?)
+}
+
+fn parse_whole<T>(
+    tokens: Vec<TokenWithSpan>,
+    statement: &Statement,
+    grammar: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+) -> Result<T, SqlError> {
+    let dialect = PostgreSqlDialect {};
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(DEPTH)
+        .with_tokens_with_locations(structs_as_calls(tokens));
+    let parsed = grammar(&mut parser).map_err(|error| {
+        let (message, place) = match error {
+            ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
+                located(&message)
+            }
+            ParserError::RecursionLimitExceeded => {
+                ("the statement is nested too deeply".to_owned(), None)
+            }
+        };
+        let place = place.unwrap_or_else(|| position(parser.peek_token().span.start));
+        // What is missing at the end has no place of its own.
+        let place = if place.line > 0 {
+            place
+        } else {
+            end(statement.text())
+        };
+        let message = message.replace("found: EOF", "found: the end");
+        syntax(message).at(Some(statement.excerpt(place)))
+    })?;
+    while parser.consume_token(&Token::SemiColon) {}
+    let next = parser.peek_token();
+    if next.token != Token::EOF {
+        let error = syntax(format!(
+            "unexpected {} after the end of the statement",
+            next.token
+        ));
+        return Err(error.at(Some(statement.excerpt(position(next.span.start)))));
+    }
+    Ok(parsed)
+}
+
+/// The place behind a text, without the blanks at its end.
+fn end(text: &str) -> Position {
+    let text = text.trim_end();
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    Position {
+        line: 1 + text.matches('\n').count() as u64,
+        column: 1 + last.chars().count() as u64,
+    }
+}
+
+/// Turns `{'a': 1}`, which this dialect does not have, into a call, for the options of files are written so.
+fn structs_as_calls(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut depth = 0;
+    let mut calls = Vec::with_capacity(tokens.len());
+    for TokenWithSpan { token, span } in tokens {
+        let token = match token {
+            Token::LBrace => {
+                depth += 1;
+                let name = Token::make_word(STRUCT, None);
+                calls.push(TokenWithSpan { token: name, span });
+                Token::LParen
+            }
+            Token::RBrace if depth > 0 => {
+                depth -= 1;
+                Token::RParen
+            }
+            Token::Colon if depth > 0 => Token::Comma,
+            other => other,
+        };
+        calls.push(TokenWithSpan { token, span });
+    }
+    calls
+}
+
+/// A query that is part of another statement, put right like a statement.
+pub(crate) fn repair_query(query: ast::Query) -> Result<ast::Query, SqlError> {
+    match repair_levels(ast::Statement::Query(Box::new(query)))? {
+        ast::Statement::Query(query) => Ok(*query),
+        _ => unreachable!("a query stays one"),
+    }
+}
+
+/// The text behind the first AS that is not in parentheses: the query of CREATE VIEW … AS query.
+pub(crate) fn after_as(statement: &Statement) -> Option<String> {
+    let text = statement.text();
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+    let mut depth = 0;
+    let tokens = tokens.ok()?;
+    let found = tokens.iter().find(|token| {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::Word(word) if depth == 0 => return word.keyword == Keyword::AS,
+            _ => {}
+        }
+        false
+    })?;
+    let end = found.span.end;
+    let lines = text.split_inclusive('\n');
+    let before: usize = lines.take(end.line as usize - 1).map(str::len).sum();
+    let rest = &text[before..];
+    let column = rest.char_indices().nth(end.column as usize - 1);
+    Some(rest[column?.0..].trim().to_owned())
+}
+
+/// Puts a tree right, and levels its long chains of operators.
+fn repair_levels(parsed: ast::Statement) -> Result<ast::Statement, SqlError> {
+    let mut tree = repair(parsed);
+    match depth::level(&mut tree) {
+        true => Ok(tree),
+        false => Err(SqlError::invalid(format!(
+            "an expression of more than {} levels",
+            depth::LEVELS
+        ))
+        .with_hint(Some("compute a part of it in a subquery"))),
+    }
+}
+
+/// Puts right where the parser deviates from SQL: a number with an exponent is a DOUBLE, and what follows
+/// `IS DISTINCT FROM` ends before AND and OR.
+fn repair(mut tree: ast::Statement) -> ast::Statement {
+    // The visitor never breaks off.
+    let _ = visit_expressions_mut(&mut tree, |expr| {
+        match expr {
+            ast::Expr::Value(value) => {
+                if let Value::Number(digits, _) = &value.value
+                    && digits.contains(['e', 'E'])
+                {
+                    let digits = ast::Expr::value(Value::SingleQuotedString(digits.clone()));
+                    *expr = ast::Expr::Cast {
+                        kind: ast::CastKind::Cast,
+                        expr: Box::new(digits),
+                        data_type: ast::DataType::Float8,
+                        array: false,
+                        format: None,
+                    };
+                }
+            }
+            other => rebind(other),
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    tree
+}
+
+fn syntax(message: String) -> SqlError {
+    SqlError::new(SqlErrorKind::Syntax(message))
+}
+
+pub(crate) fn position(location: Location) -> Position {
+    Position {
+        line: location.line,
+        column: location.column,
+    }
+}
+
+/// The parser ends its messages with the place, in words.
+fn located(message: &str) -> (String, Option<Position>) {
+    let split = || {
+        let (text, place) = message.rsplit_once(" at Line: ")?;
+        let (line, column) = place.split_once(", Column: ")?;
+        Some((
+            text,
+            Position {
+                line: line.parse().ok()?,
+                column: column.parse().ok()?,
+            },
+        ))
+    };
+    match split() {
+        Some((text, place)) => (text.to_owned(), Some(place)),
+        None => (message.to_owned(), None),
+    }
+}
+
+/// The error of planning this statement, at the place that DataFusion names.
+pub(crate) fn planning_error(error: DataFusionError, statement: &Statement) -> SqlError {
+    let span = span(&error);
+    let help = error
+        .diagnostic()
+        .and_then(|diagnostic| Some(in_sql(&diagnostic.helps.first()?.message)));
+    let place = span.map(|span| {
+        statement.excerpt(Position {
+            line: span.start.line,
+            column: span.start.column,
+        })
+    });
+    let error = SqlError::from_datafusion(error).at(place);
+    if error.hint().is_some() {
+        error
+    } else {
+        error.with_hint(help)
+    }
+}
+
+fn span(error: &DataFusionError) -> Option<Span> {
+    let told = error.diagnostic().and_then(|diagnostic| diagnostic.span);
+    let named = || match error.find_root() {
+        DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
+            SchemaError::FieldNotFound { field, .. }
+            | SchemaError::AmbiguousReference { field } => field.spans.first(),
+            _ => None,
+        },
+        _ => None,
+    };
+    told.or_else(named).filter(|span| span.start.line > 0)
+}
+
+/// The place of a name.
+pub(crate) fn place_of(name: &ObjectName) -> Option<Position> {
+    let start = name.span().start;
+    (start.line > 0).then(|| position(start))
+}
+
+/// The place where an expression begins.
+pub(crate) fn place_of_expr(expr: &ast::Expr) -> Option<Position> {
+    let start = expr.span().start;
+    (start.line > 0).then(|| position(start))
+}

@@ -1,0 +1,24 @@
+//! A query as DataFusion is to plan it: what it does not know, or takes for something else than SQL does, is written out
+//! or refused.
+
+use crate::error::SqlError;
+use crate::text::names::{Headers, make_unique};
+use crate::text::refuse;
+use crate::text::set_all;
+use crate::text::shorthand;
+use crate::text::using;
+use datafusion::sql::sqlparser::ast::Query;
+
+/// Rewrites a query; returns what its columns are called as it was written.
+///
+/// # Errors
+/// What DataFusion would ignore, and what cannot be written out.
+pub(crate) fn rewrite(query: &mut Query) -> Result<Headers, SqlError> {
+    refuse::ignored(query)?;
+    let headers = Headers::of(query);
+    using::write_out(query)?;
+    make_unique(query);
+    shorthand::write_out(query);
+    set_all::number(query)?;
+    Ok(headers)
+}

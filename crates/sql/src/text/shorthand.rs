@@ -1,0 +1,480 @@
+//! What other databases' users write and DataFusion knows under another name, or as a longer expression.
+//!
+//! ```text
+//! year(d)                    date_part('year', d)
+//! if(c, a, b)                CASE WHEN c THEN a ELSE b END
+//! x LIKE 'a!%' ESCAPE '!'    x LIKE 'a\%'
+//! ORDER BY ALL               ORDER BY 1, 2, …, as GROUP BY ALL
+//! FETCH FIRST 3 ROWS ONLY    LIMIT 3
+//! ```
+//!
+//! The names of the query's columns are taken before, so they stay as written.
+
+use crate::text::named_windows;
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType, DateTimeField, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query,
+    Select, SelectItem, SetExpr, Value, ValueWithSpan, Values, VisitMut, VisitorMut,
+    visit_expressions_mut,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+
+/// Other names of functions, with the same arguments.
+const NAMES: [(&str, &str); 24] = [
+    ("sign", "signum"),
+    ("variance", "var_samp"),
+    ("first", "first_value"),
+    ("arbitrary", "first_value"),
+    ("last", "last_value"),
+    ("approx_count_distinct", "approx_distinct"),
+    ("regexp_matches", "regexp_like"),
+    ("list_value", "make_array"),
+    ("prefix", "starts_with"),
+    ("suffix", "ends_with"),
+    ("string_split", "string_to_array"),
+    ("str_split", "string_to_array"),
+    ("ucase", "upper"),
+    ("lcase", "lower"),
+    ("unicode", "ascii"),
+    ("ord", "ascii"),
+    ("instr", "strpos"),
+    ("strftime", "to_char"),
+    ("datepart", "date_part"),
+    ("datetrunc", "date_trunc"),
+    ("listagg", "string_agg"),
+    ("group_concat", "string_agg"),
+    ("every", "bool_and"),
+    ("list", "array_agg"),
+];
+
+/// Functions of as many arguments as the highest number, as expressions over them.
+const EXPRESSIONS: [(&str, &str); 35] = [
+    ("year", "date_part('year', $1)"),
+    ("quarter", "date_part('quarter', $1)"),
+    ("month", "date_part('month', $1)"),
+    ("week", "date_part('week', $1)"),
+    ("weekofyear", "date_part('week', $1)"),
+    ("day", "date_part('day', $1)"),
+    ("dayofmonth", "date_part('day', $1)"),
+    ("dayofweek", "date_part('dow', $1)"),
+    ("weekday", "date_part('dow', $1)"),
+    ("dayofyear", "date_part('doy', $1)"),
+    ("hour", "date_part('hour', $1)"),
+    ("minute", "date_part('minute', $1)"),
+    ("second", "CAST(floor(date_part('second', $1)) AS BIGINT)"),
+    ("epoch", "date_part('epoch', $1)"),
+    ("decade", "(date_part('year', $1) / 10)"),
+    ("century", "((date_part('year', $1) + 99) / 100)"),
+    ("millennium", "((date_part('year', $1) + 999) / 1000)"),
+    ("dayname", "to_char($1, '%A')"),
+    ("monthname", "to_char($1, '%B')"),
+    (
+        "last_day",
+        "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)",
+    ),
+    (
+        "date_diff_year",
+        "date_part('year', $2) - date_part('year', $1)",
+    ),
+    (
+        "date_diff_quarter",
+        "4 * (date_part('year', $2) - date_part('year', $1)) + date_part('quarter', $2) - date_part('quarter', $1)",
+    ),
+    (
+        "date_diff_month",
+        "12 * (date_part('year', $2) - date_part('year', $1)) + date_part('month', $2) - date_part('month', $1)",
+    ),
+    (
+        "date_diff_week",
+        "(CAST(date_trunc('week', $2) AS DATE) - CAST(date_trunc('week', $1) AS DATE)) / 7",
+    ),
+    ("date_diff_day", "CAST($2 AS DATE) - CAST($1 AS DATE)"),
+    (
+        "date_diff_hour",
+        "CAST((date_part('epoch', date_trunc('hour', CAST($2 AS TIMESTAMP))) - date_part('epoch', date_trunc('hour', CAST($1 AS TIMESTAMP)))) / 3600 AS BIGINT)",
+    ),
+    (
+        "date_diff_minute",
+        "CAST((date_part('epoch', date_trunc('minute', CAST($2 AS TIMESTAMP))) - date_part('epoch', date_trunc('minute', CAST($1 AS TIMESTAMP)))) / 60 AS BIGINT)",
+    ),
+    (
+        "date_diff_second",
+        "CAST(date_part('epoch', date_trunc('second', CAST($2 AS TIMESTAMP))) - date_part('epoch', date_trunc('second', CAST($1 AS TIMESTAMP))) AS BIGINT)",
+    ),
+    ("if", "CASE WHEN $1 THEN $2 ELSE $3 END"),
+    ("iff", "CASE WHEN $1 THEN $2 ELSE $3 END"),
+    ("mod", "($1 % $2)"),
+    ("count_if", "count(*) FILTER (WHERE $1)"),
+    (
+        "regexp_extract",
+        "CASE WHEN $1 IS NULL THEN NULL ELSE coalesce(array_element(regexp_match($1, '(' || $2 || ')'), 1), '') END",
+    ),
+    (
+        "regexp_extract",
+        "CASE WHEN $1 IS NULL THEN NULL ELSE coalesce(array_element(regexp_match($1, '(' || $2 || ')'), $3 + 1), '') END",
+    ),
+    ("isodow", "date_part('isodow', $1)"),
+];
+
+/// Other names of what is written as an expression.
+const SAME: [(&str, &str); 1] = [("countif", "count_if")];
+
+static TEMPLATES: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
+    let parsed = EXPRESSIONS.iter().map(|(name, text)| {
+        let arguments = (1..=3)
+            .rev()
+            .find(|number| text.contains(&format!("${number}")));
+        let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text);
+        let expr = parser.and_then(|mut parser| parser.parse_expr());
+        (
+            (*name, arguments.unwrap_or(0)),
+            expr.expect("a template is an expression"),
+        )
+    });
+    parsed.collect()
+});
+
+/// Writes a query's shorthands out.
+pub(crate) fn write_out(query: &mut Query) {
+    // The visitor never breaks off.
+    let _ = query.visit(&mut Shorthands);
+}
+
+struct Shorthands;
+
+impl VisitorMut for Shorthands {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        order_by_all(query);
+        fetch_first(query);
+        values(&mut query.body);
+        ControlFlow::Continue(())
+    }
+
+    /// Behind the queries within, whose windows may have the same names.
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        named_windows::inline(select);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let longer = match expr {
+            Expr::Function(function) => call(function),
+            Expr::Extract { field, expr, .. } => extract(field, expr),
+            Expr::Like {
+                pattern,
+                escape_char,
+                ..
+            }
+            | Expr::ILike {
+                pattern,
+                escape_char,
+                ..
+            } => {
+                escape(pattern, escape_char);
+                None
+            }
+            _ => None,
+        };
+        if let Some(longer) = longer {
+            *expr = longer;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `ORDER BY ALL`, which the parser takes for a column.
+fn order_by_all(query: &mut Query) {
+    let Some(OrderBy { kind, .. }) = &mut query.order_by else {
+        return;
+    };
+    let all = match kind {
+        OrderByKind::Expressions(list) => match &list[..] {
+            [one] => match &one.expr {
+                Expr::Identifier(Ident {
+                    value,
+                    quote_style: None,
+                    ..
+                }) if value.eq_ignore_ascii_case("all") => Some(one.options),
+                _ => None,
+            },
+            _ => None,
+        },
+        OrderByKind::All(_) => None,
+    };
+    let Some(options) = all else {
+        return;
+    };
+    let columns = match query.body.as_ref() {
+        SetExpr::Select(select) => select.projection.as_slice(),
+        _ => &[],
+    };
+    let is_column = |item: &SelectItem| {
+        matches!(
+            item,
+            SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }
+        )
+    };
+    *kind = match !columns.is_empty() && columns.iter().all(is_column) {
+        true => {
+            let number = |number: usize| OrderByExpr {
+                expr: Expr::value(Value::Number(number.to_string(), false)),
+                options,
+                with_fill: None,
+            };
+            OrderByKind::Expressions((1..=columns.len()).map(number).collect())
+        }
+        false => OrderByKind::All(options),
+    };
+}
+
+/// All VALUES of a query without those of its subqueries.
+fn values(body: &mut SetExpr) {
+    match body {
+        SetExpr::Values(values) => exponents(values),
+        SetExpr::SetOperation { left, right, .. } => {
+            values(left);
+            values(right);
+        }
+        _ => {}
+    }
+}
+
+/// In VALUES, numbers with a point become DOUBLE beside numbers with an exponent, which are casts by now.
+fn exponents(values: &mut Values) {
+    let is_double = |cell: &Expr| {
+        let Expr::Cast { data_type, .. } = cell else {
+            return false;
+        };
+        matches!(
+            data_type,
+            DataType::Float8 | DataType::Double(_) | DataType::DoublePrecision
+        )
+    };
+    let columns = values.rows.first().map_or(0, |row| row.content.len());
+    for column in 0..columns {
+        let mut cells = values.rows.iter().filter_map(|row| row.content.get(column));
+        if !cells.any(is_double) {
+            continue;
+        }
+        for row in &mut values.rows {
+            if let Some(cell) = row.content.get_mut(column)
+                && let Expr::Value(value) = &*cell
+                && matches!(value.value, Value::Number(..))
+            {
+                *cell = Expr::Cast {
+                    kind: CastKind::Cast,
+                    expr: Box::new(cell.clone()),
+                    data_type: DataType::Float8,
+                    array: false,
+                    format: None,
+                };
+            }
+        }
+    }
+}
+
+/// `FETCH FIRST n ROWS ONLY` as LIMIT; with PERCENT or TIES it is left, to be refused.
+fn fetch_first(query: &mut Query) {
+    let rows = match &query.fetch {
+        Some(Fetch {
+            with_ties: false,
+            percent: false,
+            quantity,
+        }) => match quantity {
+            Some(quantity) => quantity.clone(),
+            None => Expr::value(Value::Number("1".into(), false)),
+        },
+        _ => return,
+    };
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset {
+            limit: limit @ None,
+            ..
+        }) => *limit = Some(rows),
+        clause @ None => {
+            *clause = Some(LimitClause::LimitOffset {
+                limit: Some(rows),
+                offset: None,
+                limit_by: Vec::new(),
+            });
+        }
+        _ => return,
+    }
+    query.fetch = None;
+}
+
+/// A function under its own name, or the expression that it stands for.
+fn call(function: &mut Function) -> Option<Expr> {
+    let [part] = &function.name.0[..] else {
+        return None;
+    };
+    let name = part.as_ident().filter(|name| name.quote_style.is_none())?;
+    let span = name.span;
+    let mut name = name.value.to_lowercase();
+    if let Some((_, known)) = NAMES.iter().find(|(other, _)| *other == name) {
+        let mut known = Ident::new(*known);
+        known.span = span;
+        function.name = ObjectName::from(vec![known]);
+        return None;
+    }
+    if let Some((_, same)) = SAME.iter().find(|(other, _)| *other == name) {
+        name = (*same).to_owned();
+    }
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    let is_plain = list.duplicate_treatment.is_none()
+        && list.clauses.is_empty()
+        && function.filter.is_none()
+        && function.over.is_none()
+        && function.null_treatment.is_none()
+        && function.within_group.is_empty();
+    if !is_plain {
+        return None;
+    }
+    let arguments = list.args.iter().map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    });
+    let mut arguments = arguments.collect::<Option<Vec<_>>>()?;
+    if matches!(name.as_str(), "date_diff" | "datediff") && arguments.len() == 3 {
+        let part = text(&arguments.remove(0))?.to_lowercase();
+        name = format!("date_diff_{}", part.trim_end_matches('s'));
+    }
+    let template = TEMPLATES.get(&(name.as_str(), arguments.len()))?;
+    Some(fill(template, &arguments))
+}
+
+fn fill(template: &Expr, arguments: &[Expr]) -> Expr {
+    let mut filled = template.clone();
+    let _ = visit_expressions_mut(&mut filled, |expr| {
+        let argument = match &*expr {
+            Expr::Value(ValueWithSpan {
+                value: Value::Placeholder(number),
+                ..
+            }) => number.trim_start_matches('$').parse::<usize>().ok(),
+            _ => None,
+        };
+        if let Some(argument) = argument.and_then(|number| arguments.get(number - 1)) {
+            *expr = Expr::Nested(Box::new(argument.clone()));
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    Expr::Nested(Box::new(filled))
+}
+
+/// Parts of a date that DataFusion does not know.
+fn extract(field: &DateTimeField, expr: &Expr) -> Option<Expr> {
+    let name = match field {
+        DateTimeField::Decade => "decade",
+        DateTimeField::Century => "century",
+        DateTimeField::Millennium | DateTimeField::Millenium => "millennium",
+        _ => return None,
+    };
+    let template = TEMPLATES.get(&(name, 1))?;
+    Some(fill(template, std::slice::from_ref(expr)))
+}
+
+/// A constant pattern with another escape character as one with a backslash.
+fn escape(pattern: &mut Expr, escape_char: &mut Option<ValueWithSpan>) {
+    let character = match escape_char.as_ref().map(|value| &value.value) {
+        Some(Value::SingleQuotedString(text)) => {
+            let mut characters = text.chars();
+            match (characters.next(), characters.next()) {
+                (Some('\\'), _) | (_, Some(_)) => return,
+                (character, None) => character,
+            }
+        }
+        _ => return,
+    };
+    let Some(written) = text(pattern) else {
+        return;
+    };
+    let mut out = String::with_capacity(written.len() + 4);
+    let mut characters = written.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            c if Some(c) == character => {
+                out.push('\\');
+                match characters.next() {
+                    Some(next) => out.push(next),
+                    // Nothing to escape: left as it is, to be refused.
+                    None => return,
+                }
+            }
+            '\\' => out.push_str("\\\\"),
+            c => out.push(c),
+        }
+    }
+    *pattern = Expr::value(Value::SingleQuotedString(out));
+    *escape_char = None;
+}
+
+fn text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::sql::sqlparser::ast::Statement;
+
+    #[test]
+    fn shorthands_are_written_out() {
+        for (sql, expected) in [
+            ("SELECT year(d)", "SELECT (date_part('year', (d)))"),
+            (
+                "SELECT \"year\"(d), sign(-1)",
+                "SELECT \"year\"(d), signum(-1)",
+            ),
+            (
+                "SELECT x LIKE 'a!%\\' ESCAPE '!'",
+                "SELECT x LIKE 'a\\%\\\\'",
+            ),
+            (
+                "SELECT x LIKE 'a!' ESCAPE '!'",
+                "SELECT x LIKE 'a!' ESCAPE '!'",
+            ),
+            (
+                "SELECT a FROM t ORDER BY ALL DESC",
+                "SELECT a FROM t ORDER BY 1 DESC",
+            ),
+            (
+                "SELECT a FROM t OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY",
+                "SELECT a FROM t LIMIT 2 OFFSET 1 ROWS",
+            ),
+            (
+                "SELECT date_diff('days', a, b)",
+                "SELECT (CAST((b) AS DATE) - CAST((a) AS DATE))",
+            ),
+            (
+                "SELECT last(x ORDER BY y) FROM t",
+                "SELECT last_value(x ORDER BY y) FROM t",
+            ),
+        ] {
+            let mut trees = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap();
+            let Statement::Query(mut query) = trees.remove(0) else {
+                panic!("{sql} is a query")
+            };
+            write_out(&mut query);
+            assert_eq!(query.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn every_template_is_an_expression() {
+        assert_eq!(TEMPLATES.len(), EXPRESSIONS.len());
+    }
+}

@@ -1,0 +1,248 @@
+//! Values on their way into a table: cast to the column's type, or refused by name, column and row.
+
+use crate::catalog::{ColumnRules, Table};
+use crate::error::SqlError;
+use crate::rounding::before_cast;
+use crate::types::sql_name;
+use crate::write::row_rules::ComputedDefault;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
+use datafusion::arrow::compute::{CastOptions, can_cast_types, cast_with_options};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::common::ScalarValue;
+use std::fmt;
+use std::sync::Arc;
+
+/// Where a column's values come from.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// The column of the source at this position.
+    Source(usize),
+    /// A constant for every row: the default, or NULL.
+    Constant(ScalarValue),
+    /// A default that may differ from row to row.
+    Computed(ComputedDefault),
+}
+
+/// Rows of a source as rows of a table. `first_row` counts from 1.
+pub(crate) fn rows(
+    batch: &RecordBatch,
+    table: &Table,
+    targets: &[Target],
+    first_row: u64,
+) -> Result<RecordBatch, SqlError> {
+    let fields = table.schema.fields().iter().zip(&table.rules);
+    let columns = fields
+        .zip(targets)
+        .map(|((field, rules), target)| match target {
+            Target::Source(position) => column(
+                batch.column(*position),
+                field,
+                rules,
+                &table.name,
+                first_row,
+            ),
+            Target::Constant(value) => value
+                .to_array_of_size(batch.num_rows())
+                .map_err(SqlError::from_datafusion),
+            Target::Computed(default) => {
+                let values = default.values(batch.num_rows());
+                let values = values.map_err(SqlError::from_datafusion)?;
+                column(&values, field, rules, &table.name, first_row)
+            }
+        });
+    let columns = columns.collect::<Result<Vec<_>, SqlError>>()?;
+    // NULLs are refused together with what else is wrong with a row, so they must get that far.
+    let schema = Arc::clone(&table.unruled);
+    RecordBatch::try_new(schema, columns).map_err(|error| SqlError::from_datafusion(error.into()))
+}
+
+/// One column's values as its type. `table` is for messages.
+///
+/// # Errors
+/// A type that cannot be cast, or the first value that does not fit.
+pub(crate) fn column(
+    array: &ArrayRef,
+    field: &Field,
+    rules: &ColumnRules,
+    table: &dyn fmt::Display,
+    first_row: u64,
+) -> Result<ArrayRef, SqlError> {
+    let (from, to) = (array.data_type(), field.data_type());
+    let place = || format!("table \"{table}\", column \"{}\"", field.name());
+    if *from == DataType::Null {
+        return Ok(new_null_array(to, array.len()));
+    }
+    let cast = if from == to {
+        Arc::clone(array)
+    } else if is_assignable(from, to) {
+        let options = CastOptions {
+            safe: true,
+            ..CastOptions::default()
+        };
+        before_cast(array, to)
+            .and_then(|array| cast_with_options(&array, to, &options))
+            .map_err(|error| SqlError::from_datafusion(error.into()))?
+    } else {
+        return Err(SqlError::invalid(format!(
+            "{}: cannot store {} as {}",
+            place(),
+            sql_name(from, None),
+            sql_name(to, rules.max_characters)
+        )));
+    };
+    if cast.null_count() != array.null_count() {
+        let row = (0..array.len()).find(|&row| cast.is_null(row) && array.is_valid(row));
+        let row = row.expect("the cast has made a NULL");
+        return Err(SqlError::constraint(format!(
+            "{}: value {} in row {} does not fit {}",
+            place(),
+            shown(array, row),
+            first_row + row as u64,
+            sql_name(to, rules.max_characters)
+        )));
+    }
+    if let Some(row) = rules.max_characters.and_then(|most| too_long(&cast, most)) {
+        return Err(SqlError::constraint(format!(
+            "{}: value {} in row {} is too long for {}",
+            place(),
+            shown(array, row),
+            first_row + row as u64,
+            sql_name(to, rules.max_characters)
+        )));
+    }
+    Ok(cast)
+}
+
+/// Whether values of a type may be stored as another without a cast in the statement.
+fn is_assignable(from: &DataType, to: &DataType) -> bool {
+    // A date as a number would be the days since 1970.
+    let is_mixed = from.is_temporal() && to.is_numeric() || from.is_numeric() && to.is_temporal();
+    !is_mixed
+        && !matches!(from, DataType::List(_) | DataType::Struct(_))
+        && can_cast_types(from, to)
+}
+
+/// The first text of more than `most` characters.
+fn too_long(array: &ArrayRef, most: u64) -> Option<usize> {
+    let texts = array.as_string_view_opt()?;
+    // A text has at most as many characters as bytes, so most texts need no counting.
+    let long = |text: &str| text.len() as u64 > most && text.chars().count() as u64 > most;
+    texts.iter().position(|text| text.is_some_and(long))
+}
+
+/// A value for messages, shortened.
+pub(crate) fn shown(array: &ArrayRef, row: usize) -> String {
+    let options = FormatOptions::default();
+    let text =
+        ArrayFormatter::try_new(array, &options).map(|formatter| formatter.value(row).to_string());
+    let text = text.unwrap_or_default();
+    let text = match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    };
+    match array.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => format!("'{text}'"),
+        _ => text,
+    }
+}
+
+/// The values of a key's columns in a row, as messages of constraints show them.
+pub(crate) fn displayed(columns: &[ArrayRef], row: usize) -> String {
+    let options = FormatOptions::default();
+    let values = columns.iter().map(|column| {
+        let formatter = ArrayFormatter::try_new(column, &options);
+        formatter.map_or_else(|_| "?".to_owned(), |shown| shown.value(row).to_string())
+    });
+    values.collect::<Vec<_>>().join(", ")
+}
+
+/// The schema of a table that can hold the rows of a query. Columns become nullable.
+///
+/// # Errors
+/// A column without name of its own, or of a type that is not stored.
+pub(crate) fn storable(schema: &Schema, table: &str) -> Result<SchemaRef, SqlError> {
+    let fields = schema.fields().iter().map(|field| {
+        let data_type = match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Null => DataType::Utf8View,
+            DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
+            DataType::Dictionary(_, values) if **values == DataType::Utf8 => DataType::Utf8View,
+            other => other.clone(),
+        };
+        if eris_fragment::Type::try_from(&data_type).is_err() {
+            let name = field.name();
+            let message = format!("type {data_type} of column \"{name}\" of table \"{table}\"");
+            return Err(SqlError::not_supported(message)
+                .with_hint(Some("CAST the column to a type that is stored")));
+        }
+        Ok(Field::new(field.name(), data_type, true))
+    });
+    let fields = fields.collect::<Result<Vec<_>, _>>()?;
+    for (position, field) in fields.iter().enumerate() {
+        if fields[..position]
+            .iter()
+            .any(|other| other.name() == field.name())
+        {
+            return Err(
+                SqlError::invalid(format!("column \"{}\" occurs twice", field.name()))
+                    .with_hint(Some("give one of them another name with AS")),
+            );
+        }
+    }
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{Float64Array, Int64Array, StringArray};
+
+    fn cast(
+        array: impl Array + 'static,
+        to: DataType,
+        max_characters: Option<u64>,
+    ) -> Result<ArrayRef, String> {
+        let rules = ColumnRules {
+            max_characters,
+            default: None,
+        };
+        let array: ArrayRef = Arc::new(array);
+        column(&array, &Field::new("c", to, true), &rules, &"t", 11)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let numbers = || Int64Array::from(vec![Some(1), None, Some(300)]);
+        assert_eq!(
+            cast(numbers(), DataType::Int8, None).unwrap_err(),
+            "table \"t\", column \"c\": value 300 in row 13 does not fit TINYINT"
+        );
+        assert_eq!(
+            cast(numbers(), DataType::Int16, None).unwrap().null_count(),
+            1
+        );
+        assert!(cast(Float64Array::from(vec![1e300]), DataType::Int64, None).is_err());
+        assert!(cast(Float64Array::from(vec![f64::NAN]), DataType::Int64, None).is_err());
+        assert_eq!(
+            cast(StringArray::from(vec!["12x"]), DataType::Int32, None).unwrap_err(),
+            "table \"t\", column \"c\": value '12x' in row 11 does not fit INTEGER"
+        );
+        assert!(
+            cast(numbers(), DataType::Decimal128(3, 1), None)
+                .unwrap_err()
+                .contains("DECIMAL(3,1)")
+        );
+    }
+
+    #[test]
+    fn the_length_of_a_text_counts_characters() {
+        let texts = || StringArray::from(vec!["äöü", "abcd"]);
+        assert!(cast(texts(), DataType::Utf8View, Some(4)).is_ok());
+        assert_eq!(
+            cast(texts(), DataType::Utf8View, Some(3)).unwrap_err(),
+            "table \"t\", column \"c\": value 'abcd' in row 12 is too long for VARCHAR(3)"
+        );
+    }
+}

@@ -1,0 +1,219 @@
+//! Who may write a table while its definition changes.
+//!
+//! ```text
+//! INSERT ──▶ shared ───┐                       statements that read take no lock: they keep the table,
+//! INSERT ──▶ shared ───┼─ per table            rows included, that they have found
+//! ALTER  ──▶ exclusive ┘
+//!
+//! INSERT of rows that refer to rows of p ──▶ p shared, too        DELETE of rows of p, to which others refer ──▶ p exclusive
+//! ```
+//!
+//! Whoever writes rows holds the table's lock shared until they are visible, whoever replaces, empties or drops the table
+//! holds it alone: so no row gets lost in a data object that is about to be left behind, nor what `CALL eris.balance` says of it. Requests are served in the order
+//! in which they came; waiting ends when the statement is cancelled. Nobody waits for a table's lock while it has its turn
+//! at the catalogue, or one at a data object, and who locks several tables takes them in one order, so nobody waits in a circle.
+//!
+//! Foreign keys need no lock of their own. Who writes rows that refer to others holds the locks of the tables that these are in;
+//! who takes away rows, or key values, to which others may refer waits for all of these. A definition that begins or ends a foreign
+//! key has the locks of both tables alone, so that every writer knows all of them. A statement holds the locks until its rows are
+//! visible; if it is given up while it commits, they are free a moment before, so whoever goes on with foreign keys then waits for
+//! that, too.
+
+use crate::catalog::{Table, retire};
+use crate::core::Core;
+use crate::error::SqlError;
+use crate::text::statement::Statement;
+use crate::write::references::{Affected, Effect};
+use datafusion::sql::sqlparser::ast::ObjectName;
+use std::any::Any;
+use std::ops::Deref;
+use std::sync::Arc;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+
+/// A table to which rows may be written: it stays what its name leads to meanwhile.
+pub(crate) struct Writable {
+    table: Arc<Table>,
+    affected: Affected,
+    _held: Vec<Held>,
+}
+
+/// A lock that is held until this is dropped.
+enum Held {
+    Shared { _guard: OwnedRwLockReadGuard<()> },
+    Alone { _guard: OwnedRwLockWriteGuard<()> },
+}
+
+impl Writable {
+    /// A table that nobody else knows yet.
+    pub fn unpublished(table: &Arc<Table>) -> Self {
+        Writable {
+            table: Arc::clone(table),
+            affected: Affected::default(),
+            _held: Vec::new(),
+        }
+    }
+
+    /// The foreign keys that the statement may break.
+    pub fn affected(&self) -> &Affected {
+        &self.affected
+    }
+}
+
+impl Deref for Writable {
+    type Target = Arc<Table>;
+
+    fn deref(&self) -> &Arc<Table> {
+        &self.table
+    }
+}
+
+/// A table that nobody else writes to, changes or drops.
+pub(crate) struct Exclusive {
+    pub table: Arc<Table>,
+    _alone: OwnedRwLockWriteGuard<()>,
+}
+
+/// Lets go of tables that were dropped or replaced.
+pub(crate) async fn retire_all(old: Vec<Exclusive>) -> Result<(), SqlError> {
+    retire(old.into_iter().map(|locked| locked.table)).await
+}
+
+/// A table's lock, and whether it is needed alone.
+type Lock = (Arc<RwLock<()>>, bool);
+
+/// The locks that a statement needs that writes rows of a table, in the order in which they are taken.
+fn locks(table: &Table, affected: &Affected) -> Vec<Lock> {
+    let own = (Arc::clone(&table.lock), !affected.incoming.is_empty());
+    let referenced = affected.outgoing.iter();
+    let referenced = referenced.map(|(_, referenced)| (Arc::clone(&referenced.lock), false));
+    let mut locks: Vec<Lock> = std::iter::once(own).chain(referenced).collect();
+    // Of one that is named twice, alone comes first, and stays.
+    locks.sort_by_key(|(lock, alone)| (Arc::as_ptr(lock).addr(), !alone));
+    locks.dedup_by(|a, b| Arc::ptr_eq(&a.0, &b.0));
+    locks
+}
+
+/// The locks that a statement shares which takes no keys away, in the order in which they are taken.
+#[derive(Debug)]
+pub(crate) struct SharedLocks(Vec<Arc<RwLock<()>>>);
+
+impl SharedLocks {
+    /// Of a statement that writes rows of a table. `None`: it needs a lock alone.
+    pub fn of(table: &Table, affected: &Affected) -> Option<Self> {
+        let locks = locks(table, affected).into_iter();
+        let shared = locks.map(|(lock, alone)| (!alone).then_some(lock));
+        shared.collect::<Option<_>>().map(SharedLocks)
+    }
+
+    /// Takes them, and holds them until all clones of what it returns are dropped.
+    pub async fn hold(&self) -> Arc<dyn Any + Send + Sync> {
+        let mut held = Vec::with_capacity(self.0.len());
+        for lock in &self.0 {
+            held.push(match Arc::clone(lock).try_read_owned() {
+                Ok(shared) => shared,
+                Err(_) => Arc::clone(lock).read_owned().await,
+            });
+        }
+        Arc::new(held)
+    }
+}
+
+impl Core {
+    /// The table of this name, for a statement with this effect on its rows.
+    ///
+    /// # Errors
+    /// There is none, perhaps any more, once it is not being changed.
+    pub async fn writable(
+        &self,
+        name: &ObjectName,
+        effect: &Effect,
+        statement: &Statement,
+    ) -> Result<Writable, SqlError> {
+        let find = || -> Result<(Arc<Table>, Affected), SqlError> {
+            let contents = self.catalog.contents();
+            let table = self.table(name, statement)?;
+            let affected = effect.affected(&table, &contents);
+            Ok((table, affected))
+        };
+        loop {
+            let (table, affected) = find()?;
+            let locks = locks(&table, &affected);
+            let mut held = Vec::with_capacity(locks.len());
+            for (lock, alone) in &locks {
+                let lock = Arc::clone(lock);
+                held.push(match alone {
+                    true => Held::Alone {
+                        _guard: lock.write_owned().await,
+                    },
+                    false => Held::Shared {
+                        _guard: lock.read_owned().await,
+                    },
+                });
+            }
+            // They may have changed while this waited.
+            let (table, affected) = find()?;
+            let same = |((a, alone), (b, also)): (&Lock, &Lock)| Arc::ptr_eq(a, b) && alone == also;
+            let again = self::locks(&table, &affected);
+            if again.len() == locks.len() && again.iter().zip(&locks).all(same) {
+                if !affected.is_empty() {
+                    self.engine.settle().await;
+                }
+                return Ok(Writable {
+                    table,
+                    affected,
+                    _held: held,
+                });
+            }
+        }
+    }
+
+    /// Tables for this statement alone, those that `find` leads to. It is asked again whenever waiting was necessary, for
+    /// the names may lead to others then.
+    ///
+    /// # Errors
+    /// What `find` fails with.
+    pub async fn exclusive(
+        &self,
+        find: impl Fn() -> Result<Vec<Arc<Table>>, SqlError>,
+    ) -> Result<Vec<Exclusive>, SqlError> {
+        let in_order = || -> Result<Vec<Arc<Table>>, SqlError> {
+            let mut tables = find()?;
+            tables.sort_by_key(|table| Arc::as_ptr(&table.lock).addr());
+            tables.dedup_by(|a, b| Arc::ptr_eq(&a.lock, &b.lock));
+            Ok(tables)
+        };
+        loop {
+            let found = in_order()?;
+            let mut alone = Vec::with_capacity(found.len());
+            for table in &found {
+                alone.push(Arc::clone(&table.lock).write_owned().await);
+            }
+            let tables = in_order()?;
+            let same = tables.len() == found.len()
+                && (tables.iter().zip(&found)).all(|(a, b)| Arc::ptr_eq(&a.lock, &b.lock));
+            if same {
+                let locked = tables.into_iter().zip(alone);
+                let locked = locked.map(|(table, alone)| Exclusive {
+                    table,
+                    _alone: alone,
+                });
+                return Ok(locked.collect());
+            }
+        }
+    }
+
+    /// The table of this name for this statement alone.
+    ///
+    /// # Errors
+    /// There is none, perhaps any more.
+    pub async fn exclusive_table(
+        &self,
+        name: &ObjectName,
+        statement: &Statement,
+    ) -> Result<Exclusive, SqlError> {
+        let mut locked = self
+            .exclusive(|| Ok(vec![self.table(name, statement)?]))
+            .await?;
+        Ok(locked.pop().expect("one table was found"))
+    }
+}

@@ -1,0 +1,151 @@
+//! Foreign keys hold: what every statement that writes rows checks of them, before it commits.
+//!
+//! ```text
+//! new row of orders (…, item = 7)   ─▶ is there a row 7 of stock?         looked up by its key, in batches, each value once
+//! row 7 of stock ends               ─▶ is there a row of orders with 7?   one query for all keys that the statement takes away
+//! ```
+//!
+//! Both are looked at as they will be when the statement has committed: a key that it takes away and gives to another row is
+//! still there, and rows that refer to rows of their own table may come with these.
+//!
+//! *Nobody comes in between*, because of the [table's lock](crate::write::locks). Who adds a reference holds the referenced table's lock
+//! shared, from before it looks until its rows are visible; who takes keys away to which there are foreign keys holds its lock
+//! alone. So the rows that were found stay, and the query misses no row. How locks are ordered is said there.
+
+mod effect;
+mod incoming;
+mod key_set;
+mod outgoing;
+mod parents;
+mod seen;
+
+pub(crate) use effect::Effect;
+pub(crate) use incoming::check_all;
+pub(crate) use outgoing::verify;
+pub(crate) use parents::Parents;
+
+use crate::catalog::{ForeignKey, Table, positions};
+use crate::core::Core;
+use crate::error::SqlError;
+use datafusion::arrow::record_batch::RecordBatch;
+use eris_types::ObjectId;
+use incoming::Incoming;
+use outgoing::Outgoing;
+use std::sync::Arc;
+
+/// The foreign keys that a statement may break, each with the table at its other end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Affected {
+    /// Of the table that is written.
+    pub outgoing: Vec<(ForeignKey, Arc<Table>)>,
+    /// Of tables that refer to it.
+    pub incoming: Vec<(ForeignKey, Arc<Table>)>,
+}
+
+impl Affected {
+    /// Whether the statement can break none.
+    pub fn is_empty(&self) -> bool {
+        self.outgoing.is_empty() && self.incoming.is_empty()
+    }
+}
+
+/// The columns of a foreign key in the order of the key to which it refers.
+struct Columns {
+    /// The data object in which the referenced rows are found.
+    object: ObjectId,
+    referencing: Vec<String>,
+    referenced: Vec<String>,
+}
+
+impl Columns {
+    fn new(key: &ForeignKey, table: &Table) -> Result<Self, SqlError> {
+        let (object, order) = key.key_of(table).ok_or_else(|| {
+            SqlError::invalid(format!(
+                "FOREIGN KEY \"{}\": table \"{}\" has no PRIMARY KEY or UNIQUE constraint of ({}) any more",
+                key.name,
+                table.name,
+                key.referenced.join(", ")
+            ))
+        })?;
+        let in_order = |names: &[String]| order.iter().map(|&at| names[at].clone()).collect();
+        Ok(Columns {
+            object,
+            referencing: in_order(&key.columns),
+            referenced: in_order(&key.referenced),
+        })
+    }
+}
+
+/// What one statement has to know of the rows that it writes, until it has checked them.
+pub(crate) struct References {
+    outgoing: Vec<Outgoing>,
+    incoming: Vec<Incoming>,
+}
+
+impl References {
+    /// For a statement that writes rows of `table`.
+    pub fn new(core: &Core, table: &Table, affected: &Affected) -> Result<Self, SqlError> {
+        let outgoing = affected.outgoing.iter();
+        let outgoing = outgoing.map(|(key, referenced)| {
+            // What is taken away may be what the statement's own rows refer to.
+            let same = |(other, of): &(ForeignKey, Arc<Table>)| {
+                of.name == table.name && other.name == key.name
+            };
+            let keeps = affected.incoming.iter().any(same);
+            Outgoing::new(core, key, table, referenced, keeps)
+        });
+        let incoming = affected.incoming.iter();
+        let incoming = incoming.map(|(key, by)| Incoming::new(core, key, table, by));
+        Ok(References {
+            outgoing: outgoing.collect::<Result<_, _>>()?,
+            incoming: incoming.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Whether there is nothing to be checked.
+    pub fn is_empty(&self) -> bool {
+        self.outgoing.is_empty() && self.incoming.is_empty()
+    }
+
+    /// The columns whose old values [`References::end`] wants.
+    pub fn old_columns(table: &Table, affected: &Affected) -> Vec<usize> {
+        let incoming = affected.incoming.iter();
+        incoming
+            .flat_map(|(key, _)| positions(&key.referenced, &table.schema))
+            .collect()
+    }
+
+    /// Takes in rows that are added.
+    ///
+    /// # Errors
+    /// One of them refers to no row.
+    pub async fn add(&mut self, rows: &RecordBatch) -> Result<(), SqlError> {
+        for outgoing in &mut self.outgoing {
+            outgoing.add(rows).await?;
+        }
+        for incoming in &mut self.incoming {
+            incoming.add(rows)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in rows that end: their ids, and where the old value of each column is.
+    pub fn end(
+        &mut self,
+        batch: &RecordBatch,
+        old: impl Fn(usize) -> usize,
+    ) -> Result<(), SqlError> {
+        for incoming in &mut self.incoming {
+            incoming.end(batch, &old)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses the statement if a row would refer to none once it has committed.
+    pub async fn check(&mut self, core: &Core) -> Result<(), SqlError> {
+        for incoming in &mut self.incoming {
+            incoming.check(core, &self.outgoing).await?;
+        }
+        self.outgoing.iter_mut().try_for_each(Outgoing::check)
+    }
+}
