@@ -1,7 +1,8 @@
 # The whole interface of the project. `make` lists it.
 #
-# Everything that is built or downloaded lies outside the checkout, under ERIS_CACHE, and is built once: every recipe uses
-# the release profile, the whole workspace and the same features, so that no recipe rebuilds another's dependencies.
+# Everything that is built or downloaded lies outside the checkout, under ERIS_CACHE, and is built once: every recipe
+# uses the release profile, the whole workspace and the same features, so that no recipe rebuilds another's
+# dependencies.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -34,7 +35,7 @@ help: ## list the recipes
 	@echo
 	@echo "Variables: SCALE=$(SCALE) ERIS_CACHE=$(ERIS_CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR) CI=$(CI)"
 
-# ---- use ---------------------------------------------------------------------------------------------------------------
+# ---- use -------------------------------------------------------------------------------------------------------------
 
 .PHONY: demo
 demo: build ## build, then generate, load and run the Star Schema Benchmark (SCALE=1)
@@ -48,15 +49,16 @@ build: cargo ## build target/release/eris and everything that the tests share
 install: build ## copy the binary to ~/.local/bin (or PREFIX/bin)
 	install -Dm755 $(ERIS) $(or $(PREFIX),$(HOME)/.local)/bin/eris
 
-# ---- proof -------------------------------------------------------------------------------------------------------------
+# ---- proof -----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
 test: check test-rust test-shell test-walk test-loom test-numa test-oracle ## everything that must hold: checks, tests, model checking, comparison with an oracle
 
 .PHONY: check
-check: cargo ## formatting and layers (seconds)
+check: cargo ## formatting, layers and style (seconds)
 	cargo fmt --all --check
 	tools/check-layers
+	tools/check-style
 
 .PHONY: lint
 lint: cargo ## clippy over all targets, warnings denied
@@ -118,7 +120,7 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 	PATH=$(ERIS_CACHE)/tools/bin:$$PATH $(MAKE) fuzz
 	ERIS_ORACLE_SCALE=3 ERIS_ORACLE_SEED=clock $(MAKE) test-oracle
 
-# ---- measurement -------------------------------------------------------------------------------------------------------
+# ---- measurement -----------------------------------------------------------------------------------------------------
 
 .PHONY: bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-scan bench-chunk bench-ssb bench-record
 bench-machine: build ## bandwidths and latencies of this machine
@@ -166,7 +168,7 @@ bench-record: build ## run all without a peer and keep the raw numbers in bench/
 	$(ERIS) bench scan --chunk --json > $(RESULTS)/chunk.json
 	$(ERIS) ssb run --scale $(SCALE) --json > $(RESULTS)/ssb-$(SCALE).json
 
-# ---- set-up ------------------------------------------------------------------------------------------------------------
+# ---- set-up ----------------------------------------------------------------------------------------------------------
 
 .PHONY: cargo
 cargo:

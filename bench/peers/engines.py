@@ -15,7 +15,8 @@ DATAFUSION_BATCH_ROWS = 122_880
 # Text with more values than this stays text: the names, addresses and phone numbers.
 FEW_VALUES = 10_000
 
-# The fact table, then the others, those first of which the fewest rows are left. By query, or by the first half of its number.
+# The fact table, then the others, those first of which the fewest rows are left. By query, or by the first half of its
+# number.
 JOIN_ORDER = {
     "1": "lineorder, date",
     "2": "lineorder, part, supplier, date",

@@ -20,7 +20,8 @@ from pathlib import Path
 
 CACHE = Path(os.environ.get("ERIS_CACHE") or Path.home() / ".cache/eris") / "numa-vm"
 PACKAGES = "qemu-system-x86 busybox-static"
-# A package without a kernel in it, which depends on the newest one of its kind: made for virtual machines, a third of the size.
+# A package without a kernel in it, which depends on the newest one of its kind: made for virtual machines, a third of
+# the size.
 KERNEL_PACKAGE = "linux-image-cloud-amd64"
 PROCESSORS = 2
 ENDED = re.compile(r"^machine-ended:(\d+)$", re.MULTILINE)

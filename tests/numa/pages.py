@@ -31,7 +31,8 @@ CREATE TABLE t (k BIGINT PRIMARY KEY, v BIGINT, s TEXT UNIQUE);
 INSERT INTO t SELECT i, i * 7, 's' || i FROM generate_series(1, 50000) AS g(i);
 CREATE INDEX by_v ON t (v);
 """
-# Whether anything is elsewhere: of all memory by node, of tables by their owners; and whether the parts of the table were looked at.
+# Whether anything is elsewhere: of all memory by node, of tables by their owners; and whether the parts of the table
+# were looked at.
 ASK = """
 SELECT (SELECT sum(elsewhere_bytes) FROM eris.nodes) > 0 AS nodes,
   (SELECT sum(elsewhere_bytes) FROM eris.placement) > 0 AS tables,

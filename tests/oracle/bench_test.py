@@ -104,8 +104,8 @@ class Limit(unittest.TestCase):
 
         # Every line of prices has a row that is left.
         self.assertEqual(lines("lo_quantity = 3"), 32 + 96)
-        # The days of year 0 are the first half of the rows. All days, half of the quantities, half of the prices; quantities
-        # first would make it 32 + 64 + 48.
+        # The days of year 0 are the first half of the rows. All days, half of the quantities, half of the prices;
+        # quantities first would make it 32 + 64 + 48.
         self.assertEqual(lines("lo_orderdate = d_datekey\n  and d_year = 0\n  and lo_quantity = 3"), 64 + 16 + 48)
         # One day, in one line of quantities, and of it one row.
         self.assertEqual(lines("lo_orderdate = 77\n  and lo_quantity = 3"), 64 + 1 + 1)

@@ -1,23 +1,25 @@
-//! `eris bench balance`: lookups of an index whose workload moves, under each balancing algorithm (the ERIS paper's Section 4.3,
-//! Figure 13).
+//! `eris bench balance`: lookups of an index whose workload moves, under each balancing algorithm (the ERIS paper's
+//! Section 4.3, Figure 13).
 //!
 //! ```text
 //! phase   all keys │ the middle half │ the same, a 64th of all keys further left │ … four times
 //! ```
 //!
-//! A machine with fewer cores than AEUs hides imbalance, for AEUs that have nothing to do leave theirs to the others. So every AEU gets the same
-//! *share* of a core and no more, by its thread's own clock: they are as many slow cores. What they use together is well below what
-//! the machine has, so that clients are never what is waited for.
+//! A machine with fewer cores than AEUs hides imbalance, for AEUs that have nothing to do leave theirs to the others.
+//! So every AEU gets the same *share* of a core and no more, by its thread's own clock: they are as many slow cores.
+//! What they use together is well below what the machine has, so that clients are never what is waited for.
 //!
-//! The imbalance of a phase is the load of the busiest AEU as so many times the mean, without a balancer; that is by how much a balancer can
-//! raise the throughput at most. The *balanced level* is measured as well: an index whose ranges were dealt for just these keys.
+//! The imbalance of a phase is the load of the busiest AEU as so many times the mean, without a balancer; that is by
+//! how much a balancer can raise the throughput at most. The *balanced level* is measured as well: an index whose
+//! ranges were dealt for just these keys.
 //!
 //! ```text
 //! phase 0:  dealt │ none │ One-Shot │ MA1 │ MA8      phase 1:  dealt │ none │ One-Shot │ MA1 │ MA8      …
 //! ```
 //!
-//! Each of them has an engine of its own, and they take turns phase by phase, so that the machine's moods fall on all alike. Each turn begins with
-//! a moment of the phase before, so that the change meets AEUs at work. What keys take that were moved is removed while others have their turn, too.
+//! Each of them has an engine of its own, and they take turns phase by phase, so that the machine's moods fall on all
+//! alike. Each turn begins with a moment of the phase before, so that the change meets AEUs at work. What keys take
+//! that were moved is removed while others have their turn, too.
 
 mod contender;
 mod figures;

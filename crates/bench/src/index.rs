@@ -2,22 +2,24 @@
 //!
 //! ```text
 //! size     operations per second against the number of keys (the ERIS paper's Figures 1 and 8), uniform
-//!   owned     a tree per thread, each of blocks of the keys, and each thread asks its own: what partitions could do at most
+//!   owned     a tree per thread, each of blocks of the keys, and each thread asks its own: what partitions could do
 //!   routed    Eris: clients ask for keys of all ranges, the keys find their owners
 //!   shared    a radix tree of our own for all threads, with optimistic lock coupling ([`olc`])
 //!   congee    another's, of the same kind
 //!   BTreeMap, hashbrown   one thread, for orientation
-//! skew     lookups by Zipf's law on small and huge pages, as inserted and reorganised ([`skew`]), and the model's misses
+//! skew     lookups by Zipf's law on small and huge pages, as inserted and reorganised ([`skew`]); the model's misses
 //! moves    what it takes to reorganise, by number of keys; and how fast clients go on meanwhile ([`meanwhile`])
 //! sockets  misses of the last cache of a shared and of a partitioned index (the ERIS paper's Figure 10), by the model
 //! ```
 //!
-//! All structures grow in turn to the same keys and are then asked in turn for random ones, so that the machine's moods fall
-//! on all alike. The limit of lookups is how many random words of as much memory as the keys and values take the same
-//! threads can read, when no read waits for another: no index of this size that is in no cache can be faster than about that.
+//! All structures grow in turn to the same keys and are then asked in turn for random ones, so that the machine's moods
+//! fall on all alike. The limit of lookups is how many random words of as much memory as the keys and values take the
+//! same threads can read, when no read waits for another: no index of this size that is in no cache can be faster than
+//! about that.
 //!
-//! Two cores on one socket show no more of Figure 1 than one thread beside two. Counters of cache misses, which Figure 10 and
-//! the TLB paper read, are not asked for: few virtual machines have them. What [`eris_index::model`] says instead is named so.
+//! Two cores on one socket show no more of Figure 1 than one thread beside two. Counters of cache misses, which Figure
+//! 10 and the TLB paper read, are not asked for: few virtual machines have them. What [`eris_index::model`] says
+//! instead is named so.
 
 mod figures;
 mod meanwhile;

@@ -4,8 +4,8 @@
 //! doors ─ [bench] ─ sql ─ engine ─ route·aeu ─ exec ─ store ─ column·kernels
 //! ```
 //!
-//! A number comes beside the machine it was measured on, the runs it was chosen from, and the limit that the machine sets.
-//! See [`report::Report`] for the form and [`machine`] for those limits.
+//! A number comes beside the machine it was measured on, the runs it was chosen from, and the limit that the machine
+//! sets. See [`report::Report`] for the form and [`machine`] for those limits.
 
 #![forbid(unsafe_code)]
 

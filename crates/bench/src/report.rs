@@ -7,8 +7,8 @@
 //!  "rows": [{"case": "unicast", "params": {"buffer": 128}, "value": 41.5, "unit": "million commands/s",
 //!            "runs": [40.1, 41.5, 42.0], "limit": 60.2}]}
 //! ```
-//! `value` is the median of `runs`. `limit` is what the machine can do at most, in the same unit and measured in the same
-//! run; `null` where no such limit is known.
+//! `value` is the median of `runs`. `limit` is what the machine can do at most, in the same unit and measured in the
+//! same run; `null` where no such limit is known.
 
 use eris_numa::{Cache, PageSizes, Topology};
 use serde::Serialize;
@@ -59,8 +59,8 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// The operating system's kernel.
     pub kernel: String,
-    /// Nodes and AEUs as `NODESxAEUS` where every node has as many, else AEUs per node as in `8+8+4`; with `fake ` before it
-    /// if it is made up.
+    /// Nodes and AEUs as `NODESxAEUS` where every node has as many, else AEUs per node as in `8+8+4`; with `fake `
+    /// before it if it is made up.
     pub topology: String,
     /// Page sizes.
     pub page_sizes: PageSizes,

@@ -11,8 +11,8 @@
 //! channel   the same command through one crossbeam channel per AEU, one send each
 //! ```
 //!
-//! The limit (`copy`) is what the same threads copy into memory that is in nobody's cache: every command is written once to
-//! the sender's buffer, which stays in its cache, and once to an inbox, which is in another core's or nobody's.
+//! The limit (`copy`) is what the same threads copy into memory that is in nobody's cache: every command is written
+//! once to the sender's buffer, which stays in its cache, and once to an inbox, which is in another core's or nobody's.
 
 mod lookup;
 
@@ -156,8 +156,9 @@ fn header(sender: AeuId, callback: u64) -> Header {
     }
 }
 
-/// Runs one thread per AEU on its core, all from the same moment. `prepare` runs on the thread; what it returns is called
-/// again and again until the time is over, and says how many commands it has finished. Returns commands per second.
+/// Runs one thread per AEU on its core, all from the same moment. `prepare` runs on the thread; what it returns is
+/// called again and again until the time is over, and says how many commands it has finished. Returns commands per
+/// second.
 fn race<W: FnMut() -> usize>(
     topology: &Topology,
     time: Duration,

@@ -1,14 +1,14 @@
 //! `eris bench scan`: how near the scan of a bit-packed column comes to what the memory can deliver.
 //!
 //! ```text
-//! kernel   every AEU's thread runs `between` over packed words of its own node      bytes from memory, no engine
-//! sql      SELECT count(*) FROM scan WHERE c12 BETWEEN … AND …                      all that a user pays for
-//! chunk    the same bytes in blocks scattered over memory                           what a chunk must be large enough for
+//! kernel   every AEU's thread runs `between` over packed words of its own node   bytes from memory, no engine
+//! sql      SELECT count(*) FROM scan WHERE c12 BETWEEN … AND …                   all that a user pays for
+//! chunk    the same bytes in blocks scattered over memory                        what a chunk must be large enough for
 //! ```
 //!
-//! Values are uniformly random over all that the width can hold, so that no zone map and no other encoding helps. The limit
-//! of a row is the read bandwidth of the same cores, measured between its runs (on a shared machine it changes from second
-//! to second), divided by the bytes of a value.
+//! Values are uniformly random over all that the width can hold, so that no zone map and no other encoding helps. The
+//! limit of a row is the read bandwidth of the same cores, measured between its runs (on a shared machine it changes
+//! from second to second), divided by the bytes of a value.
 
 mod chunk;
 mod kernel;

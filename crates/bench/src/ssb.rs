@@ -1,14 +1,15 @@
 //! `eris ssb run`: the Star Schema Benchmark, loaded and run warm through SQL, as a user would.
 //!
 //! ```text
-//! generator or files ─▶ five tables ─▶ each query once ─▶ settled ─▶ each query: one run that is not timed, then N that are
-//!                                                                                          └─▶ all of them in several sessions
+//! generator or files ─▶ five tables ─▶ each query once ─▶ settled ─▶ each query: a run that is not timed, then N timed
+//!                                                                   └─▶ all of them in several sessions
 //! ```
 //!
-//! What the first joins begin in the background, columns that are stored by another order, has ended before anything is timed.
+//! What the first joins begin in the background, columns that are stored by another order, has ended before anything is
+//! timed.
 //!
-//! A query's time reaches from handing over its text to the last batch of its result: parsing, planning, fragments and what
-//! DataFusion does above them. Results are read, not printed, within it.
+//! A query's time reaches from handing over its text to the last batch of its result: parsing, planning, fragments and
+//! what DataFusion does above them. Results are read, not printed, within it.
 
 mod load;
 mod sessions;
@@ -109,7 +110,8 @@ pub enum SsbError {
     },
 }
 
-/// The result. Its JSON form has `scale`, `load_s`, `bytes` and `queries`, and `sessions` if that was asked for, and nothing else.
+/// The result. Its JSON form has `scale`, `load_s`, `bytes` and `queries`, and `sessions` if that was asked for, and
+/// nothing else.
 #[derive(Debug, Serialize)]
 pub struct SsbRun {
     /// The scale factor.
@@ -195,7 +197,8 @@ impl Sample {
 /// Answers with more rows than this are no sample.
 const SAMPLE_ROWS: u64 = 40;
 
-/// Loads the tables into an empty database and runs the queries. Shows progress on standard error if that is a terminal.
+/// Loads the tables into an empty database and runs the queries. Shows progress on standard error if that is a
+/// terminal.
 ///
 /// # Errors
 /// [`SsbError`]: the first statement or file that fails ends the benchmark.

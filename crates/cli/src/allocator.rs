@@ -4,8 +4,8 @@
 //! freed ──▶ kept for reuse ──DELAY──▶ given back, by the next thread that allocates a page
 //!                                     or, if none does, by the caretaker
 //! ```
-//! Reading files, exchanging and sorting free and allocate buffers of some 100 KiB all the time. Given back at once, each would
-//! be zeroed and mapped anew, which takes the system longer than all work on its content.
+//! Reading files, exchanging and sorting free and allocate buffers of some 100 KiB all the time. Given back at once,
+//! each would be zeroed and mapped anew, which takes the system longer than all work on its content.
 
 #![allow(unsafe_code)]
 
@@ -19,9 +19,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// `mi_option_purge_delay` of mimalloc.h.
 const PURGE_DELAY: c_int = 15;
 
-/// How long freed memory is kept for reuse. A quarter of a second spares a load of a file most of its page faults, 10 ms every
-/// second one. It is not longer because the memory may be wanted for column data, and because a statement that was
-/// cancelled gives its memory back within a second.
+/// How long freed memory is kept for reuse. A quarter of a second spares a load of a file most of its page faults, 10
+/// ms every second one. It is not longer because the memory may be wanted for column data, and because a statement that
+/// was cancelled gives its memory back within a second.
 const DELAY: Duration = Duration::from_millis(250);
 
 /// How often the caretaker looks. If nothing waits to be given back, it reads one number.
@@ -30,8 +30,8 @@ const ROUND: Duration = DELAY;
 /// `mi_option_allow_large_os_pages` of mimalloc.h.
 const LARGE_PAGES: c_int = 6;
 
-/// Asks for huge pages for what is allocated from now on, as far as it needs new memory of the system. For benchmarks: small
-/// allocations of all kinds would otherwise hold on to huge pages.
+/// Asks for huge pages for what is allocated from now on, as far as it needs new memory of the system. For benchmarks:
+/// small allocations of all kinds would otherwise hold on to huge pages.
 pub fn use_huge_pages() {
     // SAFETY: sets one of the allocator's options, which may be done at any time from any thread.
     unsafe { libmimalloc_sys::mi_option_set(LARGE_PAGES, 1) }

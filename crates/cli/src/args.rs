@@ -26,7 +26,8 @@ Exit status:
 /// In-memory analytical SQL database that knows where its memory lies.
 ///
 /// Without a command, runs the statements given by -c and -f in their order; without these, reads standard input, or
-/// opens a prompt when that is a terminal. Besides statements, the commands of the prompt are understood. Data lives as long as the process.
+/// opens a prompt when that is a terminal. Besides statements, the commands of the prompt are understood. Data lives as
+/// long as the process.
 #[derive(Debug, Parser)]
 #[command(name = "eris", version, after_help = EXAMPLES)]
 pub struct Cli {
@@ -40,8 +41,8 @@ pub struct Cli {
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub aeus: Option<u16>,
 
-    /// Memory that tables and queries may use together, such as 2GB or 512MiB [default: 80 % of the machine's, or of the
-    /// control group's]
+    /// Memory that tables and queries may use together, such as 2GB or 512MiB [default: 80 % of the machine's, or of
+    /// the control group's]
     #[arg(long, global = true, value_name = "SIZE", env = "ERIS_MEMORY", value_parser = memory)]
     pub memory: Option<Bytes>,
 
@@ -241,8 +242,8 @@ pub struct BenchBalance {
     #[arg(long, default_value_t = 0.5, value_parser = seconds)]
     pub period: f64,
 
-    /// The standard deviation of the AEUs' loads from which on keys move, as a share of their mean; twice as much of a single one. All wait for the
-    /// busiest: what it may exceed the mean by is lost in the end
+    /// The standard deviation of the AEUs' loads from which on keys move, as a share of their mean; twice as much of a
+    /// single one. All wait for the busiest: what it may exceed the mean by is lost in the end
     #[arg(long, default_value_t = 0.05, value_parser = share)]
     pub threshold: f64,
 

@@ -5,8 +5,8 @@
 //! runs                            SELECT 1, SELECT 2     SELECT 3
 //! ```
 //!
-//! A statement runs as soon as the line with its semicolon is there, a command with its line: whoever writes to our standard input may wait for its
-//! result before writing the next one.
+//! A statement runs as soon as the line with its semicolon is there, a command with its line: whoever writes to our
+//! standard input may wait for its result before writing the next one.
 
 use crate::units::{self, Unit};
 use eris_sql::SqlError;

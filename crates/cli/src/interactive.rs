@@ -1,8 +1,7 @@
 //! The interactive shell.
 //!
-//! Ctrl-C at the prompt forgets the input, during a statement cancels it, unless it takes effect already, which the shell says then; the
-//! shell stays, however often it is pressed.
-//! Ctrl-D leaves.
+//! Ctrl-C at the prompt forgets the input, during a statement cancels it, unless it takes effect already, which the
+//! shell says then; the shell stays, however often it is pressed. Ctrl-D leaves.
 
 use crate::editor::Editor;
 use crate::format::FormatError;
@@ -41,8 +40,8 @@ pub fn run(runner: &mut Runner, database: &Database, runtime: &Runtime) -> Resul
     Ok(())
 }
 
-/// Takes note of every Ctrl-C up to now, such as one that was meant for a pager; the next statement must not end by it. Once
-/// this has run, Ctrl-C ends the process no more, whatever it is doing.
+/// Takes note of every Ctrl-C up to now, such as one that was meant for a pager; the next statement must not end by it.
+/// Once this has run, Ctrl-C ends the process no more, whatever it is doing.
 fn forget_interrupts(runtime: &Runtime) {
     // The runtime hears of signals when it waits.
     const MOMENT: Duration = Duration::from_millis(1);

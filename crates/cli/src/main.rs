@@ -4,9 +4,9 @@
 //! [shell · command] ─ sql ─ engine ─ route·aeu ─ exec ─ store ─ column·kernels
 //! ```
 //!
-//! A door translates and decides nothing: arguments and input become calls of the crates below, their answers become text
-//! and an exit status. It must not know how a statement is planned or executed, nor hold any logic that another door
-//! would have to repeat.
+//! A door translates and decides nothing: arguments and input become calls of the crates below, their answers become
+//! text and an exit status. It must not know how a statement is planned or executed, nor hold any logic that another
+//! door would have to repeat.
 
 // The allocator's setting is foreign code; nothing else may be.
 #![deny(unsafe_code)]
@@ -191,7 +191,8 @@ async fn run_sources(runner: &mut Runner, sources: Vec<Source>) -> Result<(), Cl
     Ok(())
 }
 
-/// Pieces of standard input as they arrive. A thread of its own reads, for reading can be cancelled by nothing but its end.
+/// Pieces of standard input as they arrive. A thread of its own reads, for reading can be cancelled by nothing but its
+/// end.
 fn standard_input() -> mpsc::Receiver<io::Result<Vec<u8>>> {
     const PIECE: usize = 1 << 20;
     let (sender, pieces) = mpsc::channel(1);

@@ -34,7 +34,8 @@ pub struct Pager {
 }
 
 impl Pager {
-    /// The user's pager for this screen: of ERIS_PAGER, of PAGER, or `less`. `None` if it is not installed or set to nothing.
+    /// The user's pager for this screen: of ERIS_PAGER, of PAGER, or `less`. `None` if it is not installed or set to
+    /// nothing.
     pub fn find(screen: Size) -> Option<Pager> {
         let set = |name| std::env::var(name).ok();
         let command = set("ERIS_PAGER").or_else(|| set("PAGER"));

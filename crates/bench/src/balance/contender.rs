@@ -57,8 +57,8 @@ impl Contender {
         })
     }
 
-    /// What happens once clients ask for other keys than before, for so long. Before that they ask for the old ones a little, so that the change meets
-    /// AEUs at work; balancing goes on only meanwhile.
+    /// What happens once clients ask for other keys than before, for so long. Before that they ask for the old ones a
+    /// little, so that the change meets AEUs at work; balancing goes on only meanwhile.
     pub fn run(
         &self,
         options: &BalanceOptions,
@@ -120,7 +120,8 @@ impl Contender {
         forgotten.map(|()| seen)
     }
 
-    /// What the busiest AEU has been asked for since the change, as so many times the mean. For one without an algorithm, which would ask for itself.
+    /// What the busiest AEU has been asked for since the change, as so many times the mean. For one without an
+    /// algorithm, which would ask for itself.
     pub fn imbalance(&self) -> Result<f64, EngineError> {
         let mut loads = vec![0.0; self.aeus];
         for segment in block_on(self.index.measure())? {

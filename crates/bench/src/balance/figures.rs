@@ -1,4 +1,5 @@
-//! The report as pictures: throughput over time, a line for each algorithm, as in the ERIS paper's Figure 13, and the balanced level.
+//! The report as pictures: throughput over time, a line for each algorithm, as in the ERIS paper's Figure 13, and the
+//! balanced level.
 
 use super::{ALGORITHMS, DEALT};
 use crate::plot::Plot;

@@ -65,7 +65,8 @@ impl Seen {
         self.means().fold(f64::INFINITY, f64::min)
     }
 
-    /// Seconds from the change to the end of the first second near this level, if from there on it stays so on average. None if it never does.
+    /// Seconds from the change to the end of the first second near this level, if from there on it stays so on average.
+    /// None if it never does.
     pub fn recovered(&self, level: f64) -> Option<f64> {
         let is_near = |mean: f64| mean >= RECOVERED * level;
         let mut means = self.means().enumerate();
@@ -122,8 +123,9 @@ impl Seen {
     }
 }
 
-/// Millions of lookups per second, tick by tick. Clients get their answers together, as slow AEUs work off what has come meanwhile: the keys of a
-/// batch count evenly from when it was asked for to when it was answered, or ticks would differ by what few batches make up.
+/// Millions of lookups per second, tick by tick. Clients get their answers together, as slow AEUs work off what has
+/// come meanwhile: the keys of a batch count evenly from when it was asked for to when it was answered, or ticks would
+/// differ by what few batches make up.
 pub(super) fn throughput(
     batches: &[Range<Instant>],
     batch: usize,

@@ -1,7 +1,8 @@
-//! How fast clients go on while an index is reorganised: in millions per second before and meanwhile, by the same clients.
+//! How fast clients go on while an index is reorganised: in millions per second before and meanwhile, by the same
+//! clients.
 //!
-//! Each client asks for a batch by Zipf's law and puts one of ten of them in again. Before, nothing is reorganised; then it is
-//! asked for again and again, and only what was done while owners were at work counts.
+//! Each client asks for a batch by Zipf's law and puts one of ten of them in again. Before, nothing is reorganised;
+//! then it is asked for again and again, and only what was done while owners were at work counts.
 
 use super::random::Keys;
 use super::skew::draw;

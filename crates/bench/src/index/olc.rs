@@ -1,5 +1,5 @@
-//! A shared index to compare with: the adaptive radix tree under optimistic lock coupling (Leis, Scheibner, Kemper, Neumann:
-//! *The ART of practical synchronization*, 2016), for keys and values of 64 bits that are never removed.
+//! A shared index to compare with: the adaptive radix tree under optimistic lock coupling (Leis, Scheibner, Kemper,
+//! Neumann: *The ART of practical synchronization*, 2016), for keys and values of 64 bits that are never removed.
 //!
 //! ```text
 //! node      version │ prefix length, children │ prefix │ keys … │ references …       words of 64 bits
@@ -8,12 +8,12 @@
 //! ```
 //! Nodes of the last byte hold values instead of references; with 256 of them, four words more say which are there.
 //!
-//! A reader notes a node's version, reads the node, and looks whether the version is still the same before it believes what
-//! it read. A writer locks only the nodes that it changes, one or two.
+//! A reader notes a node's version, reads the node, and looks whether the version is still the same before it believes
+//! what it read. A writer locks only the nodes that it changes, one or two.
 //!
-//! *No unsafe code*: all words are atomics in slabs that are never given back, and references are their numbers. So a reader
-//! that is late reads something else, never something that is not there, and the version tells it so. A node that was
-//! replaced by a larger one is used again with its version going on, which makes it as obsolete as before.
+//! *No unsafe code*: all words are atomics in slabs that are never given back, and references are their numbers. So a
+//! reader that is late reads something else, never something that is not there, and the version tells it so. A node
+//! that was replaced by a larger one is used again with its version going on, which makes it as obsolete as before.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};

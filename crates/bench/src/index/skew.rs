@@ -1,5 +1,5 @@
-//! Lookups that follow Zipf's law, on small and on huge pages, as inserted and reorganised: the TLB paper's Figures 2 to 5
-//! and Tables 2 to 4 (*TLB misses – the missing issue of adaptive radix tree?*).
+//! Lookups that follow Zipf's law, on small and on huge pages, as inserted and reorganised: the TLB paper's Figures 2
+//! to 5 and Tables 2 to 4 (*TLB misses – the missing issue of adaptive radix tree?*).
 //!
 //! ```text
 //!              4 KiB pages                    huge pages
@@ -7,8 +7,9 @@
 //! reorganised  [tree] ◄─ samples of ─► anew for each exponent ─► [tree]
 //!                        as many lookups as are timed
 //! ```
-//! All four are asked in turn. A translation buffer that nobody can ask is modelled: that of the paper's processor, and that of
-//! a Zen 4; the paper's Figure 2, the share of time that goes into misses, is bounded from above by what huge pages save.
+//! All four are asked in turn. A translation buffer that nobody can ask is modelled: that of the paper's processor, and
+//! that of a Zen 4; the paper's Figure 2, the share of time that goes into misses, is bounded from above by what huge
+//! pages save.
 
 use super::random::{Keys, Random};
 use super::zipf::Zipf;
@@ -231,7 +232,8 @@ fn reorganise(
     keys: Keys,
     zipf: &Zipf,
 ) -> Result<(usize, usize, f64), IndexBenchError> {
-    // All of them: what is asked for once in a while is in the tail of the law, which an engine's few samples do not see.
+    // All of them: what is asked for once in a while is in the tail of the law, which an engine's few samples do not
+    // see.
     let mut samples: Samples<u64> = Samples::new(lookups(keys), 1);
     samples.note(&draw(keys, zipf, 0, lookups(keys)));
     let begun = Instant::now();
@@ -318,8 +320,8 @@ pub fn sizes(
     Ok(())
 }
 
-/// Figure 10 by the model: misses of the last cache, of one socket that asks for keys of a whole index, and of one that asks
-/// for those of its partition, which is one of `parts`.
+/// Figure 10 by the model: misses of the last cache, of one socket that asks for keys of a whole index, and of one that
+/// asks for those of its partition, which is one of `parts`.
 pub fn sockets(
     settings: &Settings,
     counts: &[u64],

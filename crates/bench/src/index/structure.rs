@@ -36,8 +36,8 @@ pub trait Structure {
     fn lookup(&mut self, seed: u64, count: u64) -> Result<u64, IndexBenchError>;
     /// Bytes it holds, if it tells.
     fn bytes(&self) -> Option<u64>;
-    /// Reads so many ranges of keys by chance, each of `length` entries from a key on, unless there are fewer; entries read,
-    /// or none if it does not do that.
+    /// Reads so many ranges of keys by chance, each of `length` entries from a key on, unless there are fewer; entries
+    /// read, or none if it does not do that.
     fn ranges(&mut self, _seed: u64, _count: u64, _length: usize) -> Option<u64> {
         None
     }
@@ -100,8 +100,8 @@ fn count_right(keys: &[u64], values: &[Option<u64>]) -> u64 {
         .count() as u64
 }
 
-/// Numbers that belong to one thread before those of the next, if there are many: as many dense keys as a node has, so that a thread's nodes are as
-/// full as those of a range.
+/// Numbers that belong to one thread before those of the next, if there are many: as many dense keys as a node has, so
+/// that a thread's nodes are as full as those of a range.
 const BLOCK: u64 = 256;
 
 /// A tree per thread, of keys that only this thread asks for.

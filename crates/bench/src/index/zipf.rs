@@ -1,8 +1,8 @@
-//! Numbers by Zipf's law, without a table: rejection-inversion (Hörmann and Derflinger, *Rejection-inversion to generate
-//! variates from monotone discrete distributions*, 1996).
+//! Numbers by Zipf's law, without a table: rejection-inversion (Hörmann and Derflinger, *Rejection-inversion to
+//! generate variates from monotone discrete distributions*, 1996).
 //!
-//! The sum over ranks is enclosed by the integral of the same function, which has an inverse. A point below the curve is
-//! drawn and inverted to the nearest rank; it is rejected if it lies above that rank's bar, which is rarely so.
+//! The sum over ranks is enclosed by the integral of the same function, which has an inverse. A point below the curve
+//! is drawn and inverted to the nearest rank; it is rejected if it lies above that rank's bar, which is rarely so.
 
 /// Ranks from 0 to below a count, the one of rank r with a weight of (r + 1) to the power of `-exponent`.
 #[derive(Clone, Copy, Debug)]
@@ -95,8 +95,8 @@ mod tests {
                 }
                 let weights = (1..=count).map(|rank| (rank as f64).powf(-exponent));
                 let all: f64 = weights.clone().sum();
-                // Pearson's statistic, of ranks that are expected often enough; its deviation is about the root of twice
-                // their number.
+                // Pearson's statistic, of ranks that are expected often enough; its deviation is about the root of
+                // twice their number.
                 let (mut statistic, mut ranks) = (0.0, 0.0);
                 for (weight, drawn) in weights.zip(&drawn) {
                     let expected = weight / all * DRAWS as f64;

@@ -1,5 +1,5 @@
-//! Commands that do something: each looks up one key in the index of the AEU that it is sent to. All of a group are looked up
-//! as one batch, which is what sending them together is for.
+//! Commands that do something: each looks up one key in the index of the AEU that it is sent to. All of a group are
+//! looked up as one batch, which is what sending them together is for.
 
 use super::{BURST, COMMAND_WORDS, DATA, header};
 use eris_aeu::{AeuContext, Group, Handler, Panicked, Slice};

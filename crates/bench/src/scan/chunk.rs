@@ -5,8 +5,8 @@
 //! place in memory:      ▒▒▒ 2 ▒▒▒ 0 ▒▒▒ 1 ▒▒▒            a random permutation of the blocks
 //! ```
 //!
-//! The paper sums ten million 8-byte values. The same is done here for values packed at 12 bits, on which a chunk of ours
-//! has fewer bytes to hide a jump behind.
+//! The paper sums ten million 8-byte values. The same is done here for values packed at 12 bits, on which a chunk of
+//! ours has fewer bytes to hide a jump behind.
 
 use super::{Predicate, Random, SCANNED, ScanError};
 use crate::report::Report;

@@ -6,7 +6,8 @@
 //!                DIR/part.tbl[.1, …] ──▶ temporary part.parquet ───────────────┘
 //! ```
 //!
-//! All ways end in the statement that a user would write. Other generators' columns may have other types; they are cast.
+//! All ways end in the statement that a user would write. Other generators' columns may have other types; they are
+//! cast.
 
 use super::{SsbError, SsbOptions, style};
 use arrow_csv::ReaderBuilder;

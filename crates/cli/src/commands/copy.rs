@@ -3,7 +3,8 @@
 use super::path;
 use eris_sql::{LexemeKind, lexemes};
 
-/// The COPY statement of what follows `\copy`: only the file's name may be written otherwise, without quotes and with `~`.
+/// The COPY statement of what follows `\copy`: only the file's name may be written otherwise, without quotes and with
+/// `~`.
 ///
 /// # Errors
 /// Neither FROM nor TO, or no file.

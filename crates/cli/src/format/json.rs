@@ -7,9 +7,9 @@
 //!         ]
 //! ```
 //!
-//! Numbers are written with all their digits, even those that a reader's double would round. JSON has no word for NaN and
-//! infinities: they are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, so that they cannot be taken for NULL. A
-//! column name that occurs again in a result gets a suffix (`id`, `id_2`), for an object has each name once.
+//! Numbers are written with all their digits, even those that a reader's double would round. JSON has no word for NaN
+//! and infinities: they are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, so that they cannot be taken for NULL.
+//! A column name that occurs again in a result gets a suffix (`id`, `id_2`), for an object has each name once.
 
 use super::cell::{Cells, Kind};
 use super::{FormatError, ResultWriter};

@@ -1,7 +1,7 @@
 //! A Markdown table, as most renderers understand it.
 //!
-//! Numbers are right-aligned by the rule line. A `|` in a value is escaped and a line end becomes `<br>`, for a row is one
-//! line. Columns are not padded, so rows can be written as they arrive.
+//! Numbers are right-aligned by the rule line. A `|` in a value is escaped and a line end becomes `<br>`, for a row is
+//! one line. Columns are not padded, so rows can be written as they arrive.
 
 use super::cell::{Cells, Kind};
 use super::{FormatError, Layout, ResultWriter};

@@ -9,9 +9,9 @@
 //! └──────┴─────────┘
 //! ```
 //!
-//! The first [`SAMPLE`] rows decide the widths; the rows after them are written as they come, and a wider value pushes its
-//! line out of alignment, or is shortened where the table is fitted to a screen, instead of making the program hold a result
-//! of any size. Where only some rows are to be seen, the first and the last of them are held.
+//! The first [`SAMPLE`] rows decide the widths; the rows after them are written as they come, and a wider value pushes
+//! its line out of alignment, or is shortened where the table is fitted to a screen, instead of making the program hold
+//! a result of any size. Where only some rows are to be seen, the first and the last of them are held.
 
 use super::cell::{self, Cell, Kind};
 use super::fit::{self, Size, Slot, fits, shorten};
