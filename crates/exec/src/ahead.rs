@@ -1,12 +1,12 @@
-//! Asking for chunks before their turn.
+//! Asking for chunks early.
 //!
 //! ```text
 //! view ──▶ chunk ──▶ places of its columns ──▶ column ──▶ first lines of its data
 //!   4th        3rd                       2nd        next            how far ahead each is asked for
 //! ```
 //!
-//! What a chunk is made of lies apart in memory, and each part is found by the one before. Of a chunk of which a few rows are
-//! left, waiting for these one after the other takes as long as looking at its data, which comes as a stream.
+//! What a chunk is made of lies apart in memory, and each part is found by the one before. Of a chunk of which a few
+//! rows are left, waiting for these one after the other takes as long as looking at its data, which comes as a stream.
 
 use crate::program::Program;
 use eris_kernels::prefetch;

@@ -1,6 +1,6 @@
 //! The columns that a fragment reads, with everything that is known of them at compile time.
 
-use crate::lookup::{Lookup, Lookups, joined_fields};
+use crate::lookup::{CompiledLookup, Lookups, joined_fields};
 use arrow_schema::{DataType, Schema};
 use eris_column::{Dictionary, Domain};
 use eris_fragment::{Fragment, FragmentError, Type};
@@ -64,7 +64,7 @@ impl Columns {
                 .push(dictionaries.get(id.index()).cloned().flatten());
         }
         for lookup in &fragment.lookups {
-            let compiled = Lookup::compile(lookup, &columns)?;
+            let compiled = CompiledLookup::compile(lookup, &columns)?;
             for (number, field) in joined_fields(&lookup.rows).enumerate() {
                 let unsupported = FragmentError::Malformed {
                     reason: "a lookup with a column of a type that is not stored",
@@ -91,8 +91,8 @@ impl Columns {
         self.types.len()
     }
 
-    /// The fragment's own columns that are read for some columns, ascending, each once: those they come from, and those that lead to
-    /// partners.
+    /// The fragment's own columns that are read for some columns, ascending, each once: those they come from, and those
+    /// that lead to matches.
     pub(crate) fn sources(&self, mut columns: Vec<usize>) -> Vec<usize> {
         for column in &mut columns {
             if let Some((lookup, _)) = self.joined(*column) {
@@ -100,7 +100,7 @@ impl Columns {
             }
         }
         let lookups = self.lookups.all.iter();
-        let paired = lookups.filter(|lookup| lookup.partners().is_some());
+        let paired = lookups.filter(|lookup| lookup.matches().is_some());
         columns.extend(paired.map(|lookup| lookup.column));
         columns.sort_unstable();
         columns.dedup();

@@ -11,11 +11,11 @@
 //!        expr     everything that is computed, by Arrow's kernels on gathered rows
 //! ```
 //!
-//! A [`Program`] is compiled once per statement and shared; a [`Partial`] belongs to one worker, which feeds it chunks in
-//! any order. The semantics are those of the SQL layer's own operators, so that it makes no difference which part of a
-//! plan runs here; except that integer overflow is always an error, never a wrapped result.
+//! A [`Program`] is compiled once per statement and shared; a [`Partial`] belongs to one worker, which feeds it chunks
+//! in any order. The semantics are those of the SQL layer's own operators, so that it makes no difference which part of
+//! a plan runs here; except that integer overflow is always an error, never a wrapped result.
 //!
-//! What this crate must not know: AEUs, tickets, scheduling, SQL, and how a column is encoded.
+//! What this crate must not know: AEUs, work queues, scheduling, SQL, and how a column is encoded.
 
 #![forbid(unsafe_code)]
 

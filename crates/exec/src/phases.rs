@@ -7,9 +7,9 @@
 //!                          each phase: rows met, rows that passed, bytes of columns that were read for it
 //! ```
 //!
-//! All is counted per chunk, a few additions each. Bytes are those of vectors in which rows are left, whose share is taken from a
-//! sample of the chunks. Phases are called by their number: tests in the order in which they were compiled, other conditions,
-//! visibility, output.
+//! All is counted per chunk, a few additions each. Bytes are those of vectors in which rows are left, whose share is
+//! taken from a sample of the chunks. Phases are called by their number: tests in the order in which they were
+//! compiled, other conditions, visibility, output.
 
 use crate::columns::Columns;
 use eris_column::Selection;
@@ -25,7 +25,8 @@ pub(crate) struct Tally {
     pub(crate) column_bytes: u64,
     /// Columns of the chunk at hand that were read already.
     read: Vec<usize>,
-    /// Per phase, how often it has read a column, and the share of the vectors that it touched when that was last looked at.
+    /// Per phase, how often it has read a column, and the share of the vectors that it touched when that was last
+    /// looked at.
     shares: Vec<(u32, f64)>,
 }
 

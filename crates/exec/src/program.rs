@@ -1,11 +1,11 @@
 //! A fragment, compiled; and a worker's share of its result.
 
 use crate::columns::Columns;
-use crate::filter::{Filter, FilterState, Passed};
+use crate::filter::{ChunkInput, Filter, FilterState, Passed};
 use crate::group::{Division, GroupPlan, GroupState, Groups, Merger};
 use crate::phases::{Left, Tally};
 use crate::rows::{RowPlan, RowState};
-use crate::window::Position;
+use crate::window::ChunkPosition;
 use crate::work::Work;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
@@ -16,20 +16,20 @@ use eris_store::ChunkView;
 use eris_types::Timestamp;
 use std::sync::Arc;
 
-/// A fragment made ready to run: types resolved, conditions sorted, constants and key sets brought into the form in which
-/// column chunks understand them. Made once per statement and shared by all workers.
+/// A fragment made ready to run: types resolved, conditions sorted, constants and key sets brought into the form in
+/// which column chunks understand them. Made once per statement and shared by all workers.
 #[derive(Debug)]
 pub struct Program {
     columns: Columns,
     snapshot: Timestamp,
     filter: Filter,
-    output: Plan,
+    output: OutputPlan,
     isa: Isa,
     phases: Arc<Phases>,
 }
 
 #[derive(Debug)]
-enum Plan {
+enum OutputPlan {
     Rows(RowPlan),
     Groups(GroupPlan),
 }
@@ -40,20 +40,20 @@ enum Plan {
 pub struct Partial {
     filter: FilterState,
     selection: Selection,
-    output: Gathered,
-    rest: Option<Rest>,
+    output: OutputState,
+    rest: Option<UnfinishedChunk>,
 }
 
 /// A chunk that is not done with; what passed of it is in the filter's list of few rows, or in the selection.
 #[derive(Debug)]
-struct Rest {
+struct UnfinishedChunk {
     view: ChunkView,
     few: bool,
-    from: Position,
+    from: ChunkPosition,
 }
 
 #[derive(Debug)]
-enum Gathered {
+enum OutputState {
     Rows(RowState),
     Groups(Box<GroupState>),
 }
@@ -63,13 +63,13 @@ impl Partial {
     /// adds, so that a caller can account the growth after each chunk.
     pub fn bytes(&self) -> usize {
         match &self.output {
-            Gathered::Rows(state) => state.bytes(),
-            Gathered::Groups(state) => state.bytes(),
+            OutputState::Rows(state) => state.bytes(),
+            OutputState::Groups(state) => state.bytes(),
         }
     }
 
-    /// Whether the chunk of the last [`Program::run`] is not done with, since its rows are joined to very many: then comes
-    /// [`Program::go_on`], again and again, before anything else.
+    /// Whether the chunk of the last [`Program::run`] is not done with, since its rows are joined to very many: then
+    /// comes [`Program::go_on`], again and again, before anything else.
     pub fn is_midway(&self) -> bool {
         self.rest.is_some()
     }
@@ -77,13 +77,13 @@ impl Partial {
     /// Groups so far; 0 for a program that yields rows.
     pub fn groups(&self) -> usize {
         match &self.output {
-            Gathered::Rows(_) => 0,
-            Gathered::Groups(state) => state.groups(),
+            OutputState::Rows(_) => 0,
+            OutputState::Groups(state) => state.groups(),
         }
     }
 
-    /// What each of the program's [phases](Program::phases) did so far, and the bytes of all its columns in the chunks that it
-    /// ran over.
+    /// What each of the program's [phases](Program::phases) did so far, and the bytes of all its columns in the chunks
+    /// that it ran over.
     pub fn phases(&self) -> (&[PhaseCounts], u64) {
         let tally = &self.filter.tally;
         (&tally.counts, tally.column_bytes)
@@ -103,8 +103,8 @@ impl Program {
         dictionaries: &[Option<Dictionary>],
     ) -> Result<Program, FragmentError> {
         let columns = Columns::resolve(fragment, schema, dictionaries)?;
-        refuse_computing_with_row_ids(fragment, &columns)?;
-        refuse_conditions_on_lookups(fragment)?;
+        reject_computing_with_row_ids(fragment, &columns)?;
+        reject_conditions_on_lookups(fragment)?;
         let mut filter = Filter::compile(fragment, &columns)?;
         let mut kinds = std::mem::take(&mut filter.phases);
         kinds.extend([PhaseKind::Visible, PhaseKind::Output]);
@@ -116,9 +116,9 @@ impl Program {
             Output::Rows {
                 columns: exprs,
                 limit,
-            } => Plan::Rows(RowPlan::compile(exprs, *limit, &columns)?),
+            } => OutputPlan::Rows(RowPlan::compile(exprs, *limit, &columns)?),
             Output::Groups { keys, aggregates } => {
-                Plan::Groups(GroupPlan::compile(keys, aggregates, &columns)?)
+                OutputPlan::Groups(GroupPlan::compile(keys, aggregates, &columns)?)
             }
         };
         Ok(Program {
@@ -146,8 +146,8 @@ impl Program {
     /// The columns of the output: named like the expressions, of the types of `Fragment::output_types`.
     pub fn output_schema(&self) -> &SchemaRef {
         match &self.output {
-            Plan::Rows(plan) => &plan.schema,
-            Plan::Groups(plan) => &plan.schema,
+            OutputPlan::Rows(plan) => &plan.schema,
+            OutputPlan::Groups(plan) => &plan.schema,
         }
     }
 
@@ -157,8 +157,8 @@ impl Program {
             filter: self.filter.start(),
             selection: Selection::default(),
             output: match &self.output {
-                Plan::Rows(_) => Gathered::Rows(RowState::default()),
-                Plan::Groups(plan) => Gathered::Groups(Box::new(plan.start())),
+                OutputPlan::Rows(_) => OutputState::Rows(RowState::default()),
+                OutputPlan::Groups(plan) => OutputState::Groups(Box::new(plan.start())),
             },
             rest: None,
         }
@@ -168,14 +168,14 @@ impl Program {
     pub fn is_done(&self, partial: &Partial) -> bool {
         self.filter.never
             || match (&self.output, &partial.output) {
-                (Plan::Rows(plan), Gathered::Rows(state)) => plan.is_full(state),
+                (OutputPlan::Rows(plan), OutputState::Rows(state)) => plan.is_full(state),
                 _ => false,
             }
     }
 
     /// Runs over one chunk. Yields batches when enough rows have come together (a full chunk's rows make one batch, or
-    /// several if they are wide); groups only come from [`Program::finish`]. The share may be [midway](Partial::is_midway) in the chunk
-    /// then. After an error it is lost.
+    /// several if they are wide); groups only come from [`Program::finish`]. The share may be
+    /// [midway](Partial::is_midway) in the chunk then. After an error it is lost.
     ///
     /// # Errors
     /// [`FragmentError::Overflow`] and [`FragmentError::Evaluation`] from expressions.
@@ -196,15 +196,18 @@ impl Program {
         }
         let chunk = &*view.chunk;
         let only_count = match &self.output {
-            Plan::Rows(_) => false,
-            Plan::Groups(plan) => plan.only_counts(chunk, &self.columns),
+            OutputPlan::Rows(_) => false,
+            OutputPlan::Groups(plan) => plan.only_counts(chunk, &self.columns),
+        };
+        let input = ChunkInput {
+            view,
+            snapshot: self.snapshot,
+            columns: &self.columns,
+            isa: self.isa,
         };
         let passed = self.filter.run(
-            view,
-            self.snapshot,
-            &self.columns,
-            self.isa,
-            only_count && !self.columns.lookups.have_partners(),
+            &input,
+            only_count && !self.columns.lookups.have_several_matches(),
             &mut partial.filter,
             &mut partial.selection,
             work,
@@ -222,8 +225,8 @@ impl Program {
             Passed::Few => true,
         };
         let (plan_of_rows, columns) = match &self.output {
-            Plan::Rows(plan) => (true, &plan.columns),
-            Plan::Groups(plan) => (false, &plan.columns),
+            OutputPlan::Rows(plan) => (true, &plan.columns),
+            OutputPlan::Groups(plan) => (false, &plan.columns),
         };
         let selection = &mut partial.selection;
         let FilterState {
@@ -239,8 +242,8 @@ impl Program {
         work.rows_passed += rows as u64;
         tally.took(tally.output(), rows, 0);
         if only_count {
-            let joined = match (&self.output, self.columns.lookups.have_partners()) {
-                (Plan::Groups(plan), true) => {
+            let joined = match (&self.output, self.columns.lookups.have_several_matches()) {
+                (OutputPlan::Groups(plan), true) => {
                     plan.count(chunk, &self.columns, self.isa, selection)?
                 }
                 _ => rows as u64,
@@ -255,7 +258,7 @@ impl Program {
             false => Left::Selected(selection),
         };
         self.touch(columns, view, left, tally, work);
-        self.put_out(view, few, Position::default(), partial)
+        self.put_out(view, few, ChunkPosition::default(), partial)
     }
 
     /// Goes on with the chunk that [`Program::run`] was not done with; see [`Partial::is_midway`].
@@ -264,45 +267,45 @@ impl Program {
     /// Those of [`Program::run`].
     pub fn go_on(&self, partial: &mut Partial) -> Result<Vec<RecordBatch>, FragmentError> {
         match partial.rest.take() {
-            Some(Rest { view, few, from }) => self.put_out(&view, few, from, partial),
+            Some(UnfinishedChunk { view, few, from }) => self.put_out(&view, few, from, partial),
             None => Ok(Vec::new()),
         }
     }
 
     fn count_rows(&self, rows: u64, partial: &mut Partial) -> Result<(), FragmentError> {
         match (&self.output, &mut partial.output) {
-            (Plan::Groups(plan), Gathered::Groups(state)) => plan.add_rows(rows, state),
+            (OutputPlan::Groups(plan), OutputState::Groups(state)) => plan.add_rows(rows, state),
             _ => unreachable!("only groups are counted"),
         }
     }
 
-    /// One turn with the rows of a chunk that passed.
+    /// One step with the rows of a chunk that passed.
     fn put_out(
         &self,
         view: &ChunkView,
         few: bool,
-        from: Position,
+        from: ChunkPosition,
         partial: &mut Partial,
     ) -> Result<Vec<RecordBatch>, FragmentError> {
         let (chunk, columns, isa) = (&*view.chunk, &self.columns, self.isa);
         let selection = &mut partial.selection;
         let listed = &partial.filter.few;
-        let (batches, turn) = match (&self.output, &mut partial.output) {
-            (Plan::Groups(plan), Gathered::Groups(state)) => {
-                let turn = match few {
+        let (batches, step) = match (&self.output, &mut partial.output) {
+            (OutputPlan::Groups(plan), OutputState::Groups(state)) => {
+                let step = match few {
                     true => plan.add_few(chunk, columns, isa, listed, from, state)?,
                     false => plan.add(chunk, columns, isa, selection, from, state)?,
                 };
-                (Vec::new(), turn)
+                (Vec::new(), step)
             }
-            (Plan::Rows(plan), Gathered::Rows(state)) => {
+            (OutputPlan::Rows(plan), OutputState::Rows(state)) => {
                 plan.add(chunk, columns, isa, selection, from, state)?
             }
             _ => unreachable!("a share of another program"),
         };
         let tally = &mut partial.filter.tally;
-        tally.took_more(tally.output(), turn.rows as usize);
-        partial.rest = turn.rest.map(|from| Rest {
+        tally.took_more(tally.output(), step.rows as usize);
+        partial.rest = step.rest.map(|from| UnfinishedChunk {
             view: view.clone(),
             few,
             from,
@@ -328,34 +331,39 @@ impl Program {
         }
     }
 
-    /// Has groups leave the share from now on when they are too many for a cache; [`Program::take_dealt`] has them then.
-    pub fn start_dealing(&self, division: Division, partial: &mut Partial) {
-        if let (Plan::Groups(plan), Gathered::Groups(state)) = (&self.output, &mut partial.output) {
-            plan.start_dealing(division, state);
+    /// Has groups leave the share from now on when they are too many for a cache; [`Program::take_repartitioned`] has
+    /// them then.
+    pub fn start_repartitioning(&self, division: Division, partial: &mut Partial) {
+        if let (OutputPlan::Groups(plan), OutputState::Groups(state)) =
+            (&self.output, &mut partial.output)
+        {
+            plan.start_repartitioning(division, state);
         }
     }
 
     /// Has groups stay in the share again.
-    pub fn stop_dealing(&self, partial: &mut Partial) {
-        if let Gathered::Groups(state) = &mut partial.output {
-            state.stop_dealing();
+    pub fn stop_repartitioning(&self, partial: &mut Partial) {
+        if let OutputState::Groups(state) = &mut partial.output {
+            state.stop_repartitioning();
         }
     }
 
-    /// Groups that have left the share, each with the worker to which their keys belong. More than one partial aggregate of a
-    /// group may leave it.
-    pub fn take_dealt(&self, partial: &mut Partial) -> Vec<(u32, Groups)> {
+    /// Groups that have left the share, each with the worker to which their keys belong. More than one partial
+    /// aggregate of a group may leave it.
+    pub fn take_repartitioned(&self, partial: &mut Partial) -> Vec<(u32, Groups)> {
         match (&self.output, &mut partial.output) {
-            (Plan::Groups(plan), Gathered::Groups(state)) => plan.take_dealt(state),
+            (OutputPlan::Groups(plan), OutputState::Groups(state)) => {
+                plan.take_repartitioned(state)
+            }
             _ => Vec::new(),
         }
     }
 
     /// All groups of the share, each with the worker to which their keys belong.
-    pub fn deal(&self, division: Division, partial: &mut Partial) -> Vec<(u32, Groups)> {
+    pub fn repartition(&self, division: Division, partial: &mut Partial) -> Vec<(u32, Groups)> {
         match (&self.output, &mut partial.output) {
-            (Plan::Groups(plan), Gathered::Groups(state)) => {
-                plan.deal(division, state, &self.columns)
+            (OutputPlan::Groups(plan), OutputState::Groups(state)) => {
+                plan.repartition(division, state, &self.columns)
             }
             _ => Vec::new(),
         }
@@ -374,8 +382,8 @@ impl Program {
         self.grouping().merge_next(merger, &self.columns)
     }
 
-    /// Takes groups out of a merger, about a batch of them, each of them once; none once all have been taken. Nothing may be
-    /// pushed in between.
+    /// Takes groups out of a merger, about a batch of them, each of them once; none once all have been taken. Nothing
+    /// may be pushed in between.
     ///
     /// # Errors
     /// [`FragmentError::Overflow`] if a sum does not fit its state.
@@ -383,7 +391,7 @@ impl Program {
         self.grouping().take_next(merger, &self.columns)
     }
 
-    /// Groups that were dealt, as batches.
+    /// Groups that were repartitioned, as batches.
     ///
     /// # Errors
     /// As [`Program::take_merged`].
@@ -393,24 +401,24 @@ impl Program {
 
     fn grouping(&self) -> &GroupPlan {
         match &self.output {
-            Plan::Groups(plan) => plan,
-            Plan::Rows(_) => unreachable!("groups of a program that has none"),
+            OutputPlan::Groups(plan) => plan,
+            OutputPlan::Rows(_) => unreachable!("groups of a program that has none"),
         }
     }
 
     /// Whether a row may be put out many times.
-    pub fn has_partners(&self) -> bool {
-        self.columns.lookups.have_partners()
+    pub fn has_several_matches(&self) -> bool {
+        self.columns.lookups.have_several_matches()
     }
 
     /// Whether it yields groups by keys: any number of them.
     pub fn has_keys(&self) -> bool {
-        matches!(&self.output, Plan::Groups(plan) if plan.has_keys())
+        matches!(&self.output, OutputPlan::Groups(plan) if plan.has_keys())
     }
 
-    /// The rows that do not fill a batch yet, or the groups so far, if there are any keys, with the worker among so many to
-    /// which the keys belong; rows and keyless groups with 0. More than one partial aggregate of a group may then be on its
-    /// way to whoever merges them, as there is one of each worker anyway.
+    /// The rows that do not fill a batch yet, or the groups so far, if there are any keys, with the worker among so
+    /// many to which the keys belong; rows and keyless groups with 0. More than one partial aggregate of a group may
+    /// then be on its way to whoever merges them, as there is one of each worker anyway.
     ///
     /// # Errors
     /// As [`Program::finish`].
@@ -420,11 +428,11 @@ impl Program {
         workers: u32,
     ) -> Result<Vec<(u32, RecordBatch)>, FragmentError> {
         match (&self.output, &mut partial.output) {
-            (Plan::Groups(plan), Gathered::Groups(state)) if plan.has_keys() => {
+            (OutputPlan::Groups(plan), OutputState::Groups(state)) if plan.has_keys() => {
                 let state = std::mem::replace(&mut **state, plan.start());
                 plan.finish_by_worker(state, workers, &self.columns)
             }
-            (Plan::Rows(plan), Gathered::Rows(state)) => Ok(plan
+            (OutputPlan::Rows(plan), OutputState::Rows(state)) => Ok(plan
                 .flush(state)?
                 .into_iter()
                 .map(|batch| (0, batch))
@@ -433,8 +441,8 @@ impl Program {
         }
     }
 
-    /// The rest of the rows, or the groups, with the worker among so many to which the keys belong; rows and keyless groups
-    /// with 0. What is left of a chunk is not wanted any more.
+    /// The rest of the rows, or the groups, with the worker among so many to which the keys belong; rows and keyless
+    /// groups with 0. What is left of a chunk is not wanted any more.
     ///
     /// # Errors
     /// [`FragmentError::Overflow`] if a sum does not fit its state.
@@ -446,14 +454,14 @@ impl Program {
         partial: Partial,
         workers: u32,
     ) -> Result<Vec<(u32, RecordBatch)>, FragmentError> {
-        let limited = matches!(&self.output, Plan::Rows(plan) if plan.is_limited());
+        let limited = matches!(&self.output, OutputPlan::Rows(plan) if plan.is_limited());
         assert!(limited || !partial.is_midway(), "a chunk is not done with");
         match (&self.output, partial.output) {
-            (Plan::Rows(plan), Gathered::Rows(mut state)) => {
+            (OutputPlan::Rows(plan), OutputState::Rows(mut state)) => {
                 let rest = plan.flush(&mut state)?.into_iter();
                 Ok(rest.map(|batch| (0, batch)).collect())
             }
-            (Plan::Groups(plan), Gathered::Groups(state)) => {
+            (OutputPlan::Groups(plan), OutputState::Groups(state)) => {
                 plan.finish_by_worker(*state, workers, &self.columns)
             }
             _ => unreachable!("a share of another program"),
@@ -462,7 +470,7 @@ impl Program {
 }
 
 /// What is joined is known of rows that passed.
-fn refuse_conditions_on_lookups(fragment: &Fragment) -> Result<(), FragmentError> {
+fn reject_conditions_on_lookups(fragment: &Fragment) -> Result<(), FragmentError> {
     let mut joined = false;
     let mut note = |position| joined |= position >= fragment.columns.len();
     let filter = fragment.filter.iter();
@@ -476,7 +484,7 @@ fn refuse_conditions_on_lookups(fragment: &Fragment) -> Result<(), FragmentError
 }
 
 /// Row ids are there to be handed out with rows, and to come back with what is to be done to them.
-fn refuse_computing_with_row_ids(
+fn reject_computing_with_row_ids(
     fragment: &Fragment,
     columns: &Columns,
 ) -> Result<(), FragmentError> {

@@ -3,7 +3,7 @@
 use crate::columns::Columns;
 use crate::expr::{Expression, Frame, unexpected};
 use crate::group::Window;
-use crate::window::{Position, Turn, Windows};
+use crate::window::{ChunkPosition, OutputStep, Windows};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
@@ -90,27 +90,27 @@ impl RowPlan {
         state.taken >= self.limit
     }
 
-    /// Takes in the selected rows of a chunk, from a position on; batches, if enough rows have come together. The selection must be the
-    /// same until the chunk is done with.
+    /// Takes in the selected rows of a chunk, from a position on; batches, if enough rows have come together. The
+    /// selection must be the same until the chunk is done with.
     pub(crate) fn add(
         &self,
         chunk: &Chunk,
         columns: &Columns,
         isa: Isa,
         selection: &mut Selection,
-        from: Position,
+        from: ChunkPosition,
         state: &mut RowState,
-    ) -> Result<(Vec<RecordBatch>, Turn), FragmentError> {
+    ) -> Result<(Vec<RecordBatch>, OutputStep), FragmentError> {
         let wanted = self.limit - state.taken;
-        if from == Position::default() && (selection.count() as u64) > wanted {
+        if from == ChunkPosition::default() && (selection.count() as u64) > wanted {
             truncate(selection, wanted as usize);
         }
         let mut batches = Vec::new();
-        let mut turn = Turn::default();
+        let mut step = OutputStep::default();
         if selection.count() <= self.batch_rows {
             let window = Window::new(chunk, columns, isa, selection);
-            self.add_window(window, from, &mut turn, state, &mut batches)?;
-            return Ok((batches, turn));
+            self.add_window(window, from, &mut step, state, &mut batches)?;
+            return Ok((batches, step));
         }
         // A window may be a vector larger than what is asked for.
         let rows = self.batch_rows - eris_kernels::VECTOR + 1;
@@ -120,20 +120,20 @@ impl RowPlan {
             && !self.is_full(state)
         {
             let window = Window::new(chunk, columns, isa, selection);
-            if self.add_window(window, from, &mut turn, state, &mut batches)? {
+            if self.add_window(window, from, &mut step, state, &mut batches)? {
                 break;
             }
-            from = Position::window(windows.end());
+            from = ChunkPosition::window(windows.end());
         }
-        Ok((batches, turn))
+        Ok((batches, step))
     }
 
-    /// Takes in a window's rows; whether the turn ends in it.
+    /// Takes in a window's rows; whether the step ends in it.
     fn add_window(
         &self,
         mut window: Window<'_>,
-        from: Position,
-        turn: &mut Turn,
+        from: ChunkPosition,
+        step: &mut OutputStep,
         state: &mut RowState,
         batches: &mut Vec<RecordBatch>,
     ) -> Result<bool, FragmentError> {
@@ -145,9 +145,9 @@ impl RowPlan {
             }
             let rows = self.add_at_hand(&mut window, state)?;
             batches.extend(self.take(state)?);
-            let next = window.next().map(|row| Position { row, ..from });
+            let next = window.next().map(|row| ChunkPosition { row, ..from });
             let next = next.filter(|_| !self.is_full(state));
-            if turn.took(rows, next) {
+            if step.took(rows, next) {
                 return Ok(true);
             }
         }

@@ -4,41 +4,41 @@ use crate::pairs::Pair;
 use eris_column::{CHUNK_ROWS, Selection};
 use eris_kernels::MASK_WORDS;
 
-/// Once more rows than this have been put out of a chunk, the rest of it waits for another turn. Only rows that are joined to several
-/// make so many.
-const TURN_ROWS: u64 = CHUNK_ROWS as u64;
+/// Once more rows than this have been put out of a chunk, the rest of it waits for another step. Only rows that are
+/// joined to several make so many.
+const STEP_ROWS: u64 = CHUNK_ROWS as u64;
 
-/// What came of a chunk in one turn.
+/// What came of a chunk in one step.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct OutputStep {
     /// Rows that were put out.
     pub(crate) rows: u64,
     /// Where to go on; `None`: the chunk is done with.
-    pub(crate) rest: Option<Position>,
+    pub(crate) rest: Option<ChunkPosition>,
 }
 
 /// A place in a chunk's selection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Position {
+pub(crate) struct ChunkPosition {
     /// The word with which the window begins.
     pub(crate) word: usize,
     /// The next row in it.
     pub(crate) row: Pair,
 }
 
-impl Position {
+impl ChunkPosition {
     /// The beginning of a window.
     pub(crate) fn window(word: usize) -> Self {
         let row = Pair::default();
-        Position { word, row }
+        ChunkPosition { word, row }
     }
 }
 
-impl Turn {
+impl OutputStep {
     /// Notes rows that were put out; whether it ends here, before `next` if there is more to come.
-    pub(crate) fn took(&mut self, rows: usize, next: Option<Position>) -> bool {
+    pub(crate) fn took(&mut self, rows: usize, next: Option<ChunkPosition>) -> bool {
         self.rows += rows as u64;
-        self.rest = next.filter(|_| self.rows > TURN_ROWS);
+        self.rest = next.filter(|_| self.rows > STEP_ROWS);
         self.rest.is_some()
     }
 }

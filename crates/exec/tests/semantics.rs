@@ -1,4 +1,5 @@
-//! What a program must do, case by case: which conditions reach the encoded columns, what is skipped, how failures read.
+//! What a program must do, case by case: which conditions reach the encoded columns, what is skipped, how failures
+//! read.
 
 mod common;
 

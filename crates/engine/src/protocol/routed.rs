@@ -64,7 +64,8 @@ impl Routing {
             workers,
             buckets: (BUCKETS / workers).max(LEAST_BUCKETS),
         };
-        let is_worth_it = program.has_keys() && (rows >= LEAST_ROWS || program.has_partners());
+        let is_worth_it =
+            program.has_keys() && (rows >= LEAST_ROWS || program.has_several_matches());
         Routing {
             division: is_worth_it.then_some(division),
             way: AtomicU8::new(UNDECIDED),

@@ -84,7 +84,7 @@ impl ScanTask {
         let mut partial = run.program.start();
         let division = run.routing.division();
         if let Some(division) = division {
-            run.program.start_dealing(division, &mut partial);
+            run.program.start_repartitioning(division, &mut partial);
         }
         let lanes = run.lanes_of(share).map(Outgoing::new);
         ScanTask {
@@ -214,7 +214,7 @@ impl ScanTask {
         self.run.object.trip();
         let partial = self.partial.as_mut().expect("not finished while claiming");
         if self.run.routing.is_in_parts() {
-            self.run.program.stop_dealing(partial);
+            self.run.program.stop_repartitioning(partial);
         }
         let mut work = Work::default();
         let batches = self.run.program.run(view, partial, &mut work)?;
@@ -247,7 +247,7 @@ impl ScanTask {
             return Ok(false);
         }
         if self.run.routing.is_in_parts() {
-            self.run.program.stop_dealing(partial);
+            self.run.program.stop_repartitioning(partial);
         }
         let batches = self.run.program.go_on(partial)?;
         self.keep(batches, owner, cx)?;
@@ -262,7 +262,7 @@ impl ScanTask {
         cx: &mut Context<'_>,
     ) -> Result<(), FragmentError> {
         let partial = self.partial.as_mut().expect("not finished while claiming");
-        let dealt = self.run.program.take_dealt(partial);
+        let dealt = self.run.program.take_repartitioned(partial);
         let bytes = partial.bytes() + self.routes.as_ref().map_or(0, Routes::bytes);
         let own = self.run.shares[self.share].lane;
         batches.into_iter().for_each(|batch| self.emit(own, batch));
@@ -304,7 +304,7 @@ impl ScanTask {
         if let Some(division) = run.routing.division()
             && run.routing.ends_by_dealing(partial.groups())
         {
-            let dealt = run.program.deal(division, &mut partial);
+            let dealt = run.program.repartition(division, &mut partial);
             drop(partial);
             self.deal(dealt, true, owner, cx)?;
             self.say_dealt(cx);

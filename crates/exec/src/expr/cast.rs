@@ -21,7 +21,8 @@ pub(super) fn cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowErr
     cast_with_options(array, to, &options)
 }
 
-/// What goes into an integer is rounded, which Arrow does not: floating-point numbers half to even, DECIMAL half away from 0.
+/// What goes into an integer is rounded, which Arrow does not: floating-point numbers half to even, DECIMAL half away
+/// from 0.
 fn without_fraction(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     Ok(match array.data_type() {
         _ if !to.is_integer() => array.clone(),

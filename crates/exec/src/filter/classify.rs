@@ -306,8 +306,8 @@ impl Sorter<'_> {
         });
     }
 
-    /// Tests for a condition on a column of text: evaluated now for each string of the dictionary, later for each string
-    /// of chunks without.
+    /// Tests for a condition on a column of text: evaluated now for each string of the dictionary, later for each
+    /// string of chunks without.
     fn text_condition(&mut self, column: usize, condition: &Expr) -> Result<(), FragmentError> {
         let equal = equal_to(condition);
         self.kind = PhaseKind::Conditions(vec![condition.clone()]);

@@ -75,13 +75,13 @@ fn integers(set: &IntervalSet, bounds: (i64, i64)) -> Option<Values> {
     if gaps.ranges().len() == 1 && (low, high) == bounds {
         return Some(Values::Some(gaps.ranges().iter().map(not).collect()));
     }
-    let (span, len) = (high.abs_diff(low), set.len());
-    if span < SMALL_BITMAP {
-        return Some(Values::Some(vec![bitmap(&set, low, span)]));
+    let (width, len) = (high.abs_diff(low), set.len());
+    if width < SMALL_BITMAP {
+        return Some(Values::Some(vec![bitmap(&set, low, width)]));
     }
     if gaps.ranges().len() > MAX_GAPS || len <= set.ranges().len() as u64 {
-        if span < LARGE_BITMAP.min(len.saturating_mul(64)) {
-            return Some(Values::Some(vec![bitmap(&set, low, span)]));
+        if width < LARGE_BITMAP.min(len.saturating_mul(64)) {
+            return Some(Values::Some(vec![bitmap(&set, low, width)]));
         }
         // Mostly single values.
         if len > 4 * set.ranges().len() as u64 {
@@ -99,8 +99,8 @@ fn integers(set: &IntervalSet, bounds: (i64, i64)) -> Option<Values> {
     Some(Values::Some(predicates))
 }
 
-fn bitmap(set: &IntervalSet, first: i64, span: u64) -> ColumnPredicate {
-    let mut words = vec![0u64; (span / 64 + 1) as usize];
+fn bitmap(set: &IntervalSet, first: i64, width: u64) -> ColumnPredicate {
+    let mut words = vec![0u64; (width / 64 + 1) as usize];
     for &(low, high) in set.ranges() {
         for bit in low.abs_diff(first)..=high.abs_diff(first) {
             words[(bit / 64) as usize] |= 1 << (bit % 64);

@@ -6,18 +6,18 @@
 //!                                                     └─▶ · workers · buckets >> 32 ─▶ worker, bucket
 //! ```
 //!
-//! The bits of the hash that say where a group goes are not those by which a table finds it, so that the groups of one bucket
-//! still spread over a table of their own.
+//! The bits of the hash that say where a group goes are not those by which a table finds it, so that the groups of one
+//! bucket still spread over a table of their own.
 
 use super::index::hash;
 use super::interner::Interner;
-use super::keys::{Keys, Place, dictionary};
+use super::keys::{BitPlace, GroupKeys, dictionary};
 use crate::columns::Columns;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::ops::Range;
 
-/// How keys are divided among the workers of a program, and each worker's into buckets, of which a table fits into a core's
-/// cache. The same for all workers of one run.
+/// How keys are divided among the workers of a program, and each worker's into buckets, of which a table fits into a
+/// core's cache. The same for all workers of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Division {
     /// At least one.
@@ -45,7 +45,7 @@ impl Division {
 
 /// Groups by the part that they belong to.
 pub(super) struct Sorted {
-    /// Numbers of groups, those of the first part first.
+    /// GroupNumbers of groups, those of the first part first.
     pub(super) order: Vec<u32>,
     /// Where each part ends.
     pub(super) ends: Vec<u32>,
@@ -85,14 +85,14 @@ impl Sorted {
 pub(super) fn parts(
     division: Division,
     packed: &[u64],
-    keys: &Keys,
+    keys: &GroupKeys,
     interners: &[Interner],
     columns: &Columns,
 ) -> Vec<u32> {
-    let texts: Vec<Texts> = (keys.keys.iter().zip(interners))
+    let texts: Vec<OwnStrings> = (keys.keys.iter().zip(interners))
         .filter(|(_, interner)| !interner.texts().is_empty())
-        .map(|(key, interner)| Texts {
-            lane: key.lane,
+        .map(|(key, interner)| OwnStrings {
+            field: key.field,
             null: key.null,
             known: dictionary(key, columns).map_or(0, |dictionary| dictionary.len()) as i64,
             hashes: interner.texts().iter().map(hash_of_text).collect(),
@@ -113,10 +113,10 @@ pub(super) fn parts(
         own.copy_from_slice(words);
         let mut bytes = 0;
         for texts in &texts {
-            let lane = &keys.lanes[texts.lane];
-            let code = lane.unpack(words);
+            let field = &keys.fields[texts.field];
+            let code = field.unpack(words);
             if code >= texts.known && !texts.null.is_set(words) {
-                own[lane.place.word] &= !lane.pack(-1);
+                own[field.place.word] &= !field.pack(-1);
                 bytes = hash(&[bytes, texts.hashes[(code - texts.known) as usize]]);
             }
         }
@@ -130,9 +130,9 @@ pub(super) fn parts(
 }
 
 /// The strings of one key that only this worker has numbered.
-struct Texts {
-    lane: usize,
-    null: Place,
+struct OwnStrings {
+    field: usize,
+    null: BitPlace,
     /// The first code of its own.
     known: i64,
     hashes: Box<[u64]>,

@@ -12,24 +12,24 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// Rows, whose values are gathered as they are asked for, each column once.
-pub(super) struct Gathered<'a> {
+pub(super) struct GatheredColumns<'a> {
     pub(super) chunk: &'a Chunk,
     pub(super) columns: &'a Columns,
     pub(super) isa: Isa,
-    chosen: Chosen<'a>,
+    chosen: ChosenRows<'a>,
     pub(super) rows: usize,
     integers: Vec<Option<Vec<i64>>>,
     arrays: Vec<Option<ArrayRef>>,
 }
 
 /// Which rows.
-enum Chosen<'a> {
+enum ChosenRows<'a> {
     Selected(&'a Selection),
     /// A few, which ascend; and the selection of them for whatever needs one.
     Few(&'a [u32], OnceCell<Selection>),
 }
 
-impl<'a> Gathered<'a> {
+impl<'a> GatheredColumns<'a> {
     pub(super) fn new(
         chunk: &'a Chunk,
         columns: &'a Columns,
@@ -37,7 +37,7 @@ impl<'a> Gathered<'a> {
         selection: &'a Selection,
     ) -> Self {
         let rows = selection.count();
-        Gathered::with(chunk, columns, isa, Chosen::Selected(selection), rows)
+        GatheredColumns::with(chunk, columns, isa, ChosenRows::Selected(selection), rows)
     }
 
     /// Of a few rows, which ascend.
@@ -47,18 +47,18 @@ impl<'a> Gathered<'a> {
         isa: Isa,
         rows: &'a [u32],
     ) -> Self {
-        let chosen = Chosen::Few(rows, OnceCell::new());
-        Gathered::with(chunk, columns, isa, chosen, rows.len())
+        let chosen = ChosenRows::Few(rows, OnceCell::new());
+        GatheredColumns::with(chunk, columns, isa, chosen, rows.len())
     }
 
     fn with(
         chunk: &'a Chunk,
         columns: &'a Columns,
         isa: Isa,
-        chosen: Chosen<'a>,
+        chosen: ChosenRows<'a>,
         rows: usize,
     ) -> Self {
-        Gathered {
+        GatheredColumns {
             chunk,
             columns,
             isa,
@@ -75,8 +75,8 @@ impl<'a> Gathered<'a> {
 
     fn selection(&self) -> &Selection {
         match &self.chosen {
-            Chosen::Selected(selection) => selection,
-            Chosen::Few(rows, selection) => selection.get_or_init(|| {
+            ChosenRows::Selected(selection) => selection,
+            ChosenRows::Few(rows, selection) => selection.get_or_init(|| {
                 let mut selection = Selection::default();
                 selection.reset_to(self.chunk.rows(), rows);
                 selection
@@ -112,8 +112,8 @@ impl<'a> Gathered<'a> {
             let mut values = Vec::with_capacity(self.rows);
             let chunk = self.column(column);
             match self.chosen {
-                Chosen::Few(rows, _) => chunk.take_integers(self.isa, rows, &mut values),
-                Chosen::Selected(selection) => {
+                ChosenRows::Few(rows, _) => chunk.take_integers(self.isa, rows, &mut values),
+                ChosenRows::Selected(selection) => {
                     chunk.gather_integers(self.isa, selection, &mut values);
                 }
             }
@@ -137,8 +137,8 @@ impl<'a> Gathered<'a> {
             let mut ordinals = Vec::with_capacity(self.rows);
             let chunk = self.column(column);
             match self.chosen {
-                Chosen::Few(rows, _) => chunk.take_ordinals(self.isa, rows, &mut ordinals),
-                Chosen::Selected(selection) => {
+                ChosenRows::Few(rows, _) => chunk.take_ordinals(self.isa, rows, &mut ordinals),
+                ChosenRows::Selected(selection) => {
                     chunk.gather_ordinals(self.isa, selection, &mut ordinals);
                 }
             }

@@ -1,13 +1,13 @@
 //! From keys to numbers of groups.
 //!
 //! ```text
-//! dense   slot = Σ (lane - least + 1) · stride, 0 standing for NULL        table[slot] = number of the group
-//!         while the product of the lanes' ranges is at most 65,536; ranges grow as values come
+//! dense   slot = Σ (field - least + 1) · stride, 0 standing for NULL        table[slot] = number of the group
+//!         while the product of the fields' ranges is at most 65,536; ranges grow as values come
 //! hash    packed key ─hash─▶ table of group numbers, compared with the stored keys
 //!         when the dense table is outgrown (for good), or the keys cannot be counted
 //! ```
 
-use super::keys::{Key, Keys};
+use super::keys::{GroupKey, GroupKeys};
 use arrow_buffer::NullBuffer;
 use eris_kernels::Isa;
 use hashbrown::HashTable;
@@ -20,37 +20,37 @@ const NONE: u32 = u32::MAX;
 
 /// All groups met so far.
 #[derive(Debug)]
-pub(crate) struct Index {
+pub(crate) struct GroupIndex {
     /// Packed keys, one after the other, in the order of the groups' numbers.
     packed: Vec<u64>,
     groups: usize,
-    form: Form,
+    form: IndexForm,
     slots: Vec<u32>,
     rows: Vec<u64>,
 }
 
 #[derive(Debug)]
-enum Form {
+enum IndexForm {
     Dense(Dense),
     Hash(HashTable<u32>),
 }
 
 #[derive(Debug, Default)]
 struct Dense {
-    /// Per lane the range of values that have slots; no lane before the first row.
+    /// Per field the range of values that have slots; no field before the first row.
     ranges: Vec<(i64, i64)>,
     strides: Vec<u32>,
     table: Vec<u32>,
 }
 
-impl Index {
-    pub(crate) fn new(keys: &Keys) -> Self {
-        Index {
+impl GroupIndex {
+    pub(crate) fn new(keys: &GroupKeys) -> Self {
+        GroupIndex {
             packed: Vec::new(),
             groups: 0,
             form: match keys.countable {
-                true => Form::Dense(Dense::default()),
-                false => Form::Hash(HashTable::new()),
+                true => IndexForm::Dense(Dense::default()),
+                false => IndexForm::Hash(HashTable::new()),
             },
             slots: Vec::new(),
             rows: Vec::new(),
@@ -58,11 +58,11 @@ impl Index {
     }
 
     /// One that hashes, of these packed keys, which are distinct and need not be found again.
-    pub(crate) fn of_packed(packed: Vec<u64>, keys: &Keys) -> Self {
-        Index {
+    pub(crate) fn of_packed(packed: Vec<u64>, keys: &GroupKeys) -> Self {
+        GroupIndex {
             groups: packed.len() / keys.words,
             packed,
-            form: Form::Hash(HashTable::new()),
+            form: IndexForm::Hash(HashTable::new()),
             slots: Vec::new(),
             rows: Vec::new(),
         }
@@ -74,7 +74,7 @@ impl Index {
 
     /// Whether the dense table is outgrown: there may be any number of groups.
     pub(crate) fn is_hashed(&self) -> bool {
-        matches!(self.form, Form::Hash(_))
+        matches!(self.form, IndexForm::Hash(_))
     }
 
     /// The packed keys of all groups, one after the other.
@@ -87,21 +87,21 @@ impl Index {
         self.packed.clear();
         self.groups = 0;
         match &mut self.form {
-            Form::Hash(table) => table.clear(),
-            Form::Dense(dense) => dense.table.fill(NONE),
+            IndexForm::Hash(table) => table.clear(),
+            IndexForm::Dense(dense) => dense.table.fill(NONE),
         }
     }
 
     /// The packed key of a group.
-    pub(crate) fn key(&self, group: usize, keys: &Keys) -> &[u64] {
+    pub(crate) fn key(&self, group: usize, keys: &GroupKeys) -> &[u64] {
         &self.packed[group * keys.words..][..keys.words]
     }
 
     pub(crate) fn bytes(&self) -> usize {
         let form = match &self.form {
-            Form::Dense(dense) => dense.table.capacity() * size_of::<u32>(),
+            IndexForm::Dense(dense) => dense.table.capacity() * size_of::<u32>(),
             // Group number and control byte.
-            Form::Hash(table) => table.capacity() * 5,
+            IndexForm::Hash(table) => table.capacity() * 5,
         };
         let scratch = self.slots.capacity() * size_of::<u32>();
         form + scratch + (self.packed.capacity() + self.rows.capacity()) * size_of::<u64>()
@@ -111,26 +111,26 @@ impl Index {
     pub(crate) fn assign(
         &mut self,
         isa: Isa,
-        keys: &Keys,
-        lanes: &[&[i64]],
+        keys: &GroupKeys,
+        fields: &[&[i64]],
         nulls: &[Option<NullBuffer>],
         numbers: &mut Vec<u32>,
     ) {
         numbers.clear();
-        if lanes[0].is_empty() {
+        if fields[0].is_empty() {
             return;
         }
-        if let Form::Dense(dense) = &mut self.form {
-            if dense.admit(isa, lanes) == Admitted::Regrown {
+        if let IndexForm::Dense(dense) = &mut self.form {
+            if dense.admit(isa, fields) == Admitted::Regrown {
                 dense.rebuild(keys, &self.packed, self.groups);
             }
             if dense.ranges.is_empty() {
-                self.form = Form::Hash(self.hashed(keys));
+                self.form = IndexForm::Hash(self.hashed(keys));
             }
         }
         match &mut self.form {
-            Form::Dense(dense) => {
-                dense.slots(keys, lanes, nulls, &mut self.slots);
+            IndexForm::Dense(dense) => {
+                dense.slots(keys, fields, nulls, &mut self.slots);
                 let Dense { table, .. } = dense;
                 let (groups, packed) = (&mut self.groups, &mut self.packed);
                 numbers.extend(self.slots.iter().enumerate().map(|(row, &slot)| {
@@ -138,14 +138,14 @@ impl Index {
                     if *number == NONE {
                         *number = *groups as u32;
                         *groups += 1;
-                        push_packed(keys, lanes, nulls, row, packed);
+                        push_packed(keys, fields, nulls, row, packed);
                     }
                     *number
                 }));
             }
-            Form::Hash(_) => {
+            IndexForm::Hash(_) => {
                 let mut rows = std::mem::take(&mut self.rows);
-                pack(keys, lanes, nulls, &mut rows);
+                pack(keys, fields, nulls, &mut rows);
                 self.assign_packed(keys, &rows, numbers);
                 self.rows = rows;
             }
@@ -153,8 +153,8 @@ impl Index {
     }
 
     /// The same for packed keys, of an index that hashes.
-    pub(crate) fn assign_packed(&mut self, keys: &Keys, rows: &[u64], numbers: &mut Vec<u32>) {
-        let Form::Hash(table) = &mut self.form else {
+    pub(crate) fn assign_packed(&mut self, keys: &GroupKeys, rows: &[u64], numbers: &mut Vec<u32>) {
+        let IndexForm::Hash(table) = &mut self.form else {
             unreachable!("packed keys are looked up in an index that hashes");
         };
         numbers.clear();
@@ -169,7 +169,7 @@ impl Index {
         assert!(self.groups < NONE as usize, "group numbers have 32 bits");
     }
 
-    fn hashed(&self, keys: &Keys) -> HashTable<u32> {
+    fn hashed(&self, keys: &GroupKeys) -> HashTable<u32> {
         let key = |number: u32| &self.packed[number as usize * keys.words..][..keys.words];
         let mut table = HashTable::with_capacity(self.groups);
         for number in 0..self.groups as u32 {
@@ -188,13 +188,13 @@ enum Admitted {
 }
 
 impl Dense {
-    /// Makes room for the values of the lanes.
-    fn admit(&mut self, isa: Isa, lanes: &[&[i64]]) -> Admitted {
+    /// Makes room for the values of the fields.
+    fn admit(&mut self, isa: Isa, fields: &[&[i64]]) -> Admitted {
         let first = self.ranges.is_empty();
-        let mut ranges = Vec::with_capacity(lanes.len());
-        for (lane, values) in lanes.iter().enumerate() {
+        let mut ranges = Vec::with_capacity(fields.len());
+        for (field, values) in fields.iter().enumerate() {
             let (low, high) = isa.min_max_i64(values).expect("there are rows");
-            ranges.push(match self.ranges.get(lane) {
+            ranges.push(match self.ranges.get(field) {
                 Some(&(least, greatest)) => (low.min(least), high.max(greatest)),
                 None => (low, high),
             });
@@ -207,15 +207,15 @@ impl Dense {
             return Admitted::Regrown;
         }
         // Values often come in ascending order: grow by half as much again, so that rebuilding stays rare.
-        for lane in 0..ranges.len() {
-            let (low, high) = ranges[lane];
+        for field in 0..ranges.len() {
+            let (low, high) = ranges[field];
             let more = (high - low) / 2 + 1;
             let mut wider = ranges.clone();
-            let (below, above) = match self.ranges.get(lane) {
+            let (below, above) = match self.ranges.get(field) {
                 Some(&(least, greatest)) => (low < least, high > greatest),
                 None => (false, true),
             };
-            wider[lane] = (
+            wider[field] = (
                 if below { low.saturating_sub(more) } else { low },
                 if above {
                     high.saturating_add(more)
@@ -231,7 +231,7 @@ impl Dense {
         Admitted::Regrown
     }
 
-    fn rebuild(&mut self, keys: &Keys, packed: &[u64], groups: usize) {
+    fn rebuild(&mut self, keys: &GroupKeys, packed: &[u64], groups: usize) {
         let Some(slots) = slots_of(&self.ranges) else {
             return;
         };
@@ -246,35 +246,35 @@ impl Dense {
         for number in 0..groups {
             let words = &packed[number * keys.words..][..keys.words];
             let mut slot = 0;
-            for (lane, key) in keys.keys.iter().enumerate() {
+            for (field, key) in keys.keys.iter().enumerate() {
                 if !key.null.is_set(words) {
-                    slot += self.place(lane, keys.lanes[lane].unpack(words));
+                    slot += self.place(field, keys.fields[field].unpack(words));
                 }
             }
             self.table[slot as usize] = number as u32;
         }
     }
 
-    /// What a lane's value adds to the slot.
+    /// What a field's value adds to the slot.
     #[inline(always)]
-    fn place(&self, lane: usize, value: i64) -> u32 {
-        (value.wrapping_sub(self.ranges[lane].0) as u32 + 1) * self.strides[lane]
+    fn place(&self, field: usize, value: i64) -> u32 {
+        (value.wrapping_sub(self.ranges[field].0) as u32 + 1) * self.strides[field]
     }
 
     fn slots(
         &self,
-        keys: &Keys,
-        lanes: &[&[i64]],
+        keys: &GroupKeys,
+        fields: &[&[i64]],
         nulls: &[Option<NullBuffer>],
         slots: &mut Vec<u32>,
     ) {
         slots.clear();
-        slots.resize(lanes[0].len(), 0);
-        for lane in 0..keys.keys.len() {
-            let (least, stride) = (self.ranges[lane].0, self.strides[lane]);
+        slots.resize(fields[0].len(), 0);
+        for field in 0..keys.keys.len() {
+            let (least, stride) = (self.ranges[field].0, self.strides[field]);
             let place = |value: i64| (value.wrapping_sub(least) as u32 + 1) * stride;
-            let pairs = slots.iter_mut().zip(lanes[lane]);
-            match &nulls[lane] {
+            let pairs = slots.iter_mut().zip(fields[field]);
+            match &nulls[field] {
                 None => pairs.for_each(|(slot, &value)| *slot += place(value)),
                 Some(nulls) => {
                     for ((slot, &value), valid) in pairs.zip(nulls) {
@@ -303,8 +303,8 @@ fn slots_of(ranges: &[(i64, i64)]) -> Option<u64> {
 
 /// Appends the packed key of one row.
 fn push_packed(
-    keys: &Keys,
-    lanes: &[&[i64]],
+    keys: &GroupKeys,
+    fields: &[&[i64]],
     nulls: &[Option<NullBuffer>],
     row: usize,
     packed: &mut Vec<u64>,
@@ -317,34 +317,34 @@ fn push_packed(
             words[key.null.word] |= 1 << key.null.shift;
             continue;
         }
-        for lane in lanes_of(key) {
-            words[keys.lanes[lane].place.word] |= keys.lanes[lane].pack(lanes[lane][row]);
+        for field in fields_of(key) {
+            words[keys.fields[field].place.word] |= keys.fields[field].pack(fields[field][row]);
         }
     }
 }
 
-fn lanes_of(key: &Key) -> std::ops::Range<usize> {
-    let lanes = match key.domain {
+fn fields_of(key: &GroupKey) -> std::ops::Range<usize> {
+    let fields = match key.domain {
         eris_column::Domain::Wide => 2,
         _ => 1,
     };
-    key.lane..key.lane + lanes
+    key.field..key.field + fields
 }
 
 /// Packs the keys of all rows.
-fn pack(keys: &Keys, lanes: &[&[i64]], nulls: &[Option<NullBuffer>], rows: &mut Vec<u64>) {
+fn pack(keys: &GroupKeys, fields: &[&[i64]], nulls: &[Option<NullBuffer>], rows: &mut Vec<u64>) {
     rows.clear();
-    rows.resize(lanes[0].len() * keys.words, 0);
+    rows.resize(fields[0].len() * keys.words, 0);
     for (key, nulls) in keys.keys.iter().zip(nulls) {
-        for number in lanes_of(key) {
-            let lane = &keys.lanes[number];
-            let words = rows.iter_mut().skip(lane.place.word).step_by(keys.words);
-            let pairs = words.zip(lanes[number]);
+        for number in fields_of(key) {
+            let field = &keys.fields[number];
+            let words = rows.iter_mut().skip(field.place.word).step_by(keys.words);
+            let pairs = words.zip(fields[number]);
             match nulls {
-                None => pairs.for_each(|(word, &value)| *word |= lane.pack(value)),
+                None => pairs.for_each(|(word, &value)| *word |= field.pack(value)),
                 Some(nulls) => {
                     for ((word, &value), valid) in pairs.zip(nulls) {
-                        *word |= if valid { lane.pack(value) } else { 0 };
+                        *word |= if valid { field.pack(value) } else { 0 };
                     }
                 }
             }

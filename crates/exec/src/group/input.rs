@@ -1,14 +1,14 @@
 //! What aggregates, keys and rows read of a window of rows.
 //!
 //! ```text
-//! chunk ── selection ──▶ rows of the window ── lookups with several rows of a key ──▶ pairs, in pieces: the rows at hand
-//!                                           └─ or none of these ────────────────────▶ the rows at hand, all at once
+//! chunk ── selection ──▶ rows of the window ── keys with several rows ──▶ pairs, in pieces: the rows at hand
+//!                                           └─ or none of these ────────▶ the rows at hand, all at once
 //! ```
 
-use super::gathered::Gathered;
+use super::gathered::GatheredColumns;
 use crate::columns::Columns;
 use crate::expr::{Expression, Frame};
-use crate::lookup::{Combinations, KeyMap, Numbers};
+use crate::lookup::{CombinationNumbers, Combinations, KeyMap};
 use crate::pairs::{Pair, Pairs};
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -22,10 +22,10 @@ use eris_kernels::Isa;
 use eris_store::Chunk;
 use std::borrow::Cow;
 
-/// The rows of one window with what is joined to them, each column gathered once when it is asked for. There are none at hand before
-/// [`Window::advance`].
+/// The rows of one window with what is joined to them, each column gathered once when it is asked for. There are none
+/// at hand before [`Window::advance`].
 pub(crate) struct Window<'a> {
-    own: Gathered<'a>,
+    own: GatheredColumns<'a>,
     pub(crate) columns: &'a Columns,
     pub(crate) isa: Isa,
     /// The rows at hand.
@@ -58,7 +58,7 @@ impl<'a> Window<'a> {
         isa: Isa,
         selection: &'a Selection,
     ) -> Self {
-        Window::over(Gathered::new(chunk, columns, isa, selection))
+        Window::over(GatheredColumns::new(chunk, columns, isa, selection))
     }
 
     /// Of a few rows, which ascend.
@@ -68,22 +68,22 @@ impl<'a> Window<'a> {
         isa: Isa,
         rows: &'a [u32],
     ) -> Self {
-        Window::over(Gathered::of_few(chunk, columns, isa, rows))
+        Window::over(GatheredColumns::of_few(chunk, columns, isa, rows))
     }
 
-    fn over(mut own: Gathered<'a>) -> Self {
+    fn over(mut own: GatheredColumns<'a>) -> Self {
         let columns = own.columns;
         let lookups = &columns.lookups;
         let mut places = vec![None; lookups.all.len()];
         let mut pairs = None;
-        if lookups.have_partners() {
+        if lookups.have_several_matches() {
             let lookups = lookups.all.iter().enumerate();
-            let spans = lookups.filter_map(|(number, lookup)| {
-                let partners = lookup.partners()?;
+            let ranges = lookups.filter_map(|(number, lookup)| {
+                let matches = lookup.matches()?;
                 let keys: Vec<u32> = own.numbers(lookup.column, lookup.of_keys(columns));
-                Some((number, partners.spans(&keys)))
+                Some((number, matches.ranges(&keys)))
             });
-            let found = Pairs::new(spans);
+            let found = Pairs::new(ranges);
             match found.are_rows() {
                 true => (found.into_places()).for_each(|(lookup, of)| places[lookup] = Some(of)),
                 false => pairs = Some(found),
@@ -192,8 +192,8 @@ impl<'a> Window<'a> {
     /// The numbers of the combinations of a lookup's values.
     pub(crate) fn combinations(&mut self, of: &Combinations) -> Vec<i64> {
         match &of.numbers {
-            Numbers::OfKeys(map) => self.numbers(of.column, map),
-            Numbers::OfPlaces(table) => {
+            CombinationNumbers::OfKeys(map) => self.numbers(of.column, map),
+            CombinationNumbers::OfPlaces(table) => {
                 let places = self.places(of.lookup).iter().map(|&place| place as usize);
                 let mut numbers = Vec::with_capacity(places.len());
                 table.each(places, &mut numbers);

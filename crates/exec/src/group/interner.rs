@@ -1,6 +1,6 @@
 //! Codes for strings that no dictionary has: those of chunks of plain text, and computed ones.
 
-use super::texts::Texts;
+use super::strings::Strings;
 use arrow_array::{Array, StringViewArray};
 use eris_column::Dictionary;
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -10,7 +10,7 @@ use std::hash::BuildHasher;
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     numbers: HashTable<u32>,
-    texts: Texts,
+    texts: Strings,
     hasher: DefaultHashBuilder,
 }
 
@@ -55,7 +55,7 @@ impl Interner {
     }
 
     /// With these strings, which are distinct and need not be found again.
-    pub(super) fn of_texts(texts: Texts) -> Self {
+    pub(super) fn of_texts(texts: Strings) -> Self {
         Interner {
             texts,
             ..Interner::default()
@@ -63,7 +63,7 @@ impl Interner {
     }
 
     /// The strings in the order of their numbers.
-    pub(super) fn texts(&self) -> &Texts {
+    pub(super) fn texts(&self) -> &Strings {
         &self.texts
     }
 

@@ -3,13 +3,14 @@
 //! ```text
 //! GROUP BY d_year (INTEGER), p_brand1 (VARCHAR), lo_price (BIGINT)
 //!
-//!   lanes    d_year 32 bits    p_brand1 32 bits (its code)    lo_price 64 bits    one bit per key: is it NULL?
+//!   fields    d_year 32 bits    p_brand1 32 bits (its code)    lo_price 64 bits    one bit per key: is it NULL?
 //!   words    ┌─ p_brand1 ── d_year ─┐  ┌────── lo_price ──────┐  ┌── … n n n ┐
 //!            └ 63 ─── 32 ─ 31 ─── 0 ┘  └──────────────────────┘  └───────────┘
 //! ```
 //!
-//! A lane never crosses words. That of a NULL is 0, so equal keys have equal words. Text is its dictionary's code, or one
-//! from an [`Interner`] where there is none; a float is its bits, with both zeros made one; a wide decimal takes two lanes.
+//! A field never crosses words. That of a NULL is 0, so equal keys have equal words. Text is its dictionary's code, or
+//! one from an [`Interner`] where there is none; a float is its bits, with both zeros made one; a wide decimal takes
+//! two fields.
 
 use super::input::{Values, Window, values};
 use super::interner::Interner;
@@ -24,31 +25,31 @@ use eris_fragment::{Expr, FragmentError};
 
 /// The keys of a grouping and how they are packed.
 #[derive(Debug)]
-pub(crate) struct Keys {
+pub(crate) struct GroupKeys {
     /// Those of the fragment itself, and one for all columns of each lookup.
-    pub(crate) keys: Vec<Key>,
+    pub(crate) keys: Vec<GroupKey>,
     /// Per key of the grouping, where it is found.
-    pub(crate) parts: Vec<Part>,
-    pub(crate) lanes: Vec<Lane>,
+    pub(crate) parts: Vec<KeyPart>,
+    pub(crate) fields: Vec<KeyField>,
     /// Words of a packed key.
     pub(crate) words: usize,
-    /// Whether each key is one lane that counts something, so that a dense table may do.
+    /// Whether each key is one field that counts something, so that a dense table may do.
     pub(crate) countable: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct Key {
-    pub(crate) source: Source,
+pub(crate) struct GroupKey {
+    pub(crate) source: KeySource,
     pub(crate) domain: Domain,
-    /// The first of its lanes.
-    pub(crate) lane: usize,
+    /// The first of its fields.
+    pub(crate) field: usize,
     /// Where its NULL bit lies.
-    pub(crate) null: Place,
+    pub(crate) null: BitPlace,
 }
 
-/// A key of the grouping as part of one of [`Keys::keys`].
+/// A key of the grouping as part of one of [`GroupKeys::keys`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Part {
+pub(crate) struct KeyPart {
     pub(crate) key: usize,
     /// Of a lookup's: which column of the combination.
     pub(crate) column: usize,
@@ -56,27 +57,27 @@ pub(crate) struct Part {
 
 /// Where a key's values come from.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum KeySource {
     Expression(Expression),
     Joined(Combinations),
 }
 
 /// A number inside a packed key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lane {
-    pub(crate) place: Place,
+pub(crate) struct KeyField {
+    pub(crate) place: BitPlace,
     /// 1 to 64.
     bits: u32,
     signed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct BitPlace {
     pub(crate) word: usize,
     pub(crate) shift: u32,
 }
 
-impl Lane {
+impl KeyField {
     /// The value's bits, at their place in the word.
     pub(crate) fn pack(&self, value: i64) -> u64 {
         (value as u64 & (u64::MAX >> (64 - self.bits))) << self.place.shift
@@ -92,7 +93,7 @@ impl Lane {
     }
 }
 
-impl Place {
+impl BitPlace {
     pub(crate) fn is_set(self, words: &[u64]) -> bool {
         words[self.word] >> self.shift & 1 == 1
     }
@@ -103,7 +104,7 @@ impl Place {
 struct Packer(Vec<u32>);
 
 impl Packer {
-    fn place(&mut self, bits: u32) -> Place {
+    fn place(&mut self, bits: u32) -> BitPlace {
         let free = self.0.iter().position(|&used| used + bits <= 64);
         let word = free.unwrap_or_else(|| {
             self.0.push(0);
@@ -111,76 +112,76 @@ impl Packer {
         });
         let shift = self.0[word];
         self.0[word] += bits;
-        Place { word, shift }
+        BitPlace { word, shift }
     }
 }
 
-impl Keys {
+impl GroupKeys {
     pub(crate) fn compile(exprs: &[Expr], columns: &Columns) -> Result<Self, FragmentError> {
         let mut packer = Packer::default();
-        let mut lanes = Vec::new();
+        let mut fields = Vec::new();
         let mut keys = Vec::new();
         let (sources, parts) = sources(exprs, columns)?;
         for source in sources {
             let (domain, (bits, signed)) = match &source {
-                Source::Expression(Expression { data_type, .. }) => {
+                KeySource::Expression(Expression { data_type, .. }) => {
                     let domain = Domain::of(data_type).expect("a type of the language");
                     (domain, width(data_type))
                 }
-                Source::Joined(_) => (Domain::Integer, (u32::BITS, false)),
+                KeySource::Joined(_) => (Domain::Integer, (u32::BITS, false)),
             };
-            let lane = lanes.len();
+            let field = fields.len();
             for _ in 0..if domain == Domain::Wide { 2 } else { 1 } {
                 let place = packer.place(bits);
-                lanes.push(Lane {
+                fields.push(KeyField {
                     place,
                     bits,
                     signed,
                 });
             }
-            let null = Place { word: 0, shift: 0 };
-            keys.push(Key {
+            let null = BitPlace { word: 0, shift: 0 };
+            keys.push(GroupKey {
                 source,
                 domain,
-                lane,
+                field,
                 null,
             });
         }
         for key in &mut keys {
             key.null = packer.place(1);
         }
-        Ok(Keys {
+        Ok(GroupKeys {
             countable: keys
                 .iter()
                 .all(|key| matches!(key.domain, Domain::Integer | Domain::Text)),
             keys,
             parts,
-            lanes,
+            fields,
             words: packer.0.len(),
         })
     }
 
     /// The type of a key of the grouping.
-    pub(crate) fn data_type(&self, part: Part) -> &DataType {
+    pub(crate) fn data_type(&self, part: KeyPart) -> &DataType {
         match &self.keys[part.key].source {
-            Source::Expression(expression) => &expression.data_type,
-            Source::Joined(combinations) => combinations.arrays[part.column].data_type(),
+            KeySource::Expression(expression) => &expression.data_type,
+            KeySource::Joined(combinations) => combinations.arrays[part.column].data_type(),
         }
     }
 
-    /// The lanes' values for the rows of a window, and the validity of each key.
+    /// The fields' values for the rows of a window, and the validity of each key.
     pub(crate) fn load(
         &self,
         window: &mut Window<'_>,
         interners: &mut [Interner],
-    ) -> Result<(Vec<LaneValues>, Vec<Option<NullBuffer>>), FragmentError> {
-        let mut lanes = Vec::with_capacity(self.lanes.len());
+    ) -> Result<(Vec<FieldValues>, Vec<Option<NullBuffer>>), FragmentError> {
+        let mut fields = Vec::with_capacity(self.fields.len());
         let mut nulls = Vec::with_capacity(self.keys.len());
         for (key, interner) in self.keys.iter().zip(interners) {
             let expression = match &key.source {
-                Source::Expression(expression) => expression,
-                Source::Joined(combinations) => {
-                    lanes.push(LaneValues::Computed(window.combinations(combinations)));
+                KeySource::Expression(expression) => expression,
+                KeySource::Joined(combinations) => {
+                    fields.push(FieldValues::Computed(window.combinations(combinations)));
                     nulls.push(None);
                     continue;
                 }
@@ -193,36 +194,36 @@ impl Keys {
                 };
                 if stored {
                     window.load_integers(column);
-                    lanes.push(LaneValues::Column(column));
+                    fields.push(FieldValues::Column(column));
                     nulls.push(window.validity(column));
                     continue;
                 }
                 if key.domain != Domain::Wide && key.domain != Domain::Text {
                     let floats = window.floats(column);
-                    lanes.push(LaneValues::Computed(bits_of(&floats)));
+                    fields.push(FieldValues::Computed(bits_of(&floats)));
                     nulls.push(window.validity(column));
                     continue;
                 }
             }
             let array = window.evaluate(expression)?;
             match values(&array) {
-                Values::Integers(values) => lanes.push(LaneValues::Computed(values.into_owned())),
-                Values::Floats(floats) => lanes.push(LaneValues::Computed(bits_of(&floats))),
+                Values::Integers(values) => fields.push(FieldValues::Computed(values.into_owned())),
+                Values::Floats(floats) => fields.push(FieldValues::Computed(bits_of(&floats))),
                 Values::Wide(values) if key.domain == Domain::Integer => {
                     // Decimals of up to 18 digits.
                     let values = values.iter().map(|&value| value as i64);
-                    lanes.push(LaneValues::Computed(values.collect()));
+                    fields.push(FieldValues::Computed(values.collect()));
                 }
                 Values::Wide(values) => {
                     let low = values.iter().map(|&value| value as i64).collect();
                     let high = values.iter().map(|&value| (value >> 64) as i64).collect();
-                    lanes.extend([LaneValues::Computed(low), LaneValues::Computed(high)]);
+                    fields.extend([FieldValues::Computed(low), FieldValues::Computed(high)]);
                 }
                 Values::Texts(texts) => {
                     let dictionary = dictionary(key, window.columns);
                     let mut codes = Vec::with_capacity(texts.len());
                     interner.codes(&texts, dictionary, &mut codes);
-                    lanes.push(LaneValues::Computed(codes));
+                    fields.push(FieldValues::Computed(codes));
                 }
                 Values::Codes(..) => unreachable!("an array holds no codes"),
             }
@@ -233,25 +234,28 @@ impl Keys {
                     .cloned(),
             );
         }
-        Ok((lanes, nulls))
+        Ok((fields, nulls))
     }
 }
 
 /// The dictionary in whose codes a key is expressed, if there is one.
 pub(super) fn dictionary<'a>(
-    key: &Key,
+    key: &GroupKey,
     columns: &'a Columns,
 ) -> Option<&'a eris_column::Dictionary> {
     match &key.source {
-        Source::Expression(expression) => columns.dictionaries[expression.as_column()?].as_ref(),
-        Source::Joined(_) => None,
+        KeySource::Expression(expression) => columns.dictionaries[expression.as_column()?].as_ref(),
+        KeySource::Joined(_) => None,
     }
 }
 
 /// What keys come from, and for each expression which of these, and which part of it.
-fn sources(exprs: &[Expr], columns: &Columns) -> Result<(Vec<Source>, Vec<Part>), FragmentError> {
+fn sources(
+    exprs: &[Expr],
+    columns: &Columns,
+) -> Result<(Vec<KeySource>, Vec<KeyPart>), FragmentError> {
     let mut sources = Vec::new();
-    let mut parts = vec![Part::default(); exprs.len()];
+    let mut parts = vec![KeyPart::default(); exprs.len()];
     let mut chosen = vec![Vec::new(); columns.lookups.all.len()];
     for (at, expr) in exprs.iter().enumerate() {
         if let Expr::Column(column) = expr
@@ -261,7 +265,7 @@ fn sources(exprs: &[Expr], columns: &Columns) -> Result<(Vec<Source>, Vec<Part>)
             continue;
         }
         parts[at].key = sources.len();
-        sources.push(Source::Expression(Expression::compile(expr, columns)?));
+        sources.push(KeySource::Expression(Expression::compile(expr, columns)?));
     }
     let lookups = columns.lookups.all.iter().enumerate();
     for ((own, lookup), chosen) in lookups.zip(&chosen) {
@@ -270,25 +274,27 @@ fn sources(exprs: &[Expr], columns: &Columns) -> Result<(Vec<Source>, Vec<Part>)
         }
         for (column, &(at, _)) in chosen.iter().enumerate() {
             let key = sources.len();
-            parts[at] = Part { key, column };
+            parts[at] = KeyPart { key, column };
         }
         let joined: Vec<usize> = chosen.iter().map(|&(_, joined)| joined).collect();
-        sources.push(Source::Joined(lookup.combinations(own, &joined, columns)));
+        sources.push(KeySource::Joined(
+            lookup.combinations(own, &joined, columns),
+        ));
     }
     Ok((sources, parts))
 }
 
-/// The values of one lane: those of a column that the window has loaded, or others.
-pub(crate) enum LaneValues {
+/// The values of one field: those of a column that the window has loaded, or others.
+pub(crate) enum FieldValues {
     Column(usize),
     Computed(Vec<i64>),
 }
 
-impl LaneValues {
+impl FieldValues {
     pub(crate) fn of<'a>(&'a self, window: &'a Window<'_>) -> &'a [i64] {
         match self {
-            LaneValues::Column(column) => window.integers(*column),
-            LaneValues::Computed(values) => values,
+            FieldValues::Column(column) => window.integers(*column),
+            FieldValues::Computed(values) => values,
         }
     }
 }
@@ -301,7 +307,7 @@ fn bits_of(floats: &[f64]) -> Vec<i64> {
         .collect()
 }
 
-/// Bits of a lane, and whether its values are signed.
+/// Bits of a field, and whether its values are signed.
 fn width(data_type: &DataType) -> (u32, bool) {
     match data_type {
         DataType::Boolean => (1, false),

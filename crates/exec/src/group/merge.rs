@@ -1,6 +1,6 @@
 //! States that leave a worker's table, and come into another's.
 
-use super::state::{NONE, State, add};
+use super::state::{AggregateState, NONE, add};
 use std::ops::Range;
 
 /// The values of some groups.
@@ -17,17 +17,27 @@ fn each<T: Copy, U>(ours: &mut [T], theirs: &[U], numbers: &[u32], f: impl Fn(T,
     }
 }
 
-impl State {
+/// The greater of an entry of ours and what is to be merged into it, or the less.
+#[inline(always)]
+fn each_extreme<T: Copy + Ord>(ours: &mut [T], theirs: &[T], numbers: &[u32], max: bool) {
+    if max {
+        each(ours, theirs, numbers, |best, &other| best.max(other));
+    } else {
+        each(ours, theirs, numbers, |best, &other| best.min(other));
+    }
+}
+
+impl AggregateState {
     /// The entries of some groups, in this order.
-    pub(super) fn gather(&self, groups: &[u32]) -> State {
+    pub(super) fn gather(&self, groups: &[u32]) -> AggregateState {
         match self {
-            State::Count(counts) => State::Count(of(counts, groups)),
-            State::SumIntegers {
+            AggregateState::Count(counts) => AggregateState::Count(of(counts, groups)),
+            AggregateState::SumIntegers {
                 sums,
                 rest,
                 seen,
                 offset,
-            } => State::SumIntegers {
+            } => AggregateState::SumIntegers {
                 sums: of(sums, groups),
                 rest: match rest.is_empty() {
                     true => Vec::new(),
@@ -42,26 +52,26 @@ impl State {
                 seen: seen.gather(groups),
                 offset: *offset,
             },
-            State::SumFloats { sums, seen } => State::SumFloats {
+            AggregateState::SumFloats { sums, seen } => AggregateState::SumFloats {
                 sums: of(sums, groups),
                 seen: seen.gather(groups),
             },
-            State::Extreme { best, seen, max } => State::Extreme {
+            AggregateState::Extreme { best, seen, max } => AggregateState::Extreme {
                 best: of(best, groups),
                 seen: seen.gather(groups),
                 max: *max,
             },
-            State::ExtremeWide { best, seen, max } => State::ExtremeWide {
+            AggregateState::ExtremeWide { best, seen, max } => AggregateState::ExtremeWide {
                 best: of(best, groups),
                 seen: seen.gather(groups),
                 max: *max,
             },
-            State::ExtremeText {
+            AggregateState::ExtremeText {
                 ranks,
                 texts,
                 dictionary,
                 max,
-            } => State::ExtremeText {
+            } => AggregateState::ExtremeText {
                 ranks: of(ranks, groups),
                 texts: groups
                     .iter()
@@ -73,23 +83,23 @@ impl State {
         }
     }
 
-    /// Merges some groups' entries of another worker's state: each belongs to our group of the number beside it. `None`: a
-    /// sum left 128 bits.
+    /// Merges some groups' entries of another worker's state: each belongs to our group of the number beside it.
+    /// `None`: a sum left 128 bits.
     pub(super) fn merge(
         &mut self,
-        other: &State,
+        other: &AggregateState,
         groups: Range<usize>,
         numbers: &[u32],
     ) -> Option<()> {
         match (self, other) {
-            (State::Count(ours), State::Count(theirs)) => {
+            (AggregateState::Count(ours), AggregateState::Count(theirs)) => {
                 each(ours, &theirs[groups], numbers, |count, more| count + more);
             }
             (
-                State::SumIntegers {
+                AggregateState::SumIntegers {
                     sums, rest, seen, ..
                 },
-                State::SumIntegers {
+                AggregateState::SumIntegers {
                     sums: theirs,
                     rest: more,
                     seen: other,
@@ -109,8 +119,8 @@ impl State {
                 }
             }
             (
-                State::SumFloats { sums, seen },
-                State::SumFloats {
+                AggregateState::SumFloats { sums, seen },
+                AggregateState::SumFloats {
                     sums: theirs,
                     seen: other,
                 },
@@ -119,49 +129,35 @@ impl State {
                 each(sums, &theirs[groups], numbers, |sum, more| sum + more);
             }
             (
-                State::Extreme { best, seen, max },
-                State::Extreme {
+                AggregateState::Extreme { best, seen, max },
+                AggregateState::Extreme {
                     best: theirs,
                     seen: other,
                     ..
                 },
             ) => {
                 seen.merge(other, groups.clone(), numbers);
-                match *max {
-                    true => each(best, &theirs[groups], numbers, |best, &other| {
-                        best.max(other)
-                    }),
-                    false => each(best, &theirs[groups], numbers, |best, &other| {
-                        best.min(other)
-                    }),
-                }
+                each_extreme(best, &theirs[groups], numbers, *max);
             }
             (
-                State::ExtremeWide { best, seen, max },
-                State::ExtremeWide {
+                AggregateState::ExtremeWide { best, seen, max },
+                AggregateState::ExtremeWide {
                     best: theirs,
                     seen: other,
                     ..
                 },
             ) => {
                 seen.merge(other, groups.clone(), numbers);
-                match *max {
-                    true => each(best, &theirs[groups], numbers, |best, &other| {
-                        best.max(other)
-                    }),
-                    false => each(best, &theirs[groups], numbers, |best, &other| {
-                        best.min(other)
-                    }),
-                }
+                each_extreme(best, &theirs[groups], numbers, *max);
             }
             (
-                State::ExtremeText {
+                AggregateState::ExtremeText {
                     ranks,
                     texts,
                     dictionary,
                     max,
                 },
-                State::ExtremeText {
+                AggregateState::ExtremeText {
                     ranks: their_ranks,
                     texts: their_texts,
                     dictionary: other,
@@ -198,27 +194,27 @@ impl State {
     /// Forgets all groups, but keeps the room for them.
     pub(super) fn clear(&mut self) {
         match self {
-            State::Count(counts) => counts.clear(),
-            State::SumIntegers {
+            AggregateState::Count(counts) => counts.clear(),
+            AggregateState::SumIntegers {
                 sums, rest, seen, ..
             } => {
                 sums.clear();
                 rest.clear();
                 seen.clear();
             }
-            State::SumFloats { sums, seen } => {
+            AggregateState::SumFloats { sums, seen } => {
                 sums.clear();
                 seen.clear();
             }
-            State::Extreme { best, seen, .. } => {
+            AggregateState::Extreme { best, seen, .. } => {
                 best.clear();
                 seen.clear();
             }
-            State::ExtremeWide { best, seen, .. } => {
+            AggregateState::ExtremeWide { best, seen, .. } => {
                 best.clear();
                 seen.clear();
             }
-            State::ExtremeText { ranks, texts, .. } => {
+            AggregateState::ExtremeText { ranks, texts, .. } => {
                 ranks.clear();
                 texts.clear();
             }

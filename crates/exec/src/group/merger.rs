@@ -8,11 +8,10 @@
 //!
 //! Tables are made and grown by the worker's own thread, in its own memory.
 
-use super::deal::{Groups, renumber};
 use super::keys::dictionary;
 use super::output::BATCH_ROWS;
 use super::plan::{GroupPlan, GroupState};
-use super::state::overflow;
+use super::repartition::{Groups, renumber};
 use crate::columns::Columns;
 use crate::expr::unexpected;
 use arrow_array::RecordBatch;
@@ -126,8 +125,8 @@ impl GroupPlan {
         Ok(is_over)
     }
 
-    /// Merges what is left of the next buckets and takes their groups, about a batch of them; none once all that was pushed
-    /// is gone.
+    /// Merges what is left of the next buckets and takes their groups, about a batch of them; none once all that was
+    /// pushed is gone.
     pub(crate) fn take_next(
         &self,
         merger: &mut Merger,
@@ -204,8 +203,7 @@ impl GroupPlan {
         let pairs = table.states.iter_mut().zip(&groups.states);
         for ((ours, theirs), plan) in pairs.zip(&self.aggregates) {
             ours.grow(all);
-            ours.merge(theirs, range.clone(), numbers)
-                .ok_or_else(|| overflow(&plan.text))?;
+            plan.merge(ours, theirs, range.clone(), numbers)?;
         }
         Ok(())
     }

@@ -3,14 +3,15 @@
 //! ```text
 //! rows per group        with 16 Ki groups     with 64 Ki groups
 //!   few groups in all     a little above 1      clearly above 1      the table may grow: most rows find their group
-//!   many groups in all    1                     hardly above 1       deal: nearly each row makes a group anyway
-//!   rows of a group       many                  many                 deal: a small table already finds what there is to find
+//!   many groups in all    1                     hardly above 1       repartition: nearly each row makes a group anyway
+//!   rows of a group       many                  many                 repartition: a small table finds as much
 //!   lie together
 //! ```
 //!
-//! A table that does not fit into a core's cache takes several times as long for a row (docs/decisions/0021 has the figures).
+//! A table that does not fit into a core's cache takes several times as long for a row (docs/decisions/0021 has the
+//! figures).
 
-use super::index::Index;
+use super::index::GroupIndex;
 
 /// Groups of a table that fits into a core's cache with all that is read beside it.
 const SMALL: usize = 16 << 10;
@@ -50,7 +51,7 @@ impl Most {
     }
 
     /// Whether they shall leave now, behind so many more rows.
-    pub(super) fn is_exceeded(&mut self, rows: usize, index: &Index) -> bool {
+    pub(super) fn is_exceeded(&mut self, rows: usize, index: &GroupIndex) -> bool {
         let groups = index.groups();
         self.rows = self.rows.saturating_add(rows);
         if self.first.is_none() && groups >= SMALL {

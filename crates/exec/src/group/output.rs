@@ -1,8 +1,8 @@
 //! Groups as record batches.
 
-use super::index::Index;
+use super::index::GroupIndex;
 use super::interner::Interner;
-use super::keys::{Keys, Part, Source, dictionary};
+use super::keys::{GroupKeys, KeyPart, KeySource, dictionary};
 use crate::columns::Columns;
 use crate::expr::{integers_to_array, unexpected};
 use arrow_array::{
@@ -22,31 +22,31 @@ pub(super) const BATCH_ROWS: usize = 8_192;
 
 /// One key of the grouping, of all groups in the order of their numbers.
 pub(super) fn key_array(
-    part: Part,
-    keys: &Keys,
-    index: &Index,
+    part: KeyPart,
+    keys: &GroupKeys,
+    index: &GroupIndex,
     interners: &[Interner],
     columns: &Columns,
 ) -> ArrayRef {
     let (key, interner) = (&keys.keys[part.key], &interners[part.key]);
     let groups = index.groups();
-    let lane = |number: usize| {
-        let lane = &keys.lanes[number];
-        (0..groups).map(move |group| lane.unpack(index.key(group, keys)))
+    let field = |number: usize| {
+        let field = &keys.fields[number];
+        (0..groups).map(move |group| field.unpack(index.key(group, keys)))
     };
     let data_type = match &key.source {
-        Source::Expression(expression) => &expression.data_type,
-        Source::Joined(combinations) => {
-            let numbers = lane(key.lane).map(|number| number as u32);
+        KeySource::Expression(expression) => &expression.data_type,
+        KeySource::Joined(combinations) => {
+            let numbers = field(key.field).map(|number| number as u32);
             let numbers = UInt32Array::from_iter_values(numbers);
             return take(&combinations.arrays[part.column], &numbers, None).expect("their numbers");
         }
     };
     let valid = (0..groups).map(|group| !key.null.is_set(index.key(group, keys)));
     let nulls = Some(valid.collect::<NullBuffer>()).filter(|nulls| nulls.null_count() > 0);
-    let floats = || lane(key.lane).map(|bits| f64::from_bits(bits as u64));
+    let floats = || field(key.field).map(|bits| f64::from_bits(bits as u64));
     match key.domain {
-        Domain::Integer => integers_to_array(data_type, lane(key.lane).collect(), nulls),
+        Domain::Integer => integers_to_array(data_type, field(key.field).collect(), nulls),
         Domain::Float32 => {
             let values: Vec<f32> = floats().map(|value| value as f32).collect();
             Arc::new(Float32Array::new(values.into(), nulls))
@@ -56,14 +56,14 @@ pub(super) fn key_array(
             nulls,
         )),
         Domain::Wide => {
-            let halves = lane(key.lane).zip(lane(key.lane + 1));
+            let halves = field(key.field).zip(field(key.field + 1));
             let values = halves.map(|(low, high)| (high as i128) << 64 | low as u64 as i128);
             let values: Vec<i128> = values.collect();
             let array = Decimal128Array::new(values.into(), nulls);
             Arc::new(array.with_data_type(data_type.clone()))
         }
         Domain::Text => {
-            let codes: Vec<u32> = lane(key.lane).map(|code| code as u32).collect();
+            let codes: Vec<u32> = field(key.field).map(|code| code as u32).collect();
             let codes = UInt32Array::new(codes.into(), nulls);
             let own: StringViewArray = interner.texts().iter().map(Some).collect();
             let texts = match dictionary(key, columns) {

@@ -1,7 +1,7 @@
 //! States of aggregates: one column of numbers per aggregate, one entry per group, one loop per window.
 
 use super::input::Values;
-use super::seen::Seen;
+use super::seen::SeenGroups;
 use crate::expr::integers_to_array;
 use crate::filter::value_bounds;
 use arrow_array::*;
@@ -18,31 +18,32 @@ const WORKER_BITS: u32 = 16;
 
 /// The states of one aggregate.
 #[derive(Debug)]
-pub(crate) enum State {
+pub(crate) enum AggregateState {
     /// COUNT
     Count(Vec<i64>),
     /// SUM of integers and decimals: `sums + rest`. Sums of stored integers cannot overflow 128 bits; whether they fit
     /// their type is decided at the end, whatever the order of the rows was.
     SumIntegers {
         sums: Vec<i64>,
-        /// What left the 64 bits of `sums`, and all that was never in them; of the groups up to the last one that has any.
+        /// What left the 64 bits of `sums`, and all that was never in them; of the groups up to the last one that has
+        /// any.
         rest: Vec<i128>,
-        seen: Seen,
+        seen: SeenGroups,
         /// What has to be added to each stored integer.
         offset: i128,
     },
     /// SUM of floats
-    SumFloats { sums: Vec<f64>, seen: Seen },
+    SumFloats { sums: Vec<f64>, seen: SeenGroups },
     /// MIN and MAX of stored integers, and of floats by their place in the total order.
     Extreme {
         best: Vec<i64>,
-        seen: Seen,
+        seen: SeenGroups,
         max: bool,
     },
     /// MIN and MAX of decimals of more than 18 digits
     ExtremeWide {
         best: Vec<i128>,
-        seen: Seen,
+        seen: SeenGroups,
         max: bool,
     },
     /// MIN and MAX of text
@@ -61,26 +62,26 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// Which group each row of a window belongs to.
 #[derive(Clone, Copy)]
-pub(crate) enum Numbers<'a> {
+pub(crate) enum GroupNumbers<'a> {
     /// All to group 0.
     One(usize),
     /// One number per row.
     Each(&'a [u32]),
 }
 
-impl Numbers<'_> {
+impl GroupNumbers<'_> {
     /// Calls `f` with each row that counts and its group.
     #[inline(always)]
     pub(super) fn for_each(self, counts: Option<&BooleanBuffer>, mut f: impl FnMut(usize, usize)) {
         match (self, counts) {
-            (Numbers::One(rows), None) => (0..rows).for_each(|row| f(row, 0)),
-            (Numbers::One(_), Some(counts)) => counts.set_indices().for_each(|row| f(row, 0)),
-            (Numbers::Each(numbers), None) => {
+            (GroupNumbers::One(rows), None) => (0..rows).for_each(|row| f(row, 0)),
+            (GroupNumbers::One(_), Some(counts)) => counts.set_indices().for_each(|row| f(row, 0)),
+            (GroupNumbers::Each(numbers), None) => {
                 for (row, &number) in numbers.iter().enumerate() {
                     f(row, number as usize);
                 }
             }
-            (Numbers::Each(numbers), Some(counts)) => {
+            (GroupNumbers::Each(numbers), Some(counts)) => {
                 for row in counts.set_indices() {
                     f(row, numbers[row] as usize);
                 }
@@ -97,7 +98,7 @@ impl Numbers<'_> {
         mut f: impl FnMut(usize, T),
     ) {
         match (self, counts) {
-            (Numbers::Each(numbers), None) => {
+            (GroupNumbers::Each(numbers), None) => {
                 for (&number, &value) in numbers.iter().zip(values) {
                     f(number as usize, value);
                 }
@@ -107,28 +108,28 @@ impl Numbers<'_> {
     }
 }
 
-impl State {
+impl AggregateState {
     /// Makes entries for new groups.
     pub(crate) fn grow(&mut self, groups: usize) {
         match self {
-            State::Count(counts) => counts.resize(groups, 0),
-            State::SumIntegers { sums, seen, .. } => {
+            AggregateState::Count(counts) => counts.resize(groups, 0),
+            AggregateState::SumIntegers { sums, seen, .. } => {
                 sums.resize(groups, 0);
                 seen.grow(groups);
             }
-            State::SumFloats { sums, seen } => {
+            AggregateState::SumFloats { sums, seen } => {
                 sums.resize(groups, 0.0);
                 seen.grow(groups);
             }
-            State::Extreme { best, seen, max } => {
+            AggregateState::Extreme { best, seen, max } => {
                 best.resize(groups, if *max { i64::MIN } else { i64::MAX });
                 seen.grow(groups);
             }
-            State::ExtremeWide { best, seen, max } => {
+            AggregateState::ExtremeWide { best, seen, max } => {
                 best.resize(groups, if *max { i128::MIN } else { i128::MAX });
                 seen.grow(groups);
             }
-            State::ExtremeText { ranks, texts, .. } => {
+            AggregateState::ExtremeText { ranks, texts, .. } => {
                 ranks.resize(groups, NONE);
                 texts.resize(groups, None);
             }
@@ -137,24 +138,24 @@ impl State {
 
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            State::Count(counts) => counts.capacity() * 8,
-            State::SumIntegers {
+            AggregateState::Count(counts) => counts.capacity() * 8,
+            AggregateState::SumIntegers {
                 sums, rest, seen, ..
             } => sums.capacity() * 8 + rest.capacity() * 16 + seen.bytes(),
-            State::SumFloats { sums, seen } => sums.capacity() * 8 + seen.bytes(),
-            State::Extreme { best, seen, .. } => best.capacity() * 8 + seen.bytes(),
-            State::ExtremeWide { best, seen, .. } => best.capacity() * 16 + seen.bytes(),
-            State::ExtremeText { ranks, texts, .. } => {
+            AggregateState::SumFloats { sums, seen } => sums.capacity() * 8 + seen.bytes(),
+            AggregateState::Extreme { best, seen, .. } => best.capacity() * 8 + seen.bytes(),
+            AggregateState::ExtremeWide { best, seen, .. } => best.capacity() * 16 + seen.bytes(),
+            AggregateState::ExtremeText { ranks, texts, .. } => {
                 let strings: usize = texts.iter().flatten().map(|text| text.len()).sum();
                 ranks.capacity() * 4 + texts.capacity() * size_of::<Option<Box<str>>>() + strings
             }
         }
     }
 
-    /// Counts so many rows more in group 0; `None` if they cannot be counted: those of all workers together, which are added up
-    /// without a check, have to fit.
+    /// Counts so many rows more in group 0; `None` if they cannot be counted: those of all workers together, which are
+    /// added up without a check, have to fit.
     pub(crate) fn count_more(&mut self, rows: u64) -> Option<()> {
-        let State::Count(totals) = self else {
+        let AggregateState::Count(totals) = self else {
             unreachable!("only COUNT counts");
         };
         let total = totals[0].checked_add(i64::try_from(rows).ok()?)?;
@@ -163,24 +164,24 @@ impl State {
     }
 
     /// Counts rows.
-    pub(crate) fn count(&mut self, numbers: Numbers<'_>, counts: Option<&BooleanBuffer>) {
-        let State::Count(totals) = self else {
+    pub(crate) fn count(&mut self, numbers: GroupNumbers<'_>, counts: Option<&BooleanBuffer>) {
+        let AggregateState::Count(totals) = self else {
             unreachable!("only COUNT counts");
         };
         match (numbers, counts) {
-            (Numbers::One(rows), None) => totals[0] += rows as i64,
-            (Numbers::One(_), Some(counts)) => totals[0] += counts.count_set_bits() as i64,
+            (GroupNumbers::One(rows), None) => totals[0] += rows as i64,
+            (GroupNumbers::One(_), Some(counts)) => totals[0] += counts.count_set_bits() as i64,
             _ => numbers.for_each(counts, |_, number| totals[number] += 1),
         }
     }
 
-    fn seen(&mut self) -> Option<&mut Seen> {
+    fn seen(&mut self) -> Option<&mut SeenGroups> {
         match self {
-            State::SumIntegers { seen, .. }
-            | State::SumFloats { seen, .. }
-            | State::Extreme { seen, .. }
-            | State::ExtremeWide { seen, .. } => Some(seen),
-            State::Count(_) | State::ExtremeText { .. } => None,
+            AggregateState::SumIntegers { seen, .. }
+            | AggregateState::SumFloats { seen, .. }
+            | AggregateState::Extreme { seen, .. }
+            | AggregateState::ExtremeWide { seen, .. } => Some(seen),
+            AggregateState::Count(_) | AggregateState::ExtremeText { .. } => None,
         }
     }
 
@@ -188,7 +189,7 @@ impl State {
     pub(crate) fn update(
         &mut self,
         isa: Isa,
-        numbers: Numbers<'_>,
+        numbers: GroupNumbers<'_>,
         values: &Values<'_>,
         counts: Option<&BooleanBuffer>,
     ) -> Option<()> {
@@ -197,16 +198,16 @@ impl State {
         }
         match (self, values) {
             (
-                State::SumIntegers {
+                AggregateState::SumIntegers {
                     sums, rest, offset, ..
                 },
                 Values::Integers(values),
-            ) if matches!((numbers, counts), (Numbers::One(_), None)) => {
+            ) if matches!((numbers, counts), (GroupNumbers::One(_), None)) => {
                 rest.resize(sums.len(), 0);
                 rest[0] += isa.sum_i64(values) + *offset * values.len() as i128;
             }
             (
-                State::SumIntegers {
+                AggregateState::SumIntegers {
                     sums, rest, offset, ..
                 },
                 Values::Integers(values),
@@ -216,13 +217,13 @@ impl State {
                     rest[number] += value as i128 + *offset;
                 });
             }
-            (State::SumIntegers { sums, rest, .. }, Values::Integers(values)) => {
+            (AggregateState::SumIntegers { sums, rest, .. }, Values::Integers(values)) => {
                 let sums = &mut sums[..];
                 numbers.zip(values, counts, |number, value| {
                     add(sums, rest, number, value);
                 });
             }
-            (State::SumIntegers { sums, rest, .. }, Values::Wide(values)) => {
+            (AggregateState::SumIntegers { sums, rest, .. }, Values::Wide(values)) => {
                 rest.resize(sums.len(), 0);
                 let mut overflow = false;
                 numbers.zip(values, counts, |number, value| {
@@ -234,8 +235,8 @@ impl State {
                     return None;
                 }
             }
-            (State::SumFloats { sums, .. }, Values::Floats(values)) => {
-                if let (Numbers::One(_), None) = (numbers, counts) {
+            (AggregateState::SumFloats { sums, .. }, Values::Floats(values)) => {
+                if let (GroupNumbers::One(_), None) = (numbers, counts) {
                     sums[0] += isa.sum_f64(values);
                 } else {
                     numbers.zip(values, counts, |number, value| {
@@ -243,27 +244,27 @@ impl State {
                     });
                 }
             }
-            (State::Extreme { best, max, .. }, Values::Integers(values)) => {
+            (AggregateState::Extreme { best, max, .. }, Values::Integers(values)) => {
                 extreme(isa, numbers, values, counts, best, *max);
             }
-            (State::Extreme { best, max, .. }, Values::Floats(values)) => {
+            (AggregateState::Extreme { best, max, .. }, Values::Floats(values)) => {
                 let values: Vec<i64> = values.iter().map(|&value| total_order(value)).collect();
                 extreme(isa, numbers, &values, counts, best, *max);
             }
             // Computed decimals of up to 18 digits.
-            (State::Extreme { best, max, .. }, Values::Wide(values)) => {
+            (AggregateState::Extreme { best, max, .. }, Values::Wide(values)) => {
                 let values: Vec<i64> = values.iter().map(|&value| value as i64).collect();
                 extreme(isa, numbers, &values, counts, best, *max);
             }
-            (State::ExtremeWide { best, max, .. }, Values::Wide(values)) => {
+            (AggregateState::ExtremeWide { best, max, .. }, Values::Wide(values)) => {
                 extreme_wide(numbers, values, counts, best, *max);
             }
-            (State::ExtremeWide { best, max, .. }, Values::Integers(values)) => {
+            (AggregateState::ExtremeWide { best, max, .. }, Values::Integers(values)) => {
                 let values: Vec<i128> = values.iter().map(|&value| value as i128).collect();
                 extreme_wide(numbers, &values, counts, best, *max);
             }
             (
-                State::ExtremeText {
+                AggregateState::ExtremeText {
                     ranks,
                     dictionary: Some(dictionary),
                     max,
@@ -280,7 +281,7 @@ impl State {
                     }
                 });
             }
-            (State::ExtremeText { texts, max, .. }, Values::Texts(values)) => {
+            (AggregateState::ExtremeText { texts, max, .. }, Values::Texts(values)) => {
                 let max = *max;
                 numbers.for_each(counts, |row, number| {
                     let (text, best) = (values.value(row), &mut texts[number]);
@@ -302,8 +303,8 @@ impl State {
     pub(crate) fn finish(self, state: &Type) -> Option<ArrayRef> {
         let data_type = DataType::from(state);
         Some(match self {
-            State::Count(counts) => Arc::new(Int64Array::from(counts)),
-            State::SumIntegers {
+            AggregateState::Count(counts) => Arc::new(Int64Array::from(counts)),
+            AggregateState::SumIntegers {
                 sums, rest, seen, ..
             } => {
                 let rest = rest.into_iter().chain(std::iter::repeat(0));
@@ -330,19 +331,19 @@ impl State {
                     }
                 }
             }
-            State::SumFloats { sums, seen } => floats(&data_type, sums, seen.into_nulls()),
-            State::Extreme { best, seen, .. } => match data_type {
+            AggregateState::SumFloats { sums, seen } => floats(&data_type, sums, seen.into_nulls()),
+            AggregateState::Extreme { best, seen, .. } => match data_type {
                 DataType::Float32 | DataType::Float64 => {
                     let best = best.into_iter().map(from_total_order).collect();
                     floats(&data_type, best, seen.into_nulls())
                 }
                 _ => integers_to_array(&data_type, best, seen.into_nulls()),
             },
-            State::ExtremeWide { best, seen, .. } => {
+            AggregateState::ExtremeWide { best, seen, .. } => {
                 let array = Decimal128Array::new(best.into(), seen.into_nulls());
                 Arc::new(array.with_data_type(data_type))
             }
-            State::ExtremeText {
+            AggregateState::ExtremeText {
                 ranks,
                 texts,
                 dictionary,
@@ -405,13 +406,13 @@ fn from_total_order(place: i64) -> f64 {
 
 fn extreme(
     isa: Isa,
-    numbers: Numbers<'_>,
+    numbers: GroupNumbers<'_>,
     values: &[i64],
     counts: Option<&BooleanBuffer>,
     best: &mut [i64],
     max: bool,
 ) {
-    if let (Numbers::One(_), None) = (numbers, counts) {
+    if let (GroupNumbers::One(_), None) = (numbers, counts) {
         if let Some((low, high)) = isa.min_max_i64(values) {
             best[0] = if max {
                 best[0].max(high)
@@ -431,7 +432,7 @@ fn extreme(
 }
 
 fn extreme_wide(
-    numbers: Numbers<'_>,
+    numbers: GroupNumbers<'_>,
     values: &[i128],
     counts: Option<&BooleanBuffer>,
     best: &mut [i128],

@@ -1,9 +1,9 @@
 //! The combinations of values by which a relation's rows are grouped.
 //!
-//! Whatever the number of columns, a relation adds one small number to a row's group: that of its combination. Its values
-//! are looked at only when groups are handed out.
+//! Whatever the number of columns, a relation adds one small number to a row's group: that of its combination. Its
+//! values are looked at only when groups are handed out.
 
-use super::{KeyMap, Table};
+use super::{KeyMap, NumberTable};
 use crate::group::{Values, values_of};
 use arrow_array::{Array, ArrayRef, StringViewArray, UInt32Array};
 use arrow_buffer::NullBuffer;
@@ -18,7 +18,7 @@ const PLACES_PER_ROW: u64 = 4;
 #[derive(Debug)]
 pub(crate) struct Combinations {
     /// Of combinations.
-    pub(crate) numbers: Numbers,
+    pub(crate) numbers: CombinationNumbers,
     /// Which lookup of the fragment it is.
     pub(crate) lookup: usize,
     /// The key column.
@@ -29,11 +29,11 @@ pub(crate) struct Combinations {
 
 /// What leads to numbers.
 #[derive(Debug)]
-pub(crate) enum Numbers {
-    /// Keys, each of which occurs once.
+pub(crate) enum CombinationNumbers {
+    /// RelationKeys, each of which occurs once.
     OfKeys(KeyMap),
     /// The places of the relation's rows.
-    OfPlaces(Table),
+    OfPlaces(NumberTable),
 }
 
 /// The number of each row's combination, and the values of each combination, column by column.
@@ -56,7 +56,7 @@ pub(super) fn number(arrays: &[&ArrayRef]) -> (Vec<u32>, Vec<ArrayRef>) {
     (numbers, distinct.collect())
 }
 
-/// Numbers values in the order in which they are met.
+/// CombinationNumbers values in the order in which they are met.
 fn renumbered<T: Hash + Eq>(values: impl Iterator<Item = T>) -> Vec<u32> {
     let mut numbers = HashMap::new();
     let number = |value| {
@@ -92,7 +92,8 @@ fn values_numbered(array: &ArrayRef) -> Vec<u32> {
     }
 }
 
-/// Numbers texts: those of one dictionary have equal views if they are equal, so that hardly one of them is looked at.
+/// CombinationNumbers texts: those of one dictionary have equal views if they are equal, so that hardly one of them is
+/// looked at.
 fn texts_numbered(texts: &StringViewArray, nulls: Option<&NullBuffer>) -> Vec<u32> {
     let mut by_view: HashTable<(u128, u32)> = HashTable::new();
     let mut by_text = HashMap::new();

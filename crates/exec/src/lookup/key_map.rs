@@ -1,14 +1,14 @@
 //! From keys to small numbers.
 //!
 //! ```text
-//! dense   table[key - first], one entry for each key between the least and the greatest     if these lie close together
-//! hash    key ─hash─▶ number                                                                otherwise
+//! dense   table[key - first], one entry for each key between the least and the greatest   if these lie close together
+//! hash    key ─hash─▶ number                                                              otherwise
 //! order   table[ordinal] for chunks that are stored by an order of keys
 //! texts   table[code] where the column has codes, a hash table where it has none
 //! ```
 //!
-//! A dense table has entries of one, two or four bytes, whatever its numbers need: what is looked at for every row should
-//! fit into the nearest cache.
+//! A dense table has entries of one, two or four bytes, whatever its numbers need: what is looked at for every row
+//! should fit into the nearest cache.
 
 use crate::by_order::ByOrder;
 use arrow_array::cast::AsArray;
@@ -32,10 +32,10 @@ pub(crate) enum KeyMap {
         /// For chunks of integers.
         by_key: OnceLock<ByKey>,
         /// For chunks that are stored by an order.
-        by_order: ByOrder<Table>,
+        by_order: ByOrder<NumberTable>,
     },
     Texts {
-        by_code: Table,
+        by_code: NumberTable,
         by_text: HashMap<Box<str>, u32>,
     },
 }
@@ -43,19 +43,19 @@ pub(crate) enum KeyMap {
 /// The numbers of integers.
 #[derive(Debug)]
 pub(crate) enum ByKey {
-    Dense { first: i64, table: Table },
+    Dense { first: i64, table: NumberTable },
     Hash(HashMap<i64, u32>),
 }
 
-/// Numbers, as narrow as they allow.
+/// CombinationNumbers, as narrow as they allow.
 #[derive(Debug)]
-pub(crate) enum Table {
+pub(crate) enum NumberTable {
     One(Vec<u8>),
     Two(Vec<u16>),
     Four(Vec<u32>),
 }
 
-impl Table {
+impl NumberTable {
     /// A table of `len` entries: those that are given, of which none is greater than `most`, and zeros.
     fn new(len: usize, most: u32, entries: impl Iterator<Item = (usize, u32)>) -> Self {
         macro_rules! filled {
@@ -66,25 +66,25 @@ impl Table {
             }};
         }
         match most {
-            0..=0xff => Table::One(filled!(u8)),
-            0x100..=0xffff => Table::Two(filled!(u16)),
-            _ => Table::Four(filled!(u32)),
+            0..=0xff => NumberTable::One(filled!(u8)),
+            0x100..=0xffff => NumberTable::Two(filled!(u16)),
+            _ => NumberTable::Four(filled!(u32)),
         }
     }
 
     /// A table of just these numbers.
     pub(crate) fn of(numbers: &[u32]) -> Self {
         let entries = numbers.iter().copied().enumerate();
-        Table::new(numbers.len(), most(numbers), entries)
+        NumberTable::new(numbers.len(), most(numbers), entries)
     }
 
     /// Appends the entries at some places.
     #[inline(always)]
     pub(crate) fn each<T: From<u32>>(&self, places: impl Iterator<Item = usize>, out: &mut Vec<T>) {
         match self {
-            Table::One(table) => out.extend(places.map(|at| T::from(u32::from(table[at])))),
-            Table::Two(table) => out.extend(places.map(|at| T::from(u32::from(table[at])))),
-            Table::Four(table) => out.extend(places.map(|at| T::from(table[at]))),
+            NumberTable::One(table) => out.extend(places.map(|at| T::from(u32::from(table[at])))),
+            NumberTable::Two(table) => out.extend(places.map(|at| T::from(u32::from(table[at])))),
+            NumberTable::Four(table) => out.extend(places.map(|at| T::from(table[at]))),
         }
     }
 }
@@ -97,11 +97,11 @@ impl ByKey {
     fn new(keys: &[i64], numbers: &[u32]) -> Self {
         let first = keys.iter().copied().min().unwrap_or(0);
         let last = keys.iter().copied().max().unwrap_or(0);
-        let span = last.abs_diff(first);
+        let width = last.abs_diff(first);
         let pairs = keys.iter().zip(numbers);
-        if span < FEW_ENTRIES.max(ENTRIES_PER_KEY * keys.len() as u64) {
+        if width < FEW_ENTRIES.max(ENTRIES_PER_KEY * keys.len() as u64) {
             let entries = pairs.map(|(key, &number)| (key.abs_diff(first) as usize, number));
-            let table = Table::new(span as usize + 1, most(numbers), entries);
+            let table = NumberTable::new(width as usize + 1, most(numbers), entries);
             return ByKey::Dense { first, table };
         }
         ByKey::Hash(pairs.map(|(&key, &number)| (key, number)).collect())
@@ -137,9 +137,9 @@ impl KeyMap {
             Some(dictionary) => {
                 let codes = codes(dictionary);
                 let most = codes.iter().map(|&(_, number)| number).max();
-                Table::new(dictionary.len(), most.unwrap_or(0), codes.into_iter())
+                NumberTable::new(dictionary.len(), most.unwrap_or(0), codes.into_iter())
             }
-            None => Table::One(Vec::new()),
+            None => NumberTable::One(Vec::new()),
         };
         let by_text = (0..texts.len()).map(|place| (texts.value(place).into(), number(place)));
         KeyMap::Texts {
@@ -192,7 +192,7 @@ impl KeyMap {
             let place =
                 |(key, &number): (&i64, &u32)| Some((order.ordinal(*key)? as usize, number));
             let entries = keys.iter().zip(numbers).filter_map(place);
-            Table::new(order.keys().len(), most(numbers), entries)
+            NumberTable::new(order.keys().len(), most(numbers), entries)
         });
         table.each(ordinals.iter().map(|&ordinal| ordinal as usize), out);
     }

@@ -15,7 +15,8 @@ use eris_exec::{Division, Partial, Program, Work};
 use eris_fragment::{Fragment, FragmentError, Value};
 use table::Table;
 
-/// A small generator of random numbers (SplitMix64), so that a seed in a message is all that is needed to repeat a case.
+/// A small generator of random numbers (SplitMix64), so that a seed in a message is all that is needed to repeat a
+/// case.
 #[derive(Clone, Debug)]
 pub struct Rng(pub u64);
 
@@ -81,8 +82,8 @@ pub fn run_counting(
     Ok(batches)
 }
 
-/// Runs a fragment with several workers that deal their groups to each other whenever it pleases `rng`. Each group comes from
-/// one worker only, that to which all agree that it belongs, and once.
+/// Runs a fragment with several workers that deal their groups to each other whenever it pleases `rng`. Each group
+/// comes from one worker only, that to which all agree that it belongs, and once.
 pub fn run_dealing(
     fragment: &Fragment,
     table: &Table,
@@ -96,7 +97,7 @@ pub fn run_dealing(
     let mut workers = Vec::new();
     for _ in 0..division.workers {
         let mut partial = program.start();
-        program.start_dealing(division, &mut partial);
+        program.start_repartitioning(division, &mut partial);
         workers.push((partial, program.merger(division)));
     }
     for chunk in &table.chunks {
@@ -104,11 +105,11 @@ pub fn run_dealing(
         let partial = &mut workers[worker].0;
         let batches = program.run(&chunk.view, partial, &mut Work::default())?;
         assert!(batches.is_empty(), "groups come in the end");
-        let mut dealt = program.take_dealt(partial);
+        let mut repartitioned = program.take_repartitioned(partial);
         if rng.one_in(3) {
-            dealt.extend(program.deal(division, partial));
+            repartitioned.extend(program.repartition(division, partial));
         }
-        for (to, groups) in dealt {
+        for (to, groups) in repartitioned {
             assert!(!groups.is_empty() && groups.bytes() > 0);
             workers[to as usize].1.push(groups);
         }
@@ -126,7 +127,7 @@ pub fn run_dealing(
     let mut mergers = Vec::new();
     for (mut partial, merger) in workers {
         mergers.push(merger);
-        all.extend(program.deal(division, &mut partial));
+        all.extend(program.repartition(division, &mut partial));
     }
     for (to, groups) in all {
         mergers[to as usize].push(groups);

@@ -1,22 +1,23 @@
 //! Lookups, compiled: from a row's key to the row of a relation, or straight to what that row stands for.
 //!
 //! ```text
-//! key of the scanned row ── KeyMap ──▶ place of the relation's row ──▶ its values        where values are computed with
-//!                        └─ KeyMap ──▶ number of the combination of values               where rows are grouped by them
+//! key of the scanned row ── KeyMap ──▶ place of the relation's row ──▶ its values     where values are computed with
+//!                        └─ KeyMap ──▶ number of the combination of values            where rows are grouped by them
 //! ```
 //!
-//! If keys occur more than once, a key leads to the places of all its rows, and a scanned row [is there](crate::pairs) once for each.
+//! If keys occur more than once, a key leads to the places of all its rows, and a scanned row [is there](crate::pairs)
+//! once for each.
 //!
-//! Whether a row has a partner at all is a test of the [filter](crate::filter) like any other: it takes part in the order
+//! Whether a row has a match at all is a test of the [filter](crate::filter) like any other: it takes part in the order
 //! of the tests, and behind it every key is found.
 
 mod combinations;
 mod key_map;
-mod partners;
+mod matches;
 
-pub(crate) use combinations::{Combinations, Numbers};
-pub(crate) use key_map::{KeyMap, Table};
-pub(crate) use partners::Partners;
+pub(crate) use combinations::{CombinationNumbers, Combinations};
+pub(crate) use key_map::{KeyMap, NumberTable};
+pub(crate) use matches::Matches;
 
 use crate::columns::Columns;
 use crate::expr::unexpected;
@@ -29,19 +30,19 @@ use std::sync::{Arc, OnceLock};
 
 /// A lookup, compiled.
 #[derive(Debug)]
-pub(crate) struct Lookup {
+pub(crate) struct CompiledLookup {
     /// The key column: a position in the fragment's columns.
     pub(crate) column: usize,
-    keys: Keys,
+    keys: RelationKeys,
     joined: Vec<Joined>,
     of_keys: OnceLock<KeyMap>,
     /// Where each key's rows are, if there are more rows than keys.
-    partners: Option<Partners>,
+    matches: Option<Matches>,
 }
 
-/// The relation's keys, each once: row by row, unless there are partners.
+/// The relation's keys, each once: row by row, unless there are matches.
 #[derive(Debug)]
-enum Keys {
+enum RelationKeys {
     Integers(Arc<Vec<i64>>),
     Texts(ArrayRef),
 }
@@ -55,7 +56,7 @@ pub(crate) struct Joined {
     range: OnceLock<Option<(i64, i64)>>,
 }
 
-impl Lookup {
+impl CompiledLookup {
     pub(crate) fn compile(
         lookup: &eris_fragment::Lookup,
         columns: &Columns,
@@ -68,24 +69,24 @@ impl Lookup {
         if lookup.keys().null_count() > 0 {
             return malformed("a lookup with a key NULL");
         }
-        let (keys, partners, rows) = match lookup.is_unique() {
+        let (keys, matches, rows) = match lookup.is_unique() {
             true => (lookup.keys().clone(), None, lookup.rows.clone()),
             false => {
-                let (keys, partners, rows) = Partners::group(&lookup.rows).map_err(unexpected)?;
-                (keys, Some(partners), rows)
+                let (keys, matches, rows) = Matches::group(&lookup.rows).map_err(unexpected)?;
+                (keys, Some(matches), rows)
             }
         };
         let of_keys = Type::try_from(keys.data_type()).ok();
         let keys = match (columns.domains[column], of_keys) {
-            (Domain::Text, Some(Type::Text)) => Keys::Texts(keys),
+            (Domain::Text, Some(Type::Text)) => RelationKeys::Texts(keys),
             (Domain::Integer, Some(of_keys)) if comparable(&columns.types[column], &of_keys) => {
                 match values_of(&keys) {
                     crate::group::Values::Integers(keys) => {
-                        Keys::Integers(Arc::new(keys.into_owned()))
+                        RelationKeys::Integers(Arc::new(keys.into_owned()))
                     }
-                    crate::group::Values::Wide(keys) => {
-                        Keys::Integers(Arc::new(keys.iter().map(|&key| key as i64).collect()))
-                    }
+                    crate::group::Values::Wide(keys) => RelationKeys::Integers(Arc::new(
+                        keys.iter().map(|&key| key as i64).collect(),
+                    )),
                     _ => return malformed("a lookup by keys that are no integers"),
                 }
             }
@@ -96,40 +97,41 @@ impl Lookup {
             array: array.clone(),
             range: OnceLock::new(),
         });
-        Ok(Lookup {
+        Ok(CompiledLookup {
             column,
             keys,
             joined: joined.collect(),
             of_keys: OnceLock::new(),
-            partners,
+            matches,
         })
     }
 
     /// A map from keys to what `values` says of their numbers.
     fn map(&self, values: impl Fn(usize) -> u32, columns: &Columns) -> KeyMap {
         match &self.keys {
-            Keys::Integers(keys) => KeyMap::integers(keys, values),
-            Keys::Texts(keys) => {
+            RelationKeys::Integers(keys) => KeyMap::integers(keys, values),
+            RelationKeys::Texts(keys) => {
                 KeyMap::texts(keys, values, columns.dictionaries[self.column].as_ref())
             }
         }
     }
 
-    /// From keys to their numbers: the places of the relation's rows, unless there are partners.
+    /// From keys to their numbers: the places of the relation's rows, unless there are matches.
     pub(crate) fn of_keys(&self, columns: &Columns) -> &KeyMap {
         (self.of_keys).get_or_init(|| self.map(|number| number as u32, columns))
     }
 
     /// Where each key's rows are; `None` if each has one, at the place that is its number.
-    pub(crate) fn partners(&self) -> Option<&Partners> {
-        self.partners.as_ref()
+    pub(crate) fn matches(&self) -> Option<&Matches> {
+        self.matches.as_ref()
     }
 
     pub(crate) fn joined(&self, column: usize) -> &Joined {
         &self.joined[column]
     }
 
-    /// Numbers for the combinations of the values of some of the columns of this lookup, which is the fragment's `own`-th.
+    /// CombinationNumbers for the combinations of the values of some of the columns of this lookup, which is the
+    /// fragment's `own`-th.
     pub(crate) fn combinations(
         &self,
         own: usize,
@@ -139,9 +141,9 @@ impl Lookup {
         let arrays: Vec<&ArrayRef> = chosen.iter().map(|&at| &self.joined[at].array).collect();
         let (numbers, distinct) = combinations::number(&arrays);
         Combinations {
-            numbers: match self.partners {
-                None => Numbers::OfKeys(self.map(|place| numbers[place], columns)),
-                Some(_) => Numbers::OfPlaces(Table::of(&numbers)),
+            numbers: match self.matches {
+                None => CombinationNumbers::OfKeys(self.map(|place| numbers[place], columns)),
+                Some(_) => CombinationNumbers::OfPlaces(NumberTable::of(&numbers)),
             },
             lookup: own,
             column: self.column,
@@ -203,15 +205,15 @@ fn stored_integers(array: &ArrayRef) -> Option<Vec<i64>> {
 /// The lookups of a fragment and where their columns are.
 #[derive(Debug, Default)]
 pub(crate) struct Lookups {
-    pub(crate) all: Vec<Lookup>,
+    pub(crate) all: Vec<CompiledLookup>,
     /// Per joined column: its lookup, and which of its columns it is.
     pub(crate) joined: Vec<(usize, usize)>,
 }
 
 impl Lookups {
     /// Whether a row may be joined to several rows of a relation.
-    pub(crate) fn have_partners(&self) -> bool {
-        self.all.iter().any(|lookup| lookup.partners.is_some())
+    pub(crate) fn have_several_matches(&self) -> bool {
+        self.all.iter().any(|lookup| lookup.matches.is_some())
     }
 }
 

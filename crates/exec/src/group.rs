@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! window of selected rows
-//!   keys       ─lanes──▶ i64 per key and row ─index──▶ number of the group, per row
+//!   keys       ─fields──▶ i64 per key and row ─index──▶ number of the group, per row
 //!   arguments  ─input──▶ i64 / f64 / i128 / text per row ─┐        │
 //!                                  one loop per aggregate ▼        ▼
 //!                                                 states: one column per aggregate, one entry per group
@@ -14,7 +14,7 @@
 //! Groups are numbered in the order in which they are met; only the index knows how a key leads to its number, so that
 //! it can change its form (dense table, hash table) without touching a state.
 
-mod deal;
+mod aggregate;
 mod division;
 mod gathered;
 mod index;
@@ -26,12 +26,13 @@ mod merger;
 mod most;
 mod output;
 mod plan;
+mod repartition;
 mod seen;
 mod state;
-mod texts;
+mod strings;
 
-pub use deal::Groups;
 pub use division::Division;
 pub(crate) use input::{Values, Window, values as values_of};
 pub use merger::Merger;
 pub(crate) use plan::{GroupPlan, GroupState};
+pub use repartition::Groups;

@@ -1,4 +1,4 @@
-//! Lookups whose keys occur many times: chunks that take more than one turn, and what is counted without being made.
+//! Lookups whose keys occur many times: chunks that take more than one step, and what is counted without being made.
 
 mod common;
 
@@ -84,8 +84,8 @@ fn integer(value: &Value) -> i128 {
     }
 }
 
-/// Per row that finds a partner, how many it has in a relation.
-fn partners(times: i64) -> impl Iterator<Item = (i64, i64)> {
+/// Per row that finds a match, how many it has in a relation.
+fn matches(times: i64) -> impl Iterator<Item = (i64, i64)> {
     let rows = (0..ROWS).map(|row| (row, row % 20));
     let found = rows.filter(|&(_, key)| key < 10);
     found.map(move |(row, key)| (row, key * times + 1))
@@ -99,7 +99,7 @@ fn a_chunk_with_very_many_partners_takes_several_turns() {
         limit: None,
     };
     let ran = run(&fragment(&[relation(40)], rows)).unwrap();
-    let expected: i64 = partners(40).map(|(_, count)| count).sum();
+    let expected: i64 = matches(40).map(|(_, count)| count).sum();
     assert_eq!(ran.rows.len() as i64, expected);
     assert_eq!(ran.output, (2_500, expected as u64));
     assert!(
@@ -111,7 +111,7 @@ fn a_chunk_with_very_many_partners_takes_several_turns() {
     ran.rows
         .iter()
         .for_each(|row| counts[integer(&row[0]) as usize] += 1);
-    for (row, count) in partners(40) {
+    for (row, count) in matches(40) {
         assert_eq!(counts[row as usize], count, "row {row}");
     }
     let mut seen: Vec<String> = ran.rows.iter().map(|row| format!("{row:?}")).collect();
@@ -138,7 +138,7 @@ fn groups_and_sums_are_those_of_all_pairs() {
     let ran = run(&fragment(&[relation(9), relation(4)], output)).unwrap();
     assert!(ran.turns > 5, "{} turns", ran.turns);
     let mut expected = [(0, 0); 10];
-    for ((row, one), (_, other)) in partners(9).zip(partners(4)) {
+    for ((row, one), (_, other)) in matches(9).zip(matches(4)) {
         let (count, sum) = &mut expected[(row % 20) as usize];
         *count += one * other;
         *sum += row * one * other;
@@ -166,9 +166,9 @@ fn rows_that_are_only_counted_are_not_made() {
     };
     let relations = [relation(400), relation(300), relation(500)];
     let ran = run(&fragment(&relations, count())).unwrap();
-    let expected: i64 = partners(400)
-        .zip(partners(300))
-        .zip(partners(500))
+    let expected: i64 = matches(400)
+        .zip(matches(300))
+        .zip(matches(500))
         .map(|((one, two), three)| one.1 * two.1 * three.1)
         .sum();
     assert_eq!(ran.turns, 1);

@@ -9,11 +9,14 @@
 //! ```
 
 mod classify;
+mod form;
 mod interval;
+mod order;
 mod predicate;
+mod residual;
 mod run;
 mod truth;
 
 pub(crate) use classify::Filter;
-pub(crate) use run::{FilterState, Passed};
+pub(crate) use run::{ChunkInput, FilterState, Passed};
 pub(crate) use truth::{lossless_factor, value_bounds};

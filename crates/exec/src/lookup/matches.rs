@@ -6,7 +6,7 @@
 //! starts               0          3     5   6
 //! ```
 //!
-//! A key's partners follow each other, so that their values lie in as few lines of the cache as they can.
+//! A key's matches follow each other, so that their values lie in as few lines of the cache as they can.
 
 use super::combinations;
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
@@ -15,14 +15,14 @@ use arrow_select::take::take_record_batch;
 
 /// Where the rows of each key are.
 #[derive(Debug)]
-pub(crate) struct Partners {
+pub(crate) struct Matches {
     /// Per key its first row, and behind the last key the number of rows.
     starts: Vec<u32>,
 }
 
-impl Partners {
-    /// The keys of a relation, which are its first column, each once; where the rows of each are; and the rows, those of a key side by
-    /// side.
+impl Matches {
+    /// The keys of a relation, which are its first column, each once; where the rows of each are; and the rows, those
+    /// of a key side by side.
     pub(super) fn group(rows: &RecordBatch) -> Result<(ArrayRef, Self, RecordBatch), ArrowError> {
         let (numbers, mut keys) = combinations::number(&[rows.column(0)]);
         let keys = keys.pop().expect("one column");
@@ -43,11 +43,11 @@ impl Partners {
             *place += 1;
         }
         let rows = take_record_batch(rows, &UInt32Array::from(order))?;
-        Ok((keys, Partners { starts }, rows))
+        Ok((keys, Matches { starts }, rows))
     }
 
     /// The first rows of keys by their numbers, and how many there are of each.
-    pub(crate) fn spans(&self, numbers: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    pub(crate) fn ranges(&self, numbers: &[u32]) -> (Vec<u32>, Vec<u32>) {
         let start = |&number: &u32| self.starts[number as usize];
         let starts: Vec<u32> = numbers.iter().map(start).collect();
         let count = |(&number, start): (&u32, &u32)| self.starts[number as usize + 1] - start;

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 /// Strings by their numbers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct Strings {
     bytes: String,
     /// Where each ends.
     ends: Vec<usize>,
 }
 
-impl Texts {
+impl Strings {
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -19,8 +19,8 @@ impl Texts {
         self.ends.is_empty()
     }
 
-    pub(super) fn push(&mut self, text: &str) {
-        self.bytes.push_str(text);
+    pub(super) fn push(&mut self, string: &str) {
+        self.bytes.push_str(string);
         self.ends.push(self.bytes.len());
     }
 

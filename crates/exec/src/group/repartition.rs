@@ -11,25 +11,26 @@
 //! dictionary mean the same to all workers of a program; strings that have none there travel along.
 
 use super::division::{Division, Sorted, parts};
-use super::index::Index;
+use super::index::GroupIndex;
 use super::interner::Interner;
-use super::keys::{Keys, dictionary};
+use super::keys::{GroupKeys, dictionary};
 use super::most::Most;
 use super::plan::{GroupPlan, GroupState};
-use super::state::State;
-use super::texts::Texts;
+use super::state::AggregateState;
+use super::strings::Strings;
 use crate::columns::Columns;
 use arrow_array::RecordBatch;
 use eris_fragment::FragmentError;
 use std::ops::Range;
 
-/// Groups with partial states, sorted by the buckets of the worker that merges them. Belong to the program that made them.
+/// Groups with partial states, sorted by the buckets of the worker that merges them. Belong to the program that made
+/// them.
 #[derive(Debug)]
 pub struct Groups {
     pub(super) packed: Vec<u64>,
-    pub(super) states: Vec<State>,
+    pub(super) states: Vec<AggregateState>,
     /// Per key, strings without a code in the dictionary: their codes are those behind the dictionary's.
-    pub(super) texts: Vec<Texts>,
+    pub(super) texts: Vec<Strings>,
     /// Where each bucket ends.
     pub(super) ends: Vec<u32>,
 }
@@ -47,8 +48,8 @@ impl Groups {
 
     /// Memory taken.
     pub fn bytes(&self) -> usize {
-        let texts: usize = self.texts.iter().map(Texts::bytes).sum();
-        let states: usize = self.states.iter().map(State::bytes).sum();
+        let texts: usize = self.texts.iter().map(Strings::bytes).sum();
+        let states: usize = self.states.iter().map(AggregateState::bytes).sum();
         self.packed.capacity() * size_of::<u64>() + self.ends.capacity() * 4 + states + texts
     }
 
@@ -61,37 +62,42 @@ impl Groups {
 
 /// That groups leave the table when they are too many for it.
 #[derive(Debug)]
-pub(super) struct Dealing {
+pub(super) struct Repartitioning {
     division: Division,
     most: Most,
-    dealt: Vec<(u32, Groups)>,
+    repartitioned: Vec<(u32, Groups)>,
 }
 
-impl Dealing {
+impl Repartitioning {
     /// Memory of what has left the table and was not taken.
     pub(super) fn bytes(&self) -> usize {
-        self.dealt.iter().map(|(_, groups)| groups.bytes()).sum()
+        self.repartitioned
+            .iter()
+            .map(|(_, groups)| groups.bytes())
+            .sum()
     }
 }
 
 impl GroupPlan {
     /// Has groups leave the table from now on when they are too many for a cache.
-    pub(crate) fn start_dealing(&self, division: Division, state: &mut GroupState) {
-        state.dealing = Some(Dealing {
+    pub(crate) fn start_repartitioning(&self, division: Division, state: &mut GroupState) {
+        state.repartitioning = Some(Repartitioning {
             division,
             most: Most::default(),
-            dealt: Vec::new(),
+            repartitioned: Vec::new(),
         });
     }
 
     /// What has left the table.
-    pub(crate) fn take_dealt(&self, state: &mut GroupState) -> Vec<(u32, Groups)> {
-        let dealing = state.dealing.as_mut();
-        dealing.map_or_else(Vec::new, |dealing| std::mem::take(&mut dealing.dealt))
+    pub(crate) fn take_repartitioned(&self, state: &mut GroupState) -> Vec<(u32, Groups)> {
+        let repartitioning = state.repartitioning.as_mut();
+        repartitioning.map_or_else(Vec::new, |repartitioning| {
+            std::mem::take(&mut repartitioning.repartitioned)
+        })
     }
 
     /// Has all groups leave the table.
-    pub(crate) fn deal(
+    pub(crate) fn repartition(
         &self,
         division: Division,
         state: &mut GroupState,
@@ -103,22 +109,27 @@ impl GroupPlan {
             states,
             ..
         } = state;
-        let dealt = deal(division, index, states, interners, &self.keys, columns);
+        let repartitioned = repartition(division, index, states, interners, &self.keys, columns);
         index.clear();
-        states.iter_mut().for_each(State::clear);
+        states.iter_mut().for_each(AggregateState::clear);
         interners.iter_mut().for_each(Interner::clear);
-        dealt
+        repartitioned
     }
 
     /// Has groups leave the table if they are too many for it, behind so many more rows.
-    pub(super) fn deal_if_many(&self, rows: usize, state: &mut GroupState, columns: &Columns) {
-        if let Some(dealing) = &mut state.dealing
-            && dealing.most.is_exceeded(rows, &state.index)
+    pub(super) fn repartition_if_many(
+        &self,
+        rows: usize,
+        state: &mut GroupState,
+        columns: &Columns,
+    ) {
+        if let Some(repartitioning) = &mut state.repartitioning
+            && repartitioning.most.is_exceeded(rows, &state.index)
         {
-            let division = dealing.division;
-            let more = self.deal(division, state, columns);
-            if let Some(dealing) = &mut state.dealing {
-                dealing.dealt.extend(more);
+            let division = repartitioning.division;
+            let more = self.repartition(division, state, columns);
+            if let Some(repartitioning) = &mut state.repartitioning {
+                repartitioning.repartitioned.extend(more);
             }
         }
     }
@@ -139,7 +150,7 @@ impl GroupPlan {
         let division = Division { workers, buckets };
         let (index, states) = (&state.index, &state.states);
         let mut batches = Vec::new();
-        for (worker, groups) in deal(
+        for (worker, groups) in repartition(
             division,
             index,
             states,
@@ -156,20 +167,20 @@ impl GroupPlan {
 
 impl GroupState {
     /// Has groups stay in the table again.
-    pub(crate) fn stop_dealing(&mut self) {
-        if let Some(dealing) = &mut self.dealing {
-            dealing.most = Most::never();
+    pub(crate) fn stop_repartitioning(&mut self) {
+        if let Some(repartitioning) = &mut self.repartitioning {
+            repartitioning.most = Most::never();
         }
     }
 }
 
 /// A table's groups, by the worker that merges them: of each that gets any, its number and its groups.
-fn deal(
+fn repartition(
     division: Division,
-    index: &Index,
-    states: &[State],
+    index: &GroupIndex,
+    states: &[AggregateState],
     interners: &[Interner],
-    keys: &Keys,
+    keys: &GroupKeys,
     columns: &Columns,
 ) -> Vec<(u32, Groups)> {
     let numbers = parts(division, index.packed(), keys, interners, columns);
@@ -202,7 +213,7 @@ fn deal(
 }
 
 /// The packed keys of some groups.
-fn gather_packed(index: &Index, order: &[u32], words: usize) -> Vec<u64> {
+fn gather_packed(index: &GroupIndex, order: &[u32], words: usize) -> Vec<u64> {
     let packed = index.packed();
     if words == 1 {
         return order.iter().map(|&group| packed[group as usize]).collect();
@@ -219,10 +230,10 @@ fn take_along(
     key: usize,
     known: i64,
     interner: &Interner,
-    keys: &Keys,
+    keys: &GroupKeys,
     packed: &mut [u64],
-) -> Texts {
-    let mut texts = Texts::default();
+) -> Strings {
+    let mut texts = Strings::default();
     if interner.texts().is_empty() {
         return texts;
     }
@@ -236,21 +247,22 @@ fn take_along(
     texts
 }
 
-/// Changes the codes behind a dictionary's: `number` is given how far behind the last one each is, and says how far it shall be.
+/// Changes the codes behind a dictionary's: `number` is given how far behind the last one each is, and says how far it
+/// shall be.
 pub(super) fn renumber(
     key: usize,
     known: i64,
-    keys: &Keys,
+    keys: &GroupKeys,
     packed: &mut [u64],
     mut number: impl FnMut(usize) -> usize,
 ) {
-    let (null, lane) = (keys.keys[key].null, keys.lanes[keys.keys[key].lane]);
+    let (null, field) = (keys.keys[key].null, keys.fields[keys.keys[key].field]);
     for words in packed.chunks_exact_mut(keys.words) {
-        let code = lane.unpack(words);
+        let code = field.unpack(words);
         if code >= known && !null.is_set(words) {
             let code = known + number((code - known) as usize) as i64;
-            let word = &mut words[lane.place.word];
-            *word = *word & !lane.pack(-1) | lane.pack(code);
+            let word = &mut words[field.place.word];
+            *word = *word & !field.pack(-1) | field.pack(code);
         }
     }
 }
