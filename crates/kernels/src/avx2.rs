@@ -1,28 +1,51 @@
 //! AVX2: intrinsics for comparison to masks and for selection, which the compiler does not find; all else is the
 //! plain code compiled for these registers, where intrinsics measured no better.
 
-use crate::layout::{Lane, Line, Plain, by_lane, vector_words};
+use crate::layout::{Lane, Line, Plain, vector_words};
 use crate::packed::{Bitmap, Range};
+use crate::x86::{between_plain, kernels_by_lane, one_instruction_kernels, plain_code};
 use crate::{MASK_WORDS, VECTOR, portable};
 use std::arch::x86_64::*;
 
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn unpack(width: u8, words: &[u64], base: i64, out: &mut [i64; VECTOR]) {
-    portable::unpack(width, words, base, out)
+plain_code! {
+    "avx2,bmi1,bmi2,popcnt":
+    fn unpack(width: u8, words: &[u64], base: i64, out: &mut [i64; VECTOR]);
+    fn unpack_u32(width: u8, words: &[u64], out: &mut [u32; VECTOR]);
+    fn positions(masks: &[u64], out: &mut [u32]);
+    fn runs_of(starts: &[u64], rows: &[u32], runs: &mut [u32]);
+    fn expand_i64(values: &[i64], mask: &[u64; MASK_WORDS], fill: i64, out: &mut [i64; VECTOR]);
+    fn popcount(masks: &[u64]) -> u64;
+    fn sum_i64(values: &[i64]) -> i128;
+    fn min_max_i64(values: &[i64]) -> (i64, i64);
+    fn sum_f64(values: &[f64]) -> f64;
+    fn repeat_i64(values: &[i64], starts: &[u64; MASK_WORDS], out: &mut [i64; VECTOR]);
+    fn running_sums(start: i64, values: &mut [i64; VECTOR]);
 }
 
+one_instruction_kernels!("avx2,bmi1,bmi2,popcnt");
+
+kernels_by_lane! {
+    "avx2,bmi1,bmi2,popcnt":
+    fn between(words: &[u64], range: Range, masks: &mut [u64]) = between_lane;
+    fn between_and(words: &[u64], range: Range, masks: &mut [u64]) = between_and_lane;
+    fn count_between(words: &[u64], range: Range) -> u64 = count_lane;
+    fn probe_and(words: &[u64], bitmap: Bitmap<'_>, masks: &mut [u64]) = probe_lane;
+}
+
+/// The first 32 bytes of `values`.
+#[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn unpack_u32(width: u8, words: &[u64], out: &mut [u32; VECTOR]) {
-    portable::unpack_u32(width, words, out)
+fn load<V: Plain>(values: &[V]) -> __m256i {
+    let values = &values[..32 / size_of::<V>()];
+    // SAFETY: `values` has 32 bytes, without padding.
+    unsafe { _mm256_loadu_si256(values.as_ptr().cast()) }
 }
 
 /// Register `i` of `values`.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn load<V: Plain>(values: &[V], i: usize) -> __m256i {
-    let values = &values[i * (32 / size_of::<V>())..][..32 / size_of::<V>()];
-    // SAFETY: `values` has 32 bytes, without padding.
-    unsafe { _mm256_loadu_si256(values.as_ptr().cast()) }
+fn load_at<V: Plain>(values: &[V], i: usize) -> __m256i {
+    load(&values[i * (32 / size_of::<V>())..])
 }
 
 /// The bits of 64 values of `value - lo <= span`, in which unsigned `a <= b` is `min(a, b) == a`.
@@ -36,7 +59,7 @@ fn bits_within<T: Lane>(values: &[T; 64], range: Range) -> u64 {
                 _mm256_set1_epi8(range.span as i8),
             );
             let half = |i: usize| {
-                let value = _mm256_sub_epi8(load(values, i), lo);
+                let value = _mm256_sub_epi8(load_at(values, i), lo);
                 let inside = _mm256_cmpeq_epi8(_mm256_min_epu8(value, span), value);
                 _mm256_movemask_epi8(inside) as u32 as u64
             };
@@ -48,7 +71,7 @@ fn bits_within<T: Lane>(values: &[T; 64], range: Range) -> u64 {
                 _mm256_set1_epi16(range.span as i16),
             );
             let quarter = |i| {
-                let value = _mm256_sub_epi16(load(values, i), lo);
+                let value = _mm256_sub_epi16(load_at(values, i), lo);
                 _mm256_cmpeq_epi16(_mm256_min_epu16(value, span), value)
             };
             let half = |i: usize| {
@@ -66,7 +89,7 @@ fn bits_within<T: Lane>(values: &[T; 64], range: Range) -> u64 {
             );
             let mut bits = 0;
             for i in (0..8).rev() {
-                let value = _mm256_sub_epi32(load(values, i), lo);
+                let value = _mm256_sub_epi32(load_at(values, i), lo);
                 let inside = _mm256_cmpeq_epi32(_mm256_min_epu32(value, span), value);
                 bits = bits << 8 | _mm256_movemask_ps(_mm256_castsi256_ps(inside)) as u64;
             }
@@ -78,7 +101,7 @@ fn bits_within<T: Lane>(values: &[T; 64], range: Range) -> u64 {
             let span = _mm256_set1_epi64x((range.span ^ 1 << 63) as i64);
             let mut outside = 0;
             for i in (0..16).rev() {
-                let above = _mm256_cmpgt_epi64(_mm256_sub_epi64(load(values, i), lo), span);
+                let above = _mm256_cmpgt_epi64(_mm256_sub_epi64(load_at(values, i), lo), span);
                 outside = outside << 4 | _mm256_movemask_pd(_mm256_castsi256_pd(above)) as u64;
             }
             !outside
@@ -107,11 +130,6 @@ fn between_lane<T: Lane>(width: u8, words: &[u64], range: Range, masks: &mut [u6
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn between(width: u8, words: &[u64], range: Range, masks: &mut [u64]) {
-    by_lane!(width, between_lane(words, range, masks));
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn between_and_lane<T: Lane>(width: u8, words: &[u64], range: Range, masks: &mut [u64]) {
     for (words, mask) in portable::vectors(width, words, masks) {
         if mask.iter().any(|&word| word != 0) {
@@ -121,27 +139,12 @@ fn between_and_lane<T: Lane>(width: u8, words: &[u64], range: Range, masks: &mut
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn between_and(width: u8, words: &[u64], range: Range, masks: &mut [u64]) {
-    by_lane!(width, between_and_lane(words, range, masks));
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn count_lane<T: Lane>(width: u8, words: &[u64], range: Range) -> u64 {
     let mut count = 0;
     for words in words.chunks_exact(vector_words(width)) {
         count += portable::popcount(&vector_mask::<T>(width, words, range));
     }
     count
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn count_between(width: u8, words: &[u64], range: Range) -> u64 {
-    by_lane!(width, count_lane(words, range))
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn probe_and(width: u8, words: &[u64], bitmap: Bitmap<'_>, masks: &mut [u64]) {
-    by_lane!(width, probe_lane(words, bitmap, masks));
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
@@ -183,8 +186,8 @@ fn bits_held(bits: &[u32; 64], bitmap: Bitmap<'_>) -> u64 {
     let mut held = 0;
     for i in (0..8).rev() {
         // The bit goes to the sign: left by 31 less its number in the word.
-        let left = _mm256_andnot_si256(load(bits, i), _mm256_set1_epi32(31));
-        let sign = _mm256_sllv_epi32(load(&found, i), left);
+        let left = _mm256_andnot_si256(load_at(bits, i), _mm256_set1_epi32(31));
+        let sign = _mm256_sllv_epi32(load_at(&found, i), left);
         held = held << 8 | _mm256_movemask_ps(_mm256_castsi256_ps(sign)) as u64;
     }
     held
@@ -208,63 +211,25 @@ pub(crate) fn gather_packed(
     select_i64(&values.0, mask, out);
 }
 
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn positions(masks: &[u64], out: &mut [u32]) {
-    portable::positions(masks, out)
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn take_packed(width: u8, words: &[u64], base: i64, positions: &[u32], out: &mut [i64]) {
-    portable::take_packed_with(width, words, base, positions, out, |word| {
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast());
-    });
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn runs_of(starts: &[u64], rows: &[u32], runs: &mut [u32]) {
-    portable::runs_of(starts, rows, runs)
-}
-
-/// Comparison of plain values: a register at a time, the ragged end in plain code.
-macro_rules! between_plain {
-    ($name:ident, $t:ty, $splat:ident, |$v:ident, $lo:ident, $hi:ident| $inside:expr) => {
-        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-        pub(crate) fn $name(values: &[$t], lo: $t, hi: $t, masks: &mut [u64]) {
-            const STEP: usize = 32 / size_of::<$t>();
-            let ($lo, $hi) = ($splat(lo), $splat(hi));
-            let (whole, end) = values.as_chunks::<64>();
-            for (mask, values) in masks.iter_mut().zip(whole) {
-                let mut bits = 0;
-                for i in (0..64 / STEP).rev() {
-                    let $v = load(values, i);
-                    bits = bits << STEP | $inside as u64;
-                }
-                *mask = bits;
-            }
-            portable::$name(end, lo, hi, &mut masks[whole.len()..]);
-        }
+between_plain! {
+    "avx2,bmi1,bmi2,popcnt", 32:
+    fn between_i64(i64) = _mm256_set1_epi64x, |v, lo, hi| {
+        let outside = _mm256_or_si256(_mm256_cmpgt_epi64(lo, v), _mm256_cmpgt_epi64(v, hi));
+        _mm256_movemask_pd(_mm256_castsi256_pd(outside)) ^ 0b1111
+    };
+    fn between_f64(f64) = _mm256_set1_pd, |v, lo, hi| {
+        let v = _mm256_castsi256_pd(v);
+        let above = _mm256_cmp_pd::<_CMP_LE_OQ>(lo, v);
+        let below = _mm256_cmp_pd::<_CMP_LE_OQ>(v, hi);
+        _mm256_movemask_pd(_mm256_and_pd(above, below))
+    };
+    fn between_f32(f32) = _mm256_set1_ps, |v, lo, hi| {
+        let v = _mm256_castsi256_ps(v);
+        let above = _mm256_cmp_ps::<_CMP_LE_OQ>(lo, v);
+        let below = _mm256_cmp_ps::<_CMP_LE_OQ>(v, hi);
+        _mm256_movemask_ps(_mm256_and_ps(above, below))
     };
 }
-between_plain!(between_i64, i64, _mm256_set1_epi64x, |v, lo, hi| {
-    let outside = _mm256_or_si256(_mm256_cmpgt_epi64(lo, v), _mm256_cmpgt_epi64(v, hi));
-    _mm256_movemask_pd(_mm256_castsi256_pd(outside)) ^ 0b1111
-});
-between_plain!(between_f64, f64, _mm256_set1_pd, |v, lo, hi| {
-    let v = _mm256_castsi256_pd(v);
-    let (above, below) = (
-        _mm256_cmp_pd::<_CMP_LE_OQ>(lo, v),
-        _mm256_cmp_pd::<_CMP_LE_OQ>(v, hi),
-    );
-    _mm256_movemask_pd(_mm256_and_pd(above, below))
-});
-between_plain!(between_f32, f32, _mm256_set1_ps, |v, lo, hi| {
-    let v = _mm256_castsi256_ps(v);
-    let (above, below) = (
-        _mm256_cmp_ps::<_CMP_LE_OQ>(lo, v),
-        _mm256_cmp_ps::<_CMP_LE_OQ>(v, hi),
-    );
-    _mm256_movemask_ps(_mm256_and_ps(above, below))
-});
 
 /// For each of 256 selections among 8 lanes: the numbers of the lanes selected, in order, a byte each.
 static SELECTED: [u64; 256] = {
@@ -319,7 +284,7 @@ pub(crate) fn select_i64(
         for i in 0..16 {
             let mask = (word >> (i * 4)) as usize & 15;
             // No more values than rows so far: a whole register is still to come.
-            store_selected(load(values, i), SELECTED_PAIRS[mask], &mut out[count..]);
+            store_selected(load_at(values, i), SELECTED_PAIRS[mask], &mut out[count..]);
             count += mask.count_ones() as usize;
         }
     }
@@ -336,63 +301,9 @@ pub(crate) fn select_u32(
     for (values, &word) in values.as_chunks::<64>().0.iter().zip(mask) {
         for i in 0..8 {
             let mask = (word >> (i * 8)) as usize & 255;
-            store_selected(load(values, i), SELECTED[mask], &mut out[count..]);
+            store_selected(load_at(values, i), SELECTED[mask], &mut out[count..]);
             count += mask.count_ones() as usize;
         }
     }
     count
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn select_bits(
-    bits: &[u64; MASK_WORDS],
-    mask: &[u64; MASK_WORDS],
-    out: &mut [u64; MASK_WORDS],
-) -> usize {
-    portable::select_bits_with(bits, mask, out, |bits, mask| _pext_u64(bits, mask))
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn expand_i64(
-    values: &[i64],
-    mask: &[u64; MASK_WORDS],
-    fill: i64,
-    out: &mut [i64; VECTOR],
-) {
-    portable::expand_i64(values, mask, fill, out)
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn popcount(masks: &[u64]) -> u64 {
-    portable::popcount(masks)
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn sum_i64(values: &[i64]) -> i128 {
-    portable::sum_i64(values)
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn min_max_i64(values: &[i64]) -> (i64, i64) {
-    portable::min_max_i64(values)
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn sum_f64(values: &[f64]) -> f64 {
-    portable::sum_f64(values)
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn runs_and(starts: &[u64], runs: &[u64], masks: &mut [u64]) -> usize {
-    portable::runs_and_with(starts, runs, masks, |bits, places| _pdep_u64(bits, places))
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn repeat_i64(values: &[i64], starts: &[u64; MASK_WORDS], out: &mut [i64; VECTOR]) {
-    portable::repeat_i64(values, starts, out);
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn running_sums(start: i64, values: &mut [i64; VECTOR]) {
-    portable::running_sums(start, values);
 }

@@ -12,12 +12,33 @@ mod probe;
 mod runs;
 
 use crate::layout::{Lane, Line, Plain, Row, by_lane, lane_bits, max_value, rows, vector_words};
-use crate::packed::Range;
+use crate::packed::{Bitmap, Range};
+use crate::x86::{between_plain, kernels_by_lane, one_instruction_kernels, plain_code};
 use crate::{MASK_WORDS, VECTOR, portable};
-pub(crate) use positions::{positions, runs_of, take_packed};
-pub(crate) use probe::probe_and;
-pub(crate) use runs::{repeat_i64, running_sums, runs_and};
+pub(crate) use positions::positions;
+use probe::probe_lane;
+pub(crate) use runs::{repeat_i64, running_sums};
 use std::arch::x86_64::*;
+
+plain_code! {
+    "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt":
+    fn runs_of(starts: &[u64], rows: &[u32], runs: &mut [u32]);
+    fn sum_i64(values: &[i64]) -> i128;
+    fn min_max_i64(values: &[i64]) -> (i64, i64);
+    fn sum_f64(values: &[f64]) -> f64;
+}
+
+one_instruction_kernels!("avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt");
+
+kernels_by_lane! {
+    "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt":
+    fn unpack(words: &[u64], base: i64, out: &mut [i64; VECTOR]) = unpack_lane;
+    fn unpack_u32(words: &[u64], out: &mut [u32; VECTOR]) = unpack_lane_u32;
+    fn between(words: &[u64], range: Range, masks: &mut [u64]) = between_lane;
+    fn between_and(words: &[u64], range: Range, masks: &mut [u64]) = between_and_lane;
+    fn count_between(words: &[u64], range: Range) -> u64 = count_lane;
+    fn probe_and(words: &[u64], bitmap: Bitmap<'_>, masks: &mut [u64]) = probe_lane;
+}
 
 /// The same number in each lane.
 #[inline]
@@ -138,11 +159,6 @@ fn mask_rows<T: Lane>(width: u8, mask: &mut [u64]) -> impl Iterator<Item = (&Row
 }
 
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn between(width: u8, words: &[u64], range: Range, masks: &mut [u64]) {
-    by_lane!(width, between_lane(words, range, masks));
-}
-
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
 fn between_and_lane<T: Lane>(width: u8, words: &[u64], range: Range, masks: &mut [u64]) {
     let range = within::<T>(range);
     for (vector, mask) in portable::vectors(width, words, masks) {
@@ -162,11 +178,6 @@ fn between_and_lane<T: Lane>(width: u8, words: &[u64], range: Range, masks: &mut
 }
 
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn between_and(width: u8, words: &[u64], range: Range, masks: &mut [u64]) {
-    by_lane!(width, between_and_lane(words, range, masks));
-}
-
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
 fn count_lane<T: Lane>(width: u8, words: &[u64], range: Range) -> u64 {
     let range = within::<T>(range);
     let mut count = 0;
@@ -178,11 +189,6 @@ fn count_lane<T: Lane>(width: u8, words: &[u64], range: Range) -> u64 {
         }
     }
     count
-}
-
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn count_between(width: u8, words: &[u64], range: Range) -> u64 {
-    by_lane!(width, count_lane(words, range))
 }
 
 /// The first 64 bytes of `values`.
@@ -245,11 +251,6 @@ fn unpack_lane<T: Lane>(width: u8, words: &[u64], base: i64, out: &mut [i64; VEC
 }
 
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn unpack(width: u8, words: &[u64], base: i64, out: &mut [i64; VECTOR]) {
-    by_lane!(width, unpack_lane(words, base, out));
-}
-
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
 fn unpack_lane_u32<T: Lane>(width: u8, words: &[u64], out: &mut [u32; VECTOR]) {
     for (row, out) in rows(width).iter().zip(out.chunks_exact_mut(T::LANES)) {
         for (half, out) in out.chunks_exact_mut(T::LANES / 2).enumerate() {
@@ -259,11 +260,6 @@ fn unpack_lane_u32<T: Lane>(width: u8, words: &[u64], out: &mut [u32; VECTOR]) {
             }
         }
     }
-}
-
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn unpack_u32(width: u8, words: &[u64], out: &mut [u32; VECTOR]) {
-    by_lane!(width, unpack_lane_u32(words, out));
 }
 
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
@@ -340,37 +336,20 @@ pub(crate) fn gather_packed(
     }
 }
 
-/// Comparison of plain values: a register at a time, the ragged end in plain code.
-macro_rules! between_plain {
-    ($name:ident, $t:ty, $splat:ident, |$v:ident, $lo:ident, $hi:ident| $inside:expr) => {
-        #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-        pub(crate) fn $name(values: &[$t], lo: $t, hi: $t, masks: &mut [u64]) {
-            const STEP: usize = 64 / size_of::<$t>();
-            let ($lo, $hi) = ($splat(lo), $splat(hi));
-            let (whole, end) = values.as_chunks::<64>();
-            for (mask, values) in masks.iter_mut().zip(whole) {
-                let mut bits = 0;
-                for i in (0..64 / STEP).rev() {
-                    let $v = load(&values[i * STEP..]);
-                    bits = bits << STEP | $inside as u64;
-                }
-                *mask = bits;
-            }
-            portable::$name(end, lo, hi, &mut masks[whole.len()..]);
-        }
+between_plain! {
+    "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt", 64:
+    fn between_i64(i64) = _mm512_set1_epi64, |v, lo, hi| {
+        _mm512_mask_cmple_epi64_mask(_mm512_cmple_epi64_mask(lo, v), v, hi)
+    };
+    fn between_f64(f64) = _mm512_set1_pd, |v, lo, hi| {
+        let v = _mm512_castsi512_pd(v);
+        _mm512_mask_cmp_pd_mask::<_CMP_LE_OQ>(_mm512_cmp_pd_mask::<_CMP_LE_OQ>(lo, v), v, hi)
+    };
+    fn between_f32(f32) = _mm512_set1_ps, |v, lo, hi| {
+        let v = _mm512_castsi512_ps(v);
+        _mm512_mask_cmp_ps_mask::<_CMP_LE_OQ>(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(lo, v), v, hi)
     };
 }
-between_plain!(between_i64, i64, _mm512_set1_epi64, |v, lo, hi| {
-    _mm512_mask_cmple_epi64_mask(_mm512_cmple_epi64_mask(lo, v), v, hi)
-});
-between_plain!(between_f64, f64, _mm512_set1_pd, |v, lo, hi| {
-    let v = _mm512_castsi512_pd(v);
-    _mm512_mask_cmp_pd_mask::<_CMP_LE_OQ>(_mm512_cmp_pd_mask::<_CMP_LE_OQ>(lo, v), v, hi)
-});
-between_plain!(between_f32, f32, _mm512_set1_ps, |v, lo, hi| {
-    let v = _mm512_castsi512_ps(v);
-    _mm512_mask_cmp_ps_mask::<_CMP_LE_OQ>(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(lo, v), v, hi)
-});
 
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
 pub(crate) fn select_i64(
@@ -419,15 +398,6 @@ pub(crate) fn select_u32(
 }
 
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn select_bits(
-    bits: &[u64; MASK_WORDS],
-    mask: &[u64; MASK_WORDS],
-    out: &mut [u64; MASK_WORDS],
-) -> usize {
-    portable::select_bits_with(bits, mask, out, |bits, mask| _pext_u64(bits, mask))
-}
-
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
 pub(crate) fn expand_i64(
     values: &[i64],
     mask: &[u64; MASK_WORDS],
@@ -466,19 +436,4 @@ pub(crate) fn popcount(masks: &[u64]) -> u64 {
         counts = _mm512_add_epi64(counts, _mm512_popcnt_epi64(words));
     }
     _mm512_reduce_add_epi64(counts) as u64 + portable::popcount(rest)
-}
-
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn sum_i64(values: &[i64]) -> i128 {
-    portable::sum_i64(values)
-}
-
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn min_max_i64(values: &[i64]) -> (i64, i64) {
-    portable::min_max_i64(values)
-}
-
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn sum_f64(values: &[f64]) -> f64 {
-    portable::sum_f64(values)
 }

@@ -6,6 +6,7 @@
 //!   packed · positions · plain · runs · mask   what a caller sees: methods of the token `Isa`, checked slices
 //!        │ one `match` per call, over as many vectors as the caller has
 //!   portable │ avx2 │ avx512   what runs
+//!        │       └─ x86 ┘       what the two have in common
 //!        └───────┴──────┘
 //!            layout            where a packed value lies
 //! ```
@@ -48,6 +49,8 @@ mod plain;
 mod portable;
 mod positions;
 mod runs;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub use ahead::prefetch;
 pub use isa::Isa;

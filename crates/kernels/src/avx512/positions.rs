@@ -1,7 +1,6 @@
 //! Positions of set bits, 64 at a time: the bytes 0 to 63, of which the mask keeps some.
 
 use super::store;
-use crate::portable;
 use std::arch::x86_64::*;
 
 static BYTES: [u8; 64] = {
@@ -55,16 +54,4 @@ pub(crate) fn positions(masks: &[u64], out: &mut [u32]) {
     for (word, &mask) in rest.iter().enumerate() {
         add(blocks.len() * 8 + word, mask);
     }
-}
-
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn take_packed(width: u8, words: &[u64], base: i64, positions: &[u32], out: &mut [i64]) {
-    portable::take_packed_with(width, words, base, positions, out, |word| {
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast());
-    });
-}
-
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn runs_of(starts: &[u64], rows: &[u32], runs: &mut [u32]) {
-    portable::runs_of(starts, rows, runs);
 }

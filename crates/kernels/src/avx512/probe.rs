@@ -2,7 +2,7 @@
 //! byte with that bit set.
 
 use super::{at_most, field, load, splat, store, subtract, widen_u32};
-use crate::layout::{Lane, Line, Plain, Row, by_lane, rows};
+use crate::layout::{Lane, Line, Plain, Row, rows};
 use crate::packed::Bitmap;
 use crate::{MASK_WORDS, VECTOR, portable};
 use std::arch::x86_64::*;
@@ -17,7 +17,7 @@ const SPARSE_IN_REGISTERS: u64 = 64;
 const SPARSE_IN_MEMORY: u64 = 48;
 
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-fn probe_lane<T: Lane>(width: u8, words: &[u64], bitmap: Bitmap<'_>, masks: &mut [u64]) {
+pub(super) fn probe_lane<T: Lane>(width: u8, words: &[u64], bitmap: Bitmap<'_>, masks: &mut [u64]) {
     let sparse = if T::BITS == 8 {
         SPARSE_IN_BYTES
     } else if bitmap.last < REGISTER_BITS {
@@ -41,11 +41,6 @@ fn probe_lane<T: Lane>(width: u8, words: &[u64], bitmap: Bitmap<'_>, masks: &mut
             probe_memory::<T>(width, vector, bitmap, &mut wide.0, mask);
         }
     }
-}
-
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn probe_and(width: u8, words: &[u64], bitmap: Bitmap<'_>, masks: &mut [u64]) {
-    by_lane!(width, probe_lane(words, bitmap, masks));
 }
 
 /// Up to 256 bits for values of a byte: byte `bit / 8` of the bitmap by permutation, and in it bit `bit % 8`.

@@ -1,14 +1,10 @@
 //! Repeated values and sums of differences, eight at a time.
 
-use crate::{MASK_WORDS, VECTOR, portable};
+use crate::{MASK_WORDS, VECTOR};
 use std::arch::x86_64::*;
 
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
-pub(crate) fn runs_and(starts: &[u64], runs: &[u64], masks: &mut [u64]) -> usize {
-    portable::runs_and_with(starts, runs, masks, |bits, places| _pdep_u64(bits, places))
-}
-
-/// For each choice among the rows 1 to 7 of eight, row 0 not counting: how many were chosen up to each row, a byte each.
+/// For each choice among the rows 1 to 7 of eight, row 0 not counting: how many were chosen up to each row, a byte
+/// each.
 static CHOSEN: [u64; 128] = {
     let mut table = [0; 128];
     let mut chosen = 0;
