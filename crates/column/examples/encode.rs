@@ -1,5 +1,5 @@
-//! How fast chunks are encoded, filtered and gathered on this machine, one thread: `cargo run --release --example encode`.
-//! Over chunks that together exceed the caches; beside them what copying the same bytes costs.
+//! How fast chunks are encoded, filtered and gathered on this machine, one thread: `cargo run --release --example
+//! encode`. Over chunks that together exceed the caches; beside them what copying the same bytes costs.
 
 use arrow_array::{
     Array, ArrayRef, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array,
@@ -16,8 +16,8 @@ use std::time::Instant;
 
 const CHUNKS: usize = 64;
 
-/// Nanoseconds that this thread has run, so that time given to other processes does not count; where the system does not
-/// tell, nanoseconds that have passed.
+/// Nanoseconds that this thread has run, so that time given to other processes does not count; where the system does
+/// not tell, nanoseconds that have passed.
 fn clock(start: Instant) -> f64 {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let ran = statistics.and_then(|text| text.split(' ').next()?.parse().ok());

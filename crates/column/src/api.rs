@@ -73,8 +73,8 @@ pub enum ColumnError {
     Encode(#[from] EncodeError),
 }
 
-/// A growing sequence of 64-bit integers or strings. A clone is a snapshot: it shares the sealed chunks, which `set` copies
-/// before it writes.
+/// A growing sequence of 64-bit integers or strings. A clone is a snapshot: it shares the sealed chunks, which `set`
+/// copies before it writes.
 #[derive(Clone, Debug)]
 pub struct Column {
     domain: Domain,

@@ -154,8 +154,8 @@ impl fmt::Display for Encoding {
 }
 
 impl ColumnChunk {
-    /// Asks for the first lines of the data, if they are integers or codes, without waiting for them: whoever does so before its
-    /// turn finds them there.
+    /// Asks for the first lines of the data, if they are integers or codes, without waiting for them: whoever does so
+    /// before its turn finds them there.
     pub fn prefetch(&self) {
         match &self.data {
             Data::Integers(integers) | Data::Codes(integers) => integers.prefetch(),

@@ -8,9 +8,10 @@
 //! first    0 …                                              u32: where the first row of each vector begins
 //! ```
 //!
-//! A code means the same wherever it stands, so that the compressed bytes of any rows, put together, decompress to their
-//! strings put together: rows are picked compressed and decompressed in one go. A filter does so per vector, which stays in
-//! the caches. Equal strings have equal codes, so that equality compresses its constants and compares codes.
+//! A code means the same wherever it stands, so that the compressed bytes of any rows, put together, decompress to
+//! their strings put together: rows are picked compressed and decompressed in one go. A filter does so per vector,
+//! which stays in the caches. Equal strings have equal codes, so that equality compresses its constants and compares
+//! codes.
 
 use crate::chunk::Home;
 use crate::packed::Packed;
@@ -40,7 +41,8 @@ struct Table {
 }
 
 impl Compressed {
-    /// The strings, one per row, in this home, if `most` bytes suffice and what was compressed proves to be what comes out.
+    /// The strings, one per row, in this home, if `most` bytes suffice and what was compressed proves to be what comes
+    /// out.
     pub(crate) fn encode(
         compressor: &Compressor,
         strings: &[&[u8]],

@@ -35,8 +35,8 @@ use source::{Booleans, Filled, Source};
 use std::sync::Arc;
 
 impl ColumnChunk {
-    /// Encodes an array of any supported type, or a dictionary array of one. Text becomes codes of `dictionary` if there
-    /// is one, and then every string has to be in it; else it stays plain.
+    /// Encodes an array of any supported type, or a dictionary array of one. Text becomes codes of `dictionary` if
+    /// there is one, and then every string has to be in it; else it stays plain.
     ///
     /// # Errors
     /// [`EncodeError`]: the type is not supported, a string is not in the dictionary, a decimal of up to 18 digits does

@@ -1,5 +1,5 @@
-//! IEEE 754 total order as the order of integers. It is the order of Arrow's comparison kernels, hence of the SQL above:
-//! NaN equals itself and is greater than ∞, and -0 is less than 0.
+//! IEEE 754 total order as the order of integers. It is the order of Arrow's comparison kernels, hence of the SQL
+//! above: NaN equals itself and is greater than ∞, and -0 is less than 0.
 //!
 //! ```text
 //! bits      sign | exponent | fraction          as two's complement: right order for positive numbers,

@@ -7,14 +7,14 @@
 //!          vector 0: 16 · width words │ vector 1 │ …         packed as the kernels do
 //!
 //! plain         value i = base + d[i]                        base: the vector's least value
-//! differences   value i = value i - 1 + step + d[i]          step: the least difference; before value 0 comes base - step
+//! differences   value i = value i - 1 + step + d[i]          step: the least difference; before value 0: base - step
 //! ```
 //!
-//! Each vector has the width that it needs, so that one jump costs one vector, and takes whichever form is smaller. A sorted
-//! column of keys that grow by up to 15 has differences of 4 bits however large the keys are.
+//! Each vector has the width that it needs, so that one jump costs one vector, and takes whichever form is smaller. A
+//! sorted column of keys that grow by up to 15 has differences of 4 bits however large the keys are.
 //!
-//! Any vector can be decoded by itself. If the values of a chunk never fall, a range of values is a range of rows, found by
-//! binary search on the bases and decoding two vectors.
+//! Any vector can be decoded by itself. If the values of a chunk never fall, a range of values is a range of rows,
+//! found by binary search on the bases and decoding two vectors.
 
 use crate::chunk::Home;
 use crate::packed::width_of;

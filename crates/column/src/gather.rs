@@ -20,8 +20,9 @@ const FEW: usize = 8;
 
 impl ColumnChunk {
     /// The selected values, in the order of their rows, as an array of exactly `data_type`: the type that was encoded,
-    /// or `Utf8View` for text. Text of codes is a gather of the dictionary's views, and of plain text one of the chunk's;
-    /// no string is copied. All values of a plain chunk are lent, not copied: the array keeps the chunk's bytes alive.
+    /// or `Utf8View` for text. Text of codes is a gather of the dictionary's views, and of plain text one of the
+    /// chunk's; no string is copied. All values of a plain chunk are lent, not copied: the array keeps the chunk's
+    /// bytes alive.
     ///
     /// # Panics
     /// If the type is not one of the chunk's domain, or coded text comes without its dictionary.

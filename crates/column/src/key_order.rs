@@ -8,15 +8,16 @@
 //! fact           foreign key  2   1   1   4    ─▶  ordinals  3   1   1   2        region = 'ASIA'  ⇔  ordinal in 0..=1
 //! ```
 //!
-//! A column of foreign keys that is stored as *ordinals*, the places of its keys in such an order, answers a condition on an attribute of the
-//! dimension by comparing with a range: the between-predicate rewriting of the invisible join (Abadi, Madden, Hachem: *Column-stores vs.
-//! row-stores*, SIGMOD 2008), whatever the keys are. The keys themselves are a look into the order away.
+//! A column of foreign keys that is stored as *ordinals*, the places of its keys in such an order, answers a condition
+//! on an attribute of the dimension by comparing with a range: the between-predicate rewriting of the invisible join
+//! (Abadi, Madden, Hachem: *Column-stores vs. row-stores*, SIGMOD 2008), whatever the keys are. The keys themselves are
+//! a look into the order away.
 //!
 //! A column chunk names the order that it is stored by, so chunks of several orders, and of none, may lie side by side.
 //!
 //! ```text
-//! keys       3   1   4   2 | 6   5         an order that is extended: late keys get ordinals behind all others, so that what is stored
-//! ordinal    0   1   2   3 | 4   5         by the shorter order is stored by the longer one, too, by the same numbers
+//! keys       3   1   4   2 | 6   5         an order that is extended: late keys get ordinals behind all others,
+//! ordinal    0   1   2   3 | 4   5         so what is stored by the shorter order is stored by the longer one, too
 //! ```
 
 use crate::chunk::{ColumnChunk, Data, Home};
@@ -35,7 +36,8 @@ use std::sync::Arc;
 /// A table from keys to ordinals has at most so many entries per key.
 const ENTRIES_PER_KEY: u64 = 16;
 
-/// A stored column may become larger by this share, of a hundred, when it is stored by an order: comparing with ranges is worth that.
+/// A stored column may become larger by this share, of a hundred, when it is stored by an order: comparing with ranges
+/// is worth that.
 const GROWTH: usize = 25;
 
 /// Distinct keys, each of which has its place, the *ordinal*.
@@ -100,8 +102,8 @@ impl KeyOrder {
         })
     }
 
-    /// The same order with late keys behind all others; `None` as for [`KeyOrder::new`]. Chunks that are stored by this order are
-    /// [stored](ColumnChunk::stored_by) by that one without a look at their values.
+    /// The same order with late keys behind all others; `None` as for [`KeyOrder::new`]. Chunks that are stored by this
+    /// order are [stored](ColumnChunk::stored_by) by that one without a look at their values.
     pub fn extended(&self, late: &[i64]) -> Option<Self> {
         let keys: Vec<i64> = self.keys.iter().chain(late).copied().collect();
         let longer = KeyOrder::new(keys)?;
@@ -148,8 +150,9 @@ impl KeyOrder {
         }
     }
 
-    /// The ordinals of a set of many keys, if these are runs of the order, a few: that is what the order is made for. Runs are
-    /// followed from some keys of the set to both sides, key by key, which takes a fraction of finding the place of each.
+    /// The ordinals of a set of many keys, if these are runs of the order, a few: that is what the order is made for.
+    /// Runs are followed from some keys of the set to both sides, key by key, which takes a fraction of finding the
+    /// place of each.
     fn runs_of(&self, first: i64, bits: &[u64]) -> Option<Vec<Range<usize>>> {
         let has = |key: i64| {
             let bit = key.wrapping_sub(first) as u64;
@@ -366,8 +369,8 @@ impl ColumnChunk {
         }
     }
 
-    /// The same integers, stored by an order; `None` if one of them is not in it, there are none, or that takes too much room. If they are stored
-    /// by an order with which this one begins, only the order is another.
+    /// The same integers, stored by an order; `None` if one of them is not in it, there are none, or that takes too
+    /// much room. If they are stored by an order with which this one begins, only the order is another.
     ///
     /// # Errors
     /// [`EncodeError`]: the memory of the home is exhausted.

@@ -16,7 +16,7 @@
 //!
 //! ```text
 //! constant     one value for all rows; also for "only NULLs"
-//! packed(w)    value - least value, in w bits, in vectors of 1,024 (the kernels' layout); the last vector is padded with 0
+//! packed(w)    value - least value, in w bits, in vectors of 1,024 (the kernels' layout); the last one padded with 0
 //! run-length   packed(w) values of the runs, and the last row of each run (u16)
 //! short-runs   packed(w) values of the runs, and a bit per row for where they start
 //! framed       packed per vector, with a base and a width of its own
@@ -26,12 +26,12 @@
 //! plain        floats, 128-bit decimals, text that does not compress: Arrow's own layout
 //! ```
 //!
-//! The encoding is chosen by size from one pass over the values: their range gives the width, their changes the runs, their
-//! differences the frames. One that takes longer to read has to be a quarter smaller (`docs/decisions/0008`).
+//! The encoding is chosen by size from one pass over the values: their range gives the width, their changes the runs,
+//! their differences the frames. One that takes longer to read has to be a quarter smaller (`docs/decisions/0008`).
 //! NULLs are a validity bitmap beside the values; the slot of a NULL repeats the value before it, so that it costs
-//! neither width nor runs. Filters of packed values and runs never decode: they compare with shifted bounds, many vectors a
-//! call; those of frames and FSST decode vector by vector into the first-level cache. Of rows that are few, whose positions are
-//! listed, values are taken one by one (`docs/decisions/0018`).
+//! neither width nor runs. Filters of packed values and runs never decode: they compare with shifted bounds, many
+//! vectors a call; those of frames and FSST decode vector by vector into the first-level cache. Of rows that are few,
+//! whose positions are listed, values are taken one by one (`docs/decisions/0018`).
 //!
 //! What this crate must not know: rows of several columns, versions, segments, plans, expressions.
 

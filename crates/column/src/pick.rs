@@ -1,6 +1,7 @@
 //! Values of a few rows, wherever they are: for whoever has found them by an index.
 //!
-//! A [selection](crate::Selection) costs a bit for every row of the chunk; positions cost the cache lines of their rows.
+//! A [selection](crate::Selection) costs a bit for every row of the chunk; positions cost the cache lines of their
+//! rows.
 
 use crate::chunk::{ColumnChunk, Data};
 use crate::dictionary::Dictionary;

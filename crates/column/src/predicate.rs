@@ -14,8 +14,8 @@ pub type TextTest = Arc<dyn Fn(&StringViewArray) -> BooleanArray + Send + Sync>;
 /// A condition on one column. A NULL passes [`ColumnPredicate::Null`] and nothing else.
 ///
 /// The values are those of the chunk's [`Domain`](crate::Domain): the variants on integers are for `Integer` chunks,
-/// `Codes` for coded text, `Text` and `TextSet` for other text, `Floats` for both kinds of floats. Asking a chunk of another domain is
-/// a mistake of the caller and panics; no chunk panics that holds only NULLs.
+/// `Codes` for coded text, `Text` and `TextSet` for other text, `Floats` for both kinds of floats. Asking a chunk of
+/// another domain is a mistake of the caller and panics; no chunk panics that holds only NULLs.
 #[derive(Clone)]
 pub enum ColumnPredicate {
     /// Nothing passes.
@@ -222,8 +222,8 @@ fn set(values: &[i64], min: i64, max: i64) -> Reduced<'_> {
     }
 }
 
-/// Often the bits of the range are one run of ones (one dictionary code, a hierarchy's keys) or of zeros: then comparing
-/// beats probing.
+/// Often the bits of the range are one run of ones (one dictionary code, a hierarchy's keys) or of zeros: then
+/// comparing beats probing.
 fn bitmap(first: i64, words: &[u64], min: i64, max: i64) -> Reduced<'_> {
     // Bits `from..to` are those of the values in the range; those beyond the bitmap are 0.
     let bit = |value: i64| value as i128 - first as i128;

@@ -1,6 +1,7 @@
 //! Predicates on a few rows, wherever they are: found by an index, or left by other predicates.
 //!
-//! A [filter](ColumnChunk::filter) reads every vector of which a row is selected; here it is the rows alone that are read.
+//! A [filter](ColumnChunk::filter) reads every vector of which a row is selected; here it is the rows alone that are
+//! read.
 
 use crate::chunk::{ColumnChunk, Data, Integers};
 use crate::floats::{TotalOrder, narrow};
@@ -10,8 +11,8 @@ use arrow_array::{Array, StringViewArray};
 use eris_kernels::Isa;
 
 impl ColumnChunk {
-    /// Keeps those of the rows at these positions, which ascend, that pass: what [`ColumnChunk::filter`] would keep of a
-    /// selection of them.
+    /// Keeps those of the rows at these positions, which ascend, that pass: what [`ColumnChunk::filter`] would keep of
+    /// a selection of them.
     ///
     /// # Panics
     /// As there, or if there is no such row.

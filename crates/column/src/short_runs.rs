@@ -7,8 +7,8 @@
 //!                                 first   0 …             (u16: the run that the first row of each vector lies in)
 //! ```
 //!
-//! Any row is found by counting bits. A filter compares the values once per run, and a kernel spreads the answers over the
-//! rows, 64 at a time: with runs of four rows it takes less time than comparing every row.
+//! Any row is found by counting bits. A filter compares the values once per run, and a kernel spreads the answers over
+//! the rows, 64 at a time: with runs of four rows it takes less time than comparing every row.
 
 use crate::chunk::Home;
 use crate::packed::{Packed, packed_bytes};

@@ -1,7 +1,8 @@
 //! Integers of a few rows, which ascend.
 //!
-//! A [gather](ColumnChunk::gather_integers) goes over the bits of a selection, for each column again. Where few rows are left
-//! these are counted out once ([`Selection::positions`](crate::Selection::positions)), and every column is asked for their values.
+//! A [gather](ColumnChunk::gather_integers) goes over the bits of a selection, for each column again. Where few rows
+//! are left these are counted out once ([`Selection::positions`](crate::Selection::positions)), and every column is
+//! asked for their values.
 
 use crate::chunk::{ColumnChunk, Data, Integers};
 use eris_kernels::{Isa, VECTOR};
@@ -10,7 +11,8 @@ use eris_kernels::{Isa, VECTOR};
 pub const FEW_ROWS: usize = 16;
 
 impl ColumnChunk {
-    /// Appends the integers, or dictionary codes, of the rows at these positions, which ascend. That of a NULL is unspecified.
+    /// Appends the integers, or dictionary codes, of the rows at these positions, which ascend. That of a NULL is
+    /// unspecified.
     ///
     /// # Panics
     /// If the chunk holds anything else, or there is no such row.

@@ -27,7 +27,8 @@ proptest! {
                 }
             }
             prop_assert_eq!(&missing[..], &model[latest.len()..], "in order of appearance");
-            // Begun with an old version, and ended with the newest, with or without one in between that has half of the rest.
+            // Begun with an old version, and ended with the newest, with or without one in between that has half of the
+            // rest.
             let half = latest.extend(missing.iter().step_by(2).map(String::as_str));
             let newest = half.extend(missing.iter().map(String::as_str));
             let codes = newest.look_up([&array]).expect("all are known");

@@ -158,7 +158,8 @@ proptest! {
 
 #[test]
 fn neighbours_in_the_order_are_found_by_comparing() {
-    // Two thousand keys, dealt to ten groups: a group is one run of ordinals, and its condition excludes or covers chunks.
+    // Two thousand keys, dealt to ten groups: a group is one run of ordinals, and its condition excludes or covers
+    // chunks.
     let mut keys: Vec<i64> = (0..2_000).collect();
     keys.sort_by_key(|key| (key % 10, *key));
     let order = Arc::new(KeyOrder::new(keys).unwrap());
@@ -177,7 +178,8 @@ fn neighbours_in_the_order_are_found_by_comparing() {
     assert_eq!(stored.count(Isa::best(), &group(1)), one);
 }
 
-/// Sets of many keys that are runs of the order, or almost: a key that is missing, one too many, one that the order has not.
+/// Sets of many keys that are runs of the order, or almost: a key that is missing, one too many, one that the order has
+/// not.
 #[test]
 fn sets_of_many_keys_are_what_they_are_key_by_key() {
     const KEYS: usize = 40_000;

@@ -1,5 +1,5 @@
-//! Who executes fragments. An executor lends no memory of its own and names none of its workers' kinds, so that it can be
-//! the AEUs of this machine or the nodes of a cluster.
+//! Who executes fragments. An executor lends no memory of its own and names none of its workers' kinds, so that it can
+//! be the AEUs of this machine or the nodes of a cluster.
 
 use crate::{Access, Fragment, FragmentError, PhaseCounts, Phases};
 use arrow_array::RecordBatch;
@@ -15,10 +15,10 @@ pub type FragmentStream = Pin<Box<dyn Stream<Item = Result<RecordBatch, Fragment
 
 /// Executes fragments.
 pub trait Executor: Debug + Send + Sync {
-    /// Starts a fragment whose batches arrive on `lanes` streams; each batch arrives on one of them, and each lane must be
-    /// read or dropped, or the fragment waits (back-pressure): all of them at the same time, for what goes to one may wait until there is
-    /// room in another. All partial aggregates of a group arrive on one lane. Returns
-    /// at once, before any row was read.
+    /// Starts a fragment whose batches arrive on `lanes` streams; each batch arrives on one of them, and each lane must
+    /// be read or dropped, or the fragment waits (back-pressure): all of them at the same time, for what goes to one
+    /// may wait until there is room in another. All partial aggregates of a group arrive on one lane. Returns at once,
+    /// before any row was read.
     fn execute(&self, fragment: Arc<Fragment>, lanes: usize) -> Result<Execution, FragmentError>;
 
     /// The index by which it would find the fragment's rows now; `None`: it would read all.
@@ -31,8 +31,8 @@ pub trait Executor: Debug + Send + Sync {
 pub struct Execution {
     /// The streams of its batches.
     pub lanes: Vec<FragmentStream>,
-    /// Of a fragment that yields groups by keys, once a batch has arrived on any lane: whether each group arrives once, on all
-    /// lanes together, so that its partial aggregates are those of all rows. Does not change any more then.
+    /// Of a fragment that yields groups by keys, once a batch has arrived on any lane: whether each group arrives once,
+    /// on all lanes together, so that its partial aggregates are those of all rows. Does not change any more then.
     pub is_merged: Arc<dyn Fn() -> bool + Send + Sync>,
     /// What it did so far; final once every lane has ended.
     pub report: Arc<dyn Fn() -> FragmentReport + Send + Sync>,

@@ -90,8 +90,8 @@ impl KeySet {
         Some(by_integer_type!(values.data_type(), of))
     }
 
-    /// The set of ascending integer keys: as a range or as bits, if they lie close enough together, for that is faster to
-    /// scan with.
+    /// The set of ascending integer keys: as a range or as bits, if they lie close enough together, for that is faster
+    /// to scan with.
     pub fn of_sorted(keys: Vec<i64>) -> Self {
         let (Some(&first), Some(&last)) = (keys.first(), keys.last()) else {
             return KeySet::Integers(keys);
@@ -165,7 +165,8 @@ fn bits(keys: impl Iterator<Item = i64>, least: i64, span: u64) -> Vec<u64> {
     words
 }
 
-/// The values of an array as keys of a [`KeySet`]; `None` if they are no integers, or do not fit. Those of NULLs may be anything.
+/// The values of an array as keys of a [`KeySet`]; `None` if they are no integers, or do not fit. Those of NULLs may be
+/// anything.
 pub fn integer_keys(values: &ArrayRef) -> Option<Vec<i64>> {
     macro_rules! keys {
         ($kind:ty) => {{

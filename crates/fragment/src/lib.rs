@@ -7,13 +7,13 @@
 //! A fragment reads **one** data object at **one** snapshot and does, in this order:
 //!
 //! ```text
-//! scan columns → filter (conjuncts) → probes (key sets) → lookups (joined rows) → output: rows | groups with partial aggregates
+//! scan columns → filter (conjuncts) → probes (key sets) → lookups (joined rows) → output: rows | groups
 //! ```
 //!
 //! What it yields are Arrow batches: rows in no particular order, or one partial state per group and worker, to be
-//! merged by the receiver with the rule of each [`AggregateFunction`]. Fragments have a [wire form](Fragment::to_bytes),
-//! so an executor may be another thread or another machine. This crate does no I/O and must not know SQL, DataFusion,
-//! AEUs or encodings.
+//! merged by the receiver with the rule of each [`AggregateFunction`]. Fragments have a [wire
+//! form](Fragment::to_bytes), so an executor may be another thread or another machine. This crate does no I/O and must
+//! not know SQL, DataFusion, AEUs or encodings.
 
 #![forbid(unsafe_code)]
 
@@ -49,7 +49,8 @@ pub struct Fragment {
     pub object: ObjectId,
     /// Writes up to this timestamp are seen, all others are not.
     pub snapshot: Timestamp,
-    /// The columns that are read. [`Expr::Column`] is a position in this list, and behind it in the columns of the lookups.
+    /// The columns that are read. [`Expr::Column`] is a position in this list, and behind it in the columns of the
+    /// lookups.
     pub columns: Vec<ColumnId>,
     /// Conjuncts; a row passes when each is true (not false, not NULL).
     pub filter: Vec<Expr>,

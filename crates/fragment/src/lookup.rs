@@ -7,8 +7,8 @@
 //! rows          key 17 │ 'ASIA' │ 'CHINA'                   then    those of the second, and so on
 //! ```
 //!
-//! This is the probe of the RAMCloud paper's join-probe (Section 4), carried on to what the join is for: the values beside
-//! the key.
+//! This is the probe of the RAMCloud paper's join-probe (Section 4), carried on to what the join is for: the values
+//! beside the key.
 
 use crate::KeySet;
 use arrow_array::{ArrayRef, RecordBatch};
@@ -16,8 +16,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use std::io::Cursor;
 use std::sync::Arc;
 
-/// Joins each row to the rows of a relation that have its key. A row without such a row does not pass; NULL never does. Of a row that
-/// has several, there is one joined row for each; and of several lookups, one for each combination.
+/// Joins each row to the rows of a relation that have its key. A row without such a row does not pass; NULL never does.
+/// Of a row that has several, there is one joined row for each; and of several lookups, one for each combination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Received")]
 pub struct Lookup {

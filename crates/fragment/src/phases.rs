@@ -3,8 +3,8 @@
 use crate::Expr;
 use serde::Serialize;
 
-/// The phases of a fragment, and how its columns are called. Which of the conditions come first is found out anew for each
-/// chunk.
+/// The phases of a fragment, and how its columns are called. Which of the conditions come first is found out anew for
+/// each chunk.
 #[derive(Clone, Debug, Default)]
 pub struct Phases {
     /// The names of the fragment's columns and, behind them, of those that lookups join.

@@ -1,5 +1,6 @@
-//! What `tools/cache-misses` runs under a simulator of caches: a tree of random keys that is filled, asked until the caches are
-//! as they stay, and asked again by a child process, so that what parent and child counted differs by these lookups alone.
+//! What `tools/cache-misses` runs under a simulator of caches: a tree of random keys that is filled, asked until the
+//! caches are as they stay, and asked again by a child process, so that what parent and child counted differs by these
+//! lookups alone.
 //!
 //! ```text
 //! cache_misses art|congee <keys> <bits> <lookups>

@@ -1,5 +1,5 @@
-//! What it gains to move hot nodes together: two trees of the same random keys, one of them reorganised, asked in turn by
-//! single lookups that follow Zipf's law. (art-tlb-misses, Figures 4c and 4d.)
+//! What it gains to move hot nodes together: two trees of the same random keys, one of them reorganised, asked in turn
+//! by single lookups that follow Zipf's law. (art-tlb-misses, Figures 4c and 4d.)
 //!
 //! ```text
 //! ERIS_HUGE_PAGES=never cargo run --release -p eris-index --example reorganize_speed -- 4

@@ -9,15 +9,17 @@
 //!                               └ 70 ─► record 61 70 ·
 //! ```
 //!
-//! A node branches on one byte; its class grows and shrinks with the number of its children ([`node`]). *Lazy expansion*: a
-//! key that no other shares its beginning with is a record, however many of its bytes are left. *Path compression*: where
-//! all keys have bytes in common there is a prefix node instead of nodes with one child. For keys of 64 bits the last level
-//! holds the values themselves instead of references to records.
+//! A node branches on one byte; its class grows and shrinks with the number of its children ([`node`]). *Lazy
+//! expansion*: a key that no other shares its beginning with is a record, however many of its bytes are left. *Path
+//! compression*: where all keys have bytes in common there is a prefix node instead of nodes with one child. For keys
+//! of 64 bits the last level holds the values themselves instead of references to records.
 //!
-//! References are 32 bits: a kind and a place in the slabs of that kind ([`reference`], [`crate::slabs`]). The kind lies in
-//! the reference, so that it is known before the node's memory has arrived; this is what batches live on ([`descent`]).
+//! References are 32 bits: a kind and a place in the slabs of that kind ([`reference`], [`crate::slabs`]). The kind
+//! lies in the reference, so that it is known before the node's memory has arrived; this is what batches live on
+//! ([`descent`]).
 //!
-//! No key may be the beginning of another. All keys of one length have that property, and all that [`crate::key`] makes.
+//! No key may be the beginning of another. All keys of one length have that property, and all that [`crate::key`]
+//! makes.
 
 mod batch;
 mod build;

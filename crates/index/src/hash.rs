@@ -8,12 +8,13 @@
 //! tables      2 MiB each, at most three quarters full: [key][value] · [key][value] · …
 //! ```
 //!
-//! A table that gets too full is split in two by one bit more of the hash, one that gets too empty is merged with the one
-//! that it differs from in the last bit. So growing never means rebuilding everything, only one table of one huge page, and
-//! memory is taken and given back in these steps. Before there are several, the one table doubles and halves.
+//! A table that gets too full is split in two by one bit more of the hash, one that gets too empty is merged with the
+//! one that it differs from in the last bit. So growing never means rebuilding everything, only one table of one huge
+//! page, and memory is taken and given back in these steps. Before there are several, the one table doubles and halves.
 //!
-//! A lookup touches one line and sometimes the next, and a batch asks for the lines of a group of keys before it looks at any
-//! of them. Keys that are strings of bytes lie in records as those of [`crate::Art`]; their slot holds hash and place.
+//! A lookup touches one line and sometimes the next, and a batch asks for the lines of a group of keys before it looks
+//! at any of them. Keys that are strings of bytes lie in records as those of [`crate::Art`]; their slot holds hash and
+//! place.
 
 mod batch;
 mod keys;

@@ -8,14 +8,15 @@
 //!  types · telemetry · numa
 //! ```
 //!
-//! *One owner.* Who writes has `&mut`, who reads has `&`; there is no latch, no version and no atomic. An index owns all of
-//! its memory and holds no pointers into it, so that it is handed to another owner by moving it.
+//! *One owner.* Who writes has `&mut`, who reads has `&`; there is no latch, no version and no atomic. An index owns
+//! all of its memory and holds no pointers into it, so that it is handed to another owner by moving it.
 //!
-//! *Batches.* A lookup in a large index is a chain of cache misses. Every operation therefore also comes for many keys at
-//! once (`…_many`), and then the misses of different keys overlap: this is what a group of commands at an AEU is for.
+//! *Batches.* A lookup in a large index is a chain of cache misses. Every operation therefore also comes for many keys
+//! at once (`…_many`), and then the misses of different keys overlap: this is what a group of commands at an AEU is
+//! for.
 //!
-//! *Memory with a home.* Nodes lie in huge-page slabs of the node's memory manager and are accounted to a data object. Being
-//! refused memory is an error that leaves the index as it was.
+//! *Memory with a home.* Nodes lie in huge-page slabs of the node's memory manager and are accounted to a data object.
+//! Being refused memory is an error that leaves the index as it was.
 //!
 //! *Keys* of more than a number are strings of bytes that sort as SQL does: [`key`] makes them.
 //!

@@ -5,8 +5,9 @@
 //!        └─► line ─► L1 ─miss─► L2 ─miss─► L3 ─miss─► memory
 //! ```
 //! Each level is a table of sets of some ways, of which the least recently used is replaced. Fed with what
-//! [`Art::trace`](crate::Art::trace) shows, it answers the question of the TLB paper's Tables 2 and 3 for any machine. It
-//! knows nothing of prefetching, of speculation, of other data and of other programs, and only the last level of a walk.
+//! [`Art::trace`](crate::Art::trace) shows, it answers the question of the TLB paper's Tables 2 and 3 for any machine.
+//! It knows nothing of prefetching, of speculation, of other data and of other programs, and only the last level of a
+//! walk.
 
 use crate::{LINE, Visit};
 

@@ -8,15 +8,17 @@
 //! slab, 2 MiB     └──► [ slot ][ slot ][ slot ][ free ─┐ ][ slot ][ free ◄┘ ][ fresh ……………… ]
 //! ```
 //!
-//! A slab is one [`Buffer`] of the node's memory manager and holds slots of one size. It is one huge page, but the first of
-//! its size begins with a kilobyte and doubles: because nobody holds a pointer, it is moved by copying. For the same reason
-//! an index can be handed to another owner as it is. A slab in which nothing is left goes back to its node, except one per
-//! size, lest an insert and a remove in turn cost a system call each.
+//! A slab is one [`Buffer`] of the node's memory manager and holds slots of one size. It is one huge page, but the
+//! first of its size begins with a kilobyte and doubles: because nobody holds a pointer, it is moved by copying. For
+//! the same reason an index can be handed to another owner as it is. A slab in which nothing is left goes back to its
+//! node, except one per size, lest an insert and a remove in turn cost a system call each.
 //!
-//! *Hot slabs*: by a reorganisation, slots that are used much are moved, hottest first, into slabs of their own, so that they
-//! share lines of the translation buffer. A hot slab is filled by nobody else until the next reorganisation begins.
+//! *Hot slabs*: by a reorganisation, slots that are used much are moved, hottest first, into slabs of their own, so
+//! that they share lines of the translation buffer. A hot slab is filled by nobody else until the next reorganisation
+//! begins.
 //!
-//! What is free is chained through the first bytes of the free slots, newest first, for it is the likeliest to be cached.
+//! What is free is chained through the first bytes of the free slots, newest first, for it is the likeliest to be
+//! cached.
 
 use crate::IndexError;
 use eris_numa::{Buffer, Extent, NodeMemory};
@@ -121,8 +123,8 @@ impl Slabs {
     /// The slot at a place.
     ///
     /// # Safety
-    /// The place was given by [`Slabs::take`] of these slabs and not given back since. The pointer is good until the next
-    /// `take` or `give`.
+    /// The place was given by [`Slabs::take`] of these slabs and not given back since. The pointer is good until the
+    /// next `take` or `give`.
     #[inline(always)]
     pub(crate) unsafe fn at(&self, place: u32) -> NonNull<u8> {
         let in_slab = SLAB_BITS - self.unit;

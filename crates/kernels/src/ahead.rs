@@ -3,8 +3,8 @@
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Asks for the cache lines of a value, without waiting for them: a pointer that leads from here to there is followed later,
-/// when they have come.
+/// Asks for the cache lines of a value, without waiting for them: a pointer that leads from here to there is followed
+/// later, when they have come.
 #[inline]
 pub fn prefetch<T: ?Sized>(value: &T) {
     #[cfg(target_arch = "x86_64")]

@@ -6,9 +6,9 @@
 //! runs     positions 2 70 …  ─▶  0 17 …               the run that each row lies in: bits of `starts` up to it
 //! ```
 //!
-//! Reading some lines here and there, a processor finds no stream to run ahead of. So where positions are close enough that
-//! most lines of a vector hold one, the lines of later vectors are asked for one after the other, before their turn:
-//! that is as fast as memory, where waiting for each took three times as long.
+//! Reading some lines here and there, a processor finds no stream to run ahead of. So where positions are close enough
+//! that most lines of a vector hold one, the lines of later vectors are asked for one after the other, before their
+//! turn: that is as fast as memory, where waiting for each took three times as long.
 
 use crate::MASK_WORDS;
 use crate::isa::{Isa, dispatch};
@@ -37,11 +37,12 @@ impl Isa {
         count
     }
 
-    /// The values at some positions of the vectors in `words`: `base + value`, wrapping. It is fastest for positions that ascend.
+    /// The values at some positions of the vectors in `words`: `base + value`, wrapping. It is fastest for positions
+    /// that ascend.
     ///
     /// # Panics
-    /// If the width is above 64, `words` has not as many vectors as it is told, one of the positions is not in them, or the
-    /// slices are of different lengths.
+    /// If the width is above 64, `words` has not as many vectors as it is told, one of the positions is not in them, or
+    /// the slices are of different lengths.
     pub fn take_packed(
         self,
         width: u8,
@@ -58,8 +59,8 @@ impl Isa {
         dispatch!(self, take_packed(width, words, base, positions, out));
     }
 
-    /// For each row the number of its run. A set bit in `starts` is a row with which a run starts; they are numbered from 0,
-    /// and the first starts with row 0.
+    /// For each row the number of its run. A set bit in `starts` is a row with which a run starts; they are numbered
+    /// from 0, and the first starts with row 0.
     ///
     /// # Panics
     /// If the first bit is not set, `starts` has more than 1,024 words or not all of the rows, or the slices are of

@@ -5,16 +5,16 @@
 //! starts   1 0 0 1 0 1 0 0        passed, per run      1 0 1    ─▶ per row  1 1 1 0 0 1 1 1
 //! ```
 //!
-//! From runs to rows 64 at a time, without a loop over the runs: deposit the answers at the starts, deposit them again one
-//! start later, and subtract. A run that passed, from bit `d` up to the next start at bit `n`, is `2^n - 2^d`, and runs do
-//! not overlap, so one subtraction makes all of them; what has no next start in the word overflows away.
+//! From runs to rows 64 at a time, without a loop over the runs: deposit the answers at the starts, deposit them again
+//! one start later, and subtract. A run that passed, from bit `d` up to the next start at bit `n`, is `2^n - 2^d`, and
+//! runs do not overlap, so one subtraction makes all of them; what has no next start in the word overflows away.
 
 use crate::isa::{Isa, dispatch};
 use crate::{MASK_WORDS, VECTOR};
 
 impl Isa {
-    /// Clears the bits of the rows whose run has no bit in `runs`. A set bit in `starts` is a row with which a run starts;
-    /// the runs are numbered from 0 in order of their rows, and the first starts with row 0.
+    /// Clears the bits of the rows whose run has no bit in `runs`. A set bit in `starts` is a row with which a run
+    /// starts; the runs are numbered from 0 in order of their rows, and the first starts with row 0.
     ///
     /// # Panics
     /// If `masks` is not as long as `starts`, the first bit is not set, or there are fewer bits in `runs` than runs.
@@ -26,8 +26,8 @@ impl Isa {
         assert!(count <= runs.len() * 64, "bits of {count} runs");
     }
 
-    /// Repeats values row by row: row 0 gets `values[0]`, and every row whose bit is set goes on to the next value. Bit 0
-    /// has no meaning.
+    /// Repeats values row by row: row 0 gets `values[0]`, and every row whose bit is set goes on to the next value. Bit
+    /// 0 has no meaning.
     ///
     /// # Panics
     /// If there are not enough values.

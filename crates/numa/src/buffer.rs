@@ -11,8 +11,8 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Bytes of one data object on one node: zeroed when allocated, aligned to 64, of fixed length. Dropping it, on whatever
-/// thread, gives the bytes back to their home.
+/// Bytes of one data object on one node: zeroed when allocated, aligned to 64, of fixed length. Dropping it, on
+/// whatever thread, gives the bytes back to their home.
 pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
@@ -36,8 +36,8 @@ pub(crate) enum Home {
     Mapping,
 }
 
-// SAFETY: a buffer owns its bytes alone, and gives out `&` and `&mut` to them only as itself is borrowed; its home can be
-// reached from any thread.
+// SAFETY: a buffer owns its bytes alone, and gives out `&` and `&mut` to them only as itself is borrowed; its home can
+// be reached from any thread.
 unsafe impl Send for Buffer {}
 // SAFETY: as above; a shared buffer only lends shared slices of plain numbers.
 unsafe impl Sync for Buffer {}
@@ -110,14 +110,15 @@ impl Buffer {
 
     /// The bytes as `len / size_of::<T>()` numbers; bytes at the end that make no whole number are left out.
     pub fn as_slice<T: Plain>(&self) -> &[T] {
-        // SAFETY: `start` is aligned to 64, no less than T, and followed by `len` initialised bytes (zeroed, and only ever
-        // written as plain numbers) that live as long as self; each pattern of them is a T.
+        // SAFETY: `start` is aligned to 64, no less than T, and followed by `len` initialised bytes (zeroed, and only
+        // ever written as plain numbers) that live as long as self; each pattern of them is a T.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.len / size_of::<T>()) }
     }
 
     /// As [`Buffer::as_slice`], to write.
     pub fn as_mut_slice<T: Plain>(&mut self) -> &mut [T] {
-        // SAFETY: as in `as_slice`; the exclusive borrow makes it the only view, and each T leaves its bytes initialised.
+        // SAFETY: as in `as_slice`; the exclusive borrow makes it the only view, and each T leaves its bytes
+        // initialised.
         unsafe {
             std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.len / size_of::<T>())
         }

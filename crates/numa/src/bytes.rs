@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A number of bytes, written as `2GB`, `512 MiB`, `1.5g` or `1073741824`. `KB`, `MB`, `GB` and `TB` are powers of 1,000,
-/// `KiB` and so on of 1,024; a letter alone means the former. `Display` writes three digits, in powers of 1,000.
+/// A number of bytes, written as `2GB`, `512 MiB`, `1.5g` or `1073741824`. `KB`, `MB`, `GB` and `TB` are powers of
+/// 1,000, `KiB` and so on of 1,024; a letter alone means the former. `Display` writes three digits, in powers of 1,000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 

@@ -1,13 +1,13 @@
-//! Runs of 4 KiB units in regions: the bookkeeping of medium buffers and of slabs. It calls no system and touches none of
-//! the memory it hands out.
+//! Runs of 4 KiB units in regions: the bookkeeping of medium buffers and of slabs. It calls no system and touches none
+//! of the memory it hands out.
 //!
 //! ```text
 //! region (2 MiB-aligned, k × 2 MiB)        one bit per unit
 //! ├──────run──────┼────free────┼──run──┼─ … used   1111111000000111…
 //!                                           dirty  1111111110000111…   free and dirty: must be zeroed before reuse
 //! ```
-//! First fit, lowest region first, so that late regions empty out. Regions grow with the heap (a sixteenth of it, at most
-//! 64 MiB), for the kernel limits the number of mappings.
+//! First fit, lowest region first, so that late regions empty out. Regions grow with the heap (a sixteenth of it, at
+//! most 64 MiB), for the kernel limits the number of mappings.
 
 use crate::source::HUGE;
 use std::ptr::NonNull;

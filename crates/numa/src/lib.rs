@@ -8,12 +8,12 @@
 //!                             measure  → bandwidth and latency per pair of nodes]
 //! ```
 //!
-//! *Topology is a value.* [`Topology::detect`] reads this machine, [`Topology::fake`] makes one up, and nothing above can
-//! tell them apart but by [`Topology::is_fake`]: with `ERIS_TOPOLOGY=4x2` a laptop has four logical nodes of two AEUs and
-//! every NUMA path really runs, although all memory lies on one node.
+//! *Topology is a value.* [`Topology::detect`] reads this machine, [`Topology::fake`] makes one up, and nothing above
+//! can tell them apart but by [`Topology::is_fake`]: with `ERIS_TOPOLOGY=4x2` a laptop has four logical nodes of two
+//! AEUs and every NUMA path really runs, although all memory lies on one node.
 //!
-//! *Memory has a home.* Each node has a memory manager, [`NodeMemory`] (ERIS paper, Section 3.1). A [`Buffer`] belongs to
-//! one data object and one node; whichever thread drops it, its bytes go back to its home.
+//! *Memory has a home.* Each node has a memory manager, [`NodeMemory`] (ERIS paper, Section 3.1). A [`Buffer`] belongs
+//! to one data object and one node; whichever thread drops it, its bytes go back to its home.
 //!
 //! ```text
 //! allocate(bytes)
@@ -23,7 +23,8 @@
 //! region   2 MiB-aligned, a multiple of 2 MiB, bound to its node; unmapped as soon as nothing in it is in use
 //! ```
 //!
-//! What this crate must not know: tables, chunks, commands. To it a data object is a number to which bytes are accounted.
+//! What this crate must not know: tables, chunks, commands. To it a data object is a number to which bytes are
+//! accounted.
 
 mod accounts;
 mod affinity;

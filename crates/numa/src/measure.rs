@@ -3,8 +3,8 @@
 //! Per pair of a *source* node (whose cores read) and a *home* node (whose memory is read):
 //!
 //! - **bandwidth**: all cores of the source read disjoint parts of one buffer sequentially, at the same time;
-//! - **latency**: one core follows a chain of pointers through all cache lines of the buffer in a scattered order, so that no
-//!   load can begin before the one before it has ended.
+//! - **latency**: one core follows a chain of pointers through all cache lines of the buffer in a scattered order, so
+//!   that no load can begin before the one before it has ended.
 //!
 //! The buffer is several times as large as the last-level caches of a node. Results are medians of several runs, beside
 //! the least and the greatest; a shared machine scatters. On a fake topology all pairs show the same memory.
@@ -98,7 +98,8 @@ pub enum MeasureError {
 }
 
 impl Measurements {
-    /// Sequential read bandwidth in bytes per second; of a pair that was not measured that of the most similar distance.
+    /// Sequential read bandwidth in bytes per second; of a pair that was not measured that of the most similar
+    /// distance.
     pub fn bandwidth(&self, topology: &Topology, source: NodeId, home: NodeId) -> f64 {
         self.like(topology, source, home).bandwidth.median
     }

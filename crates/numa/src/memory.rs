@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whether memory is backed with huge pages (2 MiB). They save most of the cost of address translation; they also make a
-/// small data object occupy whole ones.
+/// Whether memory is backed with huge pages (2 MiB). They save most of the cost of address translation; they also make
+/// a small data object occupy whole ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HugePages {
@@ -55,8 +55,8 @@ pub enum MemoryError {
 }
 
 impl Memory {
-    /// A memory manager for each node of the topology. `budget_bytes` limits the bytes of all buffers together; `None`: 80 %
-    /// of the machine's memory, or of the cgroup's limit if that is lower.
+    /// A memory manager for each node of the topology. `budget_bytes` limits the bytes of all buffers together; `None`:
+    /// 80 % of the machine's memory, or of the cgroup's limit if that is lower.
     ///
     /// Memory is bound to nodes if the topology is real and the operating system knows more than one.
     ///

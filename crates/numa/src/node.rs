@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The largest buffer that is a run in a shared region; larger ones have a mapping of their own.
 pub(crate) const MAX_RUN: usize = 512 << 10;
 
-/// The memory manager of one node: allocates buffers there. Cheap to clone; usable from every thread, although the memory
-/// is near to the threads of its node alone.
+/// The memory manager of one node: allocates buffers there. Cheap to clone; usable from every thread, although the
+/// memory is near to the threads of its node alone.
 #[derive(Clone)]
 pub struct NodeMemory(pub(crate) Arc<NodeState>);
 
@@ -128,8 +128,8 @@ impl NodeMemory {
         )
     }
 
-    /// Returns to the operating system what no buffer uses: the calling thread's cached slots, regions that become empty
-    /// by it, and the pages between buffers. Bounded amounts of these are kept otherwise.
+    /// Returns to the operating system what no buffer uses: the calling thread's cached slots, regions that become
+    /// empty by it, and the pages between buffers. Bounded amounts of these are kept otherwise.
     pub fn trim(&self) {
         local::flush(&self.0);
         let idle = self.0.lock().pages.take_idle();

@@ -4,8 +4,8 @@
 //! mmap, over-reserved:  ····[======== bytes ========]·········
 //!                       ^   ^ 2 MiB-aligned          ^ both ends are unmapped again
 //! ```
-//! The lowest aligned place is kept, so that the next mapping fits exactly below it, is aligned by itself, and the kernel
-//! can merge the two.
+//! The lowest aligned place is kept, so that the next mapping fits exactly below it, is aligned by itself, and the
+//! kernel can merge the two.
 
 use crate::memory::HugePages;
 use crate::source::{HUGE, Source};
@@ -118,7 +118,8 @@ fn prefer_node(start: NonNull<u8>, bytes: usize, home: u32) {
     mask[home as usize / 64] = 1 << (home % 64);
     // The kernel reads one bit less than it is told.
     let bits = mask.len() * 64 + 1;
-    // SAFETY: the range was just mapped; the mask holds as many bits as said, rounded down by the kernel to whole words.
+    // SAFETY: the range was just mapped; the mask holds as many bits as said, rounded down by the kernel to whole
+    // words.
     unsafe {
         libc::syscall(
             libc::SYS_mbind,
@@ -132,11 +133,12 @@ fn prefer_node(start: NonNull<u8>, bytes: usize, home: u32) {
     }
 }
 
-/// The operating system's node of the page at each address, or the negated error number; `None` if the kernel does not tell.
+/// The operating system's node of the page at each address, or the negated error number; `None` if the kernel does not
+/// tell.
 pub(crate) fn nodes_of_pages(pages: &[usize]) -> Option<Vec<i32>> {
     let mut status = vec![-libc::ENOENT; pages.len()];
-    // SAFETY: both arrays have the length given, and an address is as wide as a number; without target nodes the call moves nothing, reads
-    // no page and writes `status` only.
+    // SAFETY: both arrays have the length given, and an address is as wide as a number; without target nodes the call
+    // moves nothing, reads no page and writes `status` only.
     let result = unsafe {
         libc::syscall(
             libc::SYS_move_pages,

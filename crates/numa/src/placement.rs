@@ -1,4 +1,5 @@
-//! Where memory really lies. The system prefers the home node but takes pages elsewhere when that is full; this is the check.
+//! Where memory really lies. The system prefers the home node but takes pages elsewhere when that is full; this is the
+//! check.
 //!
 //! ```text
 //! extents   ▕███▏  ▕█▏▕██████████▏      pieces of memory, as numbers
@@ -48,8 +49,9 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Asks the operating system on which of its nodes the pages of these extents are, each page once however many of them lie on it. No
-    /// more than 4,096 pages are looked at, evenly spread. `None` where the system does not tell, as sandboxes may have it.
+    /// Asks the operating system on which of its nodes the pages of these extents are, each page once however many of
+    /// them lie on it. No more than 4,096 pages are looked at, evenly spread. `None` where the system does not tell, as
+    /// sandboxes may have it.
     pub fn of(extents: impl IntoIterator<Item = Extent>) -> Option<Placement> {
         let page = os::page_bytes();
         let runs = page_runs(extents, page);

@@ -1,7 +1,7 @@
 //! Slots of small buffers in slabs of 64 KiB. A slab holds slots of one class and is a run of the page heap.
 //!
-//! A slab lies at a multiple of its size, so that a slot's address tells its slab. A slab without a slot in use goes back
-//! to the page heap at once.
+//! A slab lies at a multiple of its size, so that a slot's address tells its slab. A slab without a slot in use goes
+//! back to the page heap at once.
 
 use crate::classes::{CLASSES, Class};
 use crate::heap::{Empty, PageHeap, Run, UNIT};

@@ -235,7 +235,8 @@ impl Topology {
         Ok(self)
     }
 
-    /// Counts no memory of nodes outside of `allowed` (the cgroup's cpuset), and leaves them out if they had nothing else.
+    /// Counts no memory of nodes outside of `allowed` (the cgroup's cpuset), and leaves them out if they had nothing
+    /// else.
     pub(crate) fn withhold_memory(&mut self, allowed: &[u32]) {
         for node in &mut self.nodes {
             if node.os_node.is_some_and(|os| !allowed.contains(&os)) {

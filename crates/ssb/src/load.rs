@@ -58,7 +58,8 @@ impl FileFormat {
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
-    /// Which table a file holds and how, by its name; pieces that a generator wrote in parallel (`part.tbl.3`) count too.
+    /// Which table a file holds and how, by its name; pieces that a generator wrote in parallel (`part.tbl.3`) count
+    /// too.
     pub fn of_file(path: &Path) -> Option<(Table, FileFormat)> {
         let name = path.file_name()?.to_str()?;
         let mut words = name.split('.');

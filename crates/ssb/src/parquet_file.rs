@@ -38,8 +38,8 @@ const NO_DICTIONARY: [&str; 7] = [
     "lo_supplycost",
 ];
 
-/// Writes `<table>.parquet` for all five tables into `directory`, replacing files of that name; row groups of about 262,144 rows.
-/// The bytes do not depend on `threads`.
+/// Writes `<table>.parquet` for all five tables into `directory`, replacing files of that name; row groups of about
+/// 262,144 rows. The bytes do not depend on `threads`.
 ///
 /// # Errors
 /// If the file system or the Parquet library refuses; tables completed before stay.

@@ -1,5 +1,5 @@
-//! The thirteen queries of the benchmark, in four flights (SSB paper, Section 3). The texts are files of their own, so that
-//! every engine that is compared, in whatever language it is driven, gets the very same ones.
+//! The thirteen queries of the benchmark, in four flights (SSB paper, Section 3). The texts are files of their own, so
+//! that every engine that is compared, in whatever language it is driven, gets the very same ones.
 
 /// One query of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,8 @@ use arrow_schema::DataType;
 use std::io::Write;
 use std::path::Path;
 
-/// Writes `<table>.tbl` for all five tables into `directory`, replacing files of that name. The bytes do not depend on `threads`.
+/// Writes `<table>.tbl` for all five tables into `directory`, replacing files of that name. The bytes do not depend on
+/// `threads`.
 ///
 /// # Errors
 /// If the file system refuses; tables completed before stay.

@@ -5,7 +5,8 @@
 //! copy   chunk ─ living rows ─▶ encoded anew ─▶ staged chunk        in the memory of the new owner
 //! ```
 //!
-//! It is staged like rows that are new: they get ids of their own, and begin with the statement's commit, with which the old ones end.
+//! It is staged like rows that are new: they get ids of their own, and begin with the statement's commit, with which
+//! the old ones end.
 
 use crate::join::Recoder;
 use crate::staged::{SEAL_ROWS, StagedChunk, encode_column, encode_error};
@@ -51,7 +52,8 @@ impl Adoption {
         self.columns.len() == self.source.columns().len()
     }
 
-    /// Copies the next column. One that is stored by a key order is stored by it again, and text that has no codes gets none.
+    /// Copies the next column. One that is stored by a key order is stored by it again, and text that has no codes gets
+    /// none.
     ///
     /// # Errors
     /// The memory of the home is exhausted.

@@ -8,8 +8,8 @@
 //!                                                 └─────────────────┘
 //! ```
 //!
-//! A chunk sealed from one statement has one run, so that visibility is one comparison. Its rows have [ids](RowIds) that
-//! stay theirs when chunks are joined or rewritten.
+//! A chunk sealed from one statement has one run, so that visibility is one comparison. Its rows have [ids](RowIds)
+//! that stay theirs when chunks are joined or rewritten.
 
 use crate::{DeletedRows, RowIds};
 use eris_column::{ColumnChunk, Selection};
@@ -176,7 +176,8 @@ impl ChunkView {
         (bytes * vectors / self.chunk.rows.div_ceil(VECTOR_ROWS).max(1)) as u64
     }
 
-    /// Takes the rows out of `selection` that are not yet or no longer visible at `snapshot`, which is that of the view.
+    /// Takes the rows out of `selection` that are not yet or no longer visible at `snapshot`, which is that of the
+    /// view.
     pub fn visible(&self, snapshot: Timestamp, selection: &mut Selection) {
         self.chunk.retain_begun(snapshot, selection);
         if let Some(deleted) = &self.deleted {

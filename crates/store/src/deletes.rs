@@ -1,5 +1,5 @@
-//! Which rows of a chunk were deleted, and when: bitmaps that are copied on write, one for each commit that a snapshot may
-//! still tell apart.
+//! Which rows of a chunk were deleted, and when: bitmaps that are copied on write, one for each commit that a snapshot
+//! may still tell apart.
 //!
 //! ```text
 //!                 oldest snapshot in use
@@ -8,11 +8,11 @@
 //!            └────┴───────┘   └─────┴───────┘
 //! ```
 //!
-//! A reader at `t10` takes the bitmap of `t9`. Bitmaps only ever gain bits. Once the oldest snapshot in use is beyond `t12`,
-//! nobody can ask for what was before, and only the last bitmap is left; its rows are then garbage.
+//! A reader at `t10` takes the bitmap of `t9`. Bitmaps only ever gain bits. Once the oldest snapshot in use is beyond
+//! `t12`, nobody can ask for what was before, and only the last bitmap is left; its rows are then garbage.
 //!
-//! A bitmap of a full chunk is 8 KiB, and single rows end often. So the next version is written into the last one that nobody can
-//! ask for any more: only the words of the few rows that have been deleted since are touched.
+//! A bitmap of a full chunk is 8 KiB, and single rows end often. So the next version is written into the last one that
+//! nobody can ask for any more: only the words of the few rows that have been deleted since are touched.
 
 use eris_numa::{Budget, Reservation};
 use eris_types::Timestamp;
@@ -73,8 +73,8 @@ pub(crate) const fn bitmap_bytes(rows: usize) -> usize {
 }
 
 impl DeleteVector {
-    /// Deletes `rows`, positions in a chunk of `chunk_rows` rows, from `at` on. No snapshot older than `horizon` is in use. What it
-    /// takes is counted in the budget, also beyond its limit: a commit cannot fail.
+    /// Deletes `rows`, positions in a chunk of `chunk_rows` rows, from `at` on. No snapshot older than `horizon` is in
+    /// use. What it takes is counted in the budget, also beyond its limit: a commit cannot fail.
     ///
     /// # Panics
     /// If `at` is older than the newest version, or a row is outside the chunk.
@@ -111,8 +111,8 @@ impl DeleteVector {
         self.versions.push(Version { at, rows, new });
     }
 
-    /// Forgets what no snapshot from `horizon` on takes, and makes the last of these versions the same as the newest, if that needs few
-    /// words and no reader holds it.
+    /// Forgets what no snapshot from `horizon` on takes, and makes the last of these versions the same as the newest,
+    /// if that needs few words and no reader holds it.
     fn recycle(&mut self, horizon: Timestamp) -> Option<DeletedRows> {
         let forgotten = self.forgotten(horizon);
         let last = self.versions.drain(..forgotten).next_back()?;
@@ -226,8 +226,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every snapshot from the horizon on sees what a set of all deletions up to it has, whoever holds what; and nothing is lost
-        /// in the budget.
+        /// Every snapshot from the horizon on sees what a set of all deletions up to it has, whoever holds what; and
+        /// nothing is lost in the budget.
         #[test]
         fn recycled_bitmaps_are_as_copied_ones(
             steps in prop::collection::vec((prop::collection::vec(0_usize..300, 0..90), 0_u64..3, 0_u64..6, any::<bool>()), 1..40),

@@ -188,8 +188,8 @@ impl Recoder<'_> {
     }
 }
 
-/// A chunk of these columns, which have the selected rows of the pieces one after the other. Deletions up to `horizon` are
-/// those of rows that were not selected.
+/// A chunk of these columns, which have the selected rows of the pieces one after the other. Deletions up to `horizon`
+/// are those of rows that were not selected.
 pub(crate) fn assemble(
     pieces: &[Piece<'_>],
     columns: Vec<ColumnChunk>,

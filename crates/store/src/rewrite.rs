@@ -6,8 +6,8 @@
 //!                      └───── 31,072 ────────┘
 //! ```
 //!
-//! The rows that are alive when it begins make a new chunk, and readers who hold the old ones finish with these. Rows that
-//! are deleted meanwhile are deleted in the new chunk, too.
+//! The rows that are alive when it begins make a new chunk, and readers who hold the old ones finish with these. Rows
+//! that are deleted meanwhile are deleted in the new chunk, too.
 
 use crate::join::{Recoder, Stored, assemble};
 use crate::{Chunk, StoreError};
@@ -27,8 +27,8 @@ pub struct Rewrite {
 }
 
 impl Rewrite {
-    /// Neighbouring chunks that are worth it, if there are any: one that is mostly dead, and after it others that are, or
-    /// that are small, as long as all fit into one chunk.
+    /// Neighbouring chunks that are worth it, if there are any: one that is mostly dead, and after it others that are,
+    /// or that are small, as long as all fit into one chunk.
     pub(crate) fn find(segment: SegmentId, chunks: &[Stored], horizon: Timestamp) -> Option<Self> {
         let first = (chunks.iter()).position(|stored| stored.is_mostly_dead(horizon))?;
         let (mut end, mut rows) = (first, 0);

@@ -23,8 +23,8 @@ pub struct Segment {
     pub(crate) chunks: Vec<Stored>,
     pub(crate) tail: Tail,
     pub(crate) staged: HashMap<StatementId, Staged>,
-    /// The least and the greatest id of each chunk, and of each level of the append buffer: where to look for a row without
-    /// touching the others.
+    /// The least and the greatest id of each chunk, and of each level of the append buffer: where to look for a row
+    /// without touching the others.
     extents: Vec<(RowId, RowId)>,
     /// What chunks and append buffer hold, kept up to date.
     statistics: SegmentStatistics,
@@ -115,9 +115,9 @@ impl Segment {
         staged.chunks.push(rows.finish());
     }
 
-    /// Gives out the ids that the statement's rows will have, as far as they have none yet: the first of each batch, in the
-    /// order in which these were staged. They are not used again if the statement is given up. The statement is the next that
-    /// commits rows here, or none of its rows ever are: ids ascend.
+    /// Gives out the ids that the statement's rows will have, as far as they have none yet: the first of each batch, in
+    /// the order in which these were staged. They are not used again if the statement is given up. The statement is the
+    /// next that commits rows here, or none of its rows ever are: ids ascend.
     pub fn number(&mut self, statement: StatementId) -> Vec<RowId> {
         let (id, next) = (self.id, &mut self.next);
         let staged = self.staged.get_mut(&statement);
@@ -243,8 +243,8 @@ impl Segment {
         self.tail.is_long()
     }
 
-    /// Makes the append buffer into full chunks and few levels. On error, which is a want of memory, all rows stay where
-    /// they are and can be read.
+    /// Makes the append buffer into full chunks and few levels. On error, which is a want of memory, all rows stay
+    /// where they are and can be read.
     pub fn settle(&mut self, recoder: Recoder<'_>) -> Result<(), StoreError> {
         if self.tail.levels.is_empty() {
             return Ok(());
@@ -261,8 +261,9 @@ impl Segment {
         self.tail.join(recoder)
     }
 
-    /// Forgets deletions that no snapshot from `horizon` on can tell apart, and chunks that none can see; begins to rewrite
-    /// chunks that are mostly garbage by then, if there are any. The append buffer gets rid of its own when it is settled.
+    /// Forgets deletions that no snapshot from `horizon` on can tell apart, and chunks that none can see; begins to
+    /// rewrite chunks that are mostly garbage by then, if there are any. The append buffer gets rid of its own when it
+    /// is settled.
     pub fn collect(&mut self, horizon: Timestamp) -> Option<Rewrite> {
         self.chunks.retain(|stored| stored.living(horizon) > 0);
         for stored in self.chunks.iter_mut().chain(&mut self.tail.levels) {
@@ -282,8 +283,9 @@ impl Segment {
         self.count();
     }
 
-    /// Stores a column of the sealed chunk at a place by an order of keys, if it is not yet, and if that has all of its keys and does not take much more
-    /// room: readers who hold the chunk finish with its old form. Returns how many rows stay as they are; `None`: there is no such chunk.
+    /// Stores a column of the sealed chunk at a place by an order of keys, if it is not yet, and if that has all of its
+    /// keys and does not take much more room: readers who hold the chunk finish with its old form. Returns how many
+    /// rows stay as they are; `None`: there is no such chunk.
     ///
     /// # Errors
     /// The memory of the home is exhausted.
@@ -370,7 +372,8 @@ impl Segment {
         self.chunks[first..].iter().map(|stored| &*stored.chunk)
     }
 
-    /// The chunks of the append buffer from the `first` on, likewise. As long as the version is the same there are only more.
+    /// The chunks of the append buffer from the `first` on, likewise. As long as the version is the same there are only
+    /// more.
     pub fn tail_since(&self, first: usize) -> impl Iterator<Item = &Chunk> {
         self.tail.levels[first..]
             .iter()

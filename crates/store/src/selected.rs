@@ -84,8 +84,8 @@ impl Segment {
         self.all().map(|stored| stored.chunk.clone())
     }
 
-    /// Every chunk with the rows in it that have not ended, as far as any commit here has said: the newest sealed one first, behind them
-    /// those of the append buffer. Those without such rows are left out.
+    /// Every chunk with the rows in it that have not ended, as far as any commit here has said: the newest sealed one
+    /// first, behind them those of the append buffer. Those without such rows are left out.
     pub fn living_chunks(&self) -> impl Iterator<Item = (Arc<Chunk>, Selection)> {
         let all = self.chunks.iter().rev().chain(&self.tail.levels);
         all.filter_map(|stored| {

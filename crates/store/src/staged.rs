@@ -104,9 +104,9 @@ impl Encoder {
         &self.batches
     }
 
-    /// Looks up all text that has a dictionary. Returns the columns with strings that their dictionaries do not have, and
-    /// these; they have to be looked up again with a dictionary that has them before the column is encoded, or there must be
-    /// none for it any more.
+    /// Looks up all text that has a dictionary. Returns the columns with strings that their dictionaries do not have,
+    /// and these; they have to be looked up again with a dictionary that has them before the column is encoded, or
+    /// there must be none for it any more.
     pub fn look_up(&mut self, dictionaries: &[Option<Dictionary>]) -> Vec<(usize, Arc<[String]>)> {
         let mut missing = Vec::new();
         for (column, dictionary) in dictionaries.iter().enumerate() {

@@ -5,11 +5,13 @@
 //! each              chunk                        chunk      chunk  chunk …     encoded when it was staged or joined
 //! ```
 //!
-//! A reader sees a chunk per level, so there must be few; a writer of single rows must not encode the buffer again and again.
-//! So levels are joined now and then: a level with its right neighbour, when that one has grown to at least half its size. Every
-//! row is decoded and encoded about log₂ n times, and about log₂ n levels are left. Some levels of a row each take a reader less
-//! time than to join them: it joins what comes when there are eight, and a writer without readers, when there are thirty-two. Rows that nobody can see any more are left out on this occasion; a level that consists
-//! mostly of them is rewritten for it. Joining needs memory; without it, levels stay as they are and nothing is lost.
+//! A reader sees a chunk per level, so there must be few; a writer of single rows must not encode the buffer again and
+//! again. So levels are joined now and then: a level with its right neighbour, when that one has grown to at least half
+//! its size. Every row is decoded and encoded about log₂ n times, and about log₂ n levels are left. Some levels of a
+//! row each take a reader less time than to join them: it joins what comes when there are eight, and a writer without
+//! readers, when there are thirty-two. Rows that nobody can see any more are left out on this occasion; a level that
+//! consists mostly of them is rewritten for it. Joining needs memory; without it, levels stay as they are and nothing
+//! is lost.
 
 use crate::StoreError;
 use crate::join::{Recoder, Stored};
@@ -91,8 +93,8 @@ impl Tail {
         Ok(())
     }
 
-    /// Takes the first 65,536 rows out as a chunk, if there are so many; garbage among them is left out. On error the rows
-    /// stay as they are.
+    /// Takes the first 65,536 rows out as a chunk, if there are so many; garbage among them is left out. On error the
+    /// rows stay as they are.
     pub fn seal(&mut self, recoder: Recoder<'_>) -> Result<Sealed, StoreError> {
         if self.rows() < CHUNK_ROWS {
             return Ok(Sealed::TooFew);

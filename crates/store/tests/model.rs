@@ -1,5 +1,5 @@
-//! A segment against a list of rows with their versions: random statements, commits, aborts, deletes, snapshots that are in
-//! use for a while, and collections of garbage.
+//! A segment against a list of rows with their versions: random statements, commits, aborts, deletes, snapshots that
+//! are in use for a while, and collections of garbage.
 #![allow(missing_docs)]
 
 use arrow_array::{Int64Array, RecordBatch, StringViewArray};

@@ -46,7 +46,8 @@ macro_rules! counters {
 counters! {
     /// Commands taken from the inbox, by rank. Unit: commands. Written by the AEU.
     received: by_rank,
-    /// Commands put into outgoing buffers, by rank; a multicast counts once per target. Unit: commands. Written by the AEU.
+    /// Commands put into outgoing buffers, by rank; a multicast counts once per target. Unit: commands. Written by the
+    /// AEU.
     sent: by_rank,
     /// Batches of commands of one data object and kind that were executed together. `received` divided by this is the
     /// coalescing achieved. Unit: groups. Written by the AEU.
@@ -66,7 +67,8 @@ counters! {
     parks: one,
     /// How often the thread was woken from that sleep. Unit: times. Written by the thread (not by who wakes it).
     wakes: one,
-    /// Rows looked at by scans, whether they qualified or not. Unit: rows. Written by the AEU that scans, not the owner.
+    /// Rows looked at by scans, whether they qualified or not. Unit: rows. Written by the AEU that scans, not the
+    /// owner.
     rows_scanned: one,
     /// Bytes of encoded data that scans have read. Unit: bytes. Written by the AEU that scans.
     bytes_scanned: one,
@@ -77,7 +79,8 @@ counters! {
     chunks_skipped: one,
     /// Chunks among `chunks_scanned` that belong to another AEU, which was helped. Unit: chunks. Written by the helper.
     chunks_helped: one,
-    /// Panics caught while executing a group or a task; each failed its statement alone. Unit: panics. Written by the AEU.
+    /// Panics caught while executing a group or a task; each failed its statement alone. Unit: panics. Written by the
+    /// AEU.
     panics: one,
 }
 

@@ -7,8 +7,8 @@
 //!                             └───────┴─ snapshot ─┘      read by anyone, at any time]
 //! ```
 //!
-//! A counter has one writer at a time, so that counting is a load, an addition and a store on a cache line of its own: no
-//! locked instruction, and no line that travels between cores unless somebody reads.
+//! A counter has one writer at a time, so that counting is a load, an addition and a store on a cache line of its own:
+//! no locked instruction, and no line that travels between cores unless somebody reads.
 //!
 //! What this crate must not know: what a command or a task does. It keeps no time and takes no samples; who counts
 //! nanoseconds measures them.

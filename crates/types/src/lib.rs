@@ -68,8 +68,8 @@ identifier!(
     /// A dictionary code: the stable, unordered number of a string in its column's dictionary.
     Code(u32), "code ");
 
-/// A row for as long as it is stored, wherever: its segment's number above, its own number within the segment below. Never
-/// reused; an updated row is a new one. Sealing and rewriting of chunks leave it alone.
+/// A row for as long as it is stored, wherever: its segment's number above, its own number within the segment below.
+/// Never reused; an updated row is a new one. Sealing and rewriting of chunks leave it alone.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

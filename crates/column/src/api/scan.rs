@@ -11,7 +11,8 @@ use eris_kernels::Isa;
 const BITMAP_BITS_PER_KEY: u64 = 256;
 
 impl Column {
-    /// The positions at which all of one or two conditions hold: of the given ones, in their order, or of all, ascending.
+    /// The positions at which all of one or two conditions hold: of the given ones, in their order, or of all,
+    /// ascending.
     ///
     /// # Errors
     /// A value is of the wrong kind, a position does not exist, or there are no conditions or more than two.

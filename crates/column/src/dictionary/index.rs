@@ -2,19 +2,19 @@
 //!
 //! ```text
 //! hash    ········· ·········      its lowest bits are the shard's number, all of it together says the place
-//! shard   │ hash, code │ hash, code │   empty   │ …     1,024 places; an entry whose place is taken gets the next free one
+//! shard   │ hash, code │ hash, code │  empty  │ …   1,024 places; if its place is taken, an entry gets the next free one
 //! ```
 //!
-//! The hash is kept beside the code, so that a string is compared with hardly any but its own, and that whoever looks for many
-//! can have the memory of one fetched while it works on others.
+//! The hash is kept beside the code, so that a string is compared with hardly any but its own, and that whoever looks
+//! for many can have the memory of one fetched while it works on others.
 
 use eris_kernels::prefetch;
 use hashbrown::DefaultHashBuilder;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// Places of a shard; half of them are taken on average when the shards are doubled. A version that adds one string copies one
-/// shard (8 KiB) and one reference for each.
+/// Places of a shard; half of them are taken on average when the shards are doubled. A version that adds one string
+/// copies one shard (8 KiB) and one reference for each.
 const PLACES: usize = 1024;
 
 /// Places that an index begins with.
@@ -56,8 +56,8 @@ impl Default for Index {
     }
 }
 
-/// Where in a shard the search begins. The highest bits of a product follow from all of the hash, whose lowest are the same
-/// for all of a shard.
+/// Where in a shard the search begins. The highest bits of a product follow from all of the hash, whose lowest are the
+/// same for all of a shard.
 fn place(hash: u32, places: usize) -> usize {
     (hash.wrapping_mul(0x9e37_79b1) as usize * places) >> 32
 }

@@ -1,6 +1,6 @@
 //! Codes of whole arrays. Arrays repeat themselves: a small cache from the 16 bytes of a view to its code spares most
-//! values from being hashed and compared. Within one array equal views are equal strings: a short string is in its view,
-//! a long one is named by it.
+//! values from being hashed and compared. Within one array equal views are equal strings: a short string is in its
+//! view, a long one is named by it.
 
 use super::{Dictionary, Version, place_of, string_of};
 use crate::error::EncodeError;

@@ -128,8 +128,8 @@ impl Encoder<'_> {
         let after: usize = sample()
             .map(|string| compressor.compress(string).len())
             .sum();
-        // Symbols have to do it, not only the views that are not there: those take no time to read. Beside its bytes a row
-        // takes two lengths.
+        // Symbols have to do it, not only the views that are not there: those take no time to read. Beside its bytes a
+        // row takes two lengths.
         let estimate = (after as f64 / before.max(1) as f64 * total as f64) as usize;
         if !pays(after, before) || !pays(estimate + 2 * self.rows, plain) {
             return Ok(None);

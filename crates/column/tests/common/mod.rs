@@ -1,4 +1,5 @@
-//! Arrays made from a seed, so that a failing case is a handful of numbers, with the values they were made of as oracle.
+//! Arrays made from a seed, so that a failing case is a handful of numbers, with the values they were made of as
+//! oracle.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 

@@ -1,6 +1,6 @@
-//! An allocator that gives all structures of the comparison huge pages, as the indexes of this crate have them: otherwise
-//! the comparison would be one of page sizes. Simple, because one thread uses it: small blocks by size from chunks of 64 MiB,
-//! freed ones in a list per size; everything else from the system.
+//! An allocator that gives all structures of the comparison huge pages, as the indexes of this crate have them:
+//! otherwise the comparison would be one of page sizes. Simple, because one thread uses it: small blocks by size from
+//! chunks of 64 MiB, freed ones in a list per size; everything else from the system.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;

@@ -4,9 +4,9 @@
 //! cargo run --release -p eris-index --example index_speed -- random 16 [structure …]
 //! ```
 //! The first argument is `random` or `dense`, the second millions of keys, the rest which structures take part (all by
-//! default). They grow side by side, a million keys in turn, and are then asked side by side; each number is the median over
-//! these rounds, because the machine's speed varies and only what is measured in turn can be compared. Time is processor time
-//! of the thread. All have huge pages, but those whose names end in `-4k`.
+//! default). They grow side by side, a million keys in turn, and are then asked side by side; each number is the median
+//! over these rounds, because the machine's speed varies and only what is measured in turn can be compared. Time is
+//! processor time of the thread. All have huge pages, but those whose names end in `-4k`.
 
 mod huge;
 

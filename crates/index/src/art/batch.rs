@@ -1,7 +1,7 @@
 //! Many keys at once: lookups in groups ([`super::descent`]), and what else a batch can do.
 //!
-//! Writes go down like lookups first, which brings all they need into the caches, and are then done one after the other, in
-//! order, by the code for single keys.
+//! Writes go down like lookups first, which brings all they need into the caches, and are then done one after the
+//! other, in order, by the code for single keys.
 
 use super::descent::{Descent, LANES};
 use super::insert::Present;
@@ -10,8 +10,8 @@ use crate::BatchError;
 use std::ops::RangeBounds;
 
 impl<K: Key + ?Sized> Art<K> {
-    /// Brings into the caches what lies on the way to up to [`LANES`] keys. A key beside the one before it, as in a batch
-    /// in order, needs nothing more.
+    /// Brings into the caches what lies on the way to up to [`LANES`] keys. A key beside the one before it, as in a
+    /// batch in order, needs nothing more.
     fn warm<'k>(&self, keys: impl Iterator<Item = K::View<'k>>) {
         let mut apart: [Option<K::View<'k>>; LANES] = [None; LANES];
         let mut lanes = 0;
@@ -114,8 +114,8 @@ impl<K: Key + ?Sized> Art<K> {
         }
     }
 
-    /// [`Art::range`] for many bounds, one after the other: `visit` gets the number of the bounds, a key and its value, and
-    /// says whether to go on with these bounds.
+    /// [`Art::range`] for many bounds, one after the other: `visit` gets the number of the bounds, a key and its value,
+    /// and says whether to go on with these bounds.
     pub fn range_many<'a, B: RangeBounds<K::View<'a>>>(
         &'a self,
         bounds: &[B],

@@ -1,12 +1,12 @@
 //! A tree from sorted entries: every node is made once, in the class that it needs, after what is below it.
 //!
 //! ```text
-//! made      children of open nodes   61:●  63:●  64:●│02:● 05:●     an open node's children are the last ones behind where
-//! open      branches, from the root  byte 3 ─────────┘byte 5        its own begin
+//! made      children of open nodes   61:●  63:●  64:●│02:● 05:●     an open node's children are the last ones,
+//! open      branches, from the root  byte 3 ─────────┘byte 5        behind where its own begin
 //! values    of the last node         [10 11 17 …]                   keys that differ in their last byte only
 //! ```
-//! How many bytes a key has in common with the one before it tells which of the open nodes are complete. So a tree takes less
-//! time than by inserting, and records lie in the order of keys, as a range reads them.
+//! How many bytes a key has in common with the one before it tells which of the open nodes are complete. So a tree
+//! takes less time than by inserting, and records lie in the order of keys, as a range reads them.
 
 use super::node::{Branch, Inner6, Inner12, Inner25, Inner51, Inner256};
 use super::node::{Value7, Value14, Value28, Value56, Value256};
@@ -46,8 +46,8 @@ impl<K: Key + ?Sized> Art<K> {
     /// A tree of entries that ascend by key, without equal keys.
     ///
     /// # Errors
-    /// No memory, a key that is too long, or one that is not greater than the one before it; with its number. Nothing is
-    /// kept then.
+    /// No memory, a key that is too long, or one that is not greater than the one before it; with its number. Nothing
+    /// is kept then.
     ///
     /// # Panics
     /// If a key is the beginning of another.
@@ -92,7 +92,8 @@ impl<K: Key + ?Sized> Build<K> {
         }
     }
 
-    /// Adds entries that ascend by key, from the last one of before on, without equal keys. No key is longer than [`MAX_KEY`].
+    /// Adds entries that ascend by key, from the last one of before on, without equal keys. No key is longer than
+    /// [`MAX_KEY`].
     ///
     /// # Errors
     /// No memory. The tree cannot be finished then.

@@ -50,8 +50,8 @@ impl<K: Key + ?Sized> Art<K> {
     /// Walks through the whole tree and verifies its structure: for tests.
     ///
     /// # Panics
-    /// If a node or record is lost or found twice, keys are out of order or not where they belong, a node has no child or
-    /// a prefix leads to a record.
+    /// If a node or record is lost or found twice, keys are out of order or not where they belong, a node has no child
+    /// or a prefix leads to a record.
     pub fn check(&self) {
         let mut found = [0; KINDS];
         let mut unseen = vec![self.root];

@@ -1,8 +1,8 @@
 //! A group of keys on its way down.
 //!
-//! A lookup in a large tree is a chain of cache misses, and between them branches that nobody can predict: what kind of node
-//! comes next. A group of keys takes both out of each other's way. All keys go down level by level; in each round every key
-//! does one step, whose memory was asked for one round before:
+//! A lookup in a large tree is a chain of cache misses, and between them branches that nobody can predict: what kind of
+//! node comes next. A group of keys takes both out of each other's way. All keys go down level by level; in each round
+//! every key does one step, whose memory was asked for one round before:
 //!
 //! ```text
 //! lists of this round            one loop per list, in which nothing depends on the kind          lists of the next
@@ -11,9 +11,9 @@
 //! Record    [ 2 8 … ]            is this the key? done                                            …
 //! ```
 //!
-//! The list is chosen by an index instead of a branch: the kind lies in the reference, so that nothing of the child itself
-//! is needed for it. Wide nodes have their child in another line than the byte that leads to it; for them there is a step
-//! between, in the lists of children and values that are still under way.
+//! The list is chosen by an index instead of a branch: the kind lies in the reference, so that nothing of the child
+//! itself is needed for it. Wide nodes have their child in another line than the byte that leads to it; for them there
+//! is a step between, in the lists of children and values that are still under way.
 
 use super::node::{Branch, Inner6, Inner12, Inner25, Inner51, Inner256, Node, Prefix};
 use super::node::{Value7, Value14, Value28, Value56, Value256};

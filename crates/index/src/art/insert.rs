@@ -113,8 +113,8 @@ impl<K: Key + ?Sized> Art<K> {
         Ok(None)
     }
 
-    /// [`Art::put`] for keys that differ in their last byte only: all but the first few go straight to the node that has their values. `before` gets what
-    /// was there; says how many are done before the first that was refused.
+    /// [`Art::put`] for keys that differ in their last byte only: all but the first few go straight to the node that
+    /// has their values. `before` gets what was there; says how many are done before the first that was refused.
     pub(super) fn put_beside(
         &mut self,
         entries: &[(K::View<'_>, u64)],

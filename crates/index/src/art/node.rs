@@ -10,8 +10,8 @@
 //! Prefix                      32   1, after ≤ 27 bytes  1 line
 //! ```
 //!
-//! Inner nodes hold references of 32 bits, value nodes values of 64. No node has a header with a prefix: where keys have
-//! several bytes in common there is a [`Prefix`] node, so that all others fill their lines with keys and children.
+//! Inner nodes hold references of 32 bits, value nodes values of 64. No node has a header with a prefix: where keys
+//! have several bytes in common there is a [`Prefix`] node, so that all others fill their lines with keys and children.
 
 mod direct;
 mod lines;
@@ -86,8 +86,8 @@ pub(crate) enum Shape {
     Right,
 }
 
-/// At how many children a node moves to the next smaller class, which has `room`: late enough that adding and removing in
-/// turn does not move it each time.
+/// At how many children a node moves to the next smaller class, which has `room`: late enough that adding and removing
+/// in turn does not move it each time.
 pub(crate) const fn sparse(room: usize) -> usize {
     room * 3 / 4
 }

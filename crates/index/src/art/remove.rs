@@ -1,8 +1,8 @@
 //! Removing one key.
 //!
-//! A removal never fails. A node that gets smaller, or is not needed any more, wants a new slot first; if that is refused,
-//! it stays as it is, larger than it should be. So a node may even have one child, and when that goes too, what leads to
-//! it alone goes with it.
+//! A removal never fails. A node that gets smaller, or is not needed any more, wants a new slot first; if that is
+//! refused, it stays as it is, larger than it should be. So a node may even have one child, and when that goes too,
+//! what leads to it alone goes with it.
 
 use super::node::{
     Branch, Inner6, Inner12, Inner25, Inner51, Inner256, PREFIX_BYTES, Prefix, Shape,
@@ -115,7 +115,8 @@ impl<K: Key + ?Sized> Art<K> {
     /// Moves a node to the next smaller class.
     unsafe fn shrink(&mut self, step: Step) {
         let at = step.at;
-        // SAFETY: by contract; the kind says the type, and nothing refers to the old node once the link leads to the new.
+        // SAFETY: by contract; the kind says the type, and nothing refers to the old node once the link leads to the
+        // new.
         unsafe {
             let smaller = match at.kind() {
                 Kind::Inner12 => self.space.convert::<Inner12, Inner6>(at),
@@ -185,7 +186,8 @@ impl<K: Key + ?Sized> Art<K> {
         }
     }
 
-    /// Replaces an inner node with one child, another node, by a prefix of the byte, in one with the prefixes around it.
+    /// Replaces an inner node with one child, another node, by a prefix of the byte, in one with the prefixes around
+    /// it.
     ///
     /// ```text
     /// ─► Prefix a b ─► Inner6 ─ c ─► Prefix d ─► child        ─► Prefix a b c d ─► child
@@ -242,7 +244,8 @@ impl<K: Key + ?Sized> Art<K> {
 
     /// Removes a node without children, and all above that lead to it alone.
     unsafe fn cut(&mut self, empty: Ref, key: K::View<'_>) {
-        // SAFETY: by contract; the way to the key is walked as by a lookup, and given back from its last real branch on.
+        // SAFETY: by contract; the way to the key is walked as by a lookup, and given back from its last real branch
+        // on.
         unsafe {
             let mut branch = None;
             let mut step = Step {

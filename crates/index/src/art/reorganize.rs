@@ -1,17 +1,17 @@
-//! What is used together lies together: nodes on the way to the keys that are asked for most are moved into fresh slabs,
-//! hottest first. (art-tlb-misses: *TLB misses – the missing issue of adaptive radix tree?*, Section 5.)
+//! What is used together lies together: nodes on the way to the keys that are asked for most are moved into fresh
+//! slabs, hottest first. (art-tlb-misses: *TLB misses – the missing issue of adaptive radix tree?*, Section 5.)
 //!
 //! ```text
 //! lookups ──► Samples, a ring of some keys         Reorganization
 //!             [ 7 3 7 9 7 3 … ] ──── by count ───► 7, 3, 9 … ──► the nodes and records on the way to 7, then to 3, …
 //!                                                                moved into hot slabs, unless they are there already
 //! ```
-//! With small pages the few slabs that most lookups touch then have all their pages in the translation buffer; with any pages,
-//! their lines lie densely in the caches' sets.
+//! With small pages the few slabs that most lookups touch then have all their pages in the translation buffer; with any
+//! pages, their lines lie densely in the caches' sets.
 //!
-//! It is done in slices of some moves, between which the tree may be read and changed at will: a slice finds its way anew
-//! from the root, and to move a node is to copy it and to let the one reference to it lead to the copy. What changes
-//! afterwards is as hot as before, for only growing and shrinking move a node, and those are rare.
+//! It is done in slices of some moves, between which the tree may be read and changed at will: a slice finds its way
+//! anew from the root, and to move a node is to copy it and to let the one reference to it lead to the copy. What
+//! changes afterwards is as hot as before, for only growing and shrinking move a node, and those are rare.
 
 use super::node::{Branch, Prefix, with_inner, with_value};
 use super::reference::{Kind, Ref};
@@ -164,11 +164,12 @@ impl<K: Key + ?Sized> Reorganization<K> {
         self.bytes
     }
 
-    /// A slice: moves nodes and records until at least `most` were, or all is done; a key whose nodes are all moved already
-    /// counts as one. Says whether all is done.
+    /// A slice: moves nodes and records until at least `most` were, or all is done; a key whose nodes are all moved
+    /// already counts as one. Says whether all is done.
     ///
     /// # Errors
-    /// No memory for another hot slab. The tree is sound, and what was moved stays so; the same slice may be tried again.
+    /// No memory for another hot slab. The tree is sound, and what was moved stays so; the same slice may be tried
+    /// again.
     pub fn step(&mut self, tree: &mut Art<K>, most: usize) -> Result<bool, IndexError> {
         let mut left = most;
         while left > 0
@@ -195,8 +196,8 @@ impl<K: Key + ?Sized> Art<K> {
         let mut at = self.root;
         let mut depth = 0;
         while !at.is_none() {
-            // SAFETY: references in the tree lead to live nodes and records, and the kind says the type; the old place is
-            // given back when the link leads to the copy.
+            // SAFETY: references in the tree lead to live nodes and records, and the kind says the type; the old place
+            // is given back when the link leads to the copy.
             unsafe {
                 if !self.space.is_hot(at) {
                     let copy = self.space.copy_hot(at)?;

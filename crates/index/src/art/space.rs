@@ -14,7 +14,8 @@ pub(crate) struct Space {
     kinds: [Slabs; KINDS],
 }
 
-/// Log2 of the unit in which places of a kind count: the smaller, the fewer bytes can be addressed, and no slot is smaller.
+/// Log2 of the unit in which places of a kind count: the smaller, the fewer bytes can be addressed, and no slot is
+/// smaller.
 pub(crate) const fn unit(kind: Kind) -> u32 {
     match kind {
         Kind::Record => 4,

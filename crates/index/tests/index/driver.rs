@@ -1,5 +1,5 @@
-//! Random operations on an [`Art`] and on a `BTreeMap`, which must agree: shared by the differential test, which draws the
-//! choices from a seed, and the fuzz target, which draws them from its input.
+//! Random operations on an [`Art`] and on a `BTreeMap`, which must agree: shared by the differential test, which draws
+//! the choices from a seed, and the fuzz target, which draws them from its input.
 
 use eris_index::{Art, Build, Key, Reorganization};
 use eris_numa::{HugePages, Memory, NodeMemory, Topology};

@@ -6,8 +6,8 @@ use eris_types::{NodeId, ObjectId};
 
 const KEYS: u64 = if cfg!(miri) { 300 } else { 200_000 };
 
-/// Inserts and removes while memory is refused again and again, also the little that a removal wants; what is refused leaves
-/// the tree as it was.
+/// Inserts and removes while memory is refused again and again, also the little that a removal wants; what is refused
+/// leaves the tree as it was.
 fn refused<K: TestKey + ?Sized>() {
     let memory = all_memory(1 << 30);
     let mut choices = Random(7);
@@ -69,8 +69,8 @@ fn refused_memory_leaves_a_tree_of_byte_strings_as_it_was() {
     refused::<[u8]>();
 }
 
-/// Two last levels below one branch, in every order of removal: a node of one value cannot become a record, and takes what
-/// leads to it alone with it when its last value goes.
+/// Two last levels below one branch, in every order of removal: a node of one value cannot become a record, and takes
+/// what leads to it alone with it when its last value goes.
 #[test]
 fn removing_needs_no_memory() {
     let keys = [0u64, 1, 256, 257];

@@ -101,8 +101,8 @@ fn take_lane<T: Lane>(
         let high = (low + 1).min(width - 1);
         let start = vector as usize * (width * lanes) as usize + (at % lanes) as usize;
         let (low, high) = ((low * lanes) as usize, (high * lanes) as usize);
-        // SAFETY: the vector is one of those in `words`, as seen above; `at / lanes` is below `bits`, so that both words are
-        // among the `width * lanes` of the vector.
+        // SAFETY: the vector is one of those in `words`, as seen above; `at / lanes` is below `bits`, so that both
+        // words are among the `width * lanes` of the vector.
         let (low, high) = unsafe {
             (
                 *words.get_unchecked(start + low),

@@ -8,9 +8,9 @@ use crate::topology::Topology;
 use eris_types::{AeuId, NodeId};
 use std::time::Duration;
 
-/// Memory for every AEU on its own node, to be read by all AEUs at the same time: what a scan of partitions can reach at
-/// most. On a shared machine the bandwidth changes from second to second, by half and more; a scan is therefore compared
-/// with reads right before and after it, and this keeps the memory for them.
+/// Memory for every AEU on its own node, to be read by all AEUs at the same time: what a scan of partitions can reach
+/// at most. On a shared machine the bandwidth changes from second to second, by half and more; a scan is therefore
+/// compared with reads right before and after it, and this keeps the memory for them.
 #[derive(Debug)]
 pub struct LocalReads {
     parts: Vec<(Buffer, Option<u32>)>,
@@ -61,8 +61,9 @@ impl LocalReads {
 
 /// What each AEU can read from the memory of its node while all others read from theirs, in bytes per second.
 ///
-/// Found out in a tenth of a second by reading a few times the bytes of the last-level caches: good enough to hold a statement against,
-/// no benchmark. The best moment counts, for whatever else goes on meanwhile only takes away from it.
+/// Found out in a tenth of a second by reading a few times the bytes of the last-level caches: good enough to hold a
+/// statement against, no benchmark. The best moment counts, for whatever else goes on meanwhile only takes away from
+/// it.
 #[derive(Clone, Debug)]
 pub struct ReadBandwidth {
     aeus: Vec<(NodeId, f64)>,

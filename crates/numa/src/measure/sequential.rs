@@ -92,8 +92,8 @@ impl Readings {
         (0..self.runs).map(of_run).collect()
     }
 
-    /// Bytes per second of each thread, such that together they are those of the stretch of this length in which most was read: what
-    /// keeps some of them from their CPUs for a while does not count.
+    /// Bytes per second of each thread, such that together they are those of the stretch of this length in which most
+    /// was read: what keeps some of them from their CPUs for a while does not count.
     pub fn at_best(&self, stretch: Duration) -> Vec<f64> {
         let mut best = 0;
         for run in 0..self.runs {

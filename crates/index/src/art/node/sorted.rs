@@ -4,8 +4,9 @@
 //! head: H bytes                       children: N of 4 or 8 bytes
 //! [count][byte 0][byte 1]…[unused]    [child 0][child 1]…[unused]
 //! ```
-//! `N` is what fits: with the count, five bytes per reference make 6 of them 31 bytes, 12 of them 61, 25 of them 126 and 51
-//! of them 256. The head lies in the first line, so that a lookup compares it as a whole and needs one more line at most.
+//! `N` is what fits: with the count, five bytes per reference make 6 of them 31 bytes, 12 of them 61, 25 of them 126
+//! and 51 of them 256. The head lies in the first line, so that a lookup compares it as a whole and needs one more line
+//! at most.
 
 use super::{Branch, Node, Shape, sparse};
 use crate::LINE;
@@ -58,7 +59,8 @@ fn equal<const H: usize>(head: &[u8; H], byte: u8) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::*;
-        // SAFETY: SSE2 is part of the architecture; each load lies within the head, by the offsets chosen from its size.
+        // SAFETY: SSE2 is part of the architecture; each load lies within the head, by the offsets chosen from its
+        // size.
         unsafe {
             let wanted = _mm_set1_epi8(byte as i8);
             let compare = |offset: usize| {
