@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! hash    ········· ·········      its lowest bits are the shard's number, all of it together says the place
-//! shard   │ hash, code │ hash, code │  empty  │ …   1,024 places; if its place is taken, an entry gets the next free one
+//! shard   │ hash, code │ hash, code │  empty  │ …   1,024 places; an entry's place taken: the next free one
 //! ```
 //!
 //! The hash is kept beside the code, so that a string is compared with hardly any but its own, and that whoever looks
