@@ -1,8 +1,8 @@
 //! AVX2: intrinsics for comparison to masks and for selection, which the compiler does not find; all else is the
 //! plain code compiled for these registers, where intrinsics measured no better.
 
+use crate::condition::{Bitmap, Range};
 use crate::layout::{Lane, Line, Plain, vector_words};
-use crate::packed::{Bitmap, Range};
 use crate::x86::{between_plain, kernels_by_lane, one_instruction_kernels, plain_code};
 use crate::{MASK_WORDS, VECTOR, portable};
 use std::arch::x86_64::*;
@@ -133,7 +133,7 @@ fn between_lane<T: Lane>(width: u8, words: &[u64], range: Range, masks: &mut [u6
 fn between_and_lane<T: Lane>(width: u8, words: &[u64], range: Range, masks: &mut [u64]) {
     for (words, mask) in portable::vectors(width, words, masks) {
         if mask.iter().any(|&word| word != 0) {
-            crate::and(mask, &vector_mask::<T>(width, words, range));
+            crate::mask::and(mask, &vector_mask::<T>(width, words, range));
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Where a packed value lies (drawn at the top of the crate): the lane types, the plan of a vector's rows,
 //! packing, and random access.
 
-use crate::VECTOR;
+use crate::{MASK_WORDS, VECTOR};
+
+/// Words of the mask of starts in which the runs of rows are found, at most.
+pub(crate) const RUNS_WORDS: usize = 64 * MASK_WORDS;
 
 /// A type of which any bits are a value, and that has no padding.
 pub(crate) trait Plain: Copy {}

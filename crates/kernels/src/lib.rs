@@ -41,6 +41,7 @@ mod ahead;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod condition;
 mod isa;
 mod layout;
 mod mask;
@@ -55,8 +56,8 @@ mod x86;
 pub use ahead::prefetch;
 pub use isa::Isa;
 pub use layout::pack;
-pub use mask::{and, and_not, not, or, popcount};
-pub use positions::SPARE_POSITIONS;
+pub use mask::{and, and_not, not, or};
+pub use positions::{SPARE_POSITIONS, popcount};
 
 /// Values in a vector.
 pub const VECTOR: usize = 1024;

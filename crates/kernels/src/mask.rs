@@ -1,19 +1,5 @@
 //! Masks as sets of rows. These loops are bound by memory whatever the instruction set.
 
-use crate::isa::{Isa, dispatch};
-
-impl Isa {
-    /// The number of set bits.
-    pub fn popcount(self, masks: &[u64]) -> u64 {
-        dispatch!(self, popcount(masks))
-    }
-}
-
-/// The number of set bits.
-pub fn popcount(masks: &[u64]) -> u64 {
-    Isa::best().popcount(masks)
-}
-
 /// Keeps the bits that `other` has too.
 ///
 /// # Panics

@@ -1,8 +1,8 @@
 //! The definition of every kernel in plain code, written for the compiler to vectorise. Arguments are checked by
 //! the callers: widths are 1 to 64, slices hold matching numbers of vectors.
 
+use crate::condition::{Bitmap, Range};
 use crate::layout::{Lane, by_lane, max_value, one_of, rows, vector_words};
-use crate::packed::{Bitmap, Range};
 use crate::{MASK_WORDS, VECTOR};
 
 mod positions;
@@ -102,7 +102,7 @@ pub(crate) fn between(width: u8, words: &[u64], range: Range, masks: &mut [u64])
 fn between_and_lane<T: Lane>(width: u8, words: &[u64], range: Range, masks: &mut [u64]) {
     for (words, mask) in vectors(width, words, masks) {
         if mask.iter().any(|&word| word != 0) {
-            crate::and(mask, &vector_mask::<T>(width, words, range));
+            crate::mask::and(mask, &vector_mask::<T>(width, words, range));
         }
     }
 }

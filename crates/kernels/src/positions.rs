@@ -10,18 +10,24 @@
 //! that most lines of a vector hold one, the lines of later vectors are asked for one after the other, before their
 //! turn: that is as fast as memory, where waiting for each took three times as long.
 
-use crate::MASK_WORDS;
 use crate::isa::{Isa, dispatch};
-use crate::layout::vector_words;
+use crate::layout::{RUNS_WORDS, vector_words};
 use crate::packed::check;
-
-/// Rows of which [`Isa::runs_of`] finds the runs, at most.
-pub(crate) const RUNS_WORDS: usize = 64 * MASK_WORDS;
 
 /// Entries of the output of [`Isa::positions`] behind the last position that may be written.
 pub const SPARE_POSITIONS: usize = 64;
 
+/// The number of set bits.
+pub fn popcount(masks: &[u64]) -> u64 {
+    Isa::best().popcount(masks)
+}
+
 impl Isa {
+    /// The number of set bits.
+    pub fn popcount(self, masks: &[u64]) -> u64 {
+        dispatch!(self, popcount(masks))
+    }
+
     /// Writes the numbers of the set bits, ascending. Returns how many they are; what follows them is undefined.
     ///
     /// # Panics

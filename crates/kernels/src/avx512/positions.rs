@@ -1,6 +1,6 @@
 //! Positions of set bits, 64 at a time: the bytes 0 to 63, of which the mask keeps some.
 
-use super::store;
+use super::registers::{load, store};
 use std::arch::x86_64::*;
 
 static BYTES: [u8; 64] = {
@@ -15,7 +15,7 @@ static BYTES: [u8; 64] = {
 
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,gfni,bmi1,bmi2,popcnt")]
 pub(crate) fn positions(masks: &[u64], out: &mut [u32]) {
-    let bytes = super::load(&BYTES);
+    let bytes = load(&BYTES);
     let mut n = 0;
     let mut add = |word: usize, mask: u64| {
         let positions = _mm512_maskz_compress_epi8(mask, bytes);
@@ -43,7 +43,7 @@ pub(crate) fn positions(masks: &[u64], out: &mut [u32]) {
     // Where few bits are set most words have none: these are passed over, eight at a time.
     let (blocks, rest) = masks.as_chunks::<8>();
     for (block, masks) in blocks.iter().enumerate() {
-        let words = super::load(&masks[..]);
+        let words = load(&masks[..]);
         let mut left = _mm512_test_epi64_mask(words, words);
         while left != 0 {
             let word = left.trailing_zeros() as usize;

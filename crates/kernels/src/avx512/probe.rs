@@ -1,9 +1,9 @@
 //! Membership in a bitmap, in one of three ways by its size. Each tests a bit by rotating its word to it, or by a
 //! byte with that bit set.
 
-use super::{at_most, field, load, splat, store, subtract, widen_u32};
+use super::registers::{at_most, field, load, splat, store, subtract, widen_u32};
+use crate::condition::Bitmap;
 use crate::layout::{Lane, Line, Plain, Row, rows};
-use crate::packed::Bitmap;
 use crate::{MASK_WORDS, VECTOR, portable};
 use std::arch::x86_64::*;
 

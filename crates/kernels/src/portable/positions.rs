@@ -1,8 +1,7 @@
 //! Rows by their numbers, in plain code.
 
 use crate::VECTOR;
-use crate::layout::{Lane, by_lane, max_value, vector_words};
-use crate::positions::RUNS_WORDS;
+use crate::layout::{Lane, RUNS_WORDS, by_lane, max_value, vector_words};
 
 #[inline(always)]
 pub(crate) fn positions(masks: &[u64], out: &mut [u32]) {
