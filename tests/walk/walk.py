@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Runs every command of the README's walk on real data and compares what it prints with what the README shows.
+"""Runs the commands that the documents show, and compares what they print with what the documents show.
 
-    ERIS=… tests/walk/walk.py [--write]
+    ERIS=… tests/walk/walk.py [--write] [PAGE …]
 
-In the section's `console` blocks, `$ ` begins a command of the system's shell and `eris> ` a statement, which may go on in
-lines that begin with `   …> `; the statements behind `$ eris` are one session. All other lines are output. `--write` puts
-the outputs of this run into the README, to be looked through before they are committed.
+The pages are README.md, docs/walk.md and docs/manual/*.md. In a block marked `console`, `$ ` begins a command of the
+system's shell, and `eris> ` begins a statement. A statement may go on in lines that begin with `   …> `. The statements
+behind `$ eris` are one session. All other lines are output. Blocks with another mark are not run.
 
-The commands run in a directory of their own, beside the data that examples/flights/fetch keeps in ERIS_CACHE.
-Needs nothing but Python's standard library.
+`--write` puts the outputs of this run into the pages. Look through them before you commit them.
+
+Each page runs in a directory of its own. A page that names `examples/flights/fetch` finds the data beside it, which is kept
+in ERIS_CACHE. Needs nothing but Python's standard library.
 """
 
 import difflib
@@ -19,8 +21,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-README = ROOT / "README.md"
-HEADING = "## A walk on real data"
+PAGES = ["README.md", "docs/walk.md", "docs/manual/*.md"]
+FETCH = "examples/flights/fetch"
 CACHE = Path(os.environ.get("ERIS_CACHE") or Path.home() / ".cache/eris")
 ERIS = os.environ.get("ERIS") or str(CACHE / "target/release/eris")
 MORE = "   …> "
@@ -28,7 +30,7 @@ MARKER = "SELECT 'end of statement' AS marker;"
 
 
 class Step:
-    """A command or statement as the README has it, and what it shows below."""
+    """A command or statement as the page has it, and what the page shows below it."""
 
     def __init__(self, shown):
         self.shown, self.expected = [shown], []
@@ -42,19 +44,23 @@ class Step:
 
 
 def pieces(lines):
-    """The README's lines in order: each a line as it is, or a Step of the walk."""
-    inside = block = False
+    """The lines of a page in order: each is a line as it is, or a Step."""
+    block = False
+    quoted = False
     found = []
     for line in lines:
-        if line.startswith("## "):
-            inside = line == HEADING
         if line.startswith("```"):
-            block = inside and line == "```console"
+            block = line == "```console"
             found.append(line)
         elif not block:
             found.append(line)
+        elif quoted:
+            # A command goes on until its quotation mark is closed.
+            found[-1].shown.append(line)
+            quoted ^= line.count('"') % 2 == 1
         elif line.startswith(("$ ", "eris> ")):
             found.append(Step(line))
+            quoted = line.startswith("$ ") and line.count('"') % 2 == 1
         elif line.startswith(MORE):
             found[-1].shown.append(line)
         else:
@@ -63,7 +69,7 @@ def pieces(lines):
 
 
 def run(command, text=None, **options):
-    """What a program prints on both channels; it may fail, as some statements of the walk do."""
+    """What a program prints on both channels; it may fail, as some statements of the pages do."""
     done = subprocess.run(
         command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, **options
     )
@@ -97,18 +103,15 @@ def outputs(steps, directory):
         command = steps[at].text()
         at += 1
         # The session that follows is this command.
-        yield "" if command == "eris" else run(["bash", "-c", command], **options)
+        starts_session = command == "eris" and at < len(steps) and steps[at].is_statement()
+        yield "" if starts_session else run(["bash", "-c", command], **options)
 
 
-def main():
-    read = pieces(README.read_text().splitlines())
+def check(page, write):
+    """Runs one page; returns how many steps it has and how many print something else."""
+    name = page.relative_to(ROOT)
+    read = pieces(page.read_text().splitlines())
     steps = [piece for piece in read if isinstance(piece, Step)]
-    if not steps:
-        sys.exit(f"README.md has no walk under {HEADING!r}")
-    fetched = subprocess.run([ROOT / "examples/flights/fetch", CACHE / "flights"])
-    if fetched.returncode != 0:
-        print("SKIPPED: the walk on real data, because the data could not be fetched (see above)")
-        sys.exit(1 if os.environ.get("CI") == "true" else 0)
     failures = 0
     with tempfile.TemporaryDirectory(prefix="eris-walk-") as directory:
         (Path(directory) / "bin").mkdir()
@@ -117,19 +120,40 @@ def main():
         (Path(directory) / "flights").symlink_to(CACHE / "flights")
         for step, printed in zip(steps, outputs(steps, directory)):
             printed = printed.splitlines()
-            if "--write" not in sys.argv and printed != step.expected:
+            if not write and printed != step.expected:
                 failures += 1
                 print("\n".join(step.shown))
-                difference = difflib.unified_diff(step.expected, printed, "README.md", "now", lineterm="")
+                difference = difflib.unified_diff(step.expected, printed, str(name), "now", lineterm="")
                 print("\n".join(difference), end="\n\n")
             step.expected = printed
-    if "--write" in sys.argv:
+    if write:
         lines = []
         for piece in read:
             lines += piece.shown + piece.expected if isinstance(piece, Step) else [piece]
-        README.write_text("\n".join(lines) + "\n")
-    print(f"{len(steps) - failures} of {len(steps)} commands of the walk print what the README shows")
-    sys.exit(1 if failures else 0)
+        page.write_text("\n".join(lines) + "\n")
+    return len(steps), failures
+
+
+def main():
+    named = [argument for argument in sys.argv[1:] if argument != "--write"]
+    pages = [page for pattern in named or PAGES for page in sorted(ROOT.glob(pattern))]
+    missing = [pattern for pattern in named or PAGES if not list(ROOT.glob(pattern))]
+    if missing:
+        sys.exit(f"there is no page {', '.join(missing)}")
+    steps = failures = 0
+    skipped = False
+    for page in pages:
+        if FETCH in page.read_text() and subprocess.run([ROOT / FETCH, CACHE / "flights"]).returncode != 0:
+            print(f"SKIPPED: {page.relative_to(ROOT)}, because its data could not be fetched (see above)")
+            skipped = True
+            continue
+        all_of_page, wrong = check(page, "--write" in sys.argv)
+        steps += all_of_page
+        failures += wrong
+    if not steps and not skipped:
+        sys.exit("no page shows a command")
+    print(f"{steps - failures} of {steps} commands print what the documents show")
+    sys.exit(1 if failures or skipped and os.environ.get("CI") == "true" else 0)
 
 
 if __name__ == "__main__":
