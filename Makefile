@@ -73,7 +73,7 @@ test-shell: build ## the interactive prompt, on a pseudo-terminal
 	ERIS=$(ERIS) python3 tests/shell/prompt.py
 
 .PHONY: test-walk
-test-walk: build ## the README's walk on real data, outputs compared
+test-walk: build ## the commands that README, walk and manual show, outputs compared
 	ERIS=$(ERIS) ERIS_CACHE=$(ERIS_CACHE) CI=$(CI) python3 tests/walk/walk.py
 
 .PHONY: test-loom

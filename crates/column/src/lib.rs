@@ -79,4 +79,5 @@ pub use zone::{Zone, ZoneRange};
 
 /// Rows of a full chunk. Small enough that a chunk's selection (8 KiB) stays in the first-level cache and a row
 /// number fits in 16 bits, large enough for full scan speed (elastic OLAP paper, Figure 3: 1,000 values suffice).
+/// Measured in docs/decisions/0006.
 pub const CHUNK_ROWS: usize = 65_536;

@@ -9,6 +9,8 @@
 //! What counts is the time that owners were busy with a segment, whatever they did there; of tables that are scanned, bytes. Nothing moves that does not pay: what is gained while
 //! the workload is expected to last must be more than moving takes, by the speed of what was moved before; and keys that go back to where they
 //! have just come from must pay the more, each time twice as much.
+//!
+//! What loads are, and what pays: docs/decisions/0024.
 
 mod cycle;
 mod decide;

@@ -8,6 +8,8 @@
 //! Every AEU owns the tree of one range of the keys, so there is no latch, and every part of a batch is executed as one: its
 //! cache misses overlap. What a batch writes is visible at once, owner by owner: several batches of several clients
 //! interleave between parts, never within one.
+//!
+//! How keys change owners: docs/decisions/0022.
 
 pub(crate) mod batch;
 pub(crate) mod cycle;

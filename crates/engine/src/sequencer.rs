@@ -10,6 +10,8 @@
 //! A writer draws a timestamp once all its rows are staged, has them stamped by their owners, and then finishes it. Readers
 //! take [`Sequencer::visible`] as their snapshot, so whoever sees a write sees every earlier one. While they read they hold
 //! their snapshot: the *horizon* stays at or before the oldest that is held, and what ended before it nobody can see.
+//!
+//! Why a timestamp is drawn so late: docs/decisions/0003.
 
 use eris_types::Timestamp;
 use std::collections::BTreeMap;

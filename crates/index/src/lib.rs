@@ -21,6 +21,8 @@
 //! *Keys* of more than a number are strings of bytes that sort as SQL does: [`key`] makes them.
 //!
 //! What this crate must not know: tables, rows, versions. To it a value is 64 bits.
+//!
+//! Why 32-bit references, and a hash table of our own: docs/decisions/0011.
 
 mod art;
 mod hash;

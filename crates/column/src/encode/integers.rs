@@ -11,7 +11,7 @@ use eris_kernels::{Isa, VECTOR};
 use eris_numa::OutOfMemory;
 
 /// Runs must be so long on average. A run costs a filter or a gather about as much as this many packed rows, which go
-/// through SIMD: with shorter runs, fewer bytes would take longer.
+/// through SIMD: with shorter runs, fewer bytes would take longer (docs/decisions/0002).
 const RUN_ROWS: usize = 32;
 
 /// What the first pass finds out.

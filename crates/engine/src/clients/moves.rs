@@ -11,6 +11,8 @@
 //! other, whoever reads what and when; tickets, paths, statistics and secondary indexes need not know that anything was moved. What the former owner has
 //! left is garbage, and collected like any other. A move has the object's turn, so that nobody else ends rows meanwhile, and is cut into statements of a
 //! few chunks, between which others have theirs.
+//!
+//! Why by a statement: docs/decisions/0023.
 
 mod adopt;
 mod keys;

@@ -1,4 +1,6 @@
 //! A lane: the receiver's end of a running fragment.
+//!
+//! Why it is an endpoint of its own: docs/decisions/0004.
 
 use crate::clients::client::Client;
 use crate::clients::engine::Shared;

@@ -6,6 +6,8 @@
 //! anything else               the bytes of all columns     → the index's bytes; the number are the eight behind what most keys
 //!                                                            begin with
 //! ```
+//!
+//! Why owners keep keys, and ranges are of these numbers: docs/decisions/0010.
 
 mod cells;
 mod shown;

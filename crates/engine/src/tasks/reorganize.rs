@@ -12,6 +12,8 @@
 //! left alone. Whoever asks for it explicitly also gets a [task](ReorganizeTask), which does the work while there is no other.
 //!
 //! How much it gains is told by a model of a translation buffer, for hardly any machine counts its misses for us.
+//!
+//! When it pays, and who pays for it: docs/decisions/0014.
 
 mod policy;
 #[cfg(test)]

@@ -7,6 +7,8 @@
 //! ```
 //!
 //! A key's matches follow each other, so that their values lie in as few lines of the cache as they can.
+//!
+//! Why rows are paired here: docs/decisions/0020.
 
 use super::combinations;
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};

@@ -11,6 +11,8 @@
 //! Nothing waits for it: the fact is read and written meanwhile, and every answer is the same before, in between and afterwards. Rows that come
 //! later are stored as usual, until so many have come that it is worth it again: then keys that have come since get places at the order's end,
 //! and only what is not stored by it is. When the other table has become another one, all is done anew.
+//!
+//! Which order, when, and what it saves: docs/decisions/0017.
 
 mod known;
 mod order;

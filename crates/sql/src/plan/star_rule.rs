@@ -14,6 +14,8 @@
 //! its keys occur; if there is no room for them, the tree is executed as it was. Semi-joins of the spine need no more of a side than its keys.
 //!
 //! Runs before joins choose their sides, since this says which one is read first. A join that is none of this stays above the fragment.
+//!
+//! Why: docs/decisions/0016.
 
 mod keys;
 

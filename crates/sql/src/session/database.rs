@@ -24,7 +24,7 @@ struct Inner {
 
 impl Database {
     /// Starts an engine and the threads above it: as many as there are AEUs. They are threads of the operating system
-    /// without a CPU of their own, apart from the AEUs' pinned ones.
+    /// without a CPU of their own, apart from the AEUs' pinned ones. Why: docs/decisions/0005.
     ///
     /// # Errors
     /// The engine or the threads could not be started.

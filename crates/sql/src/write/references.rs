@@ -11,6 +11,8 @@
 //! *Nobody comes in between*, because of the [table's lock](crate::write::locks). Who adds a reference holds the referenced table's lock
 //! shared, from before it looks until its rows are visible; who takes keys away to which there are foreign keys holds its lock
 //! alone. So the rows that were found stay, and the query misses no row. How locks are ordered is said there.
+//!
+//! Why the table's lock, and no other: docs/decisions/0015.
 
 mod effect;
 mod incoming;

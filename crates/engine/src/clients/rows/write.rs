@@ -110,7 +110,7 @@ impl RowClient {
     }
 
     /// Has its owner compute the row that is to have a key from the one that has it: in one go, where the row is, so that nobody
-    /// comes in between. The key is given as one array of length one per column.
+    /// comes in between (docs/decisions/0019). The key is given as one array of length one per column.
     ///
     /// # Errors
     /// As [`RowClient::put`].
