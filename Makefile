@@ -55,10 +55,11 @@ install: build ## copy the binary to ~/.local/bin (or PREFIX/bin)
 test: check test-rust test-shell test-walk test-loom test-numa test-oracle ## everything that must hold: checks, tests, model checking, comparison with an oracle
 
 .PHONY: check
-check: cargo ## formatting, layers and style (seconds)
+check: cargo ## formatting, layers, style and documents (seconds)
 	cargo fmt --all --check
 	tools/check-layers
 	tools/check-style
+	tools/check-docs
 
 .PHONY: lint
 lint: cargo ## clippy over all targets, warnings denied
