@@ -23,13 +23,12 @@ mod rows;
 mod tables;
 mod target;
 
-pub use history::Balanced;
-pub use target::Algorithm;
 
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
 use crate::key_index::{KeyIndex, Shift};
 use decide::{Decision, decide};
+use eris_home::{Algorithm, Balanced, Balancing};
 use eris_types::ObjectId;
 use experience::Experience;
 use futures::future::select;
@@ -42,27 +41,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tables::Tables;
 use tokio::sync::Notify;
-
-/// When and how far owners' loads are made equal.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Balancing {
-    /// How far a cycle goes; `None`: nothing moves.
-    pub algorithm: Option<Algorithm>,
-    /// The standard deviation of the owners' loads from which on something moves, as a share of their mean; or what exceeds the mean by twice as much, if it is a single owner's.
-    pub threshold: f64,
-    /// How often loads are looked at.
-    pub period: Duration,
-}
-
-impl Default for Balancing {
-    fn default() -> Self {
-        Balancing {
-            algorithm: Some(Algorithm::MovingAverage(8)),
-            threshold: 0.2,
-            period: Duration::from_secs(1),
-        }
-    }
-}
 
 /// The loop that balances an engine's indexes and tables, on a thread of its own. Ends when it is dropped.
 pub struct Balancer {

@@ -30,7 +30,6 @@ pub use cycle::{Shift, Shifted};
 pub use measure::SegmentLoad;
 pub(crate) use owned::OwnedKeys;
 pub(crate) use tidy::TidyTask;
-pub use transfer::Moved;
 pub(crate) use transfer::{GiveTask, Giving};
 
 use crate::clients::client::Client;

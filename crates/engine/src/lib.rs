@@ -35,25 +35,18 @@ mod settings;
 mod simulations;
 mod tasks;
 
-pub use balance::{Algorithm, Balanced, Balancer, Balancing};
+pub use balance::Balancer;
 pub use clients::engine::Engine;
-pub use clients::inspect::{
-    ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection,
-};
 pub use clients::locate::{Located, Part};
-pub use clients::partitions::PartitionStatus;
-pub use clients::rows::{Computed, Found, Keeping, KeyBounds, RowChanges, RowClient};
+pub use clients::rows::{Keeping, RowChanges, RowClient};
 pub use clients::writer::Writer;
 pub use eris_column::KeyOrder;
-pub use error::EngineError;
-pub use held::partition::{Becomes, Compute};
-pub use held::secondary::IndexKind;
-pub use key_index::{KeyClient, KeyIndex, Moved, SegmentLoad, Shift, Shifted};
-pub use object::data_object::Partitioning;
-pub use object::indexes::IndexStatistics;
-pub use object::statistics::{ColumnStatistics, ObjectStatistics};
-pub use settings::Settings;
-pub use tasks::collect::HeldSnapshot;
-pub use tasks::reorganize::{
-    IndexReorganization, ReorganizationCause, ReorganizationEffect, ReorganizationState,
+pub use eris_home::{
+    Algorithm, Balanced, Balancing, Becomes, ChunkInspection, ColumnChunkInspection, ColumnStatistics,
+    Compute, Computed, DictionaryInspection, Found, HeldSnapshot, KeyBounds, IndexKind, IndexReorganization, IndexStatistics, Inspection, Moved,
+    ObjectStatistics, PartitionStatus, Partitioning, ReorganizationCause, ReorganizationEffect,
+    ReorganizationState, SegmentInspection,
 };
+pub use error::EngineError;
+pub use key_index::{KeyClient, KeyIndex, SegmentLoad, Shift, Shifted};
+pub use settings::Settings;

@@ -2,7 +2,8 @@
 
 use super::history::History;
 use crate::error::EngineError;
-use crate::key_index::{Moved, Shift, Shifted};
+use crate::key_index::{Shift, Shifted};
+use eris_home::Moved;
 use crate::object::data_object::DataObject;
 use crate::object::ranges::Dealing;
 use eris_types::AeuId;

@@ -4,7 +4,8 @@ use super::Balancing;
 use super::experience::{Experience, HORIZON, Move, Offer};
 use super::lend::{Lent, lend};
 use super::loads::{by_owner, gain, imbalance, max, whole_gain};
-use super::target::{Algorithm, Line, Load, bounds, targets};
+use super::target::{Line, Load, and_wider, bounds, targets};
+use eris_home::Algorithm;
 use crate::key_index::{SegmentLoad, Shift};
 use eris_numa::Topology;
 use eris_types::AeuId;
@@ -49,7 +50,7 @@ pub(crate) fn decide(
     };
     let (_, best) = way(Algorithm::OneShot);
     let whole = whole_gain(&busy, &best)?;
-    let ways = algorithm.and_wider(owners.len()).map(way);
+    let ways = and_wider(algorithm, owners.len()).map(way);
     let offers = ways.filter_map(|(shifts, after)| {
         let gain = gain(whole, &busy, &after, &best)? * HORIZON.as_secs_f64();
         let moves = moves(segments, &shifts);

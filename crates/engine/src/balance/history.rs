@@ -1,39 +1,15 @@
 //! What was moved, and what came of it.
 
 use super::loads::imbalance;
-use crate::key_index::{Moved, Shift, Shifted};
-use eris_types::{AeuId, ObjectId};
+use crate::key_index::{Shift, Shifted};
+use eris_home::Balanced;
+use eris_types::ObjectId;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// So many shifts are remembered.
 const KEPT: usize = 1_024;
-
-/// Keys or rows that have changed their owner.
-#[derive(Clone, Debug)]
-pub struct Balanced {
-    /// When.
-    pub at: SystemTime,
-    /// The index or table, and its name.
-    pub object: ObjectId,
-    /// See there.
-    pub name: String,
-    /// Which keys, as text, of what is cut by ranges.
-    pub range: Option<String>,
-    /// Their owner before.
-    pub from: AeuId,
-    /// Their owner now.
-    pub to: AeuId,
-    /// What was moved, or why not.
-    pub result: Result<Moved, String>,
-    /// From the command to the end.
-    pub time: Duration,
-    /// The busiest owner's load as so many times the mean, before the cycle
-    pub imbalance: f64,
-    /// and in the period after it, once that is over.
-    pub after: Option<f64>,
-}
 
 #[derive(Default)]
 pub(super) struct History(Mutex<VecDeque<Balanced>>);

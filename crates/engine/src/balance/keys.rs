@@ -12,7 +12,8 @@
 use super::Balancing;
 use super::experience::{Experience, HORIZON, Move, Offer};
 use super::loads::{gain, imbalance, max, whole_gain};
-use super::target::{Algorithm, targets};
+use super::target::{and_wider, targets};
+use eris_home::Algorithm;
 use crate::key_index::Shift;
 use eris_numa::Topology;
 use eris_types::AeuId;
@@ -80,7 +81,7 @@ pub(super) fn decide(
     let (_, best) = dealt(Algorithm::OneShot);
     let whole = whole_gain(&loads, &best)?;
     let per_second = max(loads.iter().copied()) / time.as_secs_f64().max(1e-3);
-    let ways = algorithm.and_wider(loads.len()).map(dealt);
+    let ways = and_wider(algorithm, loads.len()).map(dealt);
     let mut offers = ways.filter_map(|(pieces, after)| {
         let gain = gain(whole, &loads, &after, &best)? * per_second * HORIZON.as_secs_f64();
         let moves = pieces.iter().map(|(piece, from)| {

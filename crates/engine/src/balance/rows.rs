@@ -7,7 +7,7 @@
 use super::Balancing;
 use super::experience::{Experience, HORIZON, Move, Offer};
 use super::loads::{deviation, gain, imbalance, max, progress, whole_gain};
-use super::target::targets;
+use super::target::{and_wider, targets};
 use crate::key_index::Shift;
 use crate::object::load::Load;
 use eris_column::CHUNK_ROWS;
@@ -86,7 +86,7 @@ pub(super) fn decide(
     let others = topology.aeus().iter().filter(|place| place.node != node(0));
     let far = others.count() as f64 / loads.len() as f64;
     let away = total * helped as f64 / (read as f64).max(1.0) * far * REMOTE;
-    let ways = algorithm.and_wider(loads.len()).map(dealt);
+    let ways = and_wider(algorithm, loads.len()).map(dealt);
     let mut offers = ways.filter_map(|(moved, after)| {
         let part = gain(whole, &loads, &after, &even)?;
         let later = max(scanning()) - total / loads.len() as f64;

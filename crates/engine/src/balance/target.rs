@@ -10,29 +10,20 @@
 //! From the loads that partitions should have follow their bounds, by the keys that were sampled: a partition begins at the key
 //! up to which the others before it have theirs.
 
-/// How far a cycle goes towards equal loads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// All the way.
-    OneShot,
-    /// The *moving average* over so many neighbours to either side (MA-k): gentle with few of them, and One-Shot with as many as there are. Over twice as many, and again, where
-    /// that moves nothing, or does not pay.
-    MovingAverage(usize),
-}
+use eris_home::Algorithm;
 
-impl Algorithm {
-    /// This one, and then those that go further, up to One-Shot among so many owners: for whoever finds that a cycle gains too little or does not pay.
-    ///
-    /// The more even neighbours are, the less does the average over few of them differ from what each has, though others have much more. The paper's bounds move
-    /// by however little that is; here each piece that moves is a segment more.
-    pub(super) fn and_wider(self, owners: usize) -> impl Iterator<Item = Algorithm> {
-        std::iter::successors(Some(self), move |way| match *way {
-            Algorithm::MovingAverage(neighbours) if neighbours + 1 < owners => {
-                Some(Algorithm::MovingAverage((2 * neighbours).max(1)))
-            }
-            _ => None,
-        })
-    }
+/// An algorithm, and then those that go further, up to One-Shot among so many owners: for whoever finds that a cycle gains too little or does not
+/// pay.
+///
+/// The more even neighbours are, the less does the average over few of them differ from what each has, though others have much more. The paper's
+/// bounds move by however little that is; here each piece that moves is a segment more.
+pub(super) fn and_wider(algorithm: Algorithm, owners: usize) -> impl Iterator<Item = Algorithm> {
+    std::iter::successors(Some(algorithm), move |way| match *way {
+        Algorithm::MovingAverage(neighbours) if neighbours + 1 < owners => {
+            Some(Algorithm::MovingAverage((2 * neighbours).max(1)))
+        }
+        _ => None,
+    })
 }
 
 /// What was asked of some keys, from `low` up to the next ones.

@@ -8,9 +8,9 @@
 use crate::clients::client::Client;
 use crate::clients::engine::{Engine, Shared};
 use crate::error::EngineError;
-use crate::held::secondary::IndexKind;
+use eris_home::{IndexKind, IndexStatistics};
 use crate::object::data_object::DataObject;
-use crate::object::indexes::{Index, IndexStatistics};
+use crate::object::indexes::Index;
 use crate::protocol::commands::*;
 use eris_types::{AeuId, ColumnId, ObjectId};
 use std::sync::Arc;

@@ -6,18 +6,19 @@ use crate::clients::client::Client;
 use crate::clients::writer::{Turn, Writer};
 use crate::error::EngineError;
 use crate::key_index::{KeyIndex, KeyObject};
-use crate::object::data_object::{DataObject, Partitioning};
-use crate::object::statistics::{ObjectStatistics, merge};
+use crate::object::data_object::DataObject;
+use eris_home::{HeldSnapshot, ObjectStatistics, Partitioning};
+use crate::object::statistics::merge;
 use crate::protocol::commands::*;
 use crate::sequencer::Sequencer;
 use crate::settings::Settings;
-use crate::tasks::collect::{Garbage, HeldSnapshot};
+use crate::tasks::collect::Garbage;
 use crate::tasks::owner::Owner;
 use arrow_schema::SchemaRef;
 use eris_aeu::{Runtime, Session};
 use eris_column::CHUNK_ROWS;
 use eris_numa::{AeuPlace, Memory, Topology};
-use eris_route::{BufferSizes, Router};
+use eris_route::{BufferSizes, RouteError, Router};
 use eris_telemetry::Snapshot;
 use eris_types::{AeuId, ColumnId, ObjectId, StatementId, Timestamp};
 use std::collections::HashMap;
@@ -216,7 +217,7 @@ impl Engine {
 
     /// The newest snapshot, held for a reader: everything that was committed before this call, and nothing half-way.
     pub fn hold(&self) -> HeldSnapshot {
-        HeldSnapshot::new(self.shared.clone())
+        self.shared.hold()
     }
 
     /// The newest snapshot, which nobody holds: rows that are deleted, or get another owner, from now on may be missing in it.
@@ -420,7 +421,7 @@ impl Shared {
         let idle = self.idle_clients().pop();
         let session = match idle {
             Some(session) => session,
-            None => Session::new(self.router.session().map_err(EngineError::TooBusy)?),
+            None => Session::new(self.router.session().map_err(too_busy)?),
         };
         Ok(Client::new(session))
     }
@@ -434,6 +435,11 @@ impl Shared {
             }
         }
     }
+}
+
+fn too_busy(error: RouteError) -> EngineError {
+    let RouteError::TooManySessions { limit } = error;
+    EngineError::TooBusy { limit }
 }
 
 impl fmt::Debug for Engine {

@@ -14,74 +14,10 @@ use crate::error::EngineError;
 use crate::object::statistics::extremes;
 use crate::protocol::commands::{INSPECT, INSPECTED};
 use eris_column::ColumnChunk;
-use eris_fragment::Scalar;
+use eris_home::{ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection};
 use eris_store::{Chunk, Segment};
-use eris_types::{AeuId, NodeId, ObjectId, SegmentId};
+use eris_types::{AeuId, ObjectId, SegmentId};
 use std::sync::Arc;
-
-/// What a data object holds at about one time: each owner's part is of one moment.
-#[derive(Clone, Debug, Default)]
-pub struct Inspection {
-    /// In order of their owners, then of their age.
-    pub segments: Vec<SegmentInspection>,
-    /// Per column, the dictionary if the column has one.
-    pub dictionaries: Vec<Option<DictionaryInspection>>,
-}
-
-/// A segment.
-#[derive(Clone, Debug)]
-pub struct SegmentInspection {
-    /// Its number, unique in the process.
-    pub segment: SegmentId,
-    /// Its owner.
-    pub aeu: AeuId,
-    /// The owner's node, where its memory is.
-    pub node: NodeId,
-    /// Bytes of its committed rows, append buffer included.
-    pub bytes: u64,
-    /// Chunks with committed rows, first the sealed ones.
-    pub chunks: Vec<ChunkInspection>,
-}
-
-/// A chunk, or a level of the append buffer.
-#[derive(Clone, Debug)]
-pub struct ChunkInspection {
-    /// Whether it is sealed; otherwise it is part of the append buffer.
-    pub sealed: bool,
-    /// Committed rows. Deleted ones count until they are collected.
-    pub rows: u64,
-    /// How many of them are deleted.
-    pub deleted: u64,
-    /// In the order of the schema.
-    pub columns: Vec<ColumnChunkInspection>,
-}
-
-/// A column chunk.
-#[derive(Clone, Debug)]
-pub struct ColumnChunkInspection {
-    /// As in views: `packed`, `run-length`, …, with `codes` before it where the values are the column dictionary's codes,
-    /// and `ordinals` where they are places in a key order.
-    pub encoding: String,
-    /// Whether the values are places in a key order.
-    pub is_by_key_order: bool,
-    /// Bits of a value, where values are packed.
-    pub width: Option<u8>,
-    /// NULLs.
-    pub nulls: u64,
-    /// Bytes of values and validity.
-    pub bytes: u64,
-    /// The least and the greatest value; `None` without values, and for text.
-    pub range: Option<(Scalar, Scalar)>,
-}
-
-/// A column's dictionary.
-#[derive(Clone, Copy, Debug)]
-pub struct DictionaryInspection {
-    /// Distinct strings.
-    pub entries: u64,
-    /// Bytes of strings and index.
-    pub bytes: u64,
-}
 
 /// INSPECTED: one segment as its owner shows it.
 pub(crate) struct SegmentView {

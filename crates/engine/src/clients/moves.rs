@@ -23,7 +23,7 @@ pub(crate) use keys::KeyShift;
 use crate::clients::ask::Question;
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
-use crate::key_index::Moved;
+use eris_home::Moved;
 use crate::protocol::commands::{OFFER, OFFERED};
 use eris_types::{AeuId, ObjectId, RowId};
 

@@ -2,33 +2,12 @@
 
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
-use crate::object::data_object::{DataObject, Partitioning};
+use crate::object::data_object::DataObject;
 use crate::object::keys::Keys;
 use crate::object::ranges::Dealing;
-use eris_types::{AeuId, NodeId, ObjectId};
+use eris_home::{PartitionStatus, Partitioning};
+use eris_types::{AeuId, ObjectId};
 use std::time::Duration;
-
-/// One AEU's partition of a table.
-#[derive(Clone, Debug)]
-pub struct PartitionStatus {
-    /// Its owner.
-    pub aeu: AeuId,
-    /// The node on whose memory it lies.
-    pub node: NodeId,
-    /// The keys whose rows it has, or the values of the column that rows are dealt by, as text such as `>= 10 and < 20`; `None` if rows are dealt by
-    /// size, or there were none yet.
-    pub ranges: Option<String>,
-    /// Rows that have not ended.
-    pub rows: u64,
-    /// Bytes of all rows, ended ones included.
-    pub bytes: u64,
-    /// Keys that were asked for per second lately: over the last second or some more.
-    pub accesses: f64,
-    /// Bytes that its AEU has scanned per second, those of other partitions included.
-    pub scanned: f64,
-    /// The share of that time in which its AEU was busy with the table, by what it timed of its work.
-    pub busy: f64,
-}
 
 impl Engine {
     /// The partitions of a table, one of each AEU.

@@ -15,9 +15,7 @@ mod together;
 mod write;
 
 pub(crate) use batch::RowBatch;
-pub use read::KeyBounds;
 pub use together::RowChanges;
-pub use write::Computed;
 
 use crate::clients::client::Client;
 use crate::clients::engine::Engine;
@@ -27,8 +25,9 @@ use crate::object::data_object::DataObject;
 use crate::object::keys::Keys;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use batch::Operation;
+use eris_home::Found;
 use eris_route::Split;
-use eris_types::{AeuId, ObjectId, RowId};
+use eris_types::{AeuId, ObjectId};
 use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
@@ -82,24 +81,6 @@ pub struct RowClient {
     kept: Option<Arc<dyn Any + Send + Sync>>,
     /// See [`RowClient::wait_for_turn`].
     turn: Option<OwnedRwLockReadGuard<()>>,
-}
-
-/// Rows that have been found by their keys.
-#[derive(Debug)]
-pub struct Found {
-    /// The wanted columns of the rows, in the order of the keys.
-    pub rows: RecordBatch,
-    /// Per row, the position of its key.
-    pub of: Vec<u32>,
-    keys: Arc<Keys>,
-    ids: Vec<Option<RowId>>,
-}
-
-impl Found {
-    /// The ids of the rows, for a statement that is to delete them.
-    pub fn row_ids(&self) -> impl Iterator<Item = RowId> + '_ {
-        self.ids.iter().copied().flatten()
-    }
 }
 
 /// See [`RowClient::keeping`].
@@ -233,17 +214,22 @@ async fn let_others_go_on() {
     .await;
 }
 
-/// The keys of which no part is NULL, and their positions.
-fn without_nulls(columns: &[ArrayRef]) -> (Arc<Keys>, Vec<u32>) {
+/// The keys of which no part is NULL, and their positions if these are not all.
+fn without_nulls(columns: &[ArrayRef]) -> (Arc<Keys>, Option<Vec<u32>>) {
     let rows = columns.first().map_or(0, |column| column.len());
+    let keys = Keys::of(columns, 0, rows);
+    if columns.iter().all(|column| column.null_count() == 0) {
+        return (Arc::new(keys), None);
+    }
     let is_whole = |row: &u32| columns.iter().all(|column| column.is_valid(*row as usize));
     let whole: Vec<u32> = (0..rows as u32).filter(is_whole).collect();
-    let keys = Keys::of(columns, 0, rows);
-    let keys = match whole.len() == rows {
-        true => keys,
-        false => keys.pick(&whole),
-    };
-    (Arc::new(keys), whole)
+    (Arc::new(keys.pick(&whole)), Some(whole))
+}
+
+/// The keys that were looked for.
+fn keys_found(found: &Found) -> Arc<Keys> {
+    let keys = Arc::clone(&found.keys).downcast();
+    keys.expect("the engine has found them")
 }
 
 impl Drop for RowClient {

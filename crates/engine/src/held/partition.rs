@@ -4,7 +4,6 @@ mod change;
 mod fetch;
 mod prepare;
 
-pub use change::{Becomes, Compute};
 pub(crate) use change::{Change, Changed, Expected, New};
 pub(crate) use fetch::Fetched;
 pub(crate) use prepare::{Prepare, Prepared};

@@ -18,19 +18,11 @@ mod values;
 
 pub(crate) use values::Values;
 
+use eris_home::IndexKind;
 use eris_column::Home;
 use eris_index::{Art, HashIndex, IndexError};
 use eris_numa::Extent;
 use eris_types::RowId;
-
-/// How values are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IndexKind {
-    /// A radix tree: equal values, ranges, beginnings of text, rows in order.
-    Ordered,
-    /// A hash table: equal values.
-    Hashed,
-}
 
 /// Bytes of values that are looked at. Rows whose values differ only behind them share an entry, and are told apart by
 /// whoever asked.

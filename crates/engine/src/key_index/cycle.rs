@@ -2,7 +2,8 @@
 
 use super::KeyIndex;
 use super::layout::Table;
-use super::transfer::{Given, Moved, Transfer};
+use super::transfer::{Given, Transfer};
+use eris_home::Moved;
 use crate::clients::client::Client;
 use crate::error::EngineError;
 use crate::protocol::commands::{GIVE, GIVEN, PANICKED};

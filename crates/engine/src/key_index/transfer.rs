@@ -23,6 +23,7 @@ mod take;
 pub(crate) use answers::Giving;
 pub(crate) use give::GiveTask;
 
+use eris_home::Moved;
 use super::KeyObject;
 use super::batch::KeyBatch;
 use super::segment::{Piece, Segment};
@@ -38,17 +39,6 @@ pub(crate) struct Transfer {
     pub low: u64,
     pub high: u64,
     pub to: AeuId,
-}
-
-/// What a transfer has moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// Keys that changed their owner.
-    pub keys: u64,
-    /// Bytes of the trees that were linked.
-    pub linked: u64,
-    /// Bytes of entries that were copied, within a node to part a segment, or to another one.
-    pub copied: u64,
 }
 
 /// GIVEN: what came of a transfer.

@@ -1,7 +1,6 @@
 //! A data object as every part of the engine sees it: what it is, where its rows go, what it holds.
 
 use crate::error::EngineError;
-use crate::held::secondary::IndexKind;
 use crate::object::indexes::Index;
 use crate::object::keys::{Keys, is_word};
 use crate::object::load::Loads;
@@ -12,18 +11,10 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use eris_column::{Dictionary, Domain, ZoneRange};
 use eris_fragment::Type;
+use eris_home::{IndexKind, Partitioning};
 use eris_types::{AeuId, ColumnId, ObjectId, Timestamp};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-
-/// How a data object is cut into partitions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Partitioning {
-    /// By size: every AEU gets about as many rows, wherever they come from (ERIS paper, Section 3.1).
-    Size,
-    /// By ranges of a column; the bounds are quantiles of the first rows written, and of those that lie above all before.
-    Range(ColumnId),
-}
 
 /// The shared part of a data object. Its rows are with its owners.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! The secondary indexes of a data object as all parts of the engine see them. Their entries are with the owners.
 
-use crate::held::secondary::{IndexKind, Secondary};
+use crate::held::secondary::Secondary;
 use crate::object::data_object::DataObject;
 use eris_column::Domain;
+use eris_home::{IndexKind, IndexStatistics};
 use eris_types::{AeuId, ColumnId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,25 +29,6 @@ struct Part {
     entries: AtomicU64,
     keys: AtomicU64,
     bytes: AtomicU64,
-}
-
-/// What an index holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexStatistics {
-    /// Its number, of those of its data object.
-    pub id: u32,
-    /// Its columns.
-    pub columns: Vec<ColumnId>,
-    /// How values are found.
-    pub kind: IndexKind,
-    /// Rows that are entered; those that are gone count until they are removed.
-    pub entries: u64,
-    /// Different values.
-    pub keys: u64,
-    /// Bytes of memory.
-    pub bytes: u64,
-    /// Fragments that were led by it.
-    pub lookups: u64,
 }
 
 impl Index {

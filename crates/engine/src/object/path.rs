@@ -13,7 +13,7 @@
 
 mod candidate;
 
-use crate::held::secondary::IndexKind;
+use eris_home::IndexKind;
 use crate::object::coding::{Coding, Spans};
 use crate::object::data_object::DataObject;
 use crate::object::keys::word_bytes;

@@ -181,7 +181,7 @@ impl Client {
         let increment = Arc::new(Increment(self.batch(vec![account], vec![0])));
         match self.rows.compute(&[column([account])], increment).await {
             Ok(Computed::Put) => true,
-            Ok(Computed::Refused) => self.change(vec![account], |_, value| value + 1).await,
+            Ok(Computed::Rejected) => self.change(vec![account], |_, value| value + 1).await,
             Err(EngineError::Panicked { .. }) => false,
             other => panic!("{other:?}"),
         }

@@ -15,6 +15,7 @@ use crate::tasks::build::BuildTask;
 use crate::tasks::owner::{Context, Owner, Task};
 use eris_aeu::Slice;
 use eris_column::Home;
+use eris_home::HeldSnapshot;
 use eris_store::Rewrite;
 use eris_types::{AeuId, ObjectId, Timestamp};
 use std::collections::HashMap;
@@ -61,6 +62,13 @@ impl Garbage {
 }
 
 impl Shared {
+    /// The newest snapshot, held for a reader.
+    pub fn hold(self: &Arc<Self>) -> HeldSnapshot {
+        let at = self.sequencer.hold();
+        let shared = Arc::clone(self);
+        HeldSnapshot::new(at, Arc::new(Held { at, shared }))
+    }
+
     /// Has the owners collect what nobody can see from `horizon` on.
     pub fn collect_garbage(&self, horizon: Timestamp) {
         let due = self.garbage.due(horizon);
@@ -82,31 +90,10 @@ impl Shared {
     }
 }
 
-/// A snapshot that a reader holds: while it does, what the snapshot shows is kept. Clones hold the same one.
-#[derive(Clone)]
-pub struct HeldSnapshot(Arc<Held>);
-
+/// What ends with the last clone of a [`HeldSnapshot`].
 struct Held {
     at: Timestamp,
     shared: Arc<Shared>,
-}
-
-impl HeldSnapshot {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let at = shared.sequencer.hold();
-        HeldSnapshot(Arc::new(Held { at, shared }))
-    }
-
-    /// The snapshot.
-    pub fn at(&self) -> Timestamp {
-        self.0.at
-    }
-}
-
-impl std::fmt::Debug for HeldSnapshot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "HeldSnapshot({})", self.0.at)
-    }
 }
 
 impl Drop for Held {

@@ -11,7 +11,7 @@
 
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
-use crate::key_index::Moved;
+use eris_home::Moved;
 use crate::object::data_object::DataObject;
 use crate::object::keys::{KeyRange, Keys, is_word};
 use crate::object::ranges::Dealing;

@@ -4,7 +4,7 @@
 //! than its snapshot reads again.
 
 use super::batch::{Operation, Read, RowBatch};
-use super::{AT_ONCE, Found, RowClient, let_others_go_on, without_nulls};
+use super::{AT_ONCE, RowClient, let_others_go_on, without_nulls};
 use crate::clients::exchange::Exchange;
 use crate::error::EngineError;
 use crate::held::partition::Fetched;
@@ -13,15 +13,12 @@ use crate::protocol::commands::ROWS;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::interleave::interleave;
+use eris_home::{Found, KeyBounds};
 use eris_types::{AeuId, ColumnId, RowId};
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// How often a batch reads at a newer snapshot before it waits for its turn.
 const READS: usize = 8;
-
-/// The bounds of a range of keys, each one value per column of the key, in arrays of length one.
-pub type KeyBounds<'a> = (Bound<&'a [ArrayRef]>, Bound<&'a [ArrayRef]>);
 
 /// A range that is being read.
 struct RangeRead {
@@ -46,12 +43,25 @@ impl RowClient {
         keys: &[ArrayRef],
         columns: &[ColumnId],
     ) -> Result<Found, EngineError> {
+        self.find(keys, &columns.into()).await
+    }
+
+    /// The same for whoever has the list of columns already.
+    pub(crate) async fn find(
+        &mut self,
+        keys: &[ArrayRef],
+        columns: &Arc<[ColumnId]>,
+    ) -> Result<Found, EngineError> {
         self.check_types(keys);
         let (keys, positions) = without_nulls(keys);
         let fetched = self.fetch(&keys, columns).await?;
-        let of = fetched.ids.iter().zip(positions);
+        let ids = fetched.ids.iter().enumerate();
+        let of = ids.filter(|(_, id)| id.is_some()).map(|(at, _)| match &positions {
+            Some(positions) => positions[at],
+            None => at as u32,
+        });
         Ok(Found {
-            of: of.filter_map(|(id, at)| id.map(|_| at)).collect(),
+            of: of.collect(),
             rows: self.batch(columns, fetched.columns, &fetched.ids),
             ids: fetched.ids,
             keys,
@@ -98,7 +108,7 @@ impl RowClient {
             .map(|(from, to)| KeyRange::new((from.map(key), to.map(key)), is_word))
             .collect();
         let fetched = self
-            .fetch_ranges(&ranges, limit, columns)
+            .fetch_ranges(&ranges, limit, &columns.into())
             .await?
             .into_iter();
         let batches = fetched.map(|fetched| self.batch(columns, fetched.columns, &fetched.ids));
@@ -110,7 +120,7 @@ impl RowClient {
         &mut self,
         ranges: &[KeyRange],
         limit: usize,
-        columns: &[ColumnId],
+        columns: &Arc<[ColumnId]>,
     ) -> Result<Vec<Fetched>, EngineError> {
         for _ in 0..READS {
             if let Some(fetched) = self.try_ranges(ranges, limit, columns).await? {
@@ -131,7 +141,7 @@ impl RowClient {
     async fn fetch(
         &mut self,
         keys: &Arc<Keys>,
-        columns: &[ColumnId],
+        columns: &Arc<[ColumnId]>,
     ) -> Result<Fetched, EngineError> {
         for _ in 0..READS {
             if let Some(fetched) = self.try_fetch(keys, columns).await? {
@@ -148,7 +158,7 @@ impl RowClient {
     pub(super) async fn fetch_alone(
         &mut self,
         keys: &Arc<Keys>,
-        columns: &[ColumnId],
+        columns: &Arc<[ColumnId]>,
     ) -> Result<Fetched, EngineError> {
         loop {
             if let Some(fetched) = self.try_fetch(keys, columns).await? {
@@ -161,7 +171,7 @@ impl RowClient {
     pub(super) async fn try_fetch(
         &mut self,
         keys: &Arc<Keys>,
-        columns: &[ColumnId],
+        columns: &Arc<[ColumnId]>,
     ) -> Result<Option<Fetched>, EngineError> {
         let object = self.object.clone();
         let nothing = || Fetched {
@@ -174,7 +184,7 @@ impl RowClient {
         };
         let mut exchange = Exchange::new(ROWS, object.id);
         let mut read = Read {
-            columns: columns.into(),
+            columns: Arc::clone(columns),
             snapshot: None,
         };
         if let Some(owner) = self.only_owner(keys) {
@@ -205,7 +215,7 @@ impl RowClient {
         columns: &[ColumnId],
     ) -> Result<Option<(RecordBatch, Vec<RowId>)>, EngineError> {
         let keys = std::slice::from_ref(keys);
-        let fetched = self.try_ranges(keys, limit, columns).await?;
+        let fetched = self.try_ranges(keys, limit, &columns.into()).await?;
         Ok(fetched
             .and_then(|mut fetched| fetched.pop())
             .map(|fetched| {
@@ -219,11 +229,11 @@ impl RowClient {
         &mut self,
         ranges: &[KeyRange],
         limit: usize,
-        columns: &[ColumnId],
+        columns: &Arc<[ColumnId]>,
     ) -> Result<Option<Vec<Fetched>>, EngineError> {
         self.check_dropped()?;
         let read = Read {
-            columns: columns.into(),
+            columns: Arc::clone(columns),
             snapshot: Some(self.engine.snapshot()),
         };
         let dealing = self.object.ranges.get();

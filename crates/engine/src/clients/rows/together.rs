@@ -12,7 +12,7 @@
 //! *busy* instead; so nobody waits for anybody while he has prepared something. Whoever is refused too often waits for the turns
 //! alone, in the order of the objects' numbers.
 
-use super::{AT_ONCE, Found, OFFERS, let_others_go_on};
+use super::{AT_ONCE, OFFERS, keys_found, let_others_go_on};
 use crate::clients::client::Client;
 use crate::clients::engine::Engine;
 use crate::clients::exchange::{Exchange, offer, patience};
@@ -26,6 +26,7 @@ use crate::object::keys::Keys;
 use crate::protocol::commands::{ABORT, COMMIT, Commit, ROWS, Statement, header};
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
+use eris_home::Found;
 use eris_route::Parcel;
 use eris_types::{AeuId, ObjectId, RowId};
 use std::collections::BTreeMap;
@@ -92,7 +93,7 @@ impl RowChanges {
         rows: Option<RecordBatch>,
     ) -> Result<(), EngineError> {
         let expected = Expected::Exactly(found.ids.clone());
-        self.push(object, Arc::clone(&found.keys), expected, rows)
+        self.push(object, keys_found(found), expected, rows)
     }
 
     /// These rows are to be added, if no row has any of their keys.
@@ -297,7 +298,7 @@ impl RowChanges {
         }
         for (change, writer) in self.changes.iter().zip(&mut writers) {
             let mut rows = self.engine.rows(change.object.id)?;
-            let current = rows.fetch_alone(&change.keys, &[]).await?.ids;
+            let current = rows.fetch_alone(&change.keys, &Arc::default()).await?.ids;
             if matches!(&change.expected, Expected::Exactly(expected) if *expected != current) {
                 return Ok(false);
             }

@@ -5,13 +5,14 @@
 //! in the same go.
 
 use super::batch::Operation;
-use super::{AT_ONCE, Found, OFFERS, RowClient, let_others_go_on, same, together, without_nulls};
+use super::{AT_ONCE, OFFERS, RowClient, keys_found, let_others_go_on, same, together, without_nulls};
 use crate::clients::exchange::Exchange;
 use crate::error::EngineError;
-use crate::held::partition::{Change, Changed, Compute, Expected, New};
+use crate::held::partition::{Change, Changed, Expected, New};
 use crate::object::keys::Keys;
 use crate::protocol::commands::{ABORT, ROWS};
 use arrow_array::{ArrayRef, RecordBatch};
+use eris_home::{Compute, Computed, Found};
 use eris_types::{AeuId, RowId, Timestamp};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -23,17 +24,6 @@ enum Outcome {
     Unexpected,
     Unchanged,
     /// Its owner cannot do it now.
-    Refused,
-}
-
-/// What became of a row that was to be computed. See [`RowClient::compute`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Computed {
-    /// It is there.
-    Put,
-    /// Nothing changed.
-    Same,
-    /// Nothing changed, for the row's owner cannot compute it, or not now. It has to be read, and put in, if it is unchanged then.
     Refused,
 }
 
@@ -105,7 +95,7 @@ impl RowClient {
         assert_eq!(rows.num_rows(), found.ids.len(), "a row per key");
         self.object.check(&rows, 1)?;
         let expected = Expected::Exactly(found.ids.clone());
-        let outcome = self.write(&found.keys, expected, New::Rows(rows)).await?;
+        let outcome = self.write(&keys_found(found), expected, New::Rows(rows)).await?;
         Ok(matches!(outcome, Outcome::Done(_)))
     }
 
@@ -129,7 +119,7 @@ impl RowClient {
         Ok(match computed.await? {
             Outcome::Done(_) => Computed::Put,
             Outcome::Unchanged => Computed::Same,
-            Outcome::Refused => Computed::Refused,
+            Outcome::Refused => Computed::Rejected,
             Outcome::Unexpected => unreachable!("everything was expected"),
         })
     }
@@ -141,7 +131,7 @@ impl RowClient {
     /// As [`RowClient::remove`].
     pub async fn remove_if_unchanged(&mut self, found: &Found) -> Result<bool, EngineError> {
         let expected = Expected::Exactly(found.ids.clone());
-        let outcome = self.write(&found.keys, expected, New::Nothing).await?;
+        let outcome = self.write(&keys_found(found), expected, New::Nothing).await?;
         Ok(matches!(outcome, Outcome::Done(_)))
     }
 
@@ -200,7 +190,7 @@ impl RowClient {
             New::Computed(_) => return Ok(Outcome::Refused),
         };
         let mut writer = self.engine.changer(self.object.id).await?;
-        let current = self.fetch_alone(keys, &[]).await?.ids;
+        let current = self.fetch_alone(keys, &Arc::default()).await?.ids;
         if matches!(&expected, Expected::Exactly(expected) if *expected != current) {
             return Ok(Outcome::Unexpected);
         }

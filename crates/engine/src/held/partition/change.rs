@@ -17,12 +17,12 @@ use crate::held::unique::refused;
 use crate::object::keys::{Keys, PrimaryIndex};
 use crate::sequencer::Sequencer;
 use crate::tasks::stage::store_error;
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
 use eris_column::Home;
+use eris_home::{Becomes, Compute};
 use eris_store::Encoder;
-use eris_types::{ColumnId, RowId, StatementId, Timestamp};
+use eris_types::{RowId, StatementId, Timestamp};
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 use tokio::sync::OwnedRwLockReadGuard;
 
@@ -50,30 +50,6 @@ pub(crate) enum New {
     Rows(RecordBatch),
     /// What is computed from the row that has the one key.
     Computed(Arc<dyn Compute>),
-}
-
-/// Computes the row that is to have a key where the row is that has it now.
-pub trait Compute: fmt::Debug + Send + Sync {
-    /// The columns that it looks at.
-    fn reads(&self) -> &[ColumnId];
-
-    /// Whether it may put a row where none is.
-    fn may_add(&self) -> bool;
-
-    /// What becomes of the row with the key, of which there are the columns that are looked at; `None`: no row has the key. It is
-    /// called in the owner's thread and has to be quick.
-    fn compute(&self, row: Option<&[ArrayRef]>) -> Becomes;
-}
-
-/// What [`Compute`] makes of a row.
-#[derive(Debug)]
-pub enum Becomes {
-    /// This row, which has the same key and all columns, is put in its place.
-    Row(RecordBatch),
-    /// It stays what it is; none is put where none is.
-    Same,
-    /// It cannot be computed here.
-    Unclear,
 }
 
 /// Which rows have the keys before.

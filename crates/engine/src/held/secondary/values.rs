@@ -1,6 +1,7 @@
 //! Values of rows as keys of an index.
 
-use super::{IndexKind, KEY_BYTES};
+use super::KEY_BYTES;
+use eris_home::IndexKind;
 use crate::object::keys::Cells;
 use arrow_array::{Array, ArrayRef};
 use eris_column::Domain;

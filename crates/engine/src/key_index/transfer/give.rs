@@ -10,10 +10,11 @@
 //!
 //! Entries that were copied stay where they were, out of reach, until [`TidyTask`](crate::key_index::TidyTask) removes them.
 
+use eris_home::Moved;
 use super::answers::{Asked, Doubt};
 use super::part::{Parted, Parting};
 use super::stream::Stream;
-use super::{DROPPED, Given, Handed, LOST, Moved, PIECE, Standing, Took, Transfer};
+use super::{DROPPED, Given, Handed, LOST, PIECE, Standing, Took, Transfer};
 use crate::key_index::OwnedKeys;
 use crate::key_index::pace::Pace;
 use crate::protocol::commands::{GIVEN, HAND_OVER, header};

@@ -2,7 +2,8 @@
 //! fragment wants rows in its order.
 
 use super::{ALWAYS, Enough, Path, ROWS_IN_ORDER};
-use crate::held::secondary::{IndexKind, KEY_BYTES};
+use crate::held::secondary::KEY_BYTES;
+use eris_home::IndexKind;
 use crate::object::coding::{Coding, MOST_KEYS, Span, Spans, intersection, successor};
 use crate::object::data_object::DataObject;
 use eris_column::{ZoneRange, from_integer};

@@ -33,6 +33,8 @@ pub(super) struct Work<K: Key + ?Sized> {
     stage: Stage<K>,
     /// The samples, the oldest first.
     asked: Vec<K::Owned>,
+    /// So many of them are counted.
+    counted: usize,
     /// The keys that were sampled more than once, hottest first; all if there is none.
     hot: Vec<K::Owned>,
     effect: ReorganizationEffect,
@@ -53,8 +55,9 @@ impl<K: Key + ?Sized> Work<K> {
     pub fn new(cause: ReorganizationCause, asked: Vec<K::Owned>, reserved: Reservation) -> Self {
         Work {
             stage: Stage::Counting(BTreeMap::new()),
-            effect: ReorganizationEffect::new(cause, asked.len()),
+            effect: ReorganizationEffect::new(cause, asked.len() as u64),
             asked,
+            counted: 0,
             hot: Vec::new(),
             _reserved: reserved,
         }
@@ -85,12 +88,12 @@ impl<K: Key + ?Sized> Work<K> {
     ) -> Result<bool, IndexError> {
         match &mut self.stage {
             Stage::Counting(counts) => {
-                let from = self.effect.counted;
+                let from = self.counted;
                 let to = self.asked.len().min(from + units);
                 for key in &self.asked[from..to] {
                     *counts.entry(key.clone()).or_default() += 1;
                 }
-                self.effect.counted = to;
+                self.counted = to;
                 if to == self.asked.len() {
                     let counts = std::mem::take(counts);
                     self.stage = self.counted(counts, tree, policy);

@@ -255,7 +255,7 @@ impl<'a> Execution<'a> {
                 answer: None,
             }),
             Computed::Same => Some(self.nothing()),
-            Computed::Refused => {
+            Computed::Rejected => {
                 self.token.end_commit();
                 None
             }

@@ -1,0 +1,144 @@
+//! What a home tells of itself: its workers and nodes, and what data objects consist of.
+
+use eris_fragment::Scalar;
+use eris_types::{AeuId, NodeId, SegmentId};
+
+/// A worker.
+#[derive(Clone, Debug)]
+pub struct WorkerDescription {
+    /// Its number.
+    pub aeu: AeuId,
+    /// The node that it belongs to.
+    pub node: NodeId,
+    /// The CPU that it runs on, if it has one of its own.
+    pub cpu: Option<u32>,
+    /// What it has done since the start.
+    pub counters: WorkerCounters,
+}
+
+/// What a worker has done since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WorkerCounters {
+    /// Time with work.
+    pub busy_nanoseconds: u64,
+    /// Commands that have arrived.
+    pub commands_received: u64,
+    /// Commands that it has sent.
+    pub commands_sent: u64,
+    /// Groups in which commands were executed.
+    pub groups: u64,
+    /// Tasks that were begun.
+    pub tasks: u64,
+    /// Slices of tasks.
+    pub slices: u64,
+    /// Steps with work.
+    pub steps_busy: u64,
+    /// Steps without.
+    pub steps_idle: u64,
+    /// How often it went to sleep.
+    pub parks: u64,
+    /// How often it was woken.
+    pub wakes: u64,
+    /// Rows in chunks that it read.
+    pub rows_scanned: u64,
+    /// Bytes that it read.
+    pub bytes_scanned: u64,
+    /// Chunks that it read.
+    pub chunks_scanned: u64,
+    /// Chunks that statistics excluded.
+    pub chunks_skipped: u64,
+    /// Chunks that it read on behalf of another worker.
+    pub chunks_helped: u64,
+    /// Panics that it survived.
+    pub panics: u64,
+}
+
+/// A node: workers with a memory of their own.
+#[derive(Clone, Debug)]
+pub struct NodeDescription {
+    /// Its number.
+    pub node: NodeId,
+    /// The operating system's number; `None` if the node is made up.
+    pub os_node: Option<u32>,
+    /// Its cores.
+    pub cores: u32,
+    /// Its memory.
+    pub memory_bytes: u64,
+    /// Bytes of pages that hold data; `None` where the system does not tell.
+    pub resident: Option<u64>,
+    /// Bytes of these that the system has taken from other nodes; `None` also if nodes are made up.
+    pub elsewhere: Option<u64>,
+}
+
+/// What workers can read from memory while the others do the same, in bytes per second.
+#[derive(Clone, Debug)]
+pub struct ReadBandwidth {
+    /// Per worker.
+    pub workers: Vec<f64>,
+    /// Per node, by its workers together.
+    pub nodes: Vec<f64>,
+}
+
+/// What a data object holds at about one time: each owner's part is of one point in time.
+#[derive(Clone, Debug, Default)]
+pub struct Inspection {
+    /// In order of their owners, then of their age.
+    pub segments: Vec<SegmentInspection>,
+    /// Per column, the dictionary if the column has one.
+    pub dictionaries: Vec<Option<DictionaryInspection>>,
+}
+
+/// A segment.
+#[derive(Clone, Debug)]
+pub struct SegmentInspection {
+    /// Its number, unique in the process.
+    pub segment: SegmentId,
+    /// Its owner.
+    pub aeu: AeuId,
+    /// The owner's node, where its memory is.
+    pub node: NodeId,
+    /// Bytes of its committed rows, append buffer included.
+    pub bytes: u64,
+    /// Chunks with committed rows, first the sealed ones.
+    pub chunks: Vec<ChunkInspection>,
+}
+
+/// A chunk, or a level of the append buffer.
+#[derive(Clone, Debug)]
+pub struct ChunkInspection {
+    /// Whether it is sealed; otherwise it is part of the append buffer.
+    pub sealed: bool,
+    /// Committed rows. Deleted ones count until they are collected.
+    pub rows: u64,
+    /// How many of them are deleted.
+    pub deleted: u64,
+    /// In the order of the schema.
+    pub columns: Vec<ColumnChunkInspection>,
+}
+
+/// A column chunk.
+#[derive(Clone, Debug)]
+pub struct ColumnChunkInspection {
+    /// As in views: `packed`, `run-length`, …, with `codes` before it where the values are the column dictionary's codes, and `ordinals`
+    /// where they are places in a key order.
+    pub encoding: String,
+    /// Whether the values are places in a key order.
+    pub is_by_key_order: bool,
+    /// Bits of a value, where values are packed.
+    pub width: Option<u8>,
+    /// NULLs.
+    pub nulls: u64,
+    /// Bytes of values and validity.
+    pub bytes: u64,
+    /// The least and the greatest value; `None` without values, and for strings.
+    pub range: Option<(Scalar, Scalar)>,
+}
+
+/// A column's dictionary.
+#[derive(Clone, Copy, Debug)]
+pub struct DictionaryInspection {
+    /// Distinct strings.
+    pub entries: u64,
+    /// Bytes of strings and index.
+    pub bytes: u64,
+}

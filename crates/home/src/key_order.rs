@@ -1,0 +1,92 @@
+//! Columns of keys that are stored by an order, where a home can do that.
+//!
+//! ```text
+//! sql: keys of a dimension, by region, nation, key ─▶ KeyOrders::order ─▶ KeyOrder
+//!                                                     KeyOrders::recode ◀─┘  a fact's column is stored by it, chunk by chunk
+//! ```
+
+use crate::HomeError;
+use eris_types::{ColumnId, ObjectId};
+use futures::future::BoxFuture;
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+/// Stores columns by orders of keys.
+pub trait KeyOrders: Send + Sync {
+    /// The order of these keys; `None` if one occurs twice, or if they are too many.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    fn order(&self, keys: Vec<i64>) -> Result<Option<KeyOrder>, HomeError>;
+
+    /// The same order with late keys behind all others; `None` as for [`KeyOrders::order`]. What is stored by the shorter order is stored
+    /// by the longer one, too.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    fn extended(&self, order: &KeyOrder, late: &[i64]) -> Result<Option<KeyOrder>, HomeError>;
+
+    /// Those of some keys that an order does not have.
+    fn missing(&self, order: &KeyOrder, keys: &[i64]) -> Vec<i64>;
+
+    /// How many keys an order has, and how many of them have come since it was made.
+    fn size(&self, order: &KeyOrder) -> (usize, usize);
+
+    /// Stores a column of integers by an order of keys, and waits until that is done. Rows may be read and written meanwhile. Returns how
+    /// many stay as they are: for a key that the order does not have, or since they would take more room. Dropping the future leaves it to
+    /// the home to finish.
+    ///
+    /// # Errors
+    /// There is no such object, or memory is exhausted; what has been exchanged by then stays.
+    fn recode(
+        &self,
+        object: ObjectId,
+        column: ColumnId,
+        order: KeyOrder,
+    ) -> BoxFuture<'_, Result<u64, HomeError>>;
+}
+
+/// An order of distinct keys, in its home's own form. It is kept while somebody has it, or something is stored by it.
+#[derive(Clone)]
+pub struct KeyOrder(Arc<dyn Any + Send + Sync>);
+
+impl KeyOrder {
+    /// The order that a home has made.
+    pub fn new(order: Arc<dyn Any + Send + Sync>) -> Self {
+        KeyOrder(order)
+    }
+
+    /// What its home has made.
+    pub fn get(&self) -> &Arc<dyn Any + Send + Sync> {
+        &self.0
+    }
+
+    /// The same without keeping it.
+    pub fn downgrade(&self) -> WeakKeyOrder {
+        WeakKeyOrder(Arc::downgrade(&self.0))
+    }
+}
+
+impl fmt::Debug for KeyOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyOrder")
+    }
+}
+
+/// An order of keys as long as something is stored by it.
+#[derive(Clone)]
+pub struct WeakKeyOrder(Weak<dyn Any + Send + Sync>);
+
+impl WeakKeyOrder {
+    /// The order, unless it is gone.
+    pub fn upgrade(&self) -> Option<KeyOrder> {
+        self.0.upgrade().map(KeyOrder)
+    }
+}
+
+impl fmt::Debug for WeakKeyOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakKeyOrder")
+    }
+}

@@ -1,0 +1,66 @@
+//! The seam between SQL and whoever holds tables: a *home* of data objects.
+//!
+//! ```text
+//! doors ─ sql ─[home]─ engine ─ route·aeu ─ exec ─ store ─ column·kernels
+//! ```
+//!
+//! ```text
+//!             sql
+//!              │ dyn Home
+//!    ┌─────────┴──────────────────────────────────────────────────┐
+//!    │ Executor (crate fragment): runs fragments                  │
+//!    │ Home: creates and drops data objects, holds snapshots,     │  every home has these
+//!    │       knows statistics, finds rows by key, writes,         │
+//!    │       describes itself                                     │
+//!    ├────────────────────────────────────────────────────────────┤
+//!    │ SingleRows · SecondaryIndexes · KeyOrders · KeyIndexes ·   │  a home may have these
+//!    │ Ownership · Balancer                                       │
+//!    └─────────┬──────────────────────────────────────────────────┘
+//!            engine                      later: a memory cluster
+//! ```
+//!
+//! A data object has a schema, a number and perhaps a key. Names, defaults, CHECK and foreign keys are the business of SQL. What a home must
+//! do, each home does; what only some homes can do is an optional capability, and SQL has another way where it is missing.
+//!
+//! A method waits (it returns a future) where the home of another machine would have to ask somebody. What this process must know
+//! anyway, such as statistics, is told at once.
+//!
+//! This crate has traits and plain data. It does no I/O, and it knows neither SQL above it nor the workers below it.
+
+#![forbid(unsafe_code)]
+
+mod balance;
+mod describe;
+mod error;
+mod home;
+mod index;
+mod key_order;
+mod object;
+mod ownership;
+mod reorganize;
+mod rows;
+mod single;
+mod snapshot;
+mod statistics;
+mod write;
+
+pub use balance::{Algorithm, Balanced, Balancer, Balancing, Moved};
+pub use describe::{
+    ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, NodeDescription,
+    ReadBandwidth, SegmentInspection, WorkerCounters, WorkerDescription,
+};
+pub use error::HomeError;
+pub use eris_numa::{Budget, HugePages, Usage};
+pub use home::Home;
+pub use index::{IndexKind, IndexStatistics, SecondaryIndexes};
+pub use key_order::{KeyOrder, KeyOrders, WeakKeyOrder};
+pub use object::{ObjectDefinition, Partitioning};
+pub use ownership::{Located, Ownership, PartitionStatus, StoredPart};
+pub use reorganize::{
+    IndexReorganization, KeyIndexes, ReorganizationCause, ReorganizationEffect, ReorganizationState,
+};
+pub use rows::{Found, KeyBounds};
+pub use single::{Becomes, Compute, Computed, RowChanges, RowClient, SingleRows};
+pub use snapshot::HeldSnapshot;
+pub use statistics::{ColumnStatistics, ObjectStatistics};
+pub use write::Write;
