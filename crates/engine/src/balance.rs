@@ -23,7 +23,6 @@ mod rows;
 mod tables;
 mod target;
 
-
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
 use crate::key_index::{KeyIndex, Shift};

@@ -26,6 +26,7 @@ mod balance;
 mod clients;
 mod error;
 mod held;
+mod home;
 mod key_index;
 mod object;
 mod protocol;
@@ -37,15 +38,16 @@ mod tasks;
 
 pub use balance::Balancer;
 pub use clients::engine::Engine;
-pub use clients::locate::{Located, Part};
+pub use clients::locate::Located;
 pub use clients::rows::{Keeping, RowChanges, RowClient};
 pub use clients::writer::Writer;
 pub use eris_column::KeyOrder;
 pub use eris_home::{
-    Algorithm, Balanced, Balancing, Becomes, ChunkInspection, ColumnChunkInspection, ColumnStatistics,
-    Compute, Computed, DictionaryInspection, Found, HeldSnapshot, KeyBounds, IndexKind, IndexReorganization, IndexStatistics, Inspection, Moved,
-    ObjectStatistics, PartitionStatus, Partitioning, ReorganizationCause, ReorganizationEffect,
-    ReorganizationState, SegmentInspection,
+    Algorithm, Balanced, Balancing, Becomes, ChunkInspection, ColumnChunkInspection,
+    ColumnStatistics, Compute, Computed, DictionaryInspection, Found, HeldSnapshot, IndexKind,
+    IndexReorganization, IndexStatistics, Inspection, KeyBounds, Moved, ObjectStatistics,
+    PartitionStatus, Partitioning, ReorganizationCause, ReorganizationEffect, ReorganizationState,
+    SegmentInspection, StoredPart,
 };
 pub use error::EngineError;
 pub use key_index::{KeyClient, KeyIndex, SegmentLoad, Shift, Shifted};

@@ -8,8 +8,8 @@ mod common;
 
 use common::*;
 use eris_engine::{
-    Engine, IndexKind, KeyIndex, Located, Moved, Part, Partitioning, ReorganizationState, Settings,
-    Shift,
+    Engine, IndexKind, KeyIndex, Located, Moved, Partitioning, ReorganizationState, Settings,
+    Shift, StoredPart,
 };
 use eris_numa::{Buffer, HugePages, Node, Topology};
 use eris_types::{AeuId, ColumnId, NodeId};
@@ -45,7 +45,7 @@ fn engine() -> Option<Engine> {
 }
 
 /// Shows where all of it lies, and how many pages there are by kind and node; fails if one of them is not on its owner's node.
-fn check(step: &str, parts: &[Located]) -> BTreeMap<(Part, NodeId), usize> {
+fn check(step: &str, parts: &[Located]) -> BTreeMap<(StoredPart, NodeId), usize> {
     let mut pages = BTreeMap::new();
     println!("{step}");
     for located in parts {
@@ -71,7 +71,11 @@ fn check(step: &str, parts: &[Located]) -> BTreeMap<(Part, NodeId), usize> {
 }
 
 /// Whether every node with AEUs has something of these kinds.
-fn check_spread(engine: &Engine, pages: &BTreeMap<(Part, NodeId), usize>, parts: &[Part]) {
+fn check_spread(
+    engine: &Engine,
+    pages: &BTreeMap<(StoredPart, NodeId), usize>,
+    parts: &[StoredPart],
+) {
     for place in engine.topology().aeus() {
         for part in parts {
             let here = pages.get(&(*part, place.node)).copied().unwrap_or(0);
@@ -99,7 +103,7 @@ fn chunks_and_indexes_of_tables_lie_on_their_owners_nodes() {
         "a table without key",
         &block_on(engine.locate(object)).unwrap(),
     );
-    assert!(pages.keys().all(|(part, _)| *part == Part::Rows));
+    assert!(pages.keys().all(|(part, _)| *part == StoredPart::Rows));
 
     let keyed = engine.create_with_key("k", schema(), Partitioning::Size, &[ColumnId(0)]);
     let keyed = keyed.unwrap();
@@ -112,8 +116,8 @@ fn chunks_and_indexes_of_tables_lie_on_their_owners_nodes() {
     }
     let located = || block_on(engine.locate(keyed)).unwrap();
     let pages = check("a table with key and two indexes", &located());
-    let mut parts = vec![Part::Rows, Part::Key];
-    parts.extend(indexes.iter().map(|index| Part::Index(*index)));
+    let mut parts = vec![StoredPart::Rows, StoredPart::Key];
+    parts.extend(indexes.iter().map(|index| StoredPart::Index(*index)));
     check_spread(&engine, &pages, &parts);
     // Rows that come later, also between those that are there.
     insert(&engine, keyed, rows(ROWS as i64, ROWS / 10)).unwrap();
@@ -179,7 +183,11 @@ fn rows_that_change_owners_lie_on_the_new_owners_node() {
         let moved = give(neighbour.aeu, far.aeu);
         assert!(moved.linked == 0 && moved.copied > 0, "{moved:?}");
         let pages = look("what was linked copied to another node");
-        check_spread(&engine, &pages, &[Part::Rows, Part::Index(index)]);
+        check_spread(
+            &engine,
+            &pages,
+            &[StoredPart::Rows, StoredPart::Index(index)],
+        );
     }
     assert_eq!(count_sum(&engine, object).unwrap(), expected);
 }
@@ -199,7 +207,11 @@ fn rows_with_a_key_that_change_owners_lie_on_the_new_owners_node() {
         IndexKind::Ordered,
         Default::default(),
     );
-    let parts = [Part::Rows, Part::Key, Part::Index(block_on(made).unwrap())];
+    let parts = [
+        StoredPart::Rows,
+        StoredPart::Key,
+        StoredPart::Index(block_on(made).unwrap()),
+    ];
     let look = |step: &str| check(step, &block_on(engine.locate(object)).unwrap());
     let expected = count_sum(&engine, object).unwrap();
     // Everybody's keys go to the AEU behind the next one: mostly to another node, in the end to all of them.
@@ -262,7 +274,7 @@ fn keys_that_change_owners_lie_on_the_new_owners_node() {
     let index = engine.create_key_index("numbers", 0..=KEYS - 1);
     fill(&index);
     let look = |step: &str| check(step, &block_on(index.locate()).unwrap());
-    check_spread(&engine, &look("a bare index"), &[Part::Key]);
+    check_spread(&engine, &look("a bare index"), &[StoredPart::Key]);
 
     let places = engine.topology().aeus();
     let share = KEYS / places.len() as u64;
@@ -291,7 +303,7 @@ fn keys_that_change_owners_lie_on_the_new_owners_node() {
     for (number, place) in (0..).zip(places) {
         shift(&index, number * share, (number + 1) * share - 1, place.aeu);
     }
-    check_spread(&engine, &look("everybody's keys back"), &[Part::Key]);
+    check_spread(&engine, &look("everybody's keys back"), &[StoredPart::Key]);
 
     check_values(&index);
     let mut all = block_on(index.reorganize()).unwrap();
@@ -310,7 +322,7 @@ fn keys_that_change_owners_lie_on_the_new_owners_node() {
         .filter_map(|one| one.effect.as_ref())
         .map(|effect| effect.nodes_moved);
     assert!(moved.sum::<u64>() > 0, "{all:?}");
-    check_spread(&engine, &look("reorganised"), &[Part::Key]);
+    check_spread(&engine, &look("reorganised"), &[StoredPart::Key]);
     check_values(&index);
 }
 

@@ -20,10 +20,7 @@ pub trait Home: Executor {
     ///
     /// # Errors
     /// A column has a type that cannot be stored, or rows cannot be cut as asked.
-    fn create(
-        &self,
-        definition: ObjectDefinition,
-    ) -> BoxFuture<'_, Result<ObjectId, HomeError>>;
+    fn create(&self, definition: ObjectDefinition) -> BoxFuture<'_, Result<ObjectId, HomeError>>;
 
     /// Drops a data object. Its memory has been given back when this is done, but for what running fragments hold.
     ///

@@ -5,7 +5,7 @@
 //!                                                     KeyOrders::recode ◀─┘  a fact's column is stored by it, chunk by chunk
 //! ```
 
-use crate::HomeError;
+use crate::{HomeError, OutOfMemory};
 use eris_types::{ColumnId, ObjectId};
 use futures::future::BoxFuture;
 use std::any::Any;
@@ -18,17 +18,17 @@ pub trait KeyOrders: Send + Sync {
     ///
     /// # Errors
     /// There is no memory for it.
-    fn order(&self, keys: Vec<i64>) -> Result<Option<KeyOrder>, HomeError>;
+    fn order(&self, keys: Vec<i64>) -> Result<Option<KeyOrder>, OutOfMemory>;
 
     /// The same order with late keys behind all others; `None` as for [`KeyOrders::order`]. What is stored by the shorter order is stored
     /// by the longer one, too.
     ///
     /// # Errors
     /// There is no memory for it.
-    fn extended(&self, order: &KeyOrder, late: &[i64]) -> Result<Option<KeyOrder>, HomeError>;
+    fn extended(&self, order: &KeyOrder, late: &[i64]) -> Result<Option<KeyOrder>, OutOfMemory>;
 
-    /// Those of some keys that an order does not have.
-    fn missing(&self, order: &KeyOrder, keys: &[i64]) -> Vec<i64>;
+    /// Whether an order has a key.
+    fn has(&self, order: &KeyOrder, key: i64) -> bool;
 
     /// How many keys an order has, and how many of them have come since it was made.
     fn size(&self, order: &KeyOrder) -> (usize, usize);

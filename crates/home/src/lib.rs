@@ -49,18 +49,18 @@ pub use describe::{
     ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, NodeDescription,
     ReadBandwidth, SegmentInspection, WorkerCounters, WorkerDescription,
 };
+pub use eris_numa::{Budget, HugePages, OutOfMemory, Usage};
 pub use error::HomeError;
-pub use eris_numa::{Budget, HugePages, Usage};
 pub use home::Home;
 pub use index::{IndexKind, IndexStatistics, SecondaryIndexes};
 pub use key_order::{KeyOrder, KeyOrders, WeakKeyOrder};
 pub use object::{ObjectDefinition, Partitioning};
-pub use ownership::{Located, Ownership, PartitionStatus, StoredPart};
+pub use ownership::{Ownership, PartLocation, PartitionStatus, StoredPart};
 pub use reorganize::{
     IndexReorganization, KeyIndexes, ReorganizationCause, ReorganizationEffect, ReorganizationState,
 };
 pub use rows::{Found, KeyBounds};
-pub use single::{Becomes, Compute, Computed, RowChanges, RowClient, SingleRows};
+pub use single::{Becomes, Compute, Computed, Kept, RowChanges, RowClient, SingleRows};
 pub use snapshot::HeldSnapshot;
 pub use statistics::{ColumnStatistics, ObjectStatistics};
 pub use write::Write;

@@ -16,7 +16,7 @@ pub trait Ownership: Send + Sync {
     ///
     /// # Errors
     /// There is no such object.
-    fn locate(&self, object: ObjectId) -> BoxFuture<'_, Result<Vec<Located>, HomeError>>;
+    fn locate(&self, object: ObjectId) -> BoxFuture<'_, Result<Vec<PartLocation>, HomeError>>;
 }
 
 /// One worker's partition of a data object.
@@ -43,7 +43,7 @@ pub struct PartitionStatus {
 
 /// What one owner has of a data object, and where.
 #[derive(Clone, Debug)]
-pub struct Located {
+pub struct PartLocation {
     /// The owner.
     pub aeu: AeuId,
     /// Its node, on which all of it should be.

@@ -27,6 +27,10 @@ pub trait SingleRows: Send + Sync {
     fn changes(&self) -> Result<Box<dyn RowChanges>, HomeError>;
 }
 
+/// What a change depends on, such as locks of tables. It is kept until the change is done, even if whoever asked for the change gives up in
+/// between.
+pub type Kept = Arc<dyn Any + Send + Sync>;
+
 /// One statement's way to the rows of a data object with a key. Operations on few rows take microseconds and mostly happen in the
 /// calling thread.
 pub trait RowClient: Debug + Send {
@@ -62,22 +66,18 @@ pub trait RowClient: Debug + Send {
     /// long: who wants to be able to stop meanwhile waits before.
     fn poll_write_lock(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// The next change depends on something, such as other locks: that is kept until the change is done, even if whoever asked for it
-    /// gives up in between.
-    fn keep(&mut self, kept: Arc<dyn Any + Send + Sync>);
-
     /// Puts rows in, all columns of them; each replaces the row that has its key, if there is one. All or nothing. Returns how many were
     /// replaced.
     ///
     /// # Errors
     /// They have other columns, or a NULL where none is allowed; two of them have the same key; or there is no memory.
-    fn put(&mut self, rows: RecordBatch) -> BoxFuture<'_, Result<u64, HomeError>>;
+    fn put(&mut self, rows: RecordBatch, kept: Kept) -> BoxFuture<'_, Result<u64, HomeError>>;
 
     /// Puts rows in, if no row has any of their keys; otherwise nothing happens, and the answer is `false`.
     ///
     /// # Errors
     /// As [`RowClient::put`].
-    fn insert(&mut self, rows: RecordBatch) -> BoxFuture<'_, Result<bool, HomeError>>;
+    fn insert(&mut self, rows: RecordBatch, kept: Kept) -> BoxFuture<'_, Result<bool, HomeError>>;
 
     /// Puts rows in, one for each key that was looked for, in that order, if these keys still have the rows that were found, or none;
     /// otherwise nothing happens, and the answer is `false`.
@@ -91,6 +91,7 @@ pub trait RowClient: Debug + Send {
         &'a mut self,
         found: &'a Found,
         rows: RecordBatch,
+        kept: Kept,
     ) -> BoxFuture<'a, Result<bool, HomeError>>;
 
     /// Removes the rows that have keys; returns how many there were. All or nothing.
@@ -100,7 +101,11 @@ pub trait RowClient: Debug + Send {
     ///
     /// # Panics
     /// As [`RowClient::get`].
-    fn remove<'a>(&'a mut self, keys: &'a [ArrayRef]) -> BoxFuture<'a, Result<u64, HomeError>>;
+    fn remove<'a>(
+        &'a mut self,
+        keys: &'a [ArrayRef],
+        kept: Kept,
+    ) -> BoxFuture<'a, Result<u64, HomeError>>;
 
     /// Removes the rows that were found, if all keys that were looked for still have them, or none; otherwise nothing happens, and the
     /// answer is `false`.
@@ -110,6 +115,7 @@ pub trait RowClient: Debug + Send {
     fn remove_if_unchanged<'a>(
         &'a mut self,
         found: &'a Found,
+        kept: Kept,
     ) -> BoxFuture<'a, Result<bool, HomeError>>;
 
     /// Has the row that is to have a key computed from the one that has it: in one go, where the row is, so that nobody comes in
@@ -124,6 +130,7 @@ pub trait RowClient: Debug + Send {
         &'a mut self,
         key: &'a [ArrayRef],
         compute: Arc<dyn Compute>,
+        kept: Kept,
     ) -> BoxFuture<'a, Result<Computed, HomeError>>;
 }
 

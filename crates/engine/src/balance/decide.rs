@@ -5,8 +5,8 @@ use super::experience::{Experience, HORIZON, Move, Offer};
 use super::lend::{Lent, lend};
 use super::loads::{by_owner, gain, imbalance, max, whole_gain};
 use super::target::{Line, Load, and_wider, bounds, targets};
-use eris_home::Algorithm;
 use crate::key_index::{SegmentLoad, Shift};
+use eris_home::Algorithm;
 use eris_numa::Topology;
 use eris_types::AeuId;
 

@@ -8,10 +8,10 @@
 use crate::clients::client::Client;
 use crate::clients::engine::{Engine, Shared};
 use crate::error::EngineError;
-use eris_home::{IndexKind, IndexStatistics};
 use crate::object::data_object::DataObject;
 use crate::object::indexes::Index;
 use crate::protocol::commands::*;
+use eris_home::{IndexKind, IndexStatistics};
 use eris_types::{AeuId, ColumnId, ObjectId};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -7,7 +7,6 @@ use crate::clients::writer::{Turn, Writer};
 use crate::error::EngineError;
 use crate::key_index::{KeyIndex, KeyObject};
 use crate::object::data_object::DataObject;
-use eris_home::{HeldSnapshot, ObjectStatistics, Partitioning};
 use crate::object::statistics::merge;
 use crate::protocol::commands::*;
 use crate::sequencer::Sequencer;
@@ -17,7 +16,8 @@ use crate::tasks::owner::Owner;
 use arrow_schema::SchemaRef;
 use eris_aeu::{Runtime, Session};
 use eris_column::CHUNK_ROWS;
-use eris_numa::{AeuPlace, Memory, Topology};
+use eris_home::{HeldSnapshot, ObjectStatistics, Partitioning};
+use eris_numa::{AeuPlace, HugePages, Memory, Topology};
 use eris_route::{BufferSizes, RouteError, Router};
 use eris_telemetry::Snapshot;
 use eris_types::{AeuId, ColumnId, ObjectId, StatementId, Timestamp};
@@ -44,6 +44,7 @@ pub struct Engine {
 pub(crate) struct Shared {
     pub topology: Arc<Topology>,
     pub memory: Memory,
+    pub huge_pages: HugePages,
     pub sequencer: Arc<Sequencer>,
     router: Arc<Router>,
     /// The AEUs' threads; `None` where AEUs are stepped by hand.
@@ -97,6 +98,7 @@ impl Engine {
             sequencer,
             router,
             Some(runtime),
+            settings.huge_pages,
         ))
     }
 
@@ -106,10 +108,12 @@ impl Engine {
         sequencer: Arc<Sequencer>,
         router: Arc<Router>,
         runtime: Option<Runtime<Owner>>,
+        huge_pages: HugePages,
     ) -> Engine {
         let shared = Shared {
             topology,
             memory,
+            huge_pages,
             sequencer,
             router,
             runtime,

@@ -14,7 +14,9 @@ use crate::error::EngineError;
 use crate::object::statistics::extremes;
 use crate::protocol::commands::{INSPECT, INSPECTED};
 use eris_column::ColumnChunk;
-use eris_home::{ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection};
+use eris_home::{
+    ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection,
+};
 use eris_store::{Chunk, Segment};
 use eris_types::{AeuId, ObjectId, SegmentId};
 use std::sync::Arc;

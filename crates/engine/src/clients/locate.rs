@@ -15,20 +15,10 @@ use crate::held::partition::Partition;
 use crate::key_index::KeyIndex;
 use crate::protocol::commands::{LOCATE, LOCATED, header};
 use crate::tasks::owner::{Context, Owner};
+use eris_home::StoredPart;
 use eris_numa::{Extent, Placement};
 use eris_route::{Header, Parcel};
 use eris_types::{AeuId, NodeId, ObjectId};
-
-/// A kind of what an owner has of a data object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
-    /// Column chunks of committed rows, append buffer included: values and validity.
-    Rows,
-    /// The index of the key; of a bare index all there is.
-    Key,
-    /// A secondary index, by its number.
-    Index(u32),
-}
 
 /// What one owner has of a data object, and where.
 #[derive(Clone, Debug)]
@@ -40,7 +30,7 @@ pub struct Located {
     /// The operating system's number of that node; `None` if the topology is made up.
     pub os_node: Option<u32>,
     /// What it is.
-    pub part: Part,
+    pub part: StoredPart,
     extents: Vec<Extent>,
 }
 
@@ -110,15 +100,15 @@ impl Owner {
             }
         };
         if let Some(keys) = self.key_indexes.get(&request.object) {
-            add(Part::Key, &|all| keys.extents(all));
+            add(StoredPart::Key, &|all| keys.extents(all));
         }
         if let Some(partition) = self.partitions.get(&request.object) {
-            add(Part::Rows, &|all| partition.row_extents(all));
+            add(StoredPart::Rows, &|all| partition.row_extents(all));
             if let Some(index) = &partition.index {
-                add(Part::Key, &|all| index.extents(all));
+                add(StoredPart::Key, &|all| index.extents(all));
             }
             for index in &partition.secondary {
-                add(Part::Index(index.index.id), &|all| index.extents(all));
+                add(StoredPart::Index(index.index.id), &|all| index.extents(all));
             }
         }
         let reply = header(LOCATED, request.object, cx.endpoint(), request.callback);

@@ -23,8 +23,8 @@ pub(crate) use keys::KeyShift;
 use crate::clients::ask::Question;
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
-use eris_home::Moved;
 use crate::protocol::commands::{OFFER, OFFERED};
+use eris_home::Moved;
 use eris_types::{AeuId, ObjectId, RowId};
 
 /// So many chunks are moved by one statement: others wait for their turn as long as these take to copy.

@@ -16,6 +16,7 @@ mod write;
 
 pub(crate) use batch::RowBatch;
 pub use together::RowChanges;
+pub(crate) use together::{shared_turn, try_shared_turn};
 
 use crate::clients::client::Client;
 use crate::clients::engine::Engine;
@@ -71,8 +72,8 @@ const OFFERS: usize = 16;
 /// # Ok::<(), eris_engine::EngineError>(())
 /// ```
 pub struct RowClient {
-    engine: Engine,
-    object: Arc<DataObject>,
+    pub(crate) engine: Engine,
+    pub(crate) object: Arc<DataObject>,
     client: Client,
     split: Split,
     /// Answers to an operation that was given up may still come; then the session is closed, not kept.
@@ -80,7 +81,7 @@ pub struct RowClient {
     /// See [`RowClient::keeping`].
     kept: Option<Arc<dyn Any + Send + Sync>>,
     /// See [`RowClient::wait_for_turn`].
-    turn: Option<OwnedRwLockReadGuard<()>>,
+    pub(crate) turn: Option<OwnedRwLockReadGuard<()>>,
 }
 
 /// See [`RowClient::keeping`].

@@ -18,8 +18,8 @@ mod values;
 
 pub(crate) use values::Values;
 
-use eris_home::IndexKind;
 use eris_column::Home;
+use eris_home::IndexKind;
 use eris_index::{Art, HashIndex, IndexError};
 use eris_numa::Extent;
 use eris_types::RowId;

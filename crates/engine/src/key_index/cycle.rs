@@ -3,10 +3,10 @@
 use super::KeyIndex;
 use super::layout::Table;
 use super::transfer::{Given, Transfer};
-use eris_home::Moved;
 use crate::clients::client::Client;
 use crate::error::EngineError;
 use crate::protocol::commands::{GIVE, GIVEN, PANICKED};
+use eris_home::Moved;
 use eris_route::Command;
 use eris_types::AeuId;
 use std::collections::{BTreeMap, BTreeSet};

@@ -23,10 +23,10 @@ mod take;
 pub(crate) use answers::Giving;
 pub(crate) use give::GiveTask;
 
-use eris_home::Moved;
 use super::KeyObject;
 use super::batch::KeyBatch;
 use super::segment::{Piece, Segment};
+use eris_home::Moved;
 use eris_types::AeuId;
 use std::sync::Arc;
 

@@ -13,7 +13,6 @@
 
 mod candidate;
 
-use eris_home::IndexKind;
 use crate::object::coding::{Coding, Spans};
 use crate::object::data_object::DataObject;
 use crate::object::keys::word_bytes;
@@ -21,6 +20,7 @@ use crate::object::load::Timed;
 use candidate::Candidate;
 use eris_column::Domain;
 use eris_fragment::{Access, Fragment};
+use eris_home::IndexKind;
 use eris_types::{AeuId, ColumnId, Timestamp};
 
 /// One row in so many: a range that leads to more is faster found by reading all (docs/decisions/0013).

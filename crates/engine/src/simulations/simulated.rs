@@ -42,7 +42,14 @@ impl Simulated {
         let handler = |aeu| owner(aeu, &topology, &memory, &sequencer);
         let simulation = Simulation::new(seed, &topology, BufferSizes::default(), faults, handler);
         let router = simulation.router().clone();
-        let engine = Engine::assemble(topology.clone(), memory.clone(), sequencer, router, None);
+        let engine = Engine::assemble(
+            topology.clone(),
+            memory.clone(),
+            sequencer,
+            router,
+            None,
+            HugePages::Never,
+        );
         Simulated {
             engine,
             memory,

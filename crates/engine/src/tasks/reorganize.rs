@@ -29,7 +29,9 @@ use crate::error::EngineError;
 use crate::protocol::commands::{REORGANIZE, REORGANIZED};
 use crate::tasks::owner::{Context, Owner};
 use eris_aeu::Slice;
-use eris_home::{IndexReorganization, ReorganizationCause, ReorganizationEffect, ReorganizationState};
+use eris_home::{
+    IndexReorganization, ReorganizationCause, ReorganizationEffect, ReorganizationState,
+};
 use eris_index::Key;
 use eris_types::{AeuId, NodeId, ObjectId};
 

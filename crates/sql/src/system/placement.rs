@@ -4,7 +4,8 @@ use crate::core::Core;
 use crate::error::SqlError;
 use crate::system::described::{self, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
-use eris_engine::{EngineError, Located, Part};
+use eris_engine::{EngineError, Located};
+use eris_home::StoredPart;
 use eris_numa::Placement;
 use eris_types::ObjectId;
 use futures::FutureExt;
@@ -67,9 +68,9 @@ async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
             rows.extend(all.iter().map(|located| {
                 let (part, name) = match (unique, located.part) {
                     (Some(name), _) => ("unique", Some(name.clone())),
-                    (None, Part::Rows) => ("rows", None),
-                    (None, Part::Key) => ("key", None),
-                    (None, Part::Index(number)) => ("index", index_name(object, number)),
+                    (None, StoredPart::Rows) => ("rows", None),
+                    (None, StoredPart::Key) => ("key", None),
+                    (None, StoredPart::Index(number)) => ("index", index_name(object, number)),
                 };
                 let Located {
                     aeu, node, os_node, ..

@@ -11,12 +11,12 @@
 
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
-use eris_home::Moved;
 use crate::object::data_object::DataObject;
 use crate::object::keys::{KeyRange, Keys, is_word};
 use crate::object::ranges::Dealing;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use eris_column::CHUNK_ROWS;
+use eris_home::Moved;
 use eris_types::{AeuId, ColumnId, ObjectId, RowId, Timestamp};
 use std::ops::Bound;
 

@@ -56,10 +56,12 @@ impl RowClient {
         let (keys, positions) = without_nulls(keys);
         let fetched = self.fetch(&keys, columns).await?;
         let ids = fetched.ids.iter().enumerate();
-        let of = ids.filter(|(_, id)| id.is_some()).map(|(at, _)| match &positions {
-            Some(positions) => positions[at],
-            None => at as u32,
-        });
+        let of = ids
+            .filter(|(_, id)| id.is_some())
+            .map(|(at, _)| match &positions {
+                Some(positions) => positions[at],
+                None => at as u32,
+            });
         Ok(Found {
             of: of.collect(),
             rows: self.batch(columns, fetched.columns, &fetched.ids),

@@ -413,13 +413,21 @@ impl Drop for Open<'_> {
     }
 }
 
+/// The turn at an object, shared with others that change rows as their owners order it, if nobody has to be waited for.
+pub(crate) fn try_shared_turn(
+    engine: &Engine,
+    object: &DataObject,
+) -> Option<OwnedRwLockReadGuard<()>> {
+    let shared = object.turn.clone().try_read_owned().ok()?;
+    (object.changed_alone() <= engine.snapshot()).then_some(shared)
+}
+
 /// The turn at an object, shared with others that change rows as their owners order it.
-pub(super) async fn shared_turn(engine: &Engine, object: &DataObject) -> OwnedRwLockReadGuard<()> {
-    let turn = object.turn.clone();
-    let shared = match turn.clone().try_read_owned() {
-        Ok(shared) => shared,
-        Err(_) => turn.read_owned().await,
-    };
+pub(crate) async fn shared_turn(engine: &Engine, object: &DataObject) -> OwnedRwLockReadGuard<()> {
+    if let Some(shared) = try_shared_turn(engine, object) {
+        return shared;
+    }
+    let shared = object.turn.clone().read_owned().await;
     if object.changed_alone() > engine.snapshot() {
         // The statement that had it last did not wait for its commit.
         engine.settle().await;

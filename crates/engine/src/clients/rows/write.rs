@@ -5,7 +5,9 @@
 //! in the same go.
 
 use super::batch::Operation;
-use super::{AT_ONCE, OFFERS, RowClient, keys_found, let_others_go_on, same, together, without_nulls};
+use super::{
+    AT_ONCE, OFFERS, RowClient, keys_found, let_others_go_on, same, together, without_nulls,
+};
 use crate::clients::exchange::Exchange;
 use crate::error::EngineError;
 use crate::held::partition::{Change, Changed, Expected, New};
@@ -95,7 +97,9 @@ impl RowClient {
         assert_eq!(rows.num_rows(), found.ids.len(), "a row per key");
         self.object.check(&rows, 1)?;
         let expected = Expected::Exactly(found.ids.clone());
-        let outcome = self.write(&keys_found(found), expected, New::Rows(rows)).await?;
+        let outcome = self
+            .write(&keys_found(found), expected, New::Rows(rows))
+            .await?;
         Ok(matches!(outcome, Outcome::Done(_)))
     }
 
@@ -131,7 +135,9 @@ impl RowClient {
     /// As [`RowClient::remove`].
     pub async fn remove_if_unchanged(&mut self, found: &Found) -> Result<bool, EngineError> {
         let expected = Expected::Exactly(found.ids.clone());
-        let outcome = self.write(&keys_found(found), expected, New::Nothing).await?;
+        let outcome = self
+            .write(&keys_found(found), expected, New::Nothing)
+            .await?;
         Ok(matches!(outcome, Outcome::Done(_)))
     }
 

@@ -1,10 +1,10 @@
 //! Values of rows as keys of an index.
 
 use super::KEY_BYTES;
-use eris_home::IndexKind;
 use crate::object::keys::Cells;
 use arrow_array::{Array, ArrayRef};
 use eris_column::Domain;
+use eris_home::IndexKind;
 use eris_index::key::Encoder;
 
 /// Values of the columns of an index, a row each.

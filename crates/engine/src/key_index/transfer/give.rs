@@ -10,7 +10,6 @@
 //!
 //! Entries that were copied stay where they were, out of reach, until [`TidyTask`](crate::key_index::TidyTask) removes them.
 
-use eris_home::Moved;
 use super::answers::{Asked, Doubt};
 use super::part::{Parted, Parting};
 use super::stream::Stream;
@@ -20,6 +19,7 @@ use crate::key_index::pace::Pace;
 use crate::protocol::commands::{GIVEN, HAND_OVER, header};
 use crate::tasks::owner::{Context, Owner, Task};
 use eris_aeu::Slice;
+use eris_home::Moved;
 use eris_route::{Endpoint, Parcel};
 use eris_types::ObjectId;
 

@@ -3,11 +3,11 @@
 
 use super::{ALWAYS, Enough, Path, ROWS_IN_ORDER};
 use crate::held::secondary::KEY_BYTES;
-use eris_home::IndexKind;
 use crate::object::coding::{Coding, MOST_KEYS, Span, Spans, intersection, successor};
 use crate::object::data_object::DataObject;
 use eris_column::{ZoneRange, from_integer};
 use eris_fragment::{AggregateFunction, Expr, Fragment, Output, Value};
+use eris_home::IndexKind;
 use eris_types::ColumnId;
 
 /// What is to be known of an index.

@@ -134,7 +134,9 @@ impl<K: Key + ?Sized> Watched<K> {
             Ok(reserved) => {
                 self.work = Some(Box::new(Work::new(cause, samples.take(), reserved)));
             }
-            Err(refused) => self.end(ReorganizationEffect::new(cause, 0).with_failure(&refused.to_string())),
+            Err(refused) => {
+                self.end(ReorganizationEffect::new(cause, 0).with_failure(&refused.to_string()))
+            }
         }
     }
 

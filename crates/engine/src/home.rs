@@ -1,0 +1,164 @@
+//! The engine as a home of tables: what `sql` sees of it.
+//!
+//! ```text
+//! sql ── dyn Home ──▶ Engine            statements, snapshots, statistics      this file
+//!                     ├─ Write          writers of several objects             write
+//!                     ├─ SingleRows     rows by their keys, in place           single
+//!                     ├─ …              indexes, key orders, balancing         optional
+//!                     └─ descriptions   workers, nodes                         describe
+//! ```
+//!
+//! All work is done elsewhere. Here are only the forms that the seam asks for: futures in boxes, plain data, numbers of objects instead of
+//! what the engine has of them.
+
+mod describe;
+mod optional;
+mod single;
+mod write;
+
+use crate::clients::engine::Engine;
+use crate::clients::writer::Writer;
+use crate::error::EngineError;
+use crate::settings::Settings;
+use arrow_array::ArrayRef;
+use eris_home::{
+    Balancer, Balancing, Budget, Found, HeldSnapshot, Home, HomeError, HugePages, Inspection,
+    KeyIndexes, KeyOrders, NodeDescription, ObjectDefinition, ObjectStatistics, Ownership,
+    ReadBandwidth, SecondaryIndexes, SingleRows, Usage, WorkerDescription, Write,
+};
+use eris_types::{ColumnId, ObjectId};
+use futures::future::{BoxFuture, ready};
+use std::sync::Arc;
+use write::EngineWrite;
+
+impl Engine {
+    /// Starts an engine as the home of a database's tables.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
+    pub fn home(settings: Settings) -> Result<Arc<dyn Home>, EngineError> {
+        Ok(Arc::new(Engine::start(settings)?))
+    }
+}
+
+impl Home for Engine {
+    fn create(&self, definition: ObjectDefinition) -> BoxFuture<'_, Result<ObjectId, HomeError>> {
+        let ObjectDefinition {
+            name,
+            schema,
+            partitioning,
+            key,
+        } = definition;
+        let created = self.create_with_key(&name, schema, partitioning, &key);
+        Box::pin(ready(created))
+    }
+
+    fn drop_object(&self, object: ObjectId) -> BoxFuture<'_, Result<(), HomeError>> {
+        Box::pin(self.drop(object))
+    }
+
+    fn hold(&self) -> HeldSnapshot {
+        Engine::hold(self)
+    }
+
+    fn barrier(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.settle())
+    }
+
+    fn statistics(&self, object: ObjectId) -> Result<ObjectStatistics, HomeError> {
+        Engine::statistics(self, object)
+    }
+
+    fn row_count(&self, object: ObjectId) -> Result<u64, HomeError> {
+        Engine::row_count(self, object)
+    }
+
+    fn lookup<'a>(
+        &'a self,
+        object: ObjectId,
+        keys: &'a [ArrayRef],
+        columns: Arc<[ColumnId]>,
+    ) -> BoxFuture<'a, Result<Found, HomeError>> {
+        Box::pin(async move { self.rows(object)?.find(keys, &columns).await })
+    }
+
+    fn add(&self, objects: &[ObjectId]) -> Result<Box<dyn Write>, HomeError> {
+        let writers = objects.iter().map(|object| self.writer(*object));
+        let writers = writers.collect::<Result<Vec<Writer>, HomeError>>()?;
+        Ok(Box::new(EngineWrite::new(writers)))
+    }
+
+    fn change<'a>(
+        &'a self,
+        objects: &'a [ObjectId],
+    ) -> BoxFuture<'a, Result<Box<dyn Write>, HomeError>> {
+        Box::pin(async move {
+            // In the order in which everybody takes them.
+            let mut objects = objects.to_vec();
+            objects.sort_unstable();
+            let mut writers = Vec::with_capacity(objects.len());
+            for object in objects {
+                writers.push(self.changer(object).await?);
+            }
+            Ok(Box::new(EngineWrite::new(writers)) as Box<dyn Write>)
+        })
+    }
+
+    fn budget(&self) -> &Budget {
+        self.memory().budget()
+    }
+
+    fn usage(&self) -> Vec<Usage> {
+        self.memory().usage()
+    }
+
+    fn worker_count(&self) -> usize {
+        self.topology().aeus().len()
+    }
+
+    fn workers(&self) -> Vec<WorkerDescription> {
+        describe::workers(self)
+    }
+
+    fn nodes(&self) -> Vec<NodeDescription> {
+        describe::nodes(self)
+    }
+
+    fn huge_pages(&self) -> HugePages {
+        self.shared().huge_pages
+    }
+
+    fn measure_bandwidth(&self) -> Option<ReadBandwidth> {
+        describe::bandwidth(self)
+    }
+
+    fn inspect(&self, object: ObjectId) -> BoxFuture<'_, Result<Inspection, HomeError>> {
+        Box::pin(Engine::inspect(self, object))
+    }
+
+    fn single_rows(&self) -> Option<&dyn SingleRows> {
+        Some(self)
+    }
+
+    fn secondary_indexes(&self) -> Option<&dyn SecondaryIndexes> {
+        Some(self)
+    }
+
+    fn key_orders(&self) -> Option<&dyn KeyOrders> {
+        Some(self)
+    }
+
+    fn key_indexes(&self) -> Option<&dyn KeyIndexes> {
+        Some(self)
+    }
+
+    fn ownership(&self) -> Option<&dyn Ownership> {
+        Some(self)
+    }
+
+    fn balancer(&self, balancing: Balancing) -> Result<Option<Box<dyn Balancer>>, HomeError> {
+        Ok(Some(Box::new(optional::EngineBalancer::start(
+            self, balancing,
+        )?)))
+    }
+}
