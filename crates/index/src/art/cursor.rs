@@ -20,6 +20,18 @@ impl<K: Key + ?Sized> Clone for Subtree<K> {
 }
 impl<K: Key + ?Sized> Copy for Subtree<K> {}
 
+impl<K: Key + ?Sized> Subtree<K> {
+    /// The child of a byte.
+    #[inline(always)]
+    fn child(self, byte: u8, at: Ref) -> Self {
+        Subtree {
+            at,
+            depth: self.depth + 1,
+            path: K::step(self.path, self.depth, byte),
+        }
+    }
+}
+
 /// A node of which some children have been visited.
 struct Frame<K: Key + ?Sized> {
     node: Subtree<K>,
@@ -59,68 +71,55 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
             pending: None,
         };
         let mut part = part;
+        // References in the tree lead to live nodes and records, and the kind says the type: all `unsafe` rests on it.
         loop {
-            let Subtree { at, depth, path } = part;
-            // SAFETY: references in the tree lead to live nodes and records, and the kind says the type.
-            unsafe {
-                match at.kind() {
-                    Kind::None => break,
-                    Kind::Record => {
-                        let order = K::compare(tree.space.record_key::<K>(at), key);
-                        if if BACK { order.is_le() } else { order.is_ge() } {
+            let Subtree { at, depth, .. } = part;
+            match at.kind() {
+                Kind::None => break,
+                Kind::Record => {
+                    // SAFETY: a live record.
+                    let order = K::compare(unsafe { tree.space.record_key::<K>(at) }, key);
+                    if if BACK { order.is_le() } else { order.is_ge() } {
+                        cursor.pending = Some(part);
+                    }
+                    break;
+                }
+                Kind::Prefix => {
+                    // SAFETY: a live prefix.
+                    let prefix = unsafe { tree.space.node::<Prefix>(at) };
+                    let matching = K::matching(prefix, key, depth);
+                    if let Some(&byte) = prefix.bytes().get(matching) {
+                        // All below is on the same side of the key.
+                        let below =
+                            K::byte(key, depth + matching).is_some_and(|of_key| byte < of_key);
+                        if below == BACK {
                             cursor.pending = Some(part);
                         }
                         break;
                     }
-                    Kind::Prefix => {
-                        let prefix = tree.space.node::<Prefix>(at);
-                        let matching = K::matching(prefix, key, depth);
-                        if let Some(&byte) = prefix.bytes().get(matching) {
-                            // All below is on the same side of the key.
-                            let below =
-                                K::byte(key, depth + matching).is_some_and(|of_key| byte < of_key);
-                            if below == BACK {
-                                cursor.pending = Some(part);
-                            }
-                            break;
+                    part = through(part, prefix);
+                }
+                kind => {
+                    let Some(byte) = K::byte(key, depth) else {
+                        // The key ends here: all below is greater.
+                        if !BACK {
+                            cursor.pending = Some(part);
                         }
-                        part = through(part, prefix);
-                    }
-                    kind => {
-                        let Some(byte) = K::byte(key, depth) else {
-                            // The key ends here: all below is greater.
-                            if !BACK {
-                                cursor.pending = Some(part);
-                            }
-                            break;
-                        };
-                        let child =
-                            with_inner!(kind, N => tree.space.node::<N>(at).find(byte), _ => None);
-                        // An inner child with this byte is entered now, a value is still to be visited.
-                        let passed = u16::from(matches!(
-                            kind,
-                            Kind::Inner6
-                                | Kind::Inner12
-                                | Kind::Inner25
-                                | Kind::Inner51
-                                | Kind::Inner256
-                        ));
-                        let next = u16::from(byte) + if BACK { 1 - passed } else { passed };
-                        cursor.stack.push(Frame {
-                            node: part,
-                            next,
-                            ahead: None,
-                        });
-                        match child {
-                            Some(child) => {
-                                part = Subtree {
-                                    at: child,
-                                    depth: depth + 1,
-                                    path: K::step(path, depth, byte),
-                                }
-                            }
-                            None => break,
-                        }
+                        break;
+                    };
+                    // An inner child with this byte is entered now, a value is still to be visited.
+                    let (child, passed) = with_inner!(kind, N => {
+                        // SAFETY: a live node of this type.
+                        (unsafe { tree.space.node::<N>(at) }.find(byte), 1)
+                    }, _ => (None, 0));
+                    cursor.stack.push(Frame {
+                        node: part,
+                        next: u16::from(byte) + if BACK { 1 - passed } else { passed },
+                        ahead: None,
+                    });
+                    match child {
+                        Some(child) => part = part.child(byte, child),
+                        None => break,
                     }
                 }
             }
@@ -135,15 +134,14 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
             && let Some(frame) = self.stack.last_mut()
         {
             let Subtree { at, depth, path } = frame.node;
-            // SAFETY: as in `seek`.
-            unsafe {
-                with_value!(at.kind(), N => {
-                    if let Some((byte, value)) = step::<N, BACK>(self.tree.space.node(at), &mut frame.next) {
-                        return Some((K::whole(K::step(path, depth, byte)), value));
-                    }
-                    self.stack.pop();
-                }, _ => {})
-            }
+            with_value!(at.kind(), N => {
+                // SAFETY: as in `seek`.
+                let node = unsafe { self.tree.space.node::<N>(at) };
+                if let Some((byte, value)) = step::<N, BACK>(node, &mut frame.next) {
+                    return Some((K::whole(K::step(path, depth, byte)), value));
+                }
+                self.stack.pop();
+            }, _ => {})
         }
         self.climb()
     }
@@ -152,70 +150,84 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
     #[inline(never)]
     fn climb(&mut self) -> Option<(K::View<'a>, u64)> {
         loop {
-            // SAFETY: as in `seek`.
-            unsafe {
-                let part = match self.pending.take() {
-                    Some(part) => part,
-                    None => {
-                        let frame = self.stack.last_mut()?;
-                        let Subtree { at, depth, path } = frame.node;
-                        let child = with_inner!(at.kind(), N => {
-                            let node = self.tree.space.node::<N>(at);
-                            // Some at first, then one with each that is visited.
-                            let ((mut far, mut near), counts) = match frame.ahead {
-                                None => ((frame.next, frame.next), (AHEAD, AHEAD / 2)),
-                                Some(ahead) => (ahead, (1, 1)),
-                            };
-                            for _ in 0..counts.0 {
-                                let Some((_, child)) = step::<N, BACK>(node, &mut far) else {
-                                    break;
-                                };
-                                prefetch(self.tree.space.pointer(child.kind(), child));
-                            }
-                            for _ in 0..counts.1 {
-                                let Some((_, child)) = step::<N, BACK>(node, &mut near) else {
-                                    break;
-                                };
-                                self.tree.fetch_below(child);
-                            }
-                            frame.ahead = Some((far, near));
-                            step::<N, BACK>(node, &mut frame.next)
-                        }, _ => return self.next());
-                        let Some((byte, child)) = child else {
-                            self.stack.pop();
-                            continue;
-                        };
-                        Subtree {
-                            at: child,
-                            depth: depth + 1,
-                            path: K::step(path, depth, byte),
-                        }
-                    }
-                };
-                match part.at.kind() {
-                    Kind::None => return None,
-                    Kind::Record => {
-                        let space = &self.tree.space;
-                        return Some((
+            let part = match self.pending.take() {
+                Some(part) => part,
+                None => {
+                    let frame = self.stack.last_mut()?;
+                    let child = with_inner!(frame.node.at.kind(), N => {
+                        // SAFETY: as in `seek`.
+                        let node = unsafe { self.tree.space.node::<N>(frame.node.at) };
+                        // SAFETY: the same node.
+                        unsafe { self.tree.fetch_ahead::<N, BACK>(node, frame) };
+                        step::<N, BACK>(node, &mut frame.next)
+                    }, _ => return self.next());
+                    let Some((byte, child)) = child else {
+                        self.stack.pop();
+                        continue;
+                    };
+                    frame.node.child(byte, child)
+                }
+            };
+            match part.at.kind() {
+                Kind::None => return None,
+                Kind::Record => {
+                    let space = &self.tree.space;
+                    // SAFETY: as in `seek`.
+                    return Some(unsafe {
+                        (
                             space.record_key::<K>(part.at),
                             space.record_value::<K>(part.at),
-                        ));
-                    }
-                    Kind::Prefix => {
-                        self.pending = Some(through(part, self.tree.space.node(part.at)))
-                    }
-                    _ => self.stack.push(Frame {
-                        node: part,
-                        next: if BACK { 256 } else { 0 },
-                        ahead: None,
-                    }),
+                        )
+                    });
                 }
+                Kind::Prefix => {
+                    // SAFETY: as in `seek`.
+                    let prefix = unsafe { self.tree.space.node(part.at) };
+                    self.pending = Some(through(part, prefix));
+                }
+                _ => self.stack.push(Frame {
+                    node: part,
+                    next: if BACK { 256 } else { 0 },
+                    ahead: None,
+                }),
             }
         }
     }
 }
 
 impl<K: Key + ?Sized> Art<K> {
+    /// Fetches children of a node that a walk will come to, and what is below them: some at first, then one with each
+    /// child that is visited.
+    ///
+    /// # Safety
+    /// The node is one of the live tree.
+    #[inline(always)]
+    unsafe fn fetch_ahead<N: Branch<Child = Ref>, const BACK: bool>(
+        &self,
+        node: &N,
+        frame: &mut Frame<K>,
+    ) {
+        let ((mut far, mut near), counts) = match frame.ahead {
+            None => ((frame.next, frame.next), (AHEAD, AHEAD / 2)),
+            Some(ahead) => (ahead, (1, 1)),
+        };
+        for _ in 0..counts.0 {
+            let Some((_, child)) = step::<N, BACK>(node, &mut far) else {
+                break;
+            };
+            // SAFETY: by contract.
+            prefetch(unsafe { self.space.pointer(child.kind(), child) });
+        }
+        for _ in 0..counts.1 {
+            let Some((_, child)) = step::<N, BACK>(node, &mut near) else {
+                break;
+            };
+            // SAFETY: by contract.
+            unsafe { self.fetch_below(child) };
+        }
+        frame.ahead = Some((far, near));
+    }
+
     /// Fetches the children of a small inner node.
     ///
     /// # Safety

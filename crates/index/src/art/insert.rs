@@ -2,8 +2,7 @@
 //!
 //! Whatever an insertion needs is taken before anything is changed, and given back if something else is refused then.
 
-use super::node::{Branch, Inner6, Inner12, Inner25, Inner51, Inner256, PREFIX_BYTES, Prefix};
-use super::node::{Value7, Value14, Value28, Value56, Value256, with_inner, with_value};
+use super::node::{Branch, Grow, Inner6, PREFIX_BYTES, Prefix, Value7, with_inner, with_value};
 use super::reference::{Kind, Ref};
 use super::{Art, Key, Link, MAX_KEY};
 use crate::IndexError;
@@ -50,63 +49,58 @@ impl<K: Key + ?Sized> Art<K> {
         let mut link = Link::ROOT;
         let mut at = self.root;
         let mut depth = 0;
+        // References in the tree lead to live nodes and records, and the kind says the type: all `unsafe` rests on it.
         loop {
-            // SAFETY: references in the tree lead to live nodes and records, and the kind says the type.
-            unsafe {
-                match at.kind() {
-                    Kind::None => {
-                        self.root = self.space.take_record::<K>(key, value)?;
-                        break;
-                    }
-                    Kind::Record => {
-                        let common = K::common(self.space.record_key::<K>(at), key);
-                        if common == K::length(key)
-                            && common == K::length(self.space.record_key::<K>(at))
-                        {
-                            return Ok(Some(replace(
-                                self.space.record_value_mut::<K>(at),
-                                value,
-                                present,
-                            )));
-                        }
-                        self.split_record(link, at, depth, common, key, value)?;
-                        break;
-                    }
-                    Kind::Prefix => {
-                        let prefix = self.space.node::<Prefix>(at);
-                        let matching = K::matching(prefix, key, depth);
-                        if matching < prefix.bytes().len() {
-                            self.split_prefix(link, at, depth, matching, key, value)?;
-                            break;
-                        }
-                        depth += matching;
-                        link = Link { node: at, byte: 0 };
-                        at = prefix.child;
-                    }
-                    kind => with_inner!(kind, N => {
-                        let byte = byte::<K>(key, depth);
-                        match self.space.node::<N>(at).find(byte) {
-                            Some(child) => {
-                                depth += 1;
-                                link = Link { node: at, byte };
-                                at = child;
-                            }
-                            None => {
-                                self.add_record::<N>(link, at, byte, key, value)?;
-                                break;
-                            }
-                        }
-                    }, kind => with_value!(kind, N => {
-                        let byte = byte::<K>(key, depth);
-                        if let Some(old) = self.space.node_mut::<N>(at).find_mut(byte) {
-                            return Ok(Some(replace(old, value, present)));
-                        }
-                        if !self.space.node_mut::<N>(at).add(byte, value) {
-                            self.grow_values(link, at, byte, value)?;
-                        }
-                        break;
-                    }, _ => unreachable!("every kind is named"))),
+            match at.kind() {
+                Kind::None => {
+                    self.root = self.space.take_record::<K>(key, value)?;
+                    break;
                 }
+                Kind::Record => {
+                    // SAFETY: a live record.
+                    match unsafe { self.put_at_record(link, at, depth, key, value, present)? } {
+                        Some(before) => return Ok(Some(before)),
+                        None => break,
+                    }
+                }
+                Kind::Prefix => {
+                    // SAFETY: a live prefix.
+                    let prefix = unsafe { self.space.node::<Prefix>(at) };
+                    let matching = K::matching(prefix, key, depth);
+                    if matching < prefix.bytes().len() {
+                        // SAFETY: as above; the link leads to it.
+                        unsafe { self.split_prefix(link, at, depth, matching, key, value)? };
+                        break;
+                    }
+                    depth += matching;
+                    link = Link { node: at, byte: 0 };
+                    at = prefix.child;
+                }
+                kind => with_inner!(kind, N => {
+                    let byte = byte::<K>(key, depth);
+                    // SAFETY: a live node of this type.
+                    let node = unsafe { self.space.node::<N>(at) };
+                    let Some(child) = node.find(byte) else {
+                        // SAFETY: as above; the link leads to it, and it has no child of this byte.
+                        unsafe { self.add_record::<N>(link, at, byte, key, value)? };
+                        break;
+                    };
+                    depth += 1;
+                    link = Link { node: at, byte };
+                    at = child;
+                }, kind => with_value!(kind, N => {
+                    let byte = byte::<K>(key, depth);
+                    // SAFETY: a live node of this type.
+                    let node = unsafe { self.space.node_mut::<N>(at) };
+                    if let Some(old) = node.find_mut(byte) {
+                        return Ok(Some(replace(old, value, present)));
+                    }
+                    if !node.add(byte, value) {
+                        // SAFETY: as above; the link leads to it.
+                        unsafe { self.grow::<N>(link, at, byte, value)? };
+                    }
+                    break;
+                }, _ => unreachable!("every kind is named"))),
             }
         }
         self.len += 1;
@@ -150,8 +144,10 @@ impl<K: Key + ?Sized> Art<K> {
             self.len += added;
             if let Some((key, value)) = entries.get(done) {
                 let byte = byte::<K>(*key, K::length(*key) - 1);
-                // SAFETY: as found above; it is full.
-                let grown = unsafe { self.grow_values(link, at, byte, *value) };
+                let grown = with_value!(at.kind(), N => {
+                    // SAFETY: as found above; it is full.
+                    unsafe { self.grow::<N>(link, at, byte, *value) }
+                }, _ => unreachable!("it has values"));
                 grown.map_err(|error| (done, error))?;
                 self.len += 1;
                 done += 1;
@@ -165,38 +161,65 @@ impl<K: Key + ?Sized> Art<K> {
         let mut link = Link::ROOT;
         let mut at = self.root;
         let mut depth = 0;
+        // References in the tree lead to live nodes, and the kind says the type: all `unsafe` rests on it.
         loop {
-            // SAFETY: references in the tree lead to live nodes, and the kind says the type.
-            unsafe {
-                match at.kind() {
-                    Kind::None | Kind::Record => return None,
-                    Kind::Prefix => {
-                        let prefix = self.space.node::<Prefix>(at);
-                        let matching = K::matching(prefix, key, depth);
-                        if matching < prefix.bytes().len() {
-                            return None;
-                        }
-                        depth += matching;
-                        link = Link { node: at, byte: 0 };
-                        at = prefix.child;
+            match at.kind() {
+                Kind::None | Kind::Record => return None,
+                Kind::Prefix => {
+                    // SAFETY: a live prefix.
+                    let prefix = unsafe { self.space.node::<Prefix>(at) };
+                    let matching = K::matching(prefix, key, depth);
+                    if matching < prefix.bytes().len() {
+                        return None;
                     }
-                    kind => with_inner!(kind, N => {
-                        let byte = byte::<K>(key, depth);
-                        let child = self.space.node::<N>(at).find(byte)?;
-                        depth += 1;
-                        link = Link { node: at, byte };
-                        at = child;
-                    }, _ => return Some((link, at))),
+                    depth += matching;
+                    link = Link { node: at, byte: 0 };
+                    at = prefix.child;
                 }
+                kind => with_inner!(kind, N => {
+                    let byte = byte::<K>(key, depth);
+                    // SAFETY: a live node of this type.
+                    let child = unsafe { self.space.node::<N>(at) }.find(byte)?;
+                    depth += 1;
+                    link = Link { node: at, byte };
+                    at = child;
+                }, _ => return Some((link, at))),
             }
         }
+    }
+
+    /// Puts a value to a record: to its own, if the key is the same, or beside it. Returns the value before.
+    ///
+    /// # Safety
+    /// The link leads to `at`, a live record. So below, of each kind.
+    #[inline(always)]
+    unsafe fn put_at_record(
+        &mut self,
+        link: Link,
+        at: Ref,
+        depth: usize,
+        key: K::View<'_>,
+        value: u64,
+        present: Present,
+    ) -> Result<Option<u64>, IndexError> {
+        // SAFETY: by contract.
+        let old = unsafe { self.space.record_key::<K>(at) };
+        let common = K::common(old, key);
+        if common == K::length(key) && common == K::length(old) {
+            // SAFETY: by contract.
+            let old = unsafe { self.space.record_value_mut::<K>(at) };
+            return Ok(Some(replace(old, value, present)));
+        }
+        // SAFETY: by contract.
+        unsafe { self.split_record(link, at, depth, common, key, value)? };
+        Ok(None)
     }
 
     /// A new child of an inner node.
     ///
     /// # Safety
-    /// The link leads to `at`, a live node of the kind of `N` without a child of this byte. So below, of each kind.
-    unsafe fn add_record<N: Branch<Child = Ref>>(
+    /// The link leads to `at`, a live node of the type `N` without a child of this byte.
+    unsafe fn add_record<N: Grow<Child = Ref>>(
         &mut self,
         link: Link,
         at: Ref,
@@ -208,7 +231,7 @@ impl<K: Key + ?Sized> Art<K> {
         // SAFETY: by contract; the record is referred to by nobody if the node cannot grow.
         unsafe {
             if !self.space.node_mut::<N>(at).add(byte, record)
-                && let Err(error) = self.grow_inner(link, at, byte, record)
+                && let Err(error) = self.grow::<N>(link, at, byte, record)
             {
                 self.space.give(record);
                 return Err(error);
@@ -217,47 +240,23 @@ impl<K: Key + ?Sized> Art<K> {
         Ok(())
     }
 
-    /// Moves a full inner node to the next larger class and adds a child there.
-    unsafe fn grow_inner(
+    /// Moves a full node to the next larger class and adds a child there.
+    ///
+    /// # Safety
+    /// As [`Art::add_record`].
+    #[inline(never)]
+    unsafe fn grow<N: Grow>(
         &mut self,
         link: Link,
         at: Ref,
         byte: u8,
-        child: Ref,
+        child: N::Child,
     ) -> Result<(), IndexError> {
-        // SAFETY: by contract; the kind says the type.
+        // SAFETY: by contract; nothing refers to the old node once the link leads to the new.
         unsafe {
-            let new = match at.kind() {
-                Kind::Inner6 => self.space.convert::<Inner6, Inner12>(at)?,
-                Kind::Inner12 => self.space.convert::<Inner12, Inner25>(at)?,
-                Kind::Inner25 => self.space.convert::<Inner25, Inner51>(at)?,
-                _ => self.space.convert::<Inner51, Inner256>(at)?,
-            };
-            with_inner!(new.kind(), N => self.space.node_mut::<N>(new).add(byte, child), _ => unreachable!());
-            self.set(link, new);
-            self.space.give(at);
-        }
-        Ok(())
-    }
-
-    /// Moves a full value node to the next larger class and adds a value there.
-    unsafe fn grow_values(
-        &mut self,
-        link: Link,
-        at: Ref,
-        byte: u8,
-        value: u64,
-    ) -> Result<(), IndexError> {
-        // SAFETY: by contract; the kind says the type.
-        unsafe {
-            let new = match at.kind() {
-                Kind::Value7 => self.space.convert::<Value7, Value14>(at)?,
-                Kind::Value14 => self.space.convert::<Value14, Value28>(at)?,
-                Kind::Value28 => self.space.convert::<Value28, Value56>(at)?,
-                _ => self.space.convert::<Value56, Value256>(at)?,
-            };
-            with_value!(new.kind(), N => self.space.node_mut::<N>(new).add(byte, value), _ => unreachable!());
-            self.set(link, new);
+            let larger = self.space.convert::<N, N::Larger>(at)?;
+            self.space.node_mut::<N::Larger>(larger).add(byte, child);
+            self.set(link, larger);
             self.space.give(at);
         }
         Ok(())

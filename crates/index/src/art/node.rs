@@ -126,6 +126,32 @@ node! {
     Value256: Value256, 2368;
 }
 
+/// A node that can grow.
+pub(crate) trait Grow: Branch {
+    /// The next larger class. The largest has room for every byte: it is its own.
+    type Larger: Branch<Child = Self::Child>;
+}
+
+macro_rules! grow {
+    ($($name:ident => $larger:ident;)*) => {$(
+        impl Grow for $name {
+            type Larger = $larger;
+        }
+    )*};
+}
+grow! {
+    Inner6 => Inner12;
+    Inner12 => Inner25;
+    Inner25 => Inner51;
+    Inner51 => Inner256;
+    Inner256 => Inner256;
+    Value7 => Value14;
+    Value14 => Value28;
+    Value28 => Value56;
+    Value56 => Value256;
+    Value256 => Value256;
+}
+
 /// Calls `$body` with `$Type` as the type of the inner or value node of a kind; `$other` for all other kinds.
 macro_rules! with_inner {
     ($kind:expr, $Type:ident => $body:expr, $($rest:pat => $other:expr),+) => {

@@ -31,51 +31,46 @@ impl<K: Key + ?Sized> Art<K> {
         };
         let mut above = None;
         let mut depth = 0;
+        // References in the tree lead to live nodes and records, and the kind says the type: all `unsafe` rests on it.
         let value = loop {
-            // SAFETY: references in the tree lead to live nodes and records, and the kind says the type.
-            unsafe {
-                match step.at.kind() {
-                    Kind::None => return None,
-                    Kind::Record => {
-                        if K::compare(self.space.record_key::<K>(step.at), key).is_ne() {
-                            return None;
-                        }
-                        let value = self.space.record_value::<K>(step.at);
-                        match above {
-                            None => self.root = Ref::NONE,
-                            Some(above) => self.remove_child(above, step.link.byte, key),
-                        }
-                        self.space.give(step.at);
-                        break value;
-                    }
-                    Kind::Prefix => {
-                        let prefix = self.space.node::<Prefix>(step.at);
-                        let matching = K::matching(prefix, key, depth);
-                        if matching < prefix.bytes().len() {
-                            return None;
-                        }
-                        depth += matching;
-                        step.link = Link {
-                            node: step.at,
-                            byte: 0,
-                        };
-                        step.at = prefix.child;
-                    }
-                    kind => with_inner!(kind, N => {
-                        let byte = K::byte(key, depth)?;
-                        let child = self.space.node::<N>(step.at).find(byte)?;
-                        above = Some(step);
-                        let link = Link { node: step.at, byte };
-                        step = Step { chain: link, link, at: child };
-                        depth += 1;
-                    }, kind => with_value!(kind, N => {
-                        let byte = K::byte(key, depth)?;
-                        let value = self.space.node::<N>(step.at).find(byte)?;
-                        let shape = self.space.node_mut::<N>(step.at).remove(byte);
-                        self.reshape(step, shape, key);
-                        break value;
-                    }, _ => unreachable!("every kind is named"))),
+            match step.at.kind() {
+                Kind::None => return None,
+                Kind::Record => {
+                    // SAFETY: a live record, and the way to it.
+                    break unsafe { self.remove_record(above, step, key)? };
                 }
+                Kind::Prefix => {
+                    // SAFETY: a live prefix.
+                    let prefix = unsafe { self.space.node::<Prefix>(step.at) };
+                    let matching = K::matching(prefix, key, depth);
+                    if matching < prefix.bytes().len() {
+                        return None;
+                    }
+                    depth += matching;
+                    step.link = Link {
+                        node: step.at,
+                        byte: 0,
+                    };
+                    step.at = prefix.child;
+                }
+                kind => with_inner!(kind, N => {
+                    let byte = K::byte(key, depth)?;
+                    // SAFETY: a live node of this type.
+                    let child = unsafe { self.space.node::<N>(step.at) }.find(byte)?;
+                    above = Some(step);
+                    let link = Link { node: step.at, byte };
+                    step = Step { chain: link, link, at: child };
+                    depth += 1;
+                }, kind => with_value!(kind, N => {
+                    let byte = K::byte(key, depth)?;
+                    // SAFETY: a live node of this type.
+                    let node = unsafe { self.space.node_mut::<N>(step.at) };
+                    let value = node.find(byte)?;
+                    let shape = node.remove(byte);
+                    // SAFETY: the step led here.
+                    unsafe { self.reshape(step, shape, key) };
+                    break value;
+                }, _ => unreachable!("every kind is named"))),
             }
         };
         self.len -= 1;
@@ -85,10 +80,37 @@ impl<K: Key + ?Sized> Art<K> {
         Some(value)
     }
 
+    /// Removes a record, if its key is this one; returns its value.
+    ///
+    /// # Safety
+    /// The steps are those of the way to the key in the live tree: to the record, and to the inner node above it, if there
+    /// is one. So below.
+    #[inline(always)]
+    unsafe fn remove_record(
+        &mut self,
+        above: Option<Step>,
+        step: Step,
+        key: K::View<'_>,
+    ) -> Option<u64> {
+        // SAFETY: by contract; the record is given back when nothing leads to it any more.
+        unsafe {
+            if K::compare(self.space.record_key::<K>(step.at), key).is_ne() {
+                return None;
+            }
+            let value = self.space.record_value::<K>(step.at);
+            match above {
+                None => self.root = Ref::NONE,
+                Some(above) => self.remove_child(above, step.link.byte, key),
+            }
+            self.space.give(step.at);
+            Some(value)
+        }
+    }
+
     /// Takes a child from the inner node of a step.
     ///
     /// # Safety
-    /// The step is one of the way to the key in the live tree, and the node has this child. So below.
+    /// As [`Art::remove_record`], and the node has this child.
     unsafe fn remove_child(&mut self, step: Step, byte: u8, key: K::View<'_>) {
         // SAFETY: by contract; the kind says the type.
         unsafe {
@@ -244,54 +266,66 @@ impl<K: Key + ?Sized> Art<K> {
 
     /// Removes a node without children, and all above that lead to it alone.
     unsafe fn cut(&mut self, empty: Ref, key: K::View<'_>) {
-        // SAFETY: by contract; the way to the key is walked as by a lookup, and given back from its last real branch
-        // on.
-        unsafe {
-            let mut branch = None;
-            let mut step = Step {
-                chain: Link::ROOT,
-                link: Link::ROOT,
-                at: self.root,
-            };
-            let mut depth = 0;
-            while step.at != empty {
-                let at = step.at;
-                if at.kind() == Kind::Prefix {
-                    let prefix = self.space.node::<Prefix>(at);
-                    depth += prefix.bytes().len();
-                    step.link = Link { node: at, byte: 0 };
-                    step.at = prefix.child;
-                    continue;
-                }
-                let byte = K::byte(key, depth).expect("a byte on the way");
-                depth += 1;
-                with_inner!(at.kind(), N => {
-                    let node = self.space.node::<N>(at);
-                    if node.entries().nth(1).is_some() {
-                        branch = Some((step, byte));
-                    }
-                    let link = Link { node: at, byte };
-                    step = Step { chain: link, link, at: node.find(byte).expect("a child on the way") };
-                }, _ => unreachable!("an inner node"));
+        // SAFETY: by contract.
+        let branch = unsafe { self.last_branch(empty, key) };
+        let mut dead = match branch {
+            None => std::mem::replace(&mut self.root, Ref::NONE),
+            Some((step, byte)) => {
+                let node = step.at;
+                // SAFETY: a node on the way, and the byte that leads on.
+                unsafe { self.follow(Link { node, byte }) }
             }
-            let mut dead = match branch {
-                None => std::mem::replace(&mut self.root, Ref::NONE),
-                Some((step, byte)) => self.follow(Link {
-                    node: step.at,
-                    byte,
-                }),
-            };
-            while dead != empty {
+        };
+        while dead != empty {
+            // SAFETY: a live node on the way; nothing but what is given back refers to it.
+            dead = unsafe {
                 let next = with_inner!(dead.kind(), N => {
                     self.space.node::<N>(dead).ceil(0).expect("one child").1
                 }, _ => self.space.node::<Prefix>(dead).child);
                 self.space.give(dead);
-                dead = next;
-            }
+                next
+            };
+        }
+        // SAFETY: by contract; what leads to the first of the nodes given back is taken from the branch.
+        unsafe {
             self.space.give(empty);
             if let Some((step, byte)) = branch {
                 self.remove_child(step, byte, key);
             }
         }
+    }
+
+    /// The last node with several children on the way to a node, and the byte that leads on.
+    unsafe fn last_branch(&self, to: Ref, key: K::View<'_>) -> Option<(Step, u8)> {
+        let mut branch = None;
+        let mut step = Step {
+            chain: Link::ROOT,
+            link: Link::ROOT,
+            at: self.root,
+        };
+        let mut depth = 0;
+        while step.at != to {
+            let at = step.at;
+            if at.kind() == Kind::Prefix {
+                // SAFETY: a live prefix on the way.
+                let prefix = unsafe { self.space.node::<Prefix>(at) };
+                depth += prefix.bytes().len();
+                step.link = Link { node: at, byte: 0 };
+                step.at = prefix.child;
+                continue;
+            }
+            let byte = K::byte(key, depth).expect("a byte on the way");
+            depth += 1;
+            with_inner!(at.kind(), N => {
+                // SAFETY: a live node on the way, whose kind says the type.
+                let node = unsafe { self.space.node::<N>(at) };
+                if node.entries().nth(1).is_some() {
+                    branch = Some((step, byte));
+                }
+                let link = Link { node: at, byte };
+                step = Step { chain: link, link, at: node.find(byte).expect("a child on the way") };
+            }, _ => unreachable!("an inner node"));
+        }
+        branch
     }
 }
