@@ -159,18 +159,7 @@ impl Compiler<'_> {
             }
             Expr::Literal(scalar) => Node::Literal(literal(scalar)?),
             Expr::Binary { op, left, right } if op.is_arithmetic() => {
-                let (l, r) = (self.type_of(left)?, self.type_of(right)?);
-                if !is_number(&l) || !is_number(&r) {
-                    return malformed("arithmetic on something that is no number");
-                }
-                self.type_of(expr)?;
-                self.infallible &= matches!(l, Type::Float32 | Type::Float64);
-                Node::Arithmetic {
-                    op: *op,
-                    left: self.boxed(left)?,
-                    right: self.boxed(right)?,
-                    text: self.text(expr),
-                }
+                self.arithmetic(expr, *op, left, right)?
             }
             Expr::Binary { op, left, right } if op.is_comparison() => {
                 if self.type_of(left)? != self.type_of(right)? {
@@ -182,33 +171,9 @@ impl Compiler<'_> {
                     right: self.boxed(right)?,
                 }
             }
-            Expr::Binary { op, left, right } => {
-                let left = self.boolean(left)?;
-                if self.type_of(right)? != Type::Boolean {
-                    return malformed("AND or OR of something that is not BOOLEAN");
-                }
-                let right = self.part(right)?;
-                Node::Logic {
-                    and: *op == BinaryOp::And,
-                    left,
-                    guarded: !right.infallible,
-                    right: Box::new(right),
-                }
-            }
+            Expr::Binary { op, left, right } => self.logic(*op, left, right)?,
             Expr::Not(operand) => Node::Not(self.boolean(operand)?),
-            Expr::Negate(operand) => {
-                let data_type = self.type_of(operand)?;
-                self.infallible &= matches!(data_type, Type::Float32 | Type::Float64);
-                match data_type {
-                    Type::UInt8 | Type::UInt16 | Type::UInt32 | Type::UInt64 => {
-                        return malformed("negation of an unsigned number");
-                    }
-                    _ if !is_number(&data_type) => {
-                        return malformed("negation of something that is no number");
-                    }
-                    _ => Node::Negate(self.boxed(operand)?, self.text(expr)),
-                }
-            }
+            Expr::Negate(operand) => self.negation(expr, operand)?,
             Expr::IsNull(operand) => Node::IsNull(self.boxed(operand)?),
             Expr::IsNotNull(operand) => Node::IsNotNull(self.boxed(operand)?),
             Expr::InList {
@@ -240,28 +205,7 @@ impl Compiler<'_> {
             Expr::Case {
                 branches,
                 otherwise,
-            } => {
-                let data_type = self.type_of(expr)?;
-                let results = branches.iter().map(|(_, then)| then);
-                for result in results.chain(otherwise.as_deref()) {
-                    if self.type_of(result)? != data_type {
-                        return malformed("CASE with results of different types");
-                    }
-                }
-                let mut compiled = Vec::with_capacity(branches.len());
-                for (condition, then) in branches {
-                    if self.type_of(condition)? != Type::Boolean {
-                        return malformed("CASE with a condition that is not BOOLEAN");
-                    }
-                    compiled.push((self.part(condition)?, self.part(then)?));
-                }
-                let otherwise = otherwise.as_deref().map(|expr| self.part(expr));
-                Node::Case {
-                    branches: compiled,
-                    otherwise: otherwise.transpose()?.map(Box::new),
-                    data_type: (&data_type).into(),
-                }
-            }
+            } => self.case(expr, branches, otherwise.as_deref())?,
             Expr::Cast { operand, to } => {
                 let from = self.type_of(operand)?;
                 self.infallible &= crate::filter::lossless_factor(&from, to).is_some();
@@ -271,6 +215,81 @@ impl Compiler<'_> {
                     text: self.text(expr),
                 }
             }
+        })
+    }
+
+    fn arithmetic(
+        &mut self,
+        expr: &Expr,
+        op: BinaryOp,
+        left: &Expr,
+        right: &Expr,
+    ) -> Result<Node, FragmentError> {
+        let (l, r) = (self.type_of(left)?, self.type_of(right)?);
+        if !is_number(&l) || !is_number(&r) {
+            return malformed("arithmetic on something that is no number");
+        }
+        self.type_of(expr)?;
+        self.infallible &= matches!(l, Type::Float32 | Type::Float64);
+        Ok(Node::Arithmetic {
+            op,
+            left: self.boxed(left)?,
+            right: self.boxed(right)?,
+            text: self.text(expr),
+        })
+    }
+
+    fn logic(&mut self, op: BinaryOp, left: &Expr, right: &Expr) -> Result<Node, FragmentError> {
+        let left = self.boolean(left)?;
+        if self.type_of(right)? != Type::Boolean {
+            return malformed("AND or OR of something that is not BOOLEAN");
+        }
+        let right = self.part(right)?;
+        Ok(Node::Logic {
+            and: op == BinaryOp::And,
+            left,
+            guarded: !right.infallible,
+            right: Box::new(right),
+        })
+    }
+
+    fn negation(&mut self, expr: &Expr, operand: &Expr) -> Result<Node, FragmentError> {
+        let data_type = self.type_of(operand)?;
+        self.infallible &= matches!(data_type, Type::Float32 | Type::Float64);
+        match data_type {
+            Type::UInt8 | Type::UInt16 | Type::UInt32 | Type::UInt64 => {
+                malformed("negation of an unsigned number")
+            }
+            _ if !is_number(&data_type) => malformed("negation of something that is no number"),
+            _ => Ok(Node::Negate(self.boxed(operand)?, self.text(expr))),
+        }
+    }
+
+    fn case(
+        &mut self,
+        expr: &Expr,
+        branches: &[(Expr, Expr)],
+        otherwise: Option<&Expr>,
+    ) -> Result<Node, FragmentError> {
+        let data_type = self.type_of(expr)?;
+        let results = branches.iter().map(|(_, then)| then);
+        for result in results.chain(otherwise) {
+            if self.type_of(result)? != data_type {
+                return malformed("CASE with results of different types");
+            }
+        }
+        let mut compiled = Vec::with_capacity(branches.len());
+        for (condition, then) in branches {
+            if self.type_of(condition)? != Type::Boolean {
+                return malformed("CASE with a condition that is not BOOLEAN");
+            }
+            compiled.push((self.part(condition)?, self.part(then)?));
+        }
+        let otherwise = otherwise.map(|expr| self.part(expr));
+        Ok(Node::Case {
+            branches: compiled,
+            otherwise: otherwise.transpose()?.map(Box::new),
+            data_type: (&data_type).into(),
         })
     }
 }
