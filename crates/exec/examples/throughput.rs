@@ -6,7 +6,7 @@ use eris_column::{ColumnChunk, Dictionary, Home};
 use eris_exec::{Program, Work};
 use eris_fragment::*;
 use eris_numa::{HugePages, Memory, Topology};
-use eris_store::{Begin, Chunk, ChunkView, RowIds};
+use eris_store::{Chunk, ChunkView, InsertedRun, RowIds};
 use eris_types::{ColumnId, NodeId, ObjectId, RowId, Timestamp};
 use std::sync::Arc;
 use std::time::Instant;
@@ -64,7 +64,7 @@ fn main() {
     for ((name, _), chunk) in columns.iter().zip(&encoded) {
         println!("{name:>10}  {}", chunk.encoding());
     }
-    let begin = Begin {
+    let begin = InsertedRun {
         at: Timestamp(1),
         end: ROWS,
     };

@@ -1,15 +1,15 @@
 //! Rows of a chunk that become another owner's, one column at a time, so that this one can do other work in between.
 //!
 //! ```text
-//! link   chunk ─ columns ─────────────────────▶ staged chunk        the same columns, without a copy
-//! copy   chunk ─ living rows ─▶ encoded anew ─▶ staged chunk        in the memory of the new owner
+//! link   chunk ─ columns ─────────────────────▶ uncommitted chunk        the same columns, without a copy
+//! copy   chunk ─ living rows ─▶ encoded anew ─▶ uncommitted chunk        in the memory of the new owner
 //! ```
 //!
-//! It is staged like rows that are new: they get ids of their own, and begin with the statement's commit, with which
-//! the old ones end.
+//! The rows are uncommitted like new ones: they get ids of their own, and are inserted by the statement's commit, which
+//! deletes the old ones.
 
 use crate::join::Recoder;
-use crate::staged::{SEAL_ROWS, StagedChunk, encode_column, encode_error};
+use crate::uncommitted::{SEAL_ROWS, UncommittedChunk, encode_column, encode_error};
 use crate::{Chunk, StoreError};
 use eris_column::{ColumnChunk, Selection};
 use eris_types::ColumnId;
@@ -81,10 +81,10 @@ impl Adoption {
         &self.columns
     }
 
-    pub(crate) fn finish(self) -> StagedChunk {
+    pub(crate) fn finish(self) -> UncommittedChunk {
         assert!(self.is_done());
         let rows = self.rows();
-        StagedChunk {
+        UncommittedChunk {
             columns: self.columns,
             rows,
             few: rows < SEAL_ROWS,

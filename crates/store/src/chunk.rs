@@ -1,7 +1,7 @@
 //! A chunk: up to 65,536 rows of every column, immutable.
 //!
 //! ```text
-//!            column 0   column 1   column 2 …      begins (runs of rows of one commit)
+//!            column 0   column 1   column 2 …      inserted (runs of rows of one commit)
 //! row 0     ┌────────┐ ┌────────┐ ┌────────┐      ┌─────────────────┐
 //! …         │encoded │ │encoded │ │encoded │      │ t7 up to row 40 │
 //! row n-1   └────────┘ └────────┘ └────────┘      │ t9 up to row n  │
@@ -21,7 +21,7 @@ const VECTOR_ROWS: usize = 1024;
 
 /// The commit of a run of consecutive rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Begin {
+pub struct InsertedRun {
     /// When the rows became visible.
     pub at: Timestamp,
     /// One past the last row of the run.
@@ -33,33 +33,37 @@ pub struct Begin {
 pub struct Chunk {
     columns: Box<[Arc<ColumnChunk>]>,
     rows: usize,
-    begins: Arc<[Begin]>,
+    inserted: Arc<[InsertedRun]>,
     newest: Timestamp,
     ids: Arc<RowIds>,
     bytes: usize,
 }
 
 impl Chunk {
-    /// A chunk of rows with these ids, whose `begins` cover them in order.
+    /// A chunk of rows with these ids, whose `inserted` cover them in order.
     ///
     /// # Panics
     /// If a column has another number of rows, or the runs do not end with the last row.
-    pub fn new(columns: Vec<ColumnChunk>, ids: RowIds, begins: Vec<Begin>) -> Self {
-        Chunk::sharing(columns.into_iter().map(Arc::new).collect(), ids, begins)
+    pub fn new(columns: Vec<ColumnChunk>, ids: RowIds, inserted: Vec<InsertedRun>) -> Self {
+        Chunk::sharing(columns.into_iter().map(Arc::new).collect(), ids, inserted)
     }
 
     /// The same of columns that other chunks may have, too.
-    pub(crate) fn sharing(columns: Vec<Arc<ColumnChunk>>, ids: RowIds, begins: Vec<Begin>) -> Self {
+    pub(crate) fn sharing(
+        columns: Vec<Arc<ColumnChunk>>,
+        ids: RowIds,
+        inserted: Vec<InsertedRun>,
+    ) -> Self {
         let rows = ids.rows();
         assert!(columns.iter().all(|column| column.rows() == rows));
-        assert_eq!(begins.last().map_or(0, |run| run.end), rows);
+        assert_eq!(inserted.last().map_or(0, |run| run.end), rows);
         let bytes = columns.iter().map(|column| column.bytes()).sum::<usize>() + ids.bytes();
         Chunk {
             bytes,
             columns: columns.into(),
             rows,
-            newest: begins.iter().map(|run| run.at).max().unwrap_or_default(),
-            begins: begins.into(),
+            newest: inserted.iter().map(|run| run.at).max().unwrap_or_default(),
+            inserted: inserted.into(),
             ids: Arc::new(ids),
         }
     }
@@ -76,7 +80,7 @@ impl Chunk {
             bytes: columns.iter().map(|column| column.bytes()).sum::<usize>() + self.ids.bytes(),
             columns,
             rows: self.rows,
-            begins: self.begins.clone(),
+            inserted: self.inserted.clone(),
             newest: self.newest,
             ids: self.ids.clone(),
         }
@@ -113,25 +117,25 @@ impl Chunk {
     }
 
     /// The commits of the rows, in order of the rows.
-    pub fn begins(&self) -> &[Begin] {
-        &self.begins
+    pub fn inserted(&self) -> &[InsertedRun] {
+        &self.inserted
     }
 
-    /// Whether the row at a position began up to `snapshot`.
-    pub(crate) fn has_begun(&self, position: usize, snapshot: Timestamp) -> bool {
+    /// Whether the row at a position was inserted up to `snapshot`.
+    pub(crate) fn is_inserted(&self, position: usize, snapshot: Timestamp) -> bool {
         self.newest <= snapshot || {
-            let run = self.begins.partition_point(|run| run.end <= position);
-            self.begins[run].at <= snapshot
+            let run = self.inserted.partition_point(|run| run.end <= position);
+            self.inserted[run].at <= snapshot
         }
     }
 
-    /// Takes the rows out of `selection` that began after `snapshot`.
-    fn retain_begun(&self, snapshot: Timestamp, selection: &mut Selection) {
+    /// Takes the rows out of `selection` that were inserted after `snapshot`.
+    fn retain_inserted(&self, snapshot: Timestamp, selection: &mut Selection) {
         if self.newest <= snapshot {
             return;
         }
         let mut first = 0;
-        for run in self.begins.iter() {
+        for run in self.inserted.iter() {
             if run.at > snapshot {
                 clear(selection.words_mut(), first, run.end);
             }
@@ -157,7 +161,7 @@ impl ChunkView {
         self.chunk.newest <= snapshot && self.deleted.is_none()
     }
 
-    /// How many rows are visible at `snapshot`, which is that of the view, if all rows had begun by then.
+    /// How many rows are visible at `snapshot`, which is that of the view, if all rows were inserted by then.
     pub fn count_visible(&self, snapshot: Timestamp) -> Option<usize> {
         let deleted = self.deleted.as_deref().map_or(0, DeletedRows::count);
         (self.chunk.newest <= snapshot).then_some(self.chunk.rows - deleted)
@@ -179,7 +183,7 @@ impl ChunkView {
     /// Takes the rows out of `selection` that are not yet or no longer visible at `snapshot`, which is that of the
     /// view.
     pub fn visible(&self, snapshot: Timestamp, selection: &mut Selection) {
-        self.chunk.retain_begun(snapshot, selection);
+        self.chunk.retain_inserted(snapshot, selection);
         if let Some(deleted) = &self.deleted {
             let words = selection.words_mut().iter_mut().zip(deleted.words());
             words.for_each(|(word, deleted)| *word &= !deleted);

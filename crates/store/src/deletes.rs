@@ -11,8 +11,8 @@
 //! A reader at `t10` takes the bitmap of `t9`. Bitmaps only ever gain bits. Once the oldest snapshot in use is beyond
 //! `t12`, nobody can ask for what was before, and only the last bitmap is left; its rows are then garbage.
 //!
-//! A bitmap of a full chunk is 8 KiB, and single rows end often. So the next version is written into the last one that
-//! nobody can ask for any more: only the words of the few rows that have been deleted since are touched.
+//! A bitmap of a full chunk is 8 KiB, and single rows are deleted often. So the next version is written into the last
+//! one that nobody can ask for any more: only the words of the few rows that have been deleted since are touched.
 
 use eris_numa::{Budget, Reservation};
 use eris_types::Timestamp;

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! 3 ✗ 5 6 │ ✗ ✗ 20        rows that are dead to every snapshot in use are left out;
-//!    ▼                    ids, begins and the deletions that only newer snapshots see come along
+//!    ▼                    ids, inserting commits and the deletions that only newer snapshots see come along
 //! 3 5 6 20
 //! ```
 
 use crate::deletes::DeleteVector;
-use crate::staged::encode_column;
-use crate::{Begin, Chunk, ChunkView, RowIds, StoreError};
+use crate::uncommitted::encode_column;
+use crate::{Chunk, ChunkView, InsertedRun, RowIds, StoreError};
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat;
@@ -58,7 +58,7 @@ impl Stored {
     /// Whether the snapshot sees the row at a position.
     pub fn sees(&self, snapshot: Timestamp, position: usize) -> bool {
         let deleted = self.deletes.at(snapshot);
-        self.chunk.has_begun(position, snapshot)
+        self.chunk.is_inserted(position, snapshot)
             && !deleted.is_some_and(|rows| rows.contains(position))
     }
 
@@ -197,26 +197,26 @@ pub(crate) fn assemble(
     budget: &Budget,
 ) -> Stored {
     let mut ids = RowIds::default();
-    let mut begins: Vec<Begin> = Vec::new();
+    let mut inserted: Vec<InsertedRun> = Vec::new();
     for (stored, rows) in pieces {
-        for span in spans(rows) {
+        for range in ranges(rows) {
             let first = ids.rows();
-            ids.push_part(stored.chunk.ids(), span.start, span.end);
-            let runs = stored.chunk.begins();
-            let from = runs.partition_point(|run| run.end <= span.start);
+            ids.push_part(stored.chunk.ids(), range.start, range.end);
+            let runs = stored.chunk.inserted();
+            let from = runs.partition_point(|run| run.end <= range.start);
             for run in &runs[from..] {
-                let end = first + run.end.min(span.end) - span.start;
-                match begins.last_mut() {
+                let end = first + run.end.min(range.end) - range.start;
+                match inserted.last_mut() {
                     Some(last) if last.at == run.at => last.end = end,
-                    _ => begins.push(Begin { at: run.at, end }),
+                    _ => inserted.push(InsertedRun { at: run.at, end }),
                 }
-                if run.end >= span.end {
+                if run.end >= range.end {
                     break;
                 }
             }
         }
     }
-    ids.settle(budget);
+    ids.shrink(budget);
     let mut deletes = DeleteVector::default();
     let mut commits: Vec<Timestamp> = pieces
         .iter()
@@ -242,22 +242,22 @@ pub(crate) fn assemble(
         deletes.push(at, words, count, budget);
     }
     Stored {
-        chunk: Arc::new(Chunk::new(columns, ids, begins)),
+        chunk: Arc::new(Chunk::new(columns, ids, inserted)),
         deletes,
     }
 }
 
 /// The selected rows as ranges.
-fn spans(rows: &Selection) -> Vec<Range<usize>> {
+fn ranges(rows: &Selection) -> Vec<Range<usize>> {
     if rows.is_all() {
         return std::iter::once(0..rows.rows()).collect();
     }
-    let mut spans: Vec<Range<usize>> = Vec::new();
+    let mut ranges: Vec<Range<usize>> = Vec::new();
     for row in rows.iter_ones() {
-        match spans.last_mut() {
+        match ranges.last_mut() {
             Some(last) if last.end == row => last.end += 1,
-            _ => spans.push(row..row + 1),
+            _ => ranges.push(row..row + 1),
         }
     }
-    spans
+    ranges
 }

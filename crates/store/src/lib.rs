@@ -6,20 +6,21 @@
 //!
 //! ```text
 //! segment
-//! ├─ chunks    sealed: 65,536 rows, every column encoded, immutable, shared by readers through `Arc`
-//! ├─ tail      append buffer: committed rows that do not fill a chunk yet, in levels of growing size
-//! └─ staged    rows of statements that have not committed; invisible, dropped without a trace on abort
+//! ├─ chunks          sealed: 65,536 rows, every column encoded, immutable, shared by readers through `Arc`
+//! ├─ append buffer   committed rows that do not fill a chunk yet, in levels of growing size
+//! └─ uncommitted     rows of statements that have not committed; invisible, dropped without a trace on abort
 //! ```
 //!
 //! A [`Segment`] belongs to one owner, which alone calls its `&mut` methods. Readers get a [`ChunkView`] per chunk:
-//! shared, frozen, and bound to no latch. Versions are timestamps: a chunk knows when its rows began, a
-//! [`DeleteVector`] when they ended. A row keeps its [id](RowIds) wherever it is moved to; rows that no snapshot in use
-//! can see are left out whenever chunks are joined, and by a [`Rewrite`] of those that have lost most of theirs. This
-//! crate must not know AEUs, fragments or SQL.
+//! shared, frozen, and bound to no latch. Versions are timestamps: a chunk knows when its rows were inserted,
+//! a [`DeleteVector`] when they were deleted. A row keeps its [id](RowIds) wherever it is moved to; rows that no
+//! snapshot in use can see are left out whenever chunks are joined, and by a [`Rewrite`] of those that have lost most
+//! of theirs. This crate must not know AEUs, fragments or SQL.
 
 #![forbid(unsafe_code)]
 
 mod adoption;
+mod append_buffer;
 mod chunk;
 mod deletes;
 mod join;
@@ -27,14 +28,13 @@ mod rewrite;
 mod row_ids;
 mod segment;
 mod selected;
-mod staged;
-mod tail;
+mod uncommitted;
 
 pub use adoption::Adoption;
-pub use chunk::{Begin, Chunk, ChunkView};
+pub use chunk::{Chunk, ChunkView, InsertedRun};
 pub use deletes::{DeleteVector, DeletedRows};
 pub use join::Recoder;
 pub use rewrite::Rewrite;
 pub use row_ids::RowIds;
 pub use segment::{Committed, Segment, SegmentStatistics};
-pub use staged::{Encoder, StoreError};
+pub use uncommitted::{Encoder, StoreError};

@@ -10,7 +10,7 @@ use eris_types::RowId;
 
 /// Consecutive ids of consecutive rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct IdRun {
     /// The distance of its first id from that of the chunk.
     first: u32,
     /// One past the position of the run's last row.
@@ -21,7 +21,7 @@ struct Run {
 #[derive(Debug, Default)]
 pub struct RowIds {
     first: RowId,
-    runs: Vec<Run>,
+    runs: Vec<IdRun>,
     /// For the runs, where there are many.
     _reserved: Option<Reservation>,
 }
@@ -66,7 +66,7 @@ impl RowIds {
         };
         match self.runs.last_mut() {
             Some(last) if last.first + (start as u32 - before) == distance => last.end = end,
-            _ => self.runs.push(Run {
+            _ => self.runs.push(IdRun {
                 first: distance,
                 end,
             }),
@@ -85,7 +85,7 @@ impl RowIds {
     }
 
     /// Gives back what is left of its memory, and counts the rest in the budget, also beyond its limit.
-    pub(crate) fn settle(&mut self, budget: &Budget) {
+    pub(crate) fn shrink(&mut self, budget: &Budget) {
         self.runs.shrink_to_fit();
         let mut reserved = budget.try_reserve(0).expect("nothing is always granted");
         reserved.grow(self.bytes() as u64);

@@ -1,10 +1,12 @@
 //! The segment and its life: stage, commit or abort, view, collect garbage.
 
+use crate::append_buffer::{AppendBuffer, Sealed};
 use crate::deletes::bitmap_bytes;
 use crate::join::Stored;
-use crate::staged::{Staged, StagedChunk};
-use crate::tail::{Sealed, Tail};
-use crate::{Adoption, Begin, Chunk, ChunkView, Encoder, Recoder, Rewrite, RowIds, StoreError};
+use crate::uncommitted::{Uncommitted, UncommittedChunk};
+use crate::{
+    Adoption, Chunk, ChunkView, Encoder, InsertedRun, Recoder, Rewrite, RowIds, StoreError,
+};
 use eris_column::{EncodeError, Home, KeyOrder};
 use eris_numa::Budget;
 use eris_types::{ColumnId, RowId, SegmentId, StatementId, Timestamp};
@@ -21,8 +23,8 @@ pub struct Segment {
     /// The number of the next row.
     next: u32,
     pub(crate) chunks: Vec<Stored>,
-    pub(crate) tail: Tail,
-    pub(crate) staged: HashMap<StatementId, Staged>,
+    pub(crate) append_buffer: AppendBuffer,
+    pub(crate) uncommitted: HashMap<StatementId, Uncommitted>,
     /// The least and the greatest id of each chunk, and of each level of the append buffer: where to look for a row
     /// without touching the others.
     extents: Vec<(RowId, RowId)>,
@@ -48,7 +50,7 @@ pub struct SegmentStatistics {
 pub struct Committed {
     /// Rows that became visible.
     pub inserted: u64,
-    /// Rows that ended.
+    /// Rows that were deleted.
     pub deleted: u64,
 }
 
@@ -63,8 +65,8 @@ impl Segment {
             id,
             next: 0,
             chunks: Vec::new(),
-            tail: Tail::default(),
-            staged: HashMap::new(),
+            append_buffer: AppendBuffer::default(),
+            uncommitted: HashMap::new(),
             extents: Vec::new(),
             statistics: SegmentStatistics::default(),
         }
@@ -77,8 +79,11 @@ impl Segment {
 
     /// The number of chunks, those included that have not committed; the append buffer is none.
     pub fn chunks(&self) -> usize {
-        let staged = self.staged.values().map(|staged| staged.chunks.len());
-        self.chunks.len() + staged.sum::<usize>()
+        let uncommitted = self
+            .uncommitted
+            .values()
+            .map(|uncommitted| uncommitted.chunks.len());
+        self.chunks.len() + uncommitted.sum::<usize>()
     }
 
     /// The id of the next row that gets one.
@@ -93,17 +98,19 @@ impl Segment {
 
     /// Whether it has neither rows nor statements that work on it.
     pub fn is_empty(&self) -> bool {
-        self.chunks.is_empty() && self.tail.levels.is_empty() && self.staged.is_empty()
+        self.chunks.is_empty()
+            && self.append_buffer.levels.is_empty()
+            && self.uncommitted.is_empty()
     }
 
     /// Keeps the encoded rows for `statement`, invisible until its commit.
     ///
     /// # Panics
     /// If the encoder is not done.
-    pub fn stage(&mut self, statement: StatementId, rows: Encoder) {
+    pub fn insert_uncommitted(&mut self, statement: StatementId, rows: Encoder) {
         assert!(rows.is_done());
-        let staged = self.staged.entry(statement).or_default();
-        staged.chunks.push(rows.finish());
+        let uncommitted = self.uncommitted.entry(statement).or_default();
+        uncommitted.chunks.push(rows.finish());
     }
 
     /// Keeps rows that were another segment's for `statement`, likewise.
@@ -111,17 +118,19 @@ impl Segment {
     /// # Panics
     /// If the adoption is not done.
     pub fn adopt(&mut self, statement: StatementId, rows: Adoption) {
-        let staged = self.staged.entry(statement).or_default();
-        staged.chunks.push(rows.finish());
+        let uncommitted = self.uncommitted.entry(statement).or_default();
+        uncommitted.chunks.push(rows.finish());
     }
 
     /// Gives out the ids that the statement's rows will have, as far as they have none yet: the first of each batch, in
-    /// the order in which these were staged. They are not used again if the statement is given up. The statement is the
+    /// the order in which these came. They are not used again if the statement is given up. The statement is the
     /// next that commits rows here, or none of its rows ever are: ids ascend.
     pub fn number(&mut self, statement: StatementId) -> Vec<RowId> {
         let (id, next) = (self.id, &mut self.next);
-        let staged = self.staged.get_mut(&statement);
-        let chunks = staged.into_iter().flat_map(|staged| &mut staged.chunks);
+        let uncommitted = self.uncommitted.get_mut(&statement);
+        let chunks = uncommitted
+            .into_iter()
+            .flat_map(|uncommitted| &mut uncommitted.chunks);
         let unnumbered = chunks.filter(|chunk| chunk.first.is_none());
         let numbered = unnumbered.map(|chunk| {
             let first = RowId::new(id, *next);
@@ -133,11 +142,12 @@ impl Segment {
     }
 
     /// The rows that `statement` will delete: their chunks, their positions and their ids.
-    pub fn staged_deletes(
+    pub fn uncommitted_deletes(
         &self,
         statement: StatementId,
     ) -> impl Iterator<Item = (Arc<Chunk>, Vec<usize>, Vec<RowId>)> + '_ {
-        let ids = (self.staged.get(&statement)).map_or(&[][..], |staged| &staged.deleted);
+        let ids =
+            (self.uncommitted.get(&statement)).map_or(&[][..], |uncommitted| &uncommitted.deleted);
         self.places(ids).into_iter().filter_map(move |place| {
             let stored = self.at(place);
             let positions: Vec<usize> = stored.positions(ids).collect();
@@ -151,7 +161,7 @@ impl Segment {
     ///
     /// # Errors
     /// There is no memory for what the commit will have to write down. Nothing is noted then.
-    pub fn stage_deletes(
+    pub fn delete_uncommitted(
         &mut self,
         statement: StatementId,
         ids: &[RowId],
@@ -168,9 +178,9 @@ impl Segment {
         }
         if found > 0 {
             let reserved = budget.try_reserve(bytes as u64)?;
-            let staged = self.staged.entry(statement).or_default();
-            staged.deleted.extend(ids);
-            staged.reserved = Some(reserved);
+            let uncommitted = self.uncommitted.entry(statement).or_default();
+            uncommitted.deleted.extend(ids);
+            uncommitted.reserved = Some(reserved);
         }
         Ok(found as u64)
     }
@@ -184,38 +194,38 @@ impl Segment {
         budget: &Budget,
     ) -> Committed {
         let mut committed = Committed::default();
-        let Some(staged) = self.staged.remove(&statement) else {
+        let Some(uncommitted) = self.uncommitted.remove(&statement) else {
             return committed;
         };
         self.statistics.newest = self.statistics.newest.max(at);
-        drop(staged.reserved);
-        for place in self.places(&staged.deleted) {
+        drop(uncommitted.reserved);
+        for place in self.places(&uncommitted.deleted) {
             let stored = self.at_mut(place);
             let before = stored.deletes.bytes() as u64;
-            let deleted = stored.delete(&staged.deleted, at, horizon, budget) as u64;
+            let deleted = stored.delete(&uncommitted.deleted, at, horizon, budget) as u64;
             stored.deletes.forget(horizon);
             let after = stored.deletes.bytes() as u64;
             committed.deleted += deleted;
             self.statistics.bytes = self.statistics.bytes + after - before;
         }
-        for staged in staged.chunks {
-            let StagedChunk {
+        for uncommitted in uncommitted.chunks {
+            let UncommittedChunk {
                 columns, rows, few, ..
-            } = staged;
+            } = uncommitted;
             committed.inserted += rows as u64;
-            let first = staged.first.unwrap_or_else(|| {
+            let first = uncommitted.first.unwrap_or_else(|| {
                 let first = RowId::new(self.id, self.next);
                 self.next += rows as u32;
                 first
             });
-            let begins = vec![Begin { at, end: rows }];
-            let chunk = Chunk::sharing(columns, RowIds::from(first, rows), begins);
+            let inserted = vec![InsertedRun { at, end: rows }];
+            let chunk = Chunk::sharing(columns, RowIds::from(first, rows), inserted);
             self.statistics.bytes += chunk.bytes() as u64;
             let stored = Stored::new(chunk);
             match few {
                 true => {
                     self.extents.push(stored.extent());
-                    self.tail.levels.push(stored);
+                    self.append_buffer.levels.push(stored);
                 }
                 false => {
                     self.extents.insert(self.chunks.len(), stored.extent());
@@ -228,45 +238,45 @@ impl Segment {
         committed
     }
 
-    /// Forgets what the statement has staged.
+    /// Forgets what the statement has not committed.
     pub fn abort(&mut self, statement: StatementId) {
-        self.staged.remove(&statement);
+        self.uncommitted.remove(&statement);
     }
 
-    /// Whether the append buffer has become so long or so ragged that its owner should settle it.
-    pub fn is_unsettled(&self) -> bool {
-        self.tail.is_ragged() || self.tail.rows() >= eris_column::CHUNK_ROWS
+    /// Whether the append buffer has become so long or so ragged that its owner should merge it.
+    pub fn needs_merge(&self) -> bool {
+        self.append_buffer.is_ragged() || self.append_buffer.rows() >= eris_column::CHUNK_ROWS
     }
 
-    /// Whether a reader should settle the append buffer.
+    /// Whether a reader should merge the append buffer.
     pub fn is_slow_to_read(&self) -> bool {
-        self.tail.is_long()
+        self.append_buffer.is_long()
     }
 
     /// Makes the append buffer into full chunks and few levels. On error, which is a want of memory, all rows stay
     /// where they are and can be read.
-    pub fn settle(&mut self, recoder: Recoder<'_>) -> Result<(), StoreError> {
-        if self.tail.levels.is_empty() {
+    pub fn merge(&mut self, recoder: Recoder<'_>) -> Result<(), StoreError> {
+        if self.append_buffer.levels.is_empty() {
             return Ok(());
         }
-        let settled = self.seal_and_join(recoder);
+        let merged = self.seal_and_join(recoder);
         self.count();
-        settled
+        merged
     }
 
     fn seal_and_join(&mut self, recoder: Recoder<'_>) -> Result<(), StoreError> {
-        while let Sealed::Rows(chunk) = self.tail.seal(recoder)? {
+        while let Sealed::Rows(chunk) = self.append_buffer.seal(recoder)? {
             self.chunks.extend(chunk);
         }
-        self.tail.join(recoder)
+        self.append_buffer.join(recoder)
     }
 
     /// Forgets deletions that no snapshot from `horizon` on can tell apart, and chunks that none can see; begins to
     /// rewrite chunks that are mostly garbage by then, if there are any. The append buffer gets rid of its own when it
-    /// is settled.
+    /// is merged.
     pub fn collect(&mut self, horizon: Timestamp) -> Option<Rewrite> {
         self.chunks.retain(|stored| stored.living(horizon) > 0);
-        for stored in self.chunks.iter_mut().chain(&mut self.tail.levels) {
+        for stored in self.chunks.iter_mut().chain(&mut self.append_buffer.levels) {
             stored.deletes.forget(horizon);
         }
         self.count();
@@ -317,7 +327,7 @@ impl Segment {
 
     /// Every chunk in which the snapshot may see a row, the append buffer's included, frozen as of now.
     pub fn view(&self, snapshot: Timestamp) -> impl Iterator<Item = ChunkView> + '_ {
-        let all = self.chunks.iter().chain(&self.tail.levels);
+        let all = self.chunks.iter().chain(&self.append_buffer.levels);
         all.filter_map(move |stored| stored.view(snapshot))
     }
 
@@ -351,19 +361,22 @@ impl Segment {
 
     fn at(&self, place: usize) -> &Stored {
         let level = place.checked_sub(self.chunks.len());
-        level.map_or_else(|| &self.chunks[place], |level| &self.tail.levels[level])
+        level.map_or_else(
+            || &self.chunks[place],
+            |level| &self.append_buffer.levels[level],
+        )
     }
 
     fn at_mut(&mut self, place: usize) -> &mut Stored {
         match place.checked_sub(self.chunks.len()) {
             None => &mut self.chunks[place],
-            Some(level) => &mut self.tail.levels[level],
+            Some(level) => &mut self.append_buffer.levels[level],
         }
     }
 
     /// Every chunk with committed rows, first the sealed ones, and how many of its rows are deleted.
     pub fn stored(&self) -> impl Iterator<Item = (Arc<Chunk>, usize)> + '_ {
-        let all = self.chunks.iter().chain(&self.tail.levels);
+        let all = self.chunks.iter().chain(&self.append_buffer.levels);
         all.map(|stored| (stored.chunk.clone(), stored.deletes.count()))
     }
 
@@ -374,15 +387,15 @@ impl Segment {
 
     /// The chunks of the append buffer from the `first` on, likewise. As long as the version is the same there are only
     /// more.
-    pub fn tail_since(&self, first: usize) -> impl Iterator<Item = &Chunk> {
-        self.tail.levels[first..]
+    pub fn append_buffer_since(&self, first: usize) -> impl Iterator<Item = &Chunk> {
+        self.append_buffer.levels[first..]
             .iter()
             .map(|stored| &*stored.chunk)
     }
 
     /// The version of the append buffer.
-    pub fn tail_version(&self) -> u64 {
-        self.tail.version
+    pub fn append_buffer_version(&self) -> u64 {
+        self.append_buffer.version
     }
 
     /// What it holds.
@@ -395,10 +408,10 @@ impl Segment {
             newest: self.statistics.newest,
             ..SegmentStatistics::default()
         };
-        let all = self.chunks.iter().chain(&self.tail.levels);
+        let all = self.chunks.iter().chain(&self.append_buffer.levels);
         self.extents.clear();
         self.extents.extend(all.map(Stored::extent));
-        for Stored { chunk, deletes } in self.chunks.iter().chain(&self.tail.levels) {
+        for Stored { chunk, deletes } in self.chunks.iter().chain(&self.append_buffer.levels) {
             statistics.rows += chunk.rows() as u64;
             statistics.deleted += deletes.count() as u64;
             statistics.bytes += (chunk.bytes() + deletes.bytes()) as u64;

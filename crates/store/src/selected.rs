@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 impl Segment {
     fn all(&self) -> impl Iterator<Item = &Stored> {
-        self.chunks.iter().chain(&self.tail.levels)
+        self.chunks.iter().chain(&self.append_buffer.levels)
     }
 
     /// Those of `ids`, which ascend, that the snapshot sees: each chunk that has some, with their positions.
@@ -41,16 +41,16 @@ impl Segment {
         self.row(id, snapshot).is_some()
     }
 
-    /// Whether a row with this id is here that a snapshot from `horizon` on sees, or that is staged.
+    /// Whether a row with this id is here that a snapshot from `horizon` on sees, or that is uncommitted.
     pub fn may_be_seen(&self, id: RowId, horizon: Timestamp) -> bool {
         let lives = |stored: &Stored| {
-            let ended = stored.deletes.at(horizon);
+            let deleted = stored.deletes.at(horizon);
             let row = stored.positions(&[id]).next();
-            row.is_some_and(|row| ended.is_none_or(|ended| !ended.contains(row)))
+            row.is_some_and(|row| deleted.is_none_or(|deleted| !deleted.contains(row)))
         };
         self.all().any(lives)
-            || self.staged.values().any(|staged| {
-                let mut chunks = staged.chunks.iter();
+            || self.uncommitted.values().any(|uncommitted| {
+                let mut chunks = uncommitted.chunks.iter();
                 chunks.any(|chunk| {
                     chunk
                         .first
@@ -59,24 +59,27 @@ impl Segment {
             })
     }
 
-    /// The statements with rows that are staged.
+    /// The statements with rows that are uncommitted.
     pub fn staging(&self) -> impl Iterator<Item = StatementId> {
-        let staged = self.staged.iter();
-        staged
-            .filter(|(_, staged)| !staged.chunks.is_empty())
+        let uncommitted = self.uncommitted.iter();
+        uncommitted
+            .filter(|(_, uncommitted)| !uncommitted.chunks.is_empty())
             .map(|(statement, _)| *statement)
     }
 
-    /// The staged chunks of a statement, in order: their columns, and the id of their first row, if it has one already.
+    /// The uncommitted chunks of a statement, in order: their columns, and the id of their first row, if it has one
+    /// already.
     pub fn staged_rows(
         &self,
         statement: StatementId,
     ) -> impl DoubleEndedIterator<Item = (&[Arc<ColumnChunk>], Option<RowId>)> {
-        let staged = self
-            .staged
+        let uncommitted = self
+            .uncommitted
             .get(&statement)
-            .map_or(&[][..], |staged| &staged.chunks);
-        staged.iter().map(|chunk| (&chunk.columns[..], chunk.first))
+            .map_or(&[][..], |uncommitted| &uncommitted.chunks);
+        uncommitted
+            .iter()
+            .map(|chunk| (&chunk.columns[..], chunk.first))
     }
 
     /// Every chunk with committed rows, frozen.
@@ -84,21 +87,24 @@ impl Segment {
         self.all().map(|stored| stored.chunk.clone())
     }
 
-    /// Every chunk with the rows in it that have not ended, as far as any commit here has said: the newest sealed one
+    /// Every chunk with the rows in it that are not deleted, as far as any commit here has said: the newest sealed one
     /// first, behind them those of the append buffer. Those without such rows are left out.
     pub fn living_chunks(&self) -> impl Iterator<Item = (Arc<Chunk>, Selection)> {
-        let all = self.chunks.iter().rev().chain(&self.tail.levels);
+        let all = self.chunks.iter().rev().chain(&self.append_buffer.levels);
         all.filter_map(|stored| {
             let living = stored.living_rows(0..stored.chunk.rows(), Timestamp::NEVER);
             (!living.is_empty()).then(|| (stored.chunk.clone(), living))
         })
     }
 
-    /// How many rows there are, staged ones included.
+    /// How many rows there are, uncommitted ones included.
     pub fn all_rows(&self) -> usize {
-        let staged = self.staged.values().flat_map(|staged| &staged.chunks);
+        let uncommitted = self
+            .uncommitted
+            .values()
+            .flat_map(|uncommitted| &uncommitted.chunks);
         self.all().map(|stored| stored.chunk.rows()).sum::<usize>()
-            + staged.map(|chunk| chunk.rows).sum::<usize>()
+            + uncommitted.map(|chunk| chunk.rows).sum::<usize>()
     }
 }
 
@@ -111,7 +117,7 @@ impl Stored {
     ) -> impl Iterator<Item = usize> {
         let deleted = self.deletes.at(snapshot);
         positions.filter(move |&row| {
-            self.chunk.has_begun(row, snapshot)
+            self.chunk.is_inserted(row, snapshot)
                 && deleted.is_none_or(|deleted| !deleted.contains(row))
         })
     }

@@ -63,7 +63,7 @@ fn batch(first: i64, rows: usize) -> RecordBatch {
 }
 
 /// The same rows as they come from a writer: in up to three pieces, text looked up before or not.
-fn staged(first: i64, rows: usize) -> Encoder {
+fn uncommitted(first: i64, rows: usize) -> Encoder {
     let whole = batch(first, rows);
     let cuts = [0, rows / 3, rows - rows / 4, rows];
     let pieces = cuts.windows(2).filter(|cut| cut[0] < cut[1]);
@@ -74,8 +74,8 @@ fn staged(first: i64, rows: usize) -> Encoder {
 struct Row {
     id: i64,
     row: RowId,
-    begin: Timestamp,
-    end: Timestamp,
+    inserted: Timestamp,
+    deleted: Timestamp,
 }
 
 fn id(column: &ColumnChunk, row: usize) -> i64 {
@@ -121,8 +121,8 @@ impl Bench {
         }
     }
 
-    fn stage(&mut self, statement: StatementId, rows: usize) {
-        let mut encoder = staged(self.next_id, rows);
+    fn insert_uncommitted(&mut self, statement: StatementId, rows: usize) {
+        let mut encoder = uncommitted(self.next_id, rows);
         // Some strings are looked up before, as an owner does.
         if statement.0.is_multiple_of(2) {
             let few = [
@@ -140,7 +140,7 @@ impl Bench {
         while !encoder.is_done() {
             encoder.step(&self.texts, self.home()).unwrap();
         }
-        self.segment.stage(statement, encoder);
+        self.segment.insert_uncommitted(statement, encoder);
         self.next_id += rows as i64;
     }
 
@@ -153,12 +153,12 @@ impl Bench {
         ids.sort_unstable();
         let found = self
             .segment
-            .stage_deletes(statement, &ids, &budget)
+            .delete_uncommitted(statement, &ids, &budget)
             .unwrap();
         assert_eq!(found, ids.len() as u64);
         let first = self.next_id;
         if rows > 0 {
-            self.stage(statement, rows);
+            self.insert_uncommitted(statement, rows);
         }
         if !commit {
             self.segment.abort(statement);
@@ -176,27 +176,27 @@ impl Bench {
         assert_eq!(committed.deleted, ids.len() as u64);
         delete
             .iter()
-            .for_each(|&row| self.model[row].end = self.now);
+            .for_each(|&row| self.model[row].deleted = self.now);
         let new: Vec<(i64, RowId)> = read(&self.segment, self.now);
         let new = new.into_iter().filter(|(id, _)| *id >= first);
         self.model.extend(new.map(|(id, row)| Row {
             id,
             row,
-            begin: self.now,
-            end: Timestamp::NEVER,
+            inserted: self.now,
+            deleted: Timestamp::NEVER,
         }));
     }
 
     fn living(&self) -> Vec<usize> {
         let rows = self.model.iter().enumerate();
-        rows.filter(|(_, row)| row.end == Timestamp::NEVER)
+        rows.filter(|(_, row)| row.deleted == Timestamp::NEVER)
             .map(|(index, _)| index)
             .collect()
     }
 
     fn check(&self, at: Timestamp) {
         let rows = self.model.iter();
-        let visible = rows.filter(|row| row.begin <= at && row.end > at);
+        let visible = rows.filter(|row| row.inserted <= at && row.deleted > at);
         let mut expected: Vec<(i64, RowId)> = visible.map(|row| (row.id, row.row)).collect();
         expected.sort_unstable();
         assert_eq!(read(&self.segment, at), expected, "at {at}");
@@ -247,7 +247,7 @@ proptest! {
                     let delete: Vec<usize> = living[range].iter().copied().step_by(every).collect();
                     bench.change(&delete, rows, commit);
                 }
-                Step::Settle => bench.segment.settle(recoder).unwrap(),
+                Step::Settle => bench.segment.merge(recoder).unwrap(),
                 Step::Horizon { ago } => {
                     bench.horizon = bench.horizon.max(Timestamp(bench.now.0 - ago));
                 }
@@ -307,7 +307,7 @@ proptest! {
             home: Home { memory: &node, object: ObjectId(1) },
             horizon: bench.now,
         };
-        bench.segment.settle(recoder).unwrap();
+        bench.segment.merge(recoder).unwrap();
         prop_assert!(bench.segment.is_empty());
         prop_assert_eq!(bench.memory.budget().used(), 0);
     }

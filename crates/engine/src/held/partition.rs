@@ -135,7 +135,7 @@ impl Partition {
             self.enter(&columns, first).map_err(index_error)?;
         }
         let segment = &mut self.segments[open];
-        segment.stage(statement, rows);
+        segment.insert_uncommitted(statement, rows);
         Ok(with_ids.then(|| segment.number(statement)[0]))
     }
 
@@ -268,7 +268,7 @@ impl Partition {
             .into_mut();
         let budget = home.memory.budget();
         for segment in &self.segments {
-            for (chunk, positions, ids) in segment.staged_deletes(statement) {
+            for (chunk, positions, ids) in segment.uncommitted_deletes(statement) {
                 let mut rows = Selection::none(chunk.rows());
                 positions.into_iter().for_each(|row| rows.insert(row));
                 let columns = self.object.key.iter().map(|column| {
@@ -307,7 +307,7 @@ impl Partition {
             let first = ids.partition_point(|id| id.segment() < segment.id());
             let end = ids.partition_point(|id| id.segment() <= segment.id());
             let budget = home.memory.budget();
-            found += segment.stage_deletes(statement, &ids[first..end], budget)?;
+            found += segment.delete_uncommitted(statement, &ids[first..end], budget)?;
         }
         Ok(found)
     }
@@ -332,9 +332,9 @@ impl Partition {
         let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
         for segment in &mut self.segments {
             let committed = segment.commit(statement, at, horizon, home.memory.budget());
-            if committed.inserted > 0 && segment.is_unsettled() {
+            if committed.inserted > 0 && segment.needs_merge() {
                 // Short of memory, the append buffer stays as it is; the next reader or writer tries again.
-                let _ = segment.settle(recoder);
+                let _ = segment.merge(recoder);
             }
         }
         self.tell_planners();
@@ -346,7 +346,7 @@ impl Partition {
         let mut rewrite = None;
         for segment in &mut self.segments {
             // Without memory the append buffer keeps its garbage until it is settled.
-            let _ = segment.settle(recoder);
+            let _ = segment.merge(recoder);
             rewrite = segment.collect(horizon);
             if rewrite.is_some() {
                 break;
@@ -439,7 +439,7 @@ impl Partition {
         let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
         for segment in &mut self.segments {
             if segment.is_slow_to_read() {
-                let _ = segment.settle(recoder);
+                let _ = segment.merge(recoder);
             }
             views.extend(segment.view(snapshot));
         }

@@ -90,13 +90,13 @@ struct TailTally {
 
 impl TailTally {
     fn count(&mut self, segment: &Segment, columns: usize) {
-        if self.version != segment.tail_version() {
-            self.version = segment.tail_version();
+        if self.version != segment.append_buffer_version() {
+            self.version = segment.append_buffer_version();
             self.counted = 0;
             self.columns.clear();
         }
         self.columns.resize(columns, ColumnSummary::default());
-        for chunk in segment.tail_since(self.counted) {
+        for chunk in segment.append_buffer_since(self.counted) {
             add_chunk(&mut self.columns, chunk);
             self.counted += 1;
         }

@@ -7,7 +7,7 @@ use eris_column::{ColumnChunk, Dictionary, Domain, Home, KeyOrder, Selection};
 use eris_fragment::{Type, Value};
 use eris_kernels::Isa;
 use eris_numa::{Budget, HugePages, Memory, Topology};
-use eris_store::{Begin, Chunk, ChunkView, DeleteVector, RowIds};
+use eris_store::{Chunk, ChunkView, DeleteVector, InsertedRun, RowIds};
 use eris_types::{NodeId, ObjectId, RowId, Timestamp};
 use std::sync::Arc;
 
@@ -209,17 +209,17 @@ pub fn memory() -> Memory {
 
 /// A chunk of these columns, all of whose rows are visible.
 pub fn chunk(arrays: &[ArrayRef], dictionaries: &[Option<Dictionary>]) -> ChunkView {
-    let begins = [Begin {
+    let inserted = [InsertedRun {
         at: Timestamp(1),
         end: arrays[0].len(),
     }];
-    chunk_begun(arrays, dictionaries, begins.to_vec(), None)
+    chunk_inserted(arrays, dictionaries, inserted.to_vec(), None)
 }
 
-fn chunk_begun(
+fn chunk_inserted(
     arrays: &[ArrayRef],
     dictionaries: &[Option<Dictionary>],
-    begins: Vec<Begin>,
+    inserted: Vec<InsertedRun>,
     mut reordered: Option<&mut Rng>,
 ) -> ChunkView {
     let memory = memory().node(NodeId(0));
@@ -240,7 +240,7 @@ fn chunk_begun(
         chunk: Arc::new(Chunk::new(
             encoded,
             RowIds::from(RowId(0), arrays[0].len()),
-            begins,
+            inserted,
         )),
         deleted: None,
         rows: None,
@@ -309,12 +309,12 @@ fn random_chunk(columns: &[(&str, DataType)], full: &Dictionary, rng: &mut Rng) 
         .collect();
     let cut = rng.below(rows + 1);
     let (first, second) = *rng.pick(&[(1, 2), (1, 2), (3, 11), (12, 4)]);
-    let begins = vec![
-        Begin {
+    let inserted = vec![
+        InsertedRun {
             at: Timestamp(first),
             end: cut,
         },
-        Begin {
+        InsertedRun {
             at: Timestamp(second),
             end: rows,
         },
@@ -322,7 +322,7 @@ fn random_chunk(columns: &[(&str, DataType)], full: &Dictionary, rng: &mut Rng) 
     let mut visible: Vec<bool> = (0..rows)
         .map(|row| if row < cut { first <= 10 } else { second <= 10 })
         .collect();
-    let mut view = chunk_begun(&arrays, &dictionaries, begins, Some(rng));
+    let mut view = chunk_inserted(&arrays, &dictionaries, inserted, Some(rng));
     let mut deletes = DeleteVector::default();
     let budget = Budget::new(1 << 20);
     for at in [5, 10, 15] {

@@ -13,7 +13,7 @@ use eris_numa::{OutOfMemory, Reservation};
 use eris_types::RowId;
 use std::sync::Arc;
 
-/// From this size on, a batch becomes a chunk of its own; smaller ones go to the tail, where they are joined.
+/// From this size on, a batch becomes a chunk of its own; smaller ones go to the append buffer, where they are joined.
 pub(crate) const SEAL_ROWS: usize = CHUNK_ROWS / 2;
 
 /// Rows that could not be stored. The statement fails, nothing of it stays.
@@ -39,19 +39,19 @@ pub enum StoreError {
     Shape(#[from] arrow_schema::ArrowError),
 }
 
-/// What one statement has staged in one segment.
+/// What one statement has not committed in one segment.
 #[derive(Debug, Default)]
-pub(crate) struct Staged {
-    pub chunks: Vec<StagedChunk>,
+pub(crate) struct Uncommitted {
+    pub chunks: Vec<UncommittedChunk>,
     /// The rows that it deletes, ascending.
     pub deleted: Vec<RowId>,
     /// For the delete vectors.
     pub reserved: Option<Reservation>,
 }
 
-/// A chunk but for its begin, which commit decides.
+/// A chunk but for the timestamp of its rows, which the commit decides.
 #[derive(Debug)]
-pub(crate) struct StagedChunk {
+pub(crate) struct UncommittedChunk {
     pub columns: Vec<Arc<ColumnChunk>>,
     pub rows: usize,
     /// So few that they will be joined with others.
@@ -159,8 +159,8 @@ impl Encoder {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> StagedChunk {
-        StagedChunk {
+    pub(crate) fn finish(self) -> UncommittedChunk {
+        UncommittedChunk {
             columns: self.columns.into_iter().map(Arc::new).collect(),
             rows: self.rows,
             few: self.rows < SEAL_ROWS,

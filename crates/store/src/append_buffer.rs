@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! levels   ┌──────────── 40,000 ────────────┐┌── 9,000 ──┐┌ 700 ┐┌ 3 ┐┌ 1 ┐
-//! each              chunk                        chunk      chunk  chunk …     encoded when it was staged or joined
+//! each              chunk                        chunk      chunk  chunk …     encoded when it came or was joined
 //! ```
 //!
 //! A reader sees a chunk per level, so there must be few; a writer of single rows must not encode the buffer again and
@@ -25,7 +25,7 @@ const FEW_LEVELS: usize = 8;
 const LEVELS: usize = 32;
 
 #[derive(Debug, Default)]
-pub(crate) struct Tail {
+pub(crate) struct AppendBuffer {
     pub levels: Vec<Stored>,
     /// How many of them were left when they were joined last.
     joined: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Tail {
     pub version: u64,
 }
 
-impl Tail {
+impl AppendBuffer {
     pub fn rows(&self) -> usize {
         self.levels.iter().map(|level| level.chunk.rows()).sum()
     }
