@@ -12,19 +12,21 @@ pub(crate) mod create_statement;
 mod foreign_key;
 mod index;
 mod name;
+pub(crate) mod scalar;
 mod table;
 mod view;
 
 pub(crate) use foreign_key::{ForeignKey, positions};
 pub(crate) use index::TableIndex;
 pub use name::quoted;
-pub(crate) use name::{CATALOG, RelationName, SCHEMA, is_reserved, most_similar};
+pub(crate) use name::{CATALOG, RelationName, SCHEMA, is_reserved};
 pub(crate) use table::{
     Check, ColumnRules, DefaultValue, Definition, PrimaryKey, Table, Unique, retire,
 };
 pub(crate) use view::{Read, View};
 
 use crate::error::SqlError;
+use crate::error::similar::most_similar;
 use crate::plan_cache::PlanCache;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};

@@ -1,7 +1,9 @@
 //! What a statement can fail with, told in the user's terms: what, where in the text, and what to do about it.
 
+pub(crate) mod duration;
 pub(crate) mod phrases;
 pub(crate) mod position;
+pub(crate) mod similar;
 pub(crate) mod wording;
 
 use crate::error::phrases::rephrase;
@@ -74,7 +76,7 @@ pub enum SqlErrorKind {
     #[error("{}", innermost(.0))]
     Execution(Arc<DataFusionError>),
     /// It took longer than `statement_timeout` allows.
-    #[error("stopped after {}: longer than statement_timeout allows", crate::settings::Milliseconds(*.0))]
+    #[error("stopped after {}: longer than statement_timeout allows", duration::Milliseconds(*.0))]
     Timeout(std::time::Duration),
     /// Another session ended it.
     #[error("stopped by KILL from session {0}")]

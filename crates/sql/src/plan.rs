@@ -11,13 +11,13 @@
 pub(crate) mod aggregate_rule;
 pub(crate) mod dynamic_filter;
 pub(crate) mod fragment_exec;
-pub(crate) mod functions;
 pub(crate) mod merge_groups;
 pub(crate) mod order_rule;
+pub(crate) mod parameter;
 pub(crate) mod planner;
+pub(crate) mod planning;
 pub(crate) mod resolve;
 pub(crate) mod run;
-pub(crate) mod scalar;
 pub(crate) mod scan;
 pub(crate) mod star_rule;
 pub(crate) mod statistics;

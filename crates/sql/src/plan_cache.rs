@@ -26,10 +26,8 @@ mod constants;
 mod given;
 mod hopeless;
 mod mask;
-mod parameter;
 mod point;
 mod prepared;
-mod quick;
 mod steps;
 mod template;
 #[cfg(test)]
@@ -37,13 +35,12 @@ mod tests;
 mod texts;
 mod write;
 
-pub(crate) use parameter::PlanParameter;
 pub(crate) use prepared::PreparedPlan;
-pub(crate) use quick::is_quick;
 
 use crate::cancel::CancelToken;
-use crate::core::{Begun, Core};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::running::outcome::Begun;
 use crate::text::statement::Statement;
 use constants::Constants;
 use datafusion::common::ScalarValue;
@@ -88,51 +85,54 @@ impl TextTemplate {
 }
 
 /// Begins the query by a template, if there is one.
-pub(crate) fn recall(core: &Core, statement: &Statement) -> Option<SendableRecordBatchStream> {
-    recall_if(core, statement, |_| true)
+pub(crate) fn recall(
+    context: &StatementContext,
+    statement: &Statement,
+) -> Option<SendableRecordBatchStream> {
+    recall_if(context, statement, |_| true)
 }
 
 /// The same, if its plan does next to nothing above the fragment.
 pub(crate) fn recall_light(
-    core: &Core,
+    context: &StatementContext,
     statement: &Statement,
 ) -> Option<SendableRecordBatchStream> {
-    recall_if(core, statement, Template::is_light)
+    recall_if(context, statement, Template::is_light)
 }
 
 fn recall_if(
-    core: &Core,
+    context: &StatementContext,
     statement: &Statement,
     is_wanted: impl Fn(&Template) -> bool,
 ) -> Option<SendableRecordBatchStream> {
     let masked = Masked::new(statement.text())?;
-    let contents = core.catalog.contents();
+    let contents = context.catalog.contents();
     if let Some(constants) = contents.plans.constants.find(&masked) {
-        return constants.plan.run(core, &masked);
+        return constants.plan.run(context, &masked);
     }
     let found = contents.plans.queries.find(&masked)?;
     let found = &found.plan;
     is_wanted(&found.template).then_some(())?;
-    found.template.run(core, found.parameters(&masked)?)
+    found.template.run(context, found.parameters(&masked)?)
 }
 
 /// Makes a template of a query that has none, and begins the query by it. `None`: it has to be planned as it is.
 pub(crate) async fn learn(
-    core: &Core,
+    context: &StatementContext,
     query: &ast::Query,
     statement: &Statement,
 ) -> Option<SendableRecordBatchStream> {
     let masked = Masked::new(statement.text())?;
-    let contents = core.catalog.contents();
-    if contents.plans.queries.is_hopeless(core, &masked) {
+    let contents = context.catalog.contents();
+    if contents.plans.queries.is_hopeless(context, &masked) {
         return None;
     }
     if contents.plans.constants.find(&masked).is_none()
-        && let Some(plan) = Constants::plan(core, query, &masked, statement).await
+        && let Some(plan) = Constants::plan(context, query, &masked, statement).await
     {
         let plan = Arc::new(TextPlan::new(plan, &masked, |_| true));
         contents.plans.constants.remember(&masked, &plan);
-        return plan.plan.run(core, &masked);
+        return plan.plan.run(context, &masked);
     }
     // There is one, but not for such constants.
     if let Some(known) = contents.plans.queries.find(&masked)
@@ -140,7 +140,7 @@ pub(crate) async fn learn(
     {
         return None;
     }
-    let template = text_template(core, query, &masked, statement).await;
+    let template = text_template(context, query, &masked, statement).await;
     let template = match template.map(Arc::new) {
         Ok(template) => template,
         Err(hopeless) => {
@@ -154,7 +154,7 @@ pub(crate) async fn learn(
         contents.plans.queries.remember(&masked, &template);
     }
     let values = planned.parameters(&masked)?;
-    planned.template.run(core, values)
+    planned.template.run(context, values)
 }
 
 /// A write and the values that it is to be executed with.
@@ -165,22 +165,29 @@ pub(crate) struct ReadyWrite {
 
 impl ReadyWrite {
     /// Executes it. `None`: nothing was written, and the statement has to go its own way.
-    pub async fn run(&self, core: &Core, token: &CancelToken) -> Result<Option<Begun>, SqlError> {
-        self.write.run(core, &self.values, token).await
+    pub async fn run(
+        &self,
+        context: &StatementContext,
+        token: &CancelToken,
+    ) -> Result<Option<Begun>, SqlError> {
+        self.write.run(context, &self.values, token).await
     }
 }
 
 /// The write that a text is, if it is known.
-pub(crate) fn recall_write(core: &Core, statement: &Statement) -> Option<ReadyWrite> {
+pub(crate) fn recall_write(
+    context: &StatementContext,
+    statement: &Statement,
+) -> Option<ReadyWrite> {
     let masked = Masked::new(statement.text())?;
-    let contents = core.catalog.contents();
+    let contents = context.catalog.contents();
     let found = contents.plans.writes.find(&masked)?;
     ready(&found.plan, &Given::Text(&masked))
 }
 
 /// Finds out whether a statement is a write of single rows, and keeps it if it is.
 pub(crate) async fn learn_write(
-    core: &Core,
+    context: &StatementContext,
     tree: &ast::Statement,
     statement: &Statement,
 ) -> Option<ReadyWrite> {
@@ -188,14 +195,14 @@ pub(crate) async fn learn_write(
         return None;
     }
     let masked = Masked::new(statement.text())?;
-    let contents = core.catalog.contents();
+    let contents = context.catalog.contents();
     let writes = &contents.plans.writes;
     // There may be one, but not for such constants.
-    if writes.is_hopeless(core, &masked) || writes.find(&masked).is_some() {
+    if writes.is_hopeless(context, &masked) || writes.find(&masked).is_some() {
         return None;
     }
-    let Some(write) = write::compile(core, tree, Origin::Text(&masked), statement).await else {
-        writes.give_up(&masked, Hopeless::now(core, &[]));
+    let Some(write) = write::compile(context, tree, Origin::Text(&masked), statement).await else {
+        writes.give_up(&masked, Hopeless::now(context, &[]));
         return None;
     };
     let write = Arc::new(write);
@@ -224,17 +231,17 @@ fn is_write(tree: &ast::Statement) -> bool {
 }
 
 async fn text_template(
-    core: &Core,
+    context: &StatementContext,
     query: &ast::Query,
     masked: &Masked<'_>,
     statement: &Statement,
 ) -> Result<TextPlan<TextTemplate>, Hopeless> {
     let mut query = query.clone();
-    let found = conditions::parameterize(core, &mut query, masked);
-    let (tables, sources) = found.ok_or_else(|| Hopeless::now(core, &[]))?;
+    let found = conditions::parameterize(context, &mut query, masked);
+    let (tables, sources) = found.ok_or_else(|| Hopeless::now(context, &[]))?;
     let types = sources.iter().map(|source| source.data_type.clone());
-    let template = Template::plan(core, query, &tables, types.collect(), statement).await;
-    let template = template.ok_or_else(|| Hopeless::now(core, &tables))?;
+    let template = Template::plan(context, query, &tables, types.collect(), statement).await;
+    let template = template.ok_or_else(|| Hopeless::now(context, &tables))?;
     let is_parameter: Vec<usize> = sources.iter().map(|source| source.literal).collect();
     let plan = TextTemplate { template, sources };
     Ok(TextPlan::new(plan, masked, |literal| {

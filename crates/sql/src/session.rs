@@ -1,23 +1,25 @@
 //! A session: takes statements, gives outcomes.
 
-mod data;
 pub(crate) mod database;
-pub(crate) mod query;
+pub(crate) mod pipeline;
+pub(crate) mod prepared;
 pub(crate) mod relations;
 pub(crate) mod table_rows;
 
-pub(crate) use data::SessionData;
-
 use crate::cancel::{CancelToken, STATEMENT};
-use crate::core::{Begun, Core};
+use crate::context::SessionData;
+use crate::context::StatementContext;
 use crate::error::{SqlError, SqlErrorKind};
 use crate::plan_cache::{self, ReadyWrite};
 use crate::progress::{PROGRESS, Progress};
+use crate::running::outcome::Begun;
+use crate::running::outcome::Outcome;
 use crate::running::queries;
+use crate::running::query::{Direct, QueryStream, Task};
 use crate::session::database::Database;
-use crate::session::query::{Direct, QueryStream, Task};
+use crate::session::prepared::PreparedStatement;
 use crate::session::table_rows::TableRows;
-use crate::statements::prepare::{Prepared, PreparedStatement};
+use crate::statements::prepare::{Prepared, begin_prepared};
 use crate::text::parameter::Parameter;
 use crate::text::statement::{self, Statement};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -51,39 +53,20 @@ pub(crate) enum Work {
 
 impl Work {
     /// Begins it where it is, if there is hardly anything to do above its fragment.
-    fn recall_light(&self, core: &Core) -> Option<SendableRecordBatchStream> {
+    fn recall_light(&self, context: &StatementContext) -> Option<SendableRecordBatchStream> {
         match self {
-            Work::Statement(statement) => plan_cache::recall_light(core, statement),
-            Work::Prepared(prepared, values) => prepared.recall_light(core, values),
+            Work::Statement(statement) => plan_cache::recall_light(context, statement),
+            Work::Prepared(prepared, values) => prepared.recall_light(context, values),
         }
     }
 
     /// The write of single rows that it is, if that is known.
-    fn recall_write(&self, core: &Core) -> Option<ReadyWrite> {
+    fn recall_write(&self, context: &StatementContext) -> Option<ReadyWrite> {
         match self {
-            Work::Statement(statement) => plan_cache::recall_write(core, statement),
+            Work::Statement(statement) => plan_cache::recall_write(context, statement),
             Work::Prepared(prepared, values) => prepared.recall_write(values),
         }
     }
-}
-
-/// What a statement led to.
-#[derive(Debug)]
-pub enum Outcome {
-    /// Rows, as they are computed.
-    Rows(QueryStream),
-    /// A number of rows that were written.
-    Count {
-        /// How many.
-        rows: u64,
-        /// `INSERT` or `CREATE TABLE AS`.
-        tag: &'static str,
-    },
-    /// Nothing to be shown.
-    Done {
-        /// The kind of statement, such as `DROP TABLE`.
-        tag: &'static str,
-    },
 }
 
 /// Batches that may wait for their reader.
@@ -91,7 +74,7 @@ const WAITING: usize = 2;
 
 impl Session {
     pub(crate) fn new(database: Database) -> Self {
-        let data = Arc::new(database.core().new_session());
+        let data = Arc::new(database.context().new_session());
         Session { database, data }
     }
 
@@ -124,11 +107,11 @@ impl Session {
         statement: impl Into<Statement>,
     ) -> BoxFuture<'_, Result<PreparedStatement, SqlError>> {
         let statement = statement.into();
-        let core = self.database.core().of_session(&self.data);
-        let prepared = async move { Prepared::new(&core, &statement).await };
+        let context = self.database.context().of_session(&self.data);
+        let prepared = async move { Prepared::new(&context, &statement).await };
         let prepared = self.database.runtime().spawn(prepared);
         Box::pin(async move {
-            let prepared = prepared.await.map_err(crate::session::query::panicked)??;
+            let prepared = prepared.await.map_err(crate::running::query::panicked)??;
             Ok(PreparedStatement::new(self.clone(), Arc::new(prepared)))
         })
     }
@@ -150,31 +133,34 @@ impl Session {
         progress: Progress,
         token: CancelToken,
     ) -> Result<Outcome, SqlError> {
-        let core = self.database.core().of_session(&self.data);
+        let context = self.database.context().of_session(&self.data);
         let (reply, begun) = oneshot::channel();
         let text = match &work {
             Work::Statement(statement) => queries::shortened(statement.text()),
             Work::Prepared(prepared, _) => Arc::clone(prepared.shown()),
         };
-        let running = core
-            .queries
-            .begin(self.data.id, text, token.clone(), progress.clone());
-        let core = core.of_query(&running.query);
-        if core.variables().statement_timeout.is_none()
-            && let Some(rows) = PROGRESS.sync_scope(progress.clone(), || work.recall_light(&core))
+        let running =
+            context
+                .services
+                .queries
+                .begin(self.data.id, text, token.clone(), progress.clone());
+        let context = context.of_query(&running.query);
+        if context.variables().statement_timeout.is_none()
+            && let Some(rows) =
+                PROGRESS.sync_scope(progress.clone(), || work.recall_light(&context))
         {
             let mut rows = Direct::new(rows, running, token);
             rows.start().await;
             return Ok(Outcome::Rows(QueryStream::direct(rows, progress)));
         }
-        if core.variables().statement_timeout.is_none()
-            && let Some(write) = work.recall_write(&core)
+        if context.variables().statement_timeout.is_none()
+            && let Some(write) = work.recall_write(&context)
         {
             // A panic ends the statement, not who asked for it.
-            let written = AssertUnwindSafe(token.guard(write.run(&core, &token)))
+            let written = AssertUnwindSafe(token.guard(write.run(&context, &token)))
                 .catch_unwind()
                 .await;
-            match written.unwrap_or_else(|panic| Err(crate::session::query::internal(&*panic))) {
+            match written.unwrap_or_else(|panic| Err(crate::running::query::internal(&*panic))) {
                 Ok(Some(Begun::Rows(rows))) => {
                     let mut rows = Direct::new(rows, running, token);
                     rows.start().await;
@@ -199,16 +185,20 @@ impl Session {
         let served = STATEMENT.scope(token.clone(), async move {
             let token = STATEMENT.get();
             let begun = match &work {
-                Work::Statement(statement) => token.guard(core.begin(statement)).await,
+                Work::Statement(statement) => {
+                    token.guard(pipeline::begin(&context, statement)).await
+                }
                 Work::Prepared(prepared, values) => {
-                    token.guard(core.begin_prepared(prepared, values)).await
+                    token
+                        .guard(begin_prepared(&context, prepared, values))
+                        .await
                 }
             };
             // The entry ends before anybody can know that the statement has.
             match begun {
                 Ok(Begun::Rows(stream)) => {
                     let (sender, receiver) = mpsc::channel(WAITING);
-                    let begun = Started::Rows(stream.schema(), receiver);
+                    let begun = Started::Rows((stream.schema(), receiver));
                     if reply.send(Ok(begun)).is_ok() {
                         let sent = token.guard(forward(stream, &sender, &running)).await;
                         running.end(sent.as_ref().err().cloned());
@@ -222,11 +212,11 @@ impl Session {
                 Ok(Begun::Count { rows, tag }) => {
                     running.query.add_rows(rows);
                     running.end(None);
-                    let _ = reply.send(Ok(Started::Count(rows, tag)));
+                    let _ = reply.send(Ok(Started::Count { rows, tag }));
                 }
                 Ok(Begun::Done { tag }) => {
                     running.end(None);
-                    let _ = reply.send(Ok(Started::Done(tag)));
+                    let _ = reply.send(Ok(Started::Done { tag }));
                 }
                 Err(error) => {
                     running.end(Some(error.clone()));
@@ -237,11 +227,11 @@ impl Session {
         let served = PROGRESS.scope(progress.clone(), served);
         let mut task = Task::new(self.database.runtime().spawn(served), token);
         match begun.await {
-            Ok(Ok(Started::Rows(schema, receiver))) => Ok(Outcome::Rows(QueryStream::of_task(
+            Ok(Ok(Started::Rows((schema, receiver)))) => Ok(Outcome::Rows(QueryStream::of_task(
                 schema, receiver, task, progress,
             ))),
-            Ok(Ok(Started::Count(rows, tag))) => Ok(Outcome::Count { rows, tag }),
-            Ok(Ok(Started::Done(tag))) => Ok(Outcome::Done { tag }),
+            Ok(Ok(Started::Count { rows, tag })) => Ok(Outcome::Count { rows, tag }),
+            Ok(Ok(Started::Done { tag })) => Ok(Outcome::Done { tag }),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(task.failure().await.unwrap_or_else(|| {
                 SqlError::new(SqlErrorKind::Internal(
@@ -257,8 +247,8 @@ impl Session {
     /// # Errors
     /// There is no such table, or it has no key.
     pub fn rows(&self, table: &str) -> Result<TableRows, SqlError> {
-        let core = self.database.core().of_session(&self.data);
-        TableRows::new(self.database.clone(), core, table)
+        let context = self.database.context().of_session(&self.data);
+        TableRows::new(self.database.clone(), context, table)
     }
 
     /// What it remembers.
@@ -321,12 +311,8 @@ impl fmt::Debug for Running<'_> {
     }
 }
 
-/// What the task tells the session.
-enum Started {
-    Rows(SchemaRef, mpsc::Receiver<Result<RecordBatch, SqlError>>),
-    Count(u64, &'static str),
-    Done(&'static str),
-}
+/// What the task tells the session: rows come through a channel.
+type Started = Outcome<(SchemaRef, mpsc::Receiver<Result<RecordBatch, SqlError>>)>;
 
 /// Sends all rows, until the receiver is gone or there is an error.
 async fn forward(

@@ -10,18 +10,14 @@
 //! follow from it. DataFusion's options are set from our variables and have no names of their own here.
 
 mod list;
-mod statement;
 mod value;
-mod variables;
 
 pub(crate) use list::{SETTINGS, find};
-pub(crate) use statement::{number, reset, set, show, use_schema};
-pub(crate) use value::Milliseconds;
-pub(crate) use variables::Variables;
 
-use crate::core::Core;
+use crate::context::{StatementContext, Variables};
 use crate::error::SqlError;
-use value::{Kind, Value};
+use value::Kind;
+pub(crate) use value::Value;
 
 /// A setting.
 pub(crate) struct Setting {
@@ -40,13 +36,13 @@ enum Access {
     },
     /// One value for all sessions, from the next statement on.
     Database {
-        get: fn(&Core) -> Value,
-        set: fn(&Core, Value) -> Result<(), SqlError>,
-        default: fn(&Core) -> Value,
+        get: fn(&StatementContext) -> Value,
+        set: fn(&StatementContext, Value) -> Result<(), SqlError>,
+        default: fn(&StatementContext) -> Value,
     },
     /// Fixed when the engine starts.
     Start {
-        get: fn(&Core) -> Value,
+        get: fn(&StatementContext) -> Value,
         /// What to do instead of SET.
         how: &'static str,
     },
@@ -68,53 +64,53 @@ impl Setting {
     }
 
     /// Its value for the current session, as text that SET understands.
-    pub fn value(&self, core: &Core) -> String {
+    pub fn value(&self, context: &StatementContext) -> String {
         let value = match self.access {
-            Access::Session { get, .. } => get(core.variables()),
-            Access::Database { get, .. } | Access::Start { get, .. } => get(core),
+            Access::Session { get, .. } => get(context.variables()),
+            Access::Database { get, .. } | Access::Start { get, .. } => get(context),
         };
         self.kind.show(&value)
     }
 
     /// The value to which RESET goes back.
-    pub fn default(&self, core: &Core) -> String {
+    pub fn default(&self, context: &StatementContext) -> String {
         let value = match self.access {
-            Access::Session { get, .. } => get(&core.default_variables()),
-            Access::Database { default, .. } => default(core),
-            Access::Start { get, .. } => get(core),
+            Access::Session { get, .. } => get(&context.default_variables()),
+            Access::Database { default, .. } => default(context),
+            Access::Start { get, .. } => get(context),
         };
         self.kind.show(&value)
     }
 
     /// The value that a text means.
-    fn parse(&self, text: &str) -> Result<Value, SqlError> {
+    pub fn parse(&self, text: &str) -> Result<Value, SqlError> {
         self.kind.parse(text).ok_or_else(|| {
             let message = format!("'{text}' is no value for setting \"{}\"", self.name);
             SqlError::invalid(message).with_hint(Some(format!("it takes {}", self.kind)))
         })
     }
 
-    fn assign(&self, core: &Core, text: &str) -> Result<(), SqlError> {
+    pub fn assign(&self, context: &StatementContext, text: &str) -> Result<(), SqlError> {
         let value = || self.parse(text);
         match self.access {
             Access::Session { set, .. } => {
                 let value = value()?;
-                core.session.change(|variables| set(variables, value));
+                context.session.change(|variables| set(variables, value));
                 Ok(())
             }
-            Access::Database { set, .. } => set(core, value()?),
+            Access::Database { set, .. } => set(context, value()?),
             Access::Start { how, .. } => Err(self.fixed(how)),
         }
     }
 
-    fn reset(&self, core: &Core) -> Result<(), SqlError> {
+    pub fn reset(&self, context: &StatementContext) -> Result<(), SqlError> {
         match self.access {
             Access::Session { get, set } => {
-                let value = get(&core.default_variables());
-                core.session.change(|variables| set(variables, value));
+                let value = get(&context.default_variables());
+                context.session.change(|variables| set(variables, value));
                 Ok(())
             }
-            Access::Database { set, default, .. } => set(core, default(core)),
+            Access::Database { set, default, .. } => set(context, default(context)),
             Access::Start { how, .. } => Err(self.fixed(how)),
         }
     }

@@ -12,6 +12,7 @@
 mod activity;
 mod balancing;
 pub(crate) mod described;
+pub(crate) mod functions;
 mod indexes;
 mod information;
 mod keys;
@@ -22,7 +23,7 @@ mod relation;
 mod reorganizations;
 
 use crate::catalog::CATALOG;
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use async_trait::async_trait;
 use datafusion::catalog::{
@@ -63,15 +64,15 @@ pub(crate) fn has(schema: &str, name: &str) -> bool {
 /// Names that one statement can see: users' tables, and the system's.
 pub(crate) struct Names {
     users: Arc<dyn CatalogProviderList>,
-    core: Core,
+    context: StatementContext,
 }
 
 impl Names {
     /// Adds the system's names to the users'.
-    pub fn new(users: impl CatalogProviderList + 'static, core: &Core) -> Self {
+    pub fn new(users: impl CatalogProviderList + 'static, context: &StatementContext) -> Self {
         Names {
             users: Arc::new(users),
-            core: core.clone(),
+            context: context.clone(),
         }
     }
 }
@@ -94,7 +95,7 @@ impl CatalogProviderList for Names {
         Some(match name == CATALOG {
             true => Arc::new(Catalog {
                 users,
-                core: self.core.clone(),
+                context: self.context.clone(),
             }),
             false => users,
         })
@@ -110,7 +111,7 @@ impl fmt::Debug for Names {
 /// The only catalogue.
 struct Catalog {
     users: Arc<dyn CatalogProvider>,
-    core: Core,
+    context: StatementContext,
 }
 
 impl CatalogProvider for Catalog {
@@ -127,7 +128,7 @@ impl CatalogProvider for Catalog {
         {
             Some(schema) => Some(Arc::new(Schema {
                 schema,
-                core: self.core.clone(),
+                context: self.context.clone(),
             })),
             None => self.users.schema(name),
         }
@@ -143,7 +144,7 @@ impl fmt::Debug for Catalog {
 /// A schema of system tables.
 struct Schema {
     schema: &'static str,
-    core: Core,
+    context: StatementContext,
 }
 
 #[async_trait]
@@ -158,7 +159,7 @@ impl SchemaProvider for Schema {
         let Some(relation) = relations(self.schema).find(|relation| relation.name == name) else {
             return Ok(None);
         };
-        let rows = relation.compute(&self.core).await;
+        let rows = relation.compute(&self.context).await;
         let batch = rows.map_err(SqlError::into_datafusion)?;
         let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
         Ok(Some(Arc::new(table)))

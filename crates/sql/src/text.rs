@@ -7,6 +7,7 @@
 //! Nothing here knows the catalogue: a name is still a name.
 
 pub(crate) mod depth;
+pub(crate) mod identifier;
 pub(crate) mod lexeme;
 pub(crate) mod named_windows;
 pub(crate) mod names;

@@ -7,6 +7,7 @@
 
 pub(crate) mod coerce;
 pub(crate) mod locks;
+pub(crate) mod quick;
 pub(crate) mod references;
 pub(crate) mod row_rules;
 pub(crate) mod table_writer;

@@ -11,8 +11,7 @@
 //! Names are qualified unless they are in `public`, and quoted where they have to be, so that the text means the same in
 //! every session whose current schema is `public`.
 
-use crate::catalog::{ForeignKey, Table, View, quoted};
-use crate::statements::ddl::create_index_statement;
+use crate::catalog::{ForeignKey, Table, TableIndex, View, quoted};
 use crate::types::sql_name;
 use eris_engine::Partitioning;
 
@@ -117,4 +116,19 @@ pub(crate) fn create_view_statement(view: &View) -> String {
         false => format!(" ({})", columns.join(", ")),
     };
     format!("CREATE VIEW {}{columns} AS {}", view.name.sql(), view.text)
+}
+
+/// The CREATE INDEX statement of an index, without a semicolon.
+pub(crate) fn create_index_statement(table: &Table, index: &TableIndex) -> String {
+    let columns = index
+        .columns
+        .iter()
+        .map(|column| quoted(table.schema.field(*column).name()));
+    format!(
+        "CREATE INDEX {} ON {} USING {} ({})",
+        quoted(&index.name),
+        table.name.sql(),
+        index.kind_name(),
+        columns.collect::<Vec<_>>().join(", ")
+    )
 }

@@ -2,7 +2,6 @@
 
 use crate::catalog::{ForeignKey, RelationName, TableIndex, positions};
 use crate::error::SqlError;
-use crate::write::table_writer::unique_columns;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::sql::sqlparser::ast;
@@ -375,4 +374,12 @@ pub(crate) async fn retire(tables: impl IntoIterator<Item = Arc<Table>>) -> Resu
         data.remove().await?;
     }
     Ok(())
+}
+
+/// The columns of several constraints, each once, in the table's order.
+fn unique_columns<'a>(of: impl Iterator<Item = &'a Vec<usize>>) -> Vec<usize> {
+    let mut all: Vec<usize> = of.flatten().copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }

@@ -10,11 +10,14 @@ use super::read::{ReadOptions, open};
 use super::statement::CopyFrom;
 use super::{Files, blocking, failed};
 use crate::catalog::Table;
-use crate::core::{Begun, Core};
+use crate::context::StatementContext;
 use crate::error::{SqlError, SqlErrorKind};
+use crate::plan::planning;
+use crate::running::outcome::Begun;
 use crate::statements::insert::{columns, targets, write};
 use crate::text::statement::Statement;
 use crate::write::coerce::Target;
+use crate::write::locks;
 use crate::write::locks::Writable;
 use crate::write::references::Effect;
 use datafusion::arrow::datatypes::Schema;
@@ -26,13 +29,11 @@ const FILES: &str = "copy(";
 
 /// Runs the statement.
 pub(super) async fn run(
-    core: &Core,
+    context: &StatementContext,
     copy: CopyFrom,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    let table = core
-        .writable(&copy.table, &Effect::adding(), statement)
-        .await?;
+    let table = locks::writable(context, &copy.table, &Effect::adding(), statement).await?;
     let names: Vec<_> = copy
         .columns
         .iter()
@@ -41,13 +42,13 @@ pub(super) async fn run(
         .collect();
     let columns = columns(&table, &names)?;
     let options = ReadOptions::new(copy.options, None, "COPY FROM")?;
-    let rows = load(core, &table, &columns, copy.files, options).await?;
+    let rows = load(context, &table, &columns, copy.files, options).await?;
     Ok(Begun::Count { rows, tag: "COPY" })
 }
 
 /// Writes the files' rows into these columns of a table: all of them, or none.
 pub(super) async fn load(
-    core: &Core,
+    context: &StatementContext,
     table: &Writable,
     columns: &[usize],
     files: Vec<String>,
@@ -61,7 +62,7 @@ pub(super) async fn load(
         Format::Csv | Format::Json => Some(given(table, columns)),
         Format::Parquet | Format::Arrow => None,
     };
-    let provider = open(files, options, given, core.state()).await?;
+    let provider = open(files, options, given, context.state()).await?;
     let places = match format {
         Format::Csv | Format::Json => (0..columns.len()).collect(),
         Format::Parquet | Format::Arrow => places(&provider.schema(), table, columns, &shown)?,
@@ -72,9 +73,9 @@ pub(super) async fn load(
         .collect();
     let query = format!("SELECT {} FROM {}", selected.join(", "), quoted(FILES));
     let files = Files::from([(FILES.to_owned(), provider)]);
-    let plan = core.plan_text(&query, files).await?;
-    let sources: Vec<Target> = targets(core, table, columns)?;
-    let written = write(core, table, plan.run_into_table()?, sources).await;
+    let plan = planning::plan_text(context, &query, files).await?;
+    let sources: Vec<Target> = targets(context, table, columns)?;
+    let written = write(context, table, plan.run_into_table()?, sources).await;
     written.map_err(|error| match error.kind() {
         SqlErrorKind::Constraint(_) | SqlErrorKind::Invalid(_) => {
             error.within(&format!("file '{shown}'"))

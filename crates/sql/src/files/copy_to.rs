@@ -12,9 +12,12 @@ use super::write::{self, FileUnderWay, PIECE_BYTES, WriteOptions};
 use super::{Files, blocking, failed};
 use crate::cancel::begin_commit;
 use crate::catalog::SCHEMA;
-use crate::core::{Begun, Core, Plan};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::plan::planning;
+use crate::plan::planning::Plan;
 use crate::progress;
+use crate::running::outcome::Begun;
 use crate::statements::insert::columns;
 use crate::text::statement::Statement;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -48,7 +51,7 @@ const KNOWN: [&str; 11] = [
 
 /// Runs the statement.
 pub(super) async fn run(
-    core: &Core,
+    context: &StatementContext,
     copy: CopyTo,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
@@ -57,9 +60,9 @@ pub(super) async fn run(
     }
     let options = options(copy.options, &copy.file)?;
     let plan = match copy.source {
-        CopySource::Query(query) => core.plan(*query, statement).await?,
+        CopySource::Query(query) => planning::plan(context, *query, statement).await?,
         CopySource::Table(name, names) => {
-            let table = core.table(&name, statement)?;
+            let table = context.table(&name, statement)?;
             let names: Vec<_> = names
                 .into_iter()
                 .map(|name| ObjectName::from(vec![name]))
@@ -71,8 +74,8 @@ pub(super) async fn run(
                 .collect();
             let query = format!("SELECT {} FROM {}", columns.join(", "), table.name.sql());
             // The name is that of the table, whatever schema is current.
-            let core = core.clone().in_schema(SCHEMA);
-            core.plan_text(&query, Files::new()).await?
+            let context = context.clone().in_schema(SCHEMA);
+            planning::plan_text(&context, &query, Files::new()).await?
         }
     };
     let (rows, file) = write(&plan, copy.file.into(), options).await?;

@@ -14,8 +14,11 @@ use super::{blocking, copy_to, failed};
 use crate::cancel::begin_commit;
 use crate::catalog::create_statement::{create_statement_with, create_view_statement, foreign_key};
 use crate::catalog::{Contents, ForeignKey, RelationName, SCHEMA, Table, View, quoted};
-use crate::core::{Begun, Core};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::plan::planning;
+use crate::plan::resolve::Names;
+use crate::running::outcome::Begun;
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast;
@@ -29,9 +32,9 @@ pub(super) const SCHEMA_FILE: &str = "schema.sql";
 pub(super) const LOAD_FILE: &str = "load.sql";
 
 /// Runs the statement.
-pub(super) async fn run(core: &Core, export: Export) -> Result<Begun, SqlError> {
+pub(super) async fn run(context: &StatementContext, export: Export) -> Result<Begun, SqlError> {
     // What the files say has to mean the same whatever schema is current.
-    let core = &core.clone().in_schema(SCHEMA);
+    let context = &context.clone().in_schema(SCHEMA);
     let target = PathBuf::from(export.directory.trim_end_matches('/'));
     let parquet = export.options.0.iter().all(|given| given.name != "format");
     let file = if parquet { "x.parquet" } else { "" };
@@ -44,7 +47,7 @@ pub(super) async fn run(core: &Core, export: Export) -> Result<Begun, SqlError> 
     };
     let name = target.clone();
     let directory = blocking(move || Directory::create(&name)).await?;
-    let names = core.names();
+    let names = Names::now(context);
     let contents = names.contents();
     let (mut schema, mut load) = (String::new(), String::new());
     for name in contents.schema_names().filter(|name| *name != SCHEMA) {
@@ -58,7 +61,7 @@ pub(super) async fn run(core: &Core, export: Export) -> Result<Begun, SqlError> 
         let ast::Statement::Query(query_tree) = parse(&query)? else {
             unreachable!("it is a query");
         };
-        let plan = core.plan_at(*query_tree, &names, &query).await?;
+        let plan = planning::plan_at(context, *query_tree, &names, &query).await?;
         let file = format!("{}.{ending}", file_stem(&table.name, number));
         let path = directory.temporary.join(&file);
         let (_, written) = copy_to::write(&plan, path, options.clone()).await?;

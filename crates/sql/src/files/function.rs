@@ -6,8 +6,9 @@
 use super::format::Format;
 use super::options::{Given, Options, Value};
 use super::read::{ReadOptions, open};
-use crate::core::normalize;
 use crate::error::SqlError;
+use crate::text::identifier::normalize;
+use crate::text::parse::STRUCT;
 use crate::text::parse::place_of_expr;
 use crate::text::statement::Statement;
 use datafusion::catalog::TableProvider;
@@ -177,9 +178,6 @@ impl Calls<'_> {
         Ok((paths, options))
     }
 }
-
-/// The function that `{'a': 1}` becomes when it is parsed.
-pub(crate) const STRUCT: &str = "struct_pack";
 
 /// A constant of an option.
 pub(super) fn value(expr: &Expr) -> Option<Value> {

@@ -105,7 +105,7 @@ fn nearby(name: &str) -> Option<String> {
         .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
         .collect();
     let wanted = path.file_name()?.to_string_lossy();
-    let similar = crate::catalog::most_similar(&wanted, names.iter().map(String::as_str))?;
+    let similar = crate::error::similar::most_similar(&wanted, names.iter().map(String::as_str))?;
     let similar = match parent {
         Some(parent) => parent.join(similar),
         None => similar.into(),

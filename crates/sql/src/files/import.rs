@@ -9,20 +9,23 @@ use super::statement::{self, FileStatement};
 use super::{blocking, failed};
 use crate::cancel::{CancelToken, STATEMENT, begin_commit};
 use crate::catalog::{RelationName, SCHEMA};
-use crate::core::{Begun, Core, normalize};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::running::outcome::Begun;
 use crate::statements::ddl::{exists, release};
+use crate::text::identifier::normalize;
 use crate::text::parse::parse;
 use crate::text::statement::{Statement, split};
+use crate::write::locks;
 use crate::write::references::Effect;
 use datafusion::sql::sqlparser::ast::{self, SchemaName};
 use std::path::{Path, PathBuf};
 use tokio::runtime::Handle;
 
 /// Runs the statement.
-pub(super) async fn run(core: &Core, directory: &str) -> Result<Begun, SqlError> {
+pub(super) async fn run(context: &StatementContext, directory: &str) -> Result<Begun, SqlError> {
     // Names without a schema are of the one that was left out when they were written.
-    let core = &core.clone().in_schema(SCHEMA);
+    let context = &context.clone().in_schema(SCHEMA);
     let directory = PathBuf::from(directory.trim_end_matches('/'));
     let (schema, load) = (
         read(&directory, SCHEMA_FILE).await?,
@@ -32,8 +35,8 @@ pub(super) async fn run(core: &Core, directory: &str) -> Result<Begun, SqlError>
     let mut creates = Vec::new();
     for text in &schema {
         let wrong = |error: SqlError| in_file(&schema_file, &error);
-        let made = Made::by(core, &parse(text).map_err(wrong)?, text).map_err(wrong)?;
-        made.refuse_existing(core)?;
+        let made = Made::by(context, &parse(text).map_err(wrong)?, text).map_err(wrong)?;
+        made.refuse_existing(context)?;
         creates.push((made, text));
     }
     for (made, _) in &creates {
@@ -49,21 +52,21 @@ pub(super) async fn run(core: &Core, directory: &str) -> Result<Begun, SqlError>
     let is_late = |made: &Made| matches!(made, Made::View(_) | Made::Index(_));
     let (late, others): (Vec<_>, Vec<_>) = creates.into_iter().partition(|(made, _)| is_late(made));
     let mut created = Created {
-        core: core.clone(),
+        context: context.clone(),
         made: Vec::new(),
     };
     let imported = async {
         for (made, text) in others {
-            if create(core, text, &schema_file).await? {
+            if create(context, text, &schema_file).await? {
                 created.made.push(made);
             }
         }
         for text in &load {
-            fill(core, &directory, text, &created.made).await?;
+            fill(context, &directory, text, &created.made).await?;
         }
         // Views may read any table, and an index of all rows at once takes less than one that grows.
         for (made, text) in late {
-            create(core, text, &schema_file).await?;
+            create(context, text, &schema_file).await?;
             created.made.push(made);
         }
         begin_commit()
@@ -93,14 +96,20 @@ enum Made {
 }
 
 impl Made {
-    fn by(core: &Core, tree: &ast::Statement, text: &Statement) -> Result<Self, SqlError> {
+    fn by(
+        context: &StatementContext,
+        tree: &ast::Statement,
+        text: &Statement,
+    ) -> Result<Self, SqlError> {
         match tree {
             ast::Statement::CreateTable(create) => {
-                Ok(Made::Table(core.resolve(&create.name, text)?))
+                Ok(Made::Table(context.resolve(&create.name, text)?))
             }
-            ast::Statement::CreateView(create) => Ok(Made::View(core.resolve(&create.name, text)?)),
+            ast::Statement::CreateView(create) => {
+                Ok(Made::View(context.resolve(&create.name, text)?))
+            }
             ast::Statement::CreateIndex(create) => {
-                Ok(Made::Index(core.resolve(&create.table_name, text)?))
+                Ok(Made::Index(context.resolve(&create.table_name, text)?))
             }
             ast::Statement::CreateSchema {
                 schema_name: SchemaName::Simple(name),
@@ -119,8 +128,8 @@ impl Made {
         }
     }
 
-    fn refuse_existing(&self, core: &Core) -> Result<(), SqlError> {
-        let contents = core.catalog.contents();
+    fn refuse_existing(&self, context: &StatementContext) -> Result<(), SqlError> {
+        let contents = context.catalog.contents();
         let (kind, name) = match self {
             // It is shared with what is there.
             Made::Schema(_) | Made::Index(_) => return Ok(()),
@@ -142,7 +151,11 @@ impl Made {
 
 /// Runs a statement of the schema file as one of its own: what it makes takes effect at once, while the import goes on.
 /// Whether it has made anything: a schema may be there already.
-async fn create(core: &Core, text: &Statement, file: &str) -> Result<bool, SqlError> {
+async fn create(
+    context: &StatementContext,
+    text: &Statement,
+    file: &str,
+) -> Result<bool, SqlError> {
     let parsed = parse(text).map_err(|error| in_file(file, &error))?;
     if let ast::Statement::CreateSchema {
         schema_name: SchemaName::Simple(name),
@@ -150,11 +163,14 @@ async fn create(core: &Core, text: &Statement, file: &str) -> Result<bool, SqlEr
     } = &parsed
     {
         let last = name.0.last().and_then(|part| part.as_ident());
-        if last.is_some_and(|name| core.catalog.contents().has_schema(&normalize(name))) {
+        if last.is_some_and(|name| context.catalog.contents().has_schema(&normalize(name))) {
             return Ok(false);
         }
     }
-    let begun = STATEMENT.scope(CancelToken::new(None), core.begin(text));
+    let begun = STATEMENT.scope(
+        CancelToken::new(None),
+        crate::session::pipeline::begin(context, text),
+    );
     let begun = Box::pin(begun).await;
     begun.map_err(|error| in_file(file, &error)).map(|_| true)
 }
@@ -173,7 +189,7 @@ async fn read(directory: &Path, name: &str) -> Result<Vec<Statement>, SqlError> 
 
 /// Runs a COPY, of a file in the directory, wherever that was when it was written; or adds a foreign key.
 async fn fill(
-    core: &Core,
+    context: &StatementContext,
     directory: &Path,
     text: &Statement,
     created: &[Made],
@@ -183,24 +199,24 @@ async fn fill(
     let Some(FileStatement::CopyFrom(mut copy)) = statement::parse(text).map_err(wrong)? else {
         if let ast::Statement::AlterTable(alter) = parse(text).map_err(wrong)?
             && is_foreign_key(&alter)
-            && let Ok(name) = core.resolve(&alter.name, text)
+            && let Ok(name) = context.resolve(&alter.name, text)
             && created.contains(&Made::Table(name))
         {
-            return create(core, text, &load_file).await.map(|_| ());
+            return create(context, text, &load_file).await.map(|_| ());
         }
         return Err(failed(
             &load_file,
             "only COPY table FROM 'file' and ALTER TABLE … ADD FOREIGN KEY may be in it",
         ));
     };
-    let name = core.resolve(&copy.table, text).map_err(wrong)?;
+    let name = context.resolve(&copy.table, text).map_err(wrong)?;
     if !created.contains(&Made::Table(name.clone())) {
         return Err(failed(
             &load_file,
             format!("it fills \"{name}\", which '{SCHEMA_FILE}' does not create"),
         ));
     }
-    let table = core.writable(&copy.table, &Effect::adding(), text).await?;
+    let table = locks::writable(context, &copy.table, &Effect::adding(), text).await?;
     for file in &mut copy.files {
         let beside = Path::new(&*file)
             .file_name()
@@ -211,7 +227,7 @@ async fn fill(
     }
     let options = ReadOptions::new(copy.options, None, "COPY FROM").map_err(wrong)?;
     let columns: Vec<usize> = (0..table.types.len()).collect();
-    let load = copy_from::load(core, &table, &columns, copy.files, options);
+    let load = copy_from::load(context, &table, &columns, copy.files, options);
     Box::pin(STATEMENT.scope(CancelToken::new(None), load)).await?;
     Ok(())
 }
@@ -236,14 +252,14 @@ fn in_file(file: &str, error: &SqlError) -> SqlError {
 
 /// What the statement has made so far; dropped again with it, unless it succeeds.
 struct Created {
-    core: Core,
+    context: StatementContext,
     made: Vec<Made>,
 }
 
 impl Created {
     /// Everything is gone when this returns.
     async fn undo(&mut self) {
-        let mut change = self.core.catalog.change().await;
+        let mut change = self.context.catalog.change().await;
         // From here on nothing waits.
         let made = std::mem::take(&mut self.made);
         let tables = made.iter().filter_map(|made| match made {
@@ -251,7 +267,7 @@ impl Created {
             Made::Schema(_) | Made::View(_) | Made::Index(_) => None,
         });
         // Somebody else's table may refer to one of them by now; it has new data objects only for new constraints.
-        let released = release(&self.core, &mut change, &tables.collect::<Vec<_>>());
+        let released = release(&self.context, &mut change, &tables.collect::<Vec<_>>());
         debug_assert!(released.is_ok(), "{released:?}");
         for made in made.iter().rev() {
             match made {
@@ -279,7 +295,7 @@ impl Drop for Created {
             return;
         }
         let mut undone = Created {
-            core: self.core.clone(),
+            context: self.context.clone(),
             made: std::mem::take(&mut self.made),
         };
         // The catalogue is changed in turn, which may take waiting.

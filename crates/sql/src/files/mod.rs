@@ -36,12 +36,13 @@ mod statement;
 mod values;
 mod write;
 
-pub(crate) use function::{Files, STRUCT, open_functions};
+pub(crate) use function::{Files, open_functions};
 pub(crate) use parquet::{context_of_load, tell_progress};
 pub(crate) use statement::{FileStatement, parse};
 
-use crate::core::{Begun, Core};
+use crate::context::StatementContext;
 use crate::error::{SqlError, SqlErrorKind};
+use crate::running::outcome::Begun;
 use crate::text::statement::Statement;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::context::SessionState;
@@ -73,15 +74,15 @@ pub(crate) async fn open(
 
 /// Runs a statement about files.
 pub(crate) async fn run(
-    core: &Core,
+    context: &StatementContext,
     file_statement: FileStatement,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     match file_statement {
-        FileStatement::CopyFrom(copy) => copy_from::run(core, copy, statement).await,
-        FileStatement::CopyTo(copy) => copy_to::run(core, copy, statement).await,
-        FileStatement::Export(export) => export::run(core, export).await,
-        FileStatement::Import(directory) => import::run(core, &directory).await,
+        FileStatement::CopyFrom(copy) => copy_from::run(context, copy, statement).await,
+        FileStatement::CopyTo(copy) => copy_to::run(context, copy, statement).await,
+        FileStatement::Export(export) => export::run(context, export).await,
+        FileStatement::Import(directory) => import::run(context, &directory).await,
     }
 }
 

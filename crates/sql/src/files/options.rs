@@ -1,8 +1,8 @@
 //! Options as they are written, `(HEADER true, DELIMITER '|')` or `header => true`, and taking them by name.
 
-use crate::catalog::most_similar;
 use crate::error::SqlError;
 use crate::error::position::Excerpt;
+use crate::error::similar::most_similar;
 
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq)]

@@ -246,7 +246,7 @@ fn option_value(parser: &mut Parser<'_>) -> Result<Value, ParserError> {
             word.keyword,
             Keyword::TRUE | Keyword::FALSE | Keyword::ARRAY
         )
-        && !word.value.eq_ignore_ascii_case(super::function::STRUCT)
+        && !word.value.eq_ignore_ascii_case(crate::text::parse::STRUCT)
     {
         parser.next_token();
         return Ok(Value::Text(word.value.clone()));

@@ -210,11 +210,15 @@ mod tests {
         let run = async |sql: &str| drop(session.execute(sql).await.unwrap());
         run("CREATE TABLE t (k BIGINT PRIMARY KEY)").await;
         run("CREATE TABLE other (k BIGINT)").await;
-        let core = database.core();
+        let context = database.context();
         let of = |name: &str| {
-            let contents = core.catalog.contents();
+            let contents = context.catalog.contents();
             let table = contents.tables().find(|table| table.name.name == name);
-            core.balance.balancer.get_for(table.unwrap().object)
+            context
+                .services
+                .balance
+                .balancer
+                .get_for(table.unwrap().object)
         };
         let moving = |neighbours| Some(Algorithm::MovingAverage(neighbours));
         run("CALL eris.balance('t', 'one_shot')").await;

@@ -2,6 +2,7 @@
 
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::comparison_rule::CompareAsDouble;
+use crate::context::Variables;
 use crate::exact::ExactArithmetic;
 use crate::extreme_row::ExtremeRow;
 use crate::group_keys::SeparateGroups;
@@ -14,7 +15,6 @@ use crate::plan::order_rule::TellOrder;
 use crate::plan::star_rule::StarJoins;
 use crate::repeated_keys::OmitRepeatedKeys;
 use crate::running::spill::Spill;
-use crate::settings::Variables;
 use crate::spilling_join::SpillJoins;
 use crate::sum::ExactSum;
 use crate::types::{Types, ZONE};
@@ -68,7 +68,7 @@ pub(crate) fn state(engine: &Engine, spill: &Spill) -> Result<SessionState, crat
             .register_udaf(Arc::new(function))
             .map_err(crate::SqlError::from_datafusion)?;
     }
-    crate::plan::functions::register(&mut state).map_err(crate::SqlError::from_datafusion)?;
+    crate::system::functions::register(&mut state).map_err(crate::SqlError::from_datafusion)?;
     Ok(state)
 }
 

@@ -1,13 +1,14 @@
 //! Names of tables and views, for one statement: it sees one state of the catalogue, and all its scans one snapshot.
 
 use crate::catalog::{CATALOG, Contents, Relation, RelationName, Table, View};
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::files::{self, Files};
 use crate::plan::scan::{Scan, ScannedTable};
 use crate::plan::statistics::TableStatistics;
 use crate::progress::{self, Progress};
 use crate::system;
+use crate::system::functions::session_state;
 use crate::text::rewrite::rewrite;
 use crate::text::statement::Statement;
 use async_trait::async_trait;
@@ -38,7 +39,7 @@ pub(crate) struct Names(Arc<Inner>);
 #[derive(Clone)]
 struct Inner {
     contents: Arc<Contents>,
-    core: Core,
+    context: StatementContext,
     snapshot: HeldSnapshot,
     progress: Progress,
     current_schema: String,
@@ -52,28 +53,33 @@ struct Inner {
 
 impl Names {
     /// The names and the snapshot as they are now.
-    pub fn now(core: &Core) -> Self {
+    pub fn now(context: &StatementContext) -> Self {
         // A table that is emptied or rewritten gets new contents: its old rows must not be seen together with what other
         // tables got after that.
-        let mut contents = core.catalog.contents();
+        let mut contents = context.catalog.contents();
         loop {
-            let snapshot = core.engine.hold();
-            let again = core.catalog.contents();
+            let snapshot = context.engine.hold();
+            let again = context.catalog.contents();
             if Arc::ptr_eq(&contents, &again) {
-                return Names::on(contents, snapshot, core);
+                return Names::on(contents, snapshot, context);
             }
             contents = again;
         }
     }
 
+    /// The names of a catalogue as it is about to be.
+    pub fn of(contents: &Contents, context: &StatementContext) -> Self {
+        Names::on(Arc::new(contents.clone()), context.engine.hold(), context)
+    }
+
     /// The names of these contents.
-    pub fn on(contents: Arc<Contents>, snapshot: HeldSnapshot, core: &Core) -> Self {
+    fn on(contents: Arc<Contents>, snapshot: HeldSnapshot, context: &StatementContext) -> Self {
         Names(Arc::new(Inner {
             contents,
-            core: core.clone(),
+            context: context.clone(),
             snapshot,
             progress: progress::current(),
-            current_schema: core.current_schema.to_string(),
+            current_schema: context.current_schema.to_string(),
             within: Vec::new(),
             files: Files::new(),
             parameters: Vec::new(),
@@ -111,7 +117,7 @@ impl Names {
         }
         Ok(Names(Arc::new(Inner {
             contents: Arc::clone(&self.0.contents),
-            core: self.0.core.clone(),
+            context: self.0.context.clone(),
             snapshot: self.0.snapshot.clone(),
             progress: self.0.progress.clone(),
             current_schema: view.current_schema.clone(),
@@ -129,16 +135,16 @@ impl Names {
     /// A state in which a statement is planned with these names.
     pub fn state(&self) -> SessionState {
         let Inner {
-            core,
+            context,
             current_schema,
             ..
         } = &*self.0;
-        let mut state = core.bare_state();
+        let mut state = session_state(context);
         if state.config_options().catalog.default_schema != *current_schema {
             let options = state.config_mut().options_mut();
             options.catalog.default_schema = current_schema.clone();
         }
-        state.register_catalog_list(Arc::new(system::Names::new(self.clone(), core)));
+        state.register_catalog_list(Arc::new(system::Names::new(self.clone(), context)));
         state
     }
 
@@ -149,7 +155,7 @@ impl Names {
     pub async fn plan_view(&self, view: &Arc<View>) -> std::result::Result<LogicalPlan, SqlError> {
         let mut query = view.query.clone();
         let text = Statement::from(view.text.as_str());
-        let files = files::open_functions(&mut query, self.0.core.state(), &text).await;
+        let files = files::open_functions(&mut query, self.0.context.state(), &text).await;
         let files = files.map_err(|error| error.within(&format!("view \"{}\"", view.name)))?;
         let state = self.within(view, files)?.state();
         rewrite(&mut query)?;
@@ -176,13 +182,13 @@ impl Names {
         parameters: &[Type],
     ) -> std::result::Result<Scan, SqlError> {
         let Inner {
-            core,
+            context,
             snapshot,
             progress,
             ..
         } = &*self.0;
-        let engine = &core.engine;
-        let recodings = Arc::clone(&core.recodings);
+        let engine = &context.engine;
+        let recodings = Arc::clone(&context.recodings);
         let statistics = TableStatistics::new(engine.statistics(table.object)?, snapshot.at());
         let most = engine.topology().aeus().len().max(1);
         let lanes = statistics
@@ -201,7 +207,7 @@ impl Names {
             executor,
             lanes,
             progress: progress.clone(),
-            recodings: core.variables().key_recoding.then_some(recodings),
+            recodings: context.variables().key_recoding.then_some(recodings),
         })
     }
 
@@ -317,9 +323,9 @@ impl SchemaProvider for SchemaNames {
         }
         match self.names.contents().get(&self.name(name)) {
             Some(relation) => self.names.provider(relation).await.map(Some),
-            None if files::is_file_name(name) => {
-                files::open(name, self.names.0.core.state()).await.map(Some)
-            }
+            None if files::is_file_name(name) => files::open(name, self.names.0.context.state())
+                .await
+                .map(Some),
             None => Ok(None),
         }
     }
@@ -373,15 +379,16 @@ impl fmt::Debug for Names {
 #[cfg(test)]
 mod tests {
     use crate::Database;
-    use crate::core::{Begun, Core};
+    use crate::context::StatementContext;
+    use crate::running::outcome::Begun;
     use datafusion::arrow::util::display::array_value_to_string;
     use eris_engine::Settings;
     use eris_numa::{HugePages, Topology};
     use futures::StreamExt;
 
     /// The first value of a statement's rows, if it has any.
-    async fn run(core: &Core, sql: &str) -> Option<String> {
-        let begun = core.begin(&sql.into()).await;
+    async fn run(context: &StatementContext, sql: &str) -> Option<String> {
+        let begun = crate::session::pipeline::begin(&context, &sql.into()).await;
         let Begun::Rows(mut rows) = begun.unwrap_or_else(|error| panic!("{sql}: {error}")) else {
             return None;
         };
@@ -398,24 +405,25 @@ mod tests {
             memory_limit: Some(64 << 20),
         };
         let database = Database::open(settings).unwrap();
-        let public = Core::clone(database.core());
+        let public = StatementContext::clone(database.context());
         let mut there = public.clone();
         there.current_schema = "s".into();
-        let failed = there.begin(&"CREATE TABLE t (a INTEGER)".into()).await;
+        let failed =
+            crate::session::pipeline::begin(&there, &"CREATE TABLE t (a INTEGER)".into()).await;
         let error = failed.err().unwrap().to_string();
         assert!(error.contains("schema \"s\" does not exist"), "{error}");
 
         run(&public, "CREATE SCHEMA s").await;
-        for (core, value) in [(&public, 1), (&there, 2)] {
-            run(core, "CREATE TABLE t (a INTEGER CHECK (t.a > 0))").await;
-            run(core, &format!("INSERT INTO t VALUES ({value})")).await;
+        for (context, value) in [(&public, 1), (&there, 2)] {
+            run(context, "CREATE TABLE t (a INTEGER CHECK (t.a > 0))").await;
+            run(context, &format!("INSERT INTO t VALUES ({value})")).await;
             run(
-                core,
+                context,
                 "CREATE VIEW v AS SELECT t.a FROM t WHERE a IN (SELECT a FROM t)",
             )
             .await;
         }
-        for (core, sql, value) in [
+        for (context, sql, value) in [
             (&public, "SELECT a FROM t", "1"),
             (&there, "SELECT a FROM t", "2"),
             (&there, "SELECT a FROM public.t", "1"),
@@ -424,7 +432,7 @@ mod tests {
             (&public, "SELECT a FROM s.v", "2"),
             (&there, "SELECT a FROM public.v", "1"),
         ] {
-            assert_eq!(run(core, sql).await.as_deref(), Some(value), "{sql}");
+            assert_eq!(run(context, sql).await.as_deref(), Some(value), "{sql}");
         }
         // So does its text, in a session whose schema is public.
         let made = run(&there, "SHOW CREATE VIEW v").await.unwrap();
@@ -432,7 +440,10 @@ mod tests {
         run(&public, &made).await;
         assert_eq!(run(&there, "SELECT a FROM v").await.unwrap(), "2");
         run(&public, "DROP SCHEMA s CASCADE").await;
-        let error = there.begin(&"SELECT a FROM t".into()).await.err().unwrap();
+        let error = crate::session::pipeline::begin(&there, &"SELECT a FROM t".into())
+            .await
+            .err()
+            .unwrap();
         assert!(error.hint().unwrap().contains("no schema \"s\""), "{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! What the planner knows of a scan: sizes and extremes of its table, and how much of it a filter may leave.
 
-use crate::plan::scalar;
+use crate::catalog::scalar;
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 use eris_engine::ObjectStatistics;

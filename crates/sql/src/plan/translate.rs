@@ -3,9 +3,9 @@
 //! What has no counterpart yields `None` and stays above the fragment.
 
 use crate::arithmetic::CheckedArithmetic;
+use crate::catalog::scalar;
 use crate::moment_rule::Finer;
-use crate::plan::scalar;
-use crate::plan_cache::PlanParameter;
+use crate::plan::parameter::PlanParameter;
 use crate::rounding::RoundHalfEven;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::logical_expr::Operator;

@@ -3,7 +3,8 @@
 use super::constant::is_comparable;
 use super::mask::Masked;
 use crate::catalog::{Relation, RelationName, Table};
-use crate::core::{Core, normalize};
+use crate::context::StatementContext;
+use crate::text::identifier::normalize;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit,
     Visitor,
@@ -35,11 +36,11 @@ pub(super) enum Written {
 
 /// Puts `$1`, `$2` … in the places of constants. `None`: this query can have no template.
 pub(super) fn parameterize(
-    core: &Core,
+    context: &StatementContext,
     query: &mut ast::Query,
     masked: &Masked<'_>,
 ) -> Option<(Vec<Arc<Table>>, Vec<Source>)> {
-    let (tables, condition) = tables(core, query)?;
+    let (tables, condition) = tables(context, query)?;
     let mut sources = Vec::new();
     for_each_operand(condition, &tables, &mut |operand, data_type| {
         let (value, written) = match &*operand {
@@ -71,12 +72,12 @@ pub(super) fn parameterize(
 /// The types of the parameters `$1`, `$2` … that a query has in the places of such constants. `None`: it can have no
 /// template, because it has others.
 pub(super) fn parameter_types(
-    core: &Core,
+    context: &StatementContext,
     query: &mut ast::Query,
     parameters: usize,
 ) -> Option<(Vec<Arc<Table>>, Vec<Type>)> {
     let all = count_parameters(query);
-    let (tables, condition) = tables(core, query)?;
+    let (tables, condition) = tables(context, query)?;
     let mut types = vec![None; parameters];
     let mut found = 0;
     for_each_operand(condition, &tables, &mut |operand, data_type| {
@@ -135,7 +136,10 @@ impl Tables {
 }
 
 /// The tables and the condition of a query over tables that are joined, each row with all that it matches.
-fn tables<'a>(core: &Core, query: &'a mut ast::Query) -> Option<(Tables, &'a mut Expr)> {
+fn tables<'a>(
+    context: &StatementContext,
+    query: &'a mut ast::Query,
+) -> Option<(Tables, &'a mut Expr)> {
     if query.with.is_some() || !query.locks.is_empty() || has_query_within(query) {
         return None;
     }
@@ -146,13 +150,13 @@ fn tables<'a>(core: &Core, query: &'a mut ast::Query) -> Option<(Tables, &'a mut
     };
     let mut tables = Vec::new();
     for from in &select.from {
-        tables.push(table(core, &from.relation)?);
+        tables.push(table(context, &from.relation)?);
         for join in &from.joins {
             use ast::JoinOperator::{CrossJoin, Inner, Join};
             if !matches!(join.join_operator, Join(_) | Inner(_) | CrossJoin(_)) {
                 return None;
             }
-            tables.push(table(core, &join.relation)?);
+            tables.push(table(context, &join.relation)?);
         }
     }
     // The first of joined rows are found by a sort that remembers what it has seen.
@@ -163,7 +167,7 @@ fn tables<'a>(core: &Core, query: &'a mut ast::Query) -> Option<(Tables, &'a mut
 }
 
 /// A table and what its columns are called by.
-fn table(core: &Core, factor: &TableFactor) -> Option<(String, Arc<Table>)> {
+fn table(context: &StatementContext, factor: &TableFactor) -> Option<(String, Arc<Table>)> {
     let TableFactor::Table {
         name,
         alias,
@@ -176,7 +180,7 @@ fn table(core: &Core, factor: &TableFactor) -> Option<(String, Arc<Table>)> {
     let parts = name.0.iter().map(|part| part.as_ident().map(normalize));
     let parts: Vec<String> = parts.collect::<Option<_>>()?;
     let name = match parts.as_slice() {
-        [name] => RelationName::new(&*core.current_schema, name.as_str()),
+        [name] => RelationName::new(&*context.current_schema, name.as_str()),
         [schema, name] => RelationName::new(schema.as_str(), name.as_str()),
         _ => return None,
     };
@@ -186,7 +190,7 @@ fn table(core: &Core, factor: &TableFactor) -> Option<(String, Arc<Table>)> {
         Some(alias) => normalize(&alias.name),
         None => name.name.clone(),
     };
-    match core.catalog.contents().get(&name)? {
+    match context.catalog.contents().get(&name)? {
         Relation::Table(table) => Some((called, Arc::clone(table))),
         Relation::View(_) => None,
     }

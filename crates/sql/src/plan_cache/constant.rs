@@ -1,7 +1,7 @@
 //! Constants as exact values of a column's type.
 
 use super::conditions::{Source, Written};
-use crate::plan::scalar;
+use crate::catalog::scalar;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use eris_fragment::{Scalar, TimeUnit, Type, Value};

@@ -7,8 +7,9 @@
 
 use super::constant::unquoted;
 use super::mask::Masked;
-use crate::core::Core;
-use crate::settings::Variables;
+use crate::context::StatementContext;
+use crate::context::Variables;
+use crate::plan::planning;
 use crate::text::statement::Statement;
 use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray, StringViewArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -33,15 +34,17 @@ pub(super) struct Constants {
 impl Constants {
     /// Plans a query; `None` if it asks for anything but constants, or has an error, which its own way tells better.
     pub async fn plan(
-        core: &Core,
+        context: &StatementContext,
         query: &Query,
         masked: &Masked<'_>,
         statement: &Statement,
     ) -> Option<Constants> {
         let is_named = named(query)?;
-        let plan = core.plan(query.clone(), statement).await.ok()?;
+        let plan = planning::plan(context, query.clone(), statement)
+            .await
+            .ok()?;
         let constants = Constants {
-            variables: core.variables().clone(),
+            variables: context.variables().clone(),
             is_named,
             schema: plan.shown(),
         };
@@ -51,8 +54,12 @@ impl Constants {
     }
 
     /// The query with these constants; `None` if one is of another type, or the session's variables have changed.
-    pub fn run(&self, core: &Core, masked: &Masked<'_>) -> Option<SendableRecordBatchStream> {
-        if *core.variables() != self.variables {
+    pub fn run(
+        &self,
+        context: &StatementContext,
+        masked: &Masked<'_>,
+    ) -> Option<SendableRecordBatchStream> {
+        if *context.variables() != self.variables {
             return None;
         }
         let row = self.row(masked)?;

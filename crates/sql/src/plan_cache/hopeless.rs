@@ -4,7 +4,7 @@
 //! they have.
 
 use crate::catalog::{Contents, Table};
-use crate::core::Core;
+use crate::context::StatementContext;
 use eris_types::ObjectId;
 use std::sync::{Arc, Weak};
 
@@ -21,25 +21,25 @@ pub(super) struct Hopeless {
 
 impl Hopeless {
     /// For what reads these tables now.
-    pub fn now(core: &Core, tables: &[Arc<Table>]) -> Self {
+    pub fn now(context: &StatementContext, tables: &[Arc<Table>]) -> Self {
         let rows = tables.iter().filter_map(|table| {
-            let rows = core.engine.row_count(table.object).ok()?;
+            let rows = context.engine.row_count(table.object).ok()?;
             Some((table.object, rows))
         });
         Hopeless {
-            contents: Arc::downgrade(&core.catalog.contents()),
+            contents: Arc::downgrade(&context.catalog.contents()),
             rows: rows.collect(),
         }
     }
 
     /// Whether it is so still.
-    pub fn is_so(&self, core: &Core) -> bool {
+    pub fn is_so(&self, context: &StatementContext) -> bool {
         let is_same = |(object, then): &(ObjectId, u64)| {
-            let now = core.engine.row_count(*object);
+            let now = context.engine.row_count(*object);
             now.is_ok_and(|now| now.max(*then) < OTHER * now.min(*then).max(1))
         };
         std::ptr::eq(
-            Arc::as_ptr(&core.catalog.contents()),
+            Arc::as_ptr(&context.catalog.contents()),
             self.contents.as_ptr(),
         ) && self.rows.iter().all(is_same)
     }

@@ -6,10 +6,10 @@
 
 use super::steps::Steps;
 use crate::catalog::Table;
-use crate::core::Core;
+use crate::catalog::scalar;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::fragment_exec::{FragmentExec, PlainRows};
-use crate::plan::scalar;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::ScalarValue;
@@ -80,13 +80,17 @@ impl Point {
     }
 
     /// Begins the query with these values for its parameters.
-    pub fn run(&self, core: &Core, values: &[Scalar]) -> Option<SendableRecordBatchStream> {
+    pub fn run(
+        &self,
+        context: &StatementContext,
+        values: &[Scalar],
+    ) -> Option<SendableRecordBatchStream> {
         let key = self.key.iter().map(|part| match part {
             KeyPart::Constant(value) => key_array(value),
             KeyPart::Parameter(number) => key_array(&values[*number]),
         });
         let key: Vec<ArrayRef> = key.collect::<Option<_>>()?;
-        let mut rows = core.engine.rows(self.table.object).ok()?;
+        let mut rows = context.engine.rows(self.table.object).ok()?;
         let (columns, steps) = (Arc::clone(&self.columns), Arc::clone(&self.steps));
         let read = Arc::clone(&self.read);
         let answer = async move {

@@ -5,7 +5,7 @@ use super::hopeless::Hopeless;
 use super::template::Template;
 use super::write::{Given, Origin, Write, compile};
 use super::{ReadyWrite, is_write, ready};
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::text::parameter::Parameter;
 use crate::text::statement::Statement;
 use datafusion::physical_plan::SendableRecordBatchStream;
@@ -41,9 +41,9 @@ impl<T> Place<T> {
         }
     }
 
-    fn is_hopeless(&self, core: &Core) -> bool {
+    fn is_hopeless(&self, context: &StatementContext) -> bool {
         match &*self.known() {
-            Known::None(hopeless) => hopeless.is_so(core),
+            Known::None(hopeless) => hopeless.is_so(context),
             _ => false,
         }
     }
@@ -73,17 +73,17 @@ impl PreparedPlan {
     /// Begins the query by its template, if that is there and light.
     pub fn recall_light(
         &self,
-        core: &Core,
+        context: &StatementContext,
         values: &[Parameter],
     ) -> Option<SendableRecordBatchStream> {
         let template = self.query.plan().filter(|template| template.is_light())?;
-        template.run(core, template.bind(values)?)
+        template.run(context, template.bind(values)?)
     }
 
     /// Begins the query with these values for its parameters. `None`: it has to be planned with them.
     pub async fn begin(
         &self,
-        core: &Core,
+        context: &StatementContext,
         tree: &ast::Statement,
         values: &[Parameter],
         statement: &Statement,
@@ -91,22 +91,22 @@ impl PreparedPlan {
         let ast::Statement::Query(query) = tree else {
             return None;
         };
-        if self.query.is_hopeless(core) {
+        if self.query.is_hopeless(context) {
             return None;
         }
         if let Some(template) = self.query.plan() {
             let values = template.bind(values)?;
-            if let Some(rows) = template.run(core, values) {
+            if let Some(rows) = template.run(context, values) {
                 return Some(rows);
             }
         }
         // The first time, or what it depends on has changed.
-        let template = plan(core, query, values.len(), statement).await;
+        let template = plan(context, query, values.len(), statement).await;
         let template = self.query.learn(template)?;
         if let Some(contents) = template.contents() {
             contents.plans.keep(Arc::clone(&template) as _);
         }
-        template.run(core, template.bind(values)?)
+        template.run(context, template.bind(values)?)
     }
 
     /// The write that it is, with these values, if that is known.
@@ -117,27 +117,29 @@ impl PreparedPlan {
     /// Finds out whether it is a write of single rows. `names` are those of its parameters.
     pub async fn learn_write(
         &self,
-        core: &Core,
+        context: &StatementContext,
         tree: &ast::Statement,
         names: &[&str],
         values: &[Parameter],
         statement: &Statement,
     ) -> Option<ReadyWrite> {
-        if !is_write(tree) || self.write.is_hopeless(core) {
+        if !is_write(tree) || self.write.is_hopeless(context) {
             return None;
         }
         let is_current = |write: &Arc<Write>| {
             write
                 .contents()
-                .is_some_and(|contents| Arc::ptr_eq(&contents, &core.catalog.contents()))
+                .is_some_and(|contents| Arc::ptr_eq(&contents, &context.catalog.contents()))
         };
         // There may be one, but not for such values.
         if self.write.plan().as_ref().is_some_and(is_current) {
             return None;
         }
         let origin = Origin::Parameters(names, values);
-        let write = compile(core, tree, origin, statement).await.map(Arc::new);
-        let write = write.ok_or_else(|| Hopeless::now(core, &[]));
+        let write = compile(context, tree, origin, statement)
+            .await
+            .map(Arc::new);
+        let write = write.ok_or_else(|| Hopeless::now(context, &[]));
         let write = self.write.learn(write)?;
         if let Some(contents) = write.contents() {
             contents.plans.keep(Arc::clone(&write) as _);
@@ -147,16 +149,16 @@ impl PreparedPlan {
 }
 
 async fn plan(
-    core: &Core,
+    context: &StatementContext,
     query: &ast::Query,
     parameters: usize,
     statement: &Statement,
 ) -> Result<Arc<Template>, Hopeless> {
     let mut query = query.clone();
-    let found = parameter_types(core, &mut query, parameters);
+    let found = parameter_types(context, &mut query, parameters);
     let found = found.filter(|(_, types)| !types.is_empty());
-    let (tables, types) = found.ok_or_else(|| Hopeless::now(core, &[]))?;
-    let template = Template::plan(core, query, &tables, types, statement).await;
-    let template = template.ok_or_else(|| Hopeless::now(core, &tables))?;
+    let (tables, types) = found.ok_or_else(|| Hopeless::now(context, &[]))?;
+    let template = Template::plan(context, query, &tables, types, statement).await;
+    let template = template.ok_or_else(|| Hopeless::now(context, &tables))?;
     Ok(Arc::new(template))
 }

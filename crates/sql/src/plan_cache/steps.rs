@@ -3,7 +3,7 @@
 //! A plan of a few rows takes longer to start than to run: streams, channels, metrics. Where it only computes and filters, row by row, its
 //! expressions are evaluated on the batch at hand.
 
-use super::quick::is_quick;
+use crate::write::quick::is_quick;
 use datafusion::arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::SchemaRef;

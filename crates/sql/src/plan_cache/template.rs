@@ -1,12 +1,14 @@
 //! A physical plan over one table, or the joins of several, whose fragments have parameters.
 
-use super::parameter;
 use super::point::Point;
 use crate::catalog::{Contents, Table};
-use crate::core::Core;
+use crate::context::StatementContext;
+use crate::context::Variables;
 use crate::plan::fragment_exec::{FragmentExec, over_scans};
+use crate::plan::parameter;
+use crate::plan::planning;
+use crate::plan::resolve::Names;
 use crate::plan::scan::Scan;
-use crate::settings::Variables;
 use crate::text::names::Headers;
 use crate::text::parameter::Parameter;
 use crate::text::statement::Statement;
@@ -66,13 +68,13 @@ impl Template {
     /// Plans a query with parameters of these types; `None` if its plan can be no template, or it has an error, which
     /// planning it with its constants tells better.
     pub async fn plan(
-        core: &Core,
+        context: &StatementContext,
         query: ast::Query,
         tables: &[Arc<Table>],
         parameters: Vec<Type>,
         statement: &Statement,
     ) -> Option<Template> {
-        let names = core.names();
+        let names = Names::now(context);
         let contents = Arc::downgrade(names.contents());
         let scans = tables.iter().map(|table| {
             let scan = names.scan(Arc::clone(table), &parameters).ok()?;
@@ -86,13 +88,15 @@ impl Template {
         let (scans, tables): (Vec<_>, Vec<_>) =
             scans.collect::<Option<Vec<_>>>()?.into_iter().unzip();
         let names = names.with_parameters(&parameters);
-        let planned = core.logical_at(query, &names, statement).await;
+        let planned = planning::logical_at(context, query, &names, statement).await;
         let (state, logical, headers) = planned.ok()?;
         if !is_immutable(&logical) {
             return None;
         }
         let logical = parameter::put_in(logical, &parameters).ok()?;
-        let plan = core.plan_logical(logical, &state, statement).await.ok()?;
+        let plan = planning::plan_logical(context, logical, &state, statement)
+            .await
+            .ok()?;
         let plan = plan.physical;
         if !only_fragments(&plan) {
             return None;
@@ -101,7 +105,7 @@ impl Template {
         let plan = over_scans(&plan, &scans)?;
         Some(Template {
             contents,
-            variables: core.variables().clone(),
+            variables: context.variables().clone(),
             tables,
             parameters,
             is_light: is_light(&plan) || point.is_some(),
@@ -136,16 +140,20 @@ impl Template {
     }
 
     /// Begins the query at the newest snapshot. `None` if what it depends on has changed.
-    pub fn run(&self, core: &Core, values: Vec<Scalar>) -> Option<SendableRecordBatchStream> {
+    pub fn run(
+        &self,
+        context: &StatementContext,
+        values: Vec<Scalar>,
+    ) -> Option<SendableRecordBatchStream> {
         let is_current =
             |contents: &Arc<Contents>| std::ptr::eq(Arc::as_ptr(contents), self.contents.as_ptr());
-        if !is_current(&core.catalog.contents()) || *core.variables() != self.variables {
+        if !is_current(&context.catalog.contents()) || *context.variables() != self.variables {
             return None;
         }
         if let Some(point) = &self.point {
-            return Some(self.headers.head(point.run(core, &values)?));
+            return Some(self.headers.head(point.run(context, &values)?));
         }
-        let names = core.names();
+        let names = Names::now(context);
         if !is_current(names.contents()) {
             return None;
         }
@@ -159,7 +167,7 @@ impl Template {
             scans.push(Arc::new(Scan { values, ..scan }));
         }
         let plan = over_scans(&self.plan, &scans)?;
-        let context = core.context_with(&self.config);
+        let context = planning::context_with(context, &self.config);
         Some(self.headers.head(execute_stream(plan, context).ok()?))
     }
 }

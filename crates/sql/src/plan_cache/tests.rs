@@ -5,7 +5,8 @@ mod joined;
 use crate::Database;
 use crate::Outcome;
 use crate::Parameter;
-use crate::core::{Begun, Core};
+use crate::context::StatementContext;
+use crate::running::outcome::Begun;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::arrow::util::pretty::pretty_format_batches;
@@ -32,8 +33,8 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// The rows as they are printed, in some order, or the error.
-async fn run(core: &Core, sql: &str) -> Result<Vec<String>, String> {
-    let begun = core.begin(&sql.into()).await;
+async fn run(context: &StatementContext, sql: &str) -> Result<Vec<String>, String> {
+    let begun = crate::session::pipeline::begin(&context, &sql.into()).await;
     let Begun::Rows(rows) = begun.map_err(|error| error.to_string())? else {
         return Ok(Vec::new());
     };
@@ -48,18 +49,18 @@ async fn run(core: &Core, sql: &str) -> Result<Vec<String>, String> {
 }
 
 /// Texts with at least one template.
-fn templates(core: &Core) -> usize {
-    core.catalog.contents().plans.queries.planned()
+fn templates(context: &StatementContext) -> usize {
+    context.catalog.contents().plans.queries.planned()
 }
 
-async fn table(core: &Core) {
+async fn table(context: &StatementContext) {
     let columns = "i AS k, CAST(i % 100 AS TINYINT) AS small, CAST(i AS BIGINT) * 5000000000 AS large, \
                    CAST(i AS DECIMAL(9, 2)) / 4 AS price, CAST(i AS DOUBLE) / 8 AS ratio, \
                    CASE WHEN i % 7 <> 0 THEN 'it''s ' || (i % 50) END AS name, \
                    DATE '2024-01-01' + CAST(i % 90 AS INTEGER) AS day, \
                    CAST(DATE '2024-01-01' + CAST(i % 90 AS INTEGER) AS TIMESTAMP) AS moment, i % 3 = 0 AS flag";
     let sql = format!("CREATE TABLE t AS SELECT {columns} FROM generate_series(1, 2000) AS s(i)");
-    run(core, &sql).await.unwrap();
+    run(context, &sql).await.unwrap();
 }
 
 fn condition() -> impl Strategy<Value = String> {
@@ -115,8 +116,8 @@ fn condition() -> impl Strategy<Value = String> {
 #[test]
 fn what_the_cache_answers_is_what_the_planner_answers() {
     let (database, runtime) = (database(), runtime());
-    let core = database.core();
-    runtime.block_on(table(core));
+    let context = database.context();
+    runtime.block_on(table(context));
     let lists = prop_oneof![
         Just("k, name"),
         Just("count(*), sum(price), min(day), 1 + 1"),
@@ -136,8 +137,12 @@ fn what_the_cache_answers_is_what_the_planner_answers() {
     let mut runner = TestRunner::new(Config::with_cases(400));
     let result = runner.run(&query, |query| {
         let (expected, first, second) = runtime.block_on(async {
-            let planned = run(core, &format!("{query} -- planned")).await;
-            (planned, run(core, &query).await, run(core, &query).await)
+            let planned = run(context, &format!("{query} -- planned")).await;
+            (
+                planned,
+                run(context, &query).await,
+                run(context, &query).await,
+            )
         });
         if expected.is_ok() {
             prop_assert_eq!(&first, &expected, "{}", query);
@@ -153,14 +158,14 @@ fn what_the_cache_answers_is_what_the_planner_answers() {
         Ok(())
     });
     result.unwrap();
-    assert!(templates(core) > 50, "{}", templates(core));
+    assert!(templates(context) > 50, "{}", templates(context));
 }
 
 #[test]
 fn constants_alone_are_what_the_planner_makes_of_them() {
     let database = database();
-    let core = database.core();
-    let known = || core.catalog.contents().plans.constants.planned();
+    let context = database.context();
+    let known = || context.catalog.contents().plans.constants.planned();
     runtime().block_on(async {
         let queries = [
             "SELECT 1",
@@ -170,9 +175,9 @@ fn constants_alone_are_what_the_planner_makes_of_them() {
         ];
         // Twice: the second time without a plan.
         let check = async |query: &str| {
-            let planned = run(core, &format!("{query} -- planned")).await;
+            let planned = run(context, &format!("{query} -- planned")).await;
             for _ in 0..2 {
-                assert_eq!(run(core, query).await, planned, "{query}");
+                assert_eq!(run(context, query).await, planned, "{query}");
             }
         };
         for query in queries {
@@ -208,51 +213,51 @@ fn constants_alone_are_what_the_planner_makes_of_them() {
 #[test]
 fn a_template_ends_with_what_it_depends_on() {
     let database = database();
-    let core = database.core();
+    let context = database.context();
     runtime().block_on(async {
         let query = "SELECT count(*), sum(v) FROM t WHERE k >= 2";
         let expect = async |answer: &str| {
             for _ in 0..2 {
-                let got = run(core, query).await.unwrap().concat().replace(' ', "");
+                let got = run(context, query).await.unwrap().concat().replace(' ', "");
                 assert!(got.contains(answer), "{answer}: {got}");
             }
-            assert_eq!(templates(core), 1);
+            assert_eq!(templates(context), 1);
         };
-        run(core, "CREATE TABLE t (k INTEGER, v INTEGER)")
+        run(context, "CREATE TABLE t (k INTEGER, v INTEGER)")
             .await
             .unwrap();
-        run(core, "INSERT INTO t VALUES (1, 10), (2, 20)")
+        run(context, "INSERT INTO t VALUES (1, 10), (2, 20)")
             .await
             .unwrap();
         expect("|1|20|").await;
-        run(core, "INSERT INTO t VALUES (3, 30)").await.unwrap();
+        run(context, "INSERT INTO t VALUES (3, 30)").await.unwrap();
         expect("|2|50|").await;
-        run(core, "ALTER TABLE t RENAME COLUMN k TO old")
+        run(context, "ALTER TABLE t RENAME COLUMN k TO old")
             .await
             .unwrap();
-        run(core, "ALTER TABLE t ADD COLUMN k VARCHAR DEFAULT '4'")
+        run(context, "ALTER TABLE t ADD COLUMN k VARCHAR DEFAULT '4'")
             .await
             .unwrap();
-        let error = run(core, query).await;
-        let planned = run(core, &format!("{query} --")).await;
+        let error = run(context, query).await;
+        let planned = run(context, &format!("{query} --")).await;
         assert_eq!(error, planned);
-        run(core, "DROP TABLE t").await.unwrap();
+        run(context, "DROP TABLE t").await.unwrap();
         assert!(
-            run(core, query)
+            run(context, query)
                 .await
                 .unwrap_err()
                 .contains("does not exist")
         );
         run(
-            core,
+            context,
             "CREATE TABLE t AS SELECT i AS k, i AS v FROM generate_series(1, 200000) AS s(i)",
         )
         .await
         .unwrap();
-        let answer = run(core, query).await.unwrap().concat();
+        let answer = run(context, query).await.unwrap().concat();
         assert!(answer.contains("199999"), "{answer}");
-        run(core, "TRUNCATE t").await.unwrap();
-        let answer = run(core, query).await.unwrap().concat().replace(' ', "");
+        run(context, "TRUNCATE t").await.unwrap();
+        let answer = run(context, query).await.unwrap().concat().replace(' ', "");
         assert!(answer.contains("|0||"), "{answer}");
     });
 }
@@ -305,10 +310,10 @@ fn what_its_reader_computes_is_a_statement_like_others() {
 #[test]
 fn columns_that_are_called_otherwise_have_their_own_types() {
     let database = database();
-    let core = database.core();
+    let context = database.context();
     runtime().block_on(async {
         let create = "CREATE TABLE t AS SELECT 1 AS a, DATE '2024-01-01' AS d, TIMESTAMP '2024-01-01 10:00:00' AS s";
-        run(core, create).await.unwrap();
+        run(context, create).await.unwrap();
         for query in [
             "SELECT * FROM t AS x (a, s, d) WHERE s = '2024-01-01'",
             "SELECT * FROM t AS x (a, s, d) WHERE d = '2024-01-01 10:00:00'",
@@ -317,9 +322,9 @@ fn columns_that_are_called_otherwise_have_their_own_types() {
             "SELECT * FROM t WHERE s = '2024-01-01 10:00:00.0000001'",
             "SELECT a FROM t x WHERE x.a = 1",
         ] {
-            let planned = run(core, &format!("{query} -- planned")).await;
+            let planned = run(context, &format!("{query} -- planned")).await;
             for _ in 0..2 {
-                assert_eq!(run(core, query).await, planned, "{query}");
+                assert_eq!(run(context, query).await, planned, "{query}");
             }
         }
     });
@@ -328,18 +333,24 @@ fn columns_that_are_called_otherwise_have_their_own_types() {
 #[test]
 fn a_template_keeps_no_deleted_rows() {
     let database = database();
-    let core = database.core();
+    let context = database.context();
     runtime().block_on(async {
         let create = "CREATE TABLE t AS SELECT i AS k FROM generate_series(1, 300000) AS s(i)";
-        run(core, create).await.unwrap();
+        run(context, create).await.unwrap();
         let query = "SELECT count(*) FROM t WHERE k > 5";
-        assert!(run(core, query).await.unwrap().concat().contains("299995"));
-        assert_eq!(templates(core), 1);
-        run(core, "DELETE FROM t WHERE k > 10").await.unwrap();
-        assert!(run(core, query).await.unwrap().concat().contains("| 5 "));
+        assert!(
+            run(context, query)
+                .await
+                .unwrap()
+                .concat()
+                .contains("299995")
+        );
+        assert_eq!(templates(context), 1);
+        run(context, "DELETE FROM t WHERE k > 10").await.unwrap();
+        assert!(run(context, query).await.unwrap().concat().contains("| 5 "));
         for _ in 0..2000 {
             let rows = run(
-                core,
+                context,
                 "SELECT sum(rows) FROM eris.segments WHERE \"table\" = 't'",
             )
             .await;
@@ -356,7 +367,7 @@ fn a_template_keeps_no_deleted_rows() {
 fn prepared_queries_take_any_value() {
     let database = database();
     runtime().block_on(async {
-        table(database.core()).await;
+        table(database.context()).await;
         let session = database.session();
         let prepared = session.prepare("SELECT count(*) FROM t WHERE price < $1 AND k <> $2");
         let prepared = prepared.await.unwrap();

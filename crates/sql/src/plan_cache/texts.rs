@@ -2,7 +2,7 @@
 
 use super::hopeless::Hopeless;
 use super::mask::Masked;
-use crate::core::Core;
+use crate::context::StatementContext;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -58,9 +58,9 @@ impl<T> Texts<T> {
     }
 
     /// Whether no plan of the text can be used again.
-    pub fn is_hopeless(&self, core: &Core, masked: &Masked<'_>) -> bool {
+    pub fn is_hopeless(&self, context: &StatementContext, masked: &Masked<'_>) -> bool {
         match self.texts().get(masked.key()) {
-            Some(Known::None(hopeless)) => hopeless.is_so(core),
+            Some(Known::None(hopeless)) => hopeless.is_so(context),
             _ => false,
         }
     }

@@ -28,9 +28,10 @@ pub(super) use operand::{Given, Operand};
 
 use crate::cancel::CancelToken;
 use crate::catalog::{Contents, Table};
-use crate::core::{Begun, Core};
+use crate::context::StatementContext;
+use crate::context::Variables;
 use crate::error::SqlError;
-use crate::settings::Variables;
+use crate::running::outcome::Begun;
 use crate::write::coerce;
 use crate::write::locks::SharedLocks;
 use crate::write::references::Parents;
@@ -117,24 +118,24 @@ impl Write {
     /// Executes it with these values of its operands. `None`: nothing was written, and it has to go its own way.
     pub async fn run(
         self: &Arc<Self>,
-        core: &Core,
+        context: &StatementContext,
         values: &Arc<[ScalarValue]>,
         token: &CancelToken,
     ) -> Result<Option<Begun>, SqlError> {
-        if *core.variables() != self.variables {
+        if *context.variables() != self.variables {
             return Ok(None);
         }
         let held = self.locks.hold().await;
         // Now nobody changes the table, or those to which it refers.
-        let contents = core.catalog.contents();
+        let contents = context.catalog.contents();
         if !std::ptr::eq(Arc::as_ptr(&contents), self.contents.as_ptr()) {
             return Ok(None);
         }
         if !self.parents.is_empty() {
             // Whoever took keys away may not have waited for that.
-            core.engine.settle().await;
+            context.engine.settle().await;
         }
-        let written = match Execution::new(self, core, values, token, held) {
+        let written = match Execution::new(self, context, values, token, held) {
             Ok(execution) => execution.run().await,
             Err(stop) => Err(stop),
         };

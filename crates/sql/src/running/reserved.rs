@@ -1,9 +1,8 @@
 //! Memory that a statement holds outside of plans, counted in the budget.
 
-use crate::core::Core;
 use crate::error::SqlError;
 use eris_fragment::FragmentError;
-use eris_numa::Reservation;
+use eris_numa::{Budget, Reservation};
 
 /// Bytes that are given back when it is dropped.
 #[derive(Debug)]
@@ -11,8 +10,7 @@ pub(crate) struct Reserved(Reservation);
 
 impl Reserved {
     /// None yet.
-    pub fn new(core: &Core) -> Self {
-        let budget = core.engine.memory().budget();
+    pub fn new(budget: &Budget) -> Self {
         Reserved(budget.try_reserve(0).expect("nothing is always granted"))
     }
 

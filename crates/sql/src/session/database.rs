@@ -1,7 +1,9 @@
 //! The whole: engine, catalogue, and the threads on which DataFusion runs.
 
-use crate::core::Core;
+use crate::context::{Services, StatementContext};
 use crate::error::{SqlError, SqlErrorKind};
+use crate::maintenance::balance::Balance;
+use crate::plan::planner;
 use crate::running::spill::Spill;
 use crate::session::Session;
 use eris_engine::{Engine, Settings};
@@ -17,7 +19,7 @@ const STACK: usize = 64 << 20;
 pub struct Database(Arc<Inner>);
 
 struct Inner {
-    core: Arc<Core>,
+    context: Arc<StatementContext>,
     /// Taken only by drop.
     runtime: Option<Runtime>,
 }
@@ -30,8 +32,18 @@ impl Database {
     /// The engine or the threads could not be started.
     pub fn open(settings: Settings) -> Result<Database, SqlError> {
         let huge_pages = settings.huge_pages;
-        let core = Core::new(Engine::start(settings)?, huge_pages)?;
-        let threads = core.engine.topology().aeus().len().max(1);
+        let engine = Engine::start(settings)?;
+        let spill = Spill::new();
+        let state = planner::state(&engine, &spill)?;
+        let services = Services::new(
+            Balance::start(&engine)?,
+            spill,
+            state,
+            huge_pages,
+            engine.memory().budget().limit(),
+        );
+        let context = StatementContext::new(engine, services);
+        let threads = context.engine.topology().aeus().len().max(1);
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("eris-sql")
@@ -42,7 +54,7 @@ impl Database {
                 SqlError::new(SqlErrorKind::Internal(format!("no threads: {error}")))
             })?;
         Ok(Database(Arc::new(Inner {
-            core: Arc::new(core),
+            context: Arc::new(context),
             runtime: Some(runtime),
         })))
     }
@@ -54,21 +66,21 @@ impl Database {
 
     /// The engine below.
     pub fn engine(&self) -> &Engine {
-        &self.0.core.engine
+        &self.0.context.engine
     }
 
     /// Where operators put what does not fit into memory.
     pub fn spill(&self) -> &Spill {
-        &self.0.core.spill
+        &self.0.context.services.spill
     }
 
     /// Waits until nothing goes on that joins and loads have begun in the background: columns of keys that are stored by another order.
     pub async fn settled(&self) {
-        self.0.core.recodings.settled().await;
+        self.0.context.recodings.settled().await;
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.0.core
+    pub(crate) fn context(&self) -> &Arc<StatementContext> {
+        &self.0.context
     }
 
     pub(crate) fn runtime(&self) -> &Handle {
@@ -87,12 +99,12 @@ impl Drop for Inner {
             runtime.shutdown_background();
         }
         // Statements that are still ending may hold files; the process may not wait for them.
-        self.core.spill.close();
+        self.context.services.spill.close();
     }
 }
 
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Database({:?})", self.0.core.catalog)
+        write!(f, "Database({:?})", self.0.context.catalog)
     }
 }

@@ -81,7 +81,7 @@ pub enum FunctionKind {
 impl Database {
     /// All tables and views, by schema and name, then the system tables.
     pub fn relations(&self) -> Vec<Relation> {
-        let contents = self.core().catalog.contents();
+        let contents = self.context().catalog.contents();
         let users = contents.relations().map(|known| {
             let described = relation(described::describe_relation(known));
             match known {
@@ -104,12 +104,12 @@ impl Database {
 
     /// All schemas, by name.
     pub fn schemas(&self) -> Vec<String> {
-        described::schemas(self.core())
+        described::schemas(self.context())
     }
 
     /// All functions, by name.
     pub fn functions(&self) -> Vec<Function> {
-        let state = self.core().state();
+        let state = self.context().state();
         let mut functions = Vec::new();
         let mut add = |name: &str, kind, documentation: Option<&Documentation>| {
             let text = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -4,10 +4,10 @@ mod alone;
 
 use crate::cancel::{CancelToken, STATEMENT};
 use crate::catalog::{Relation, RelationName, Table};
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::running::query::Task;
 use crate::session::database::Database;
-use crate::session::query::Task;
 use crate::statements::insert;
 use crate::write::coerce::{self, Target};
 use crate::write::locks::SharedLocks;
@@ -67,7 +67,7 @@ use tokio::sync::oneshot;
 /// ```
 pub struct TableRows {
     database: Database,
-    core: Core,
+    context: StatementContext,
     table: Arc<Table>,
     uniques: UniqueKeys,
     rows: RowClient,
@@ -83,12 +83,16 @@ struct Shared {
 const TRIES: usize = 3;
 
 impl TableRows {
-    pub(crate) fn new(database: Database, core: Core, table: &str) -> Result<Self, SqlError> {
+    pub(crate) fn new(
+        database: Database,
+        context: StatementContext,
+        table: &str,
+    ) -> Result<Self, SqlError> {
         let name = match table.split_once('.') {
             Some((schema, name)) => RelationName::new(schema, name),
-            None => RelationName::new(&*core.current_schema, table),
+            None => RelationName::new(&*context.current_schema, table),
         };
-        let table = match core.catalog.contents().get(&name) {
+        let table = match context.catalog.contents().get(&name) {
             Some(Relation::Table(table)) => Arc::clone(table),
             Some(Relation::View(_)) => {
                 return Err(SqlError::invalid(format!(
@@ -103,10 +107,10 @@ impl TableRows {
                     .with_hint(Some("CREATE TABLE … (…, PRIMARY KEY (…))")),
             );
         }
-        let rows = core.engine.rows(table.object)?;
+        let rows = context.engine.rows(table.object)?;
         Ok(TableRows {
             database,
-            core,
+            context,
             uniques: UniqueKeys::of(&table),
             table,
             rows,
@@ -177,7 +181,7 @@ impl TableRows {
     /// A rule of the table does not hold, a value does not fit its column, two rows have the same key, there is no memory, or
     /// the table was changed or dropped.
     pub async fn put(&mut self, rows: &RecordBatch) -> Result<u64, SqlError> {
-        let (core, table) = (self.core.clone(), Arc::clone(&self.table));
+        let (context, table) = (self.context.clone(), Arc::clone(&self.table));
         let names = rows.schema();
         let names = names.fields().iter().map(|field| {
             table
@@ -192,9 +196,9 @@ impl TableRows {
             ..Effect::default()
         };
         let shared = self.shared(&effect).await?;
-        let targets: Vec<Target> = insert::targets(&core, &table, &given)?;
+        let targets: Vec<Target> = insert::targets(&context, &table, &given)?;
         let rows = coerce::rows(rows, &table, &targets, 1)?;
-        RowRules::new(&core, &table)?.check(&table, &rows, 1)?;
+        RowRules::new(&context, &table)?.check(&table, &rows, 1)?;
         let wrong = |error| table.write_error(error);
         let keys: Vec<ArrayRef> = (self.key().iter())
             .map(|name| rows.column_by_name(name).expect("a key is of the table"))
@@ -202,7 +206,7 @@ impl TableRows {
             .collect();
         if let Some(Shared { held, affected }) = shared
             && Parents::new(&table, &affected.outgoing)?
-                .are_there(&core, &rows)
+                .are_there(&context, &rows)
                 .await?
         {
             if self.uniques.is_empty() {
@@ -244,7 +248,7 @@ impl TableRows {
         let reads: Vec<ColumnId> = self.uniques.reads().collect();
         for _ in 0..TRIES {
             let found = self.rows.get(keys, &reads).await?;
-            let mut changes = self.core.engine.row_changes()?;
+            let mut changes = self.context.engine.row_changes()?;
             changes.replace(self.table.object, &found, new.cloned())?;
             for key in self.uniques.changes(Some(&found.rows), new)? {
                 key.add_to(&mut changes)?;
@@ -266,7 +270,7 @@ impl TableRows {
         new: Option<RecordBatch>,
     ) -> Result<u64, SqlError> {
         let change = alone::change(
-            self.core.clone(),
+            self.context.clone(),
             Arc::clone(&self.table),
             effect,
             keys,
@@ -289,7 +293,7 @@ impl TableRows {
     /// break needs the table alone.
     async fn shared(&self, effect: &Effect) -> Result<Option<Shared>, SqlError> {
         loop {
-            let contents = self.core.catalog.contents();
+            let contents = self.context.catalog.contents();
             match contents.get(&self.table.name) {
                 Some(Relation::Table(now)) if Arc::ptr_eq(now, &self.table) => {}
                 _ => return Err(self.changed()),
@@ -300,9 +304,9 @@ impl TableRows {
             };
             let held = locks.hold().await;
             // They may have changed while this waited.
-            if Arc::ptr_eq(&contents, &self.core.catalog.contents()) {
+            if Arc::ptr_eq(&contents, &self.context.catalog.contents()) {
                 if !affected.is_empty() {
-                    self.core.engine.settle().await;
+                    self.context.engine.settle().await;
                 }
                 return Ok(Some(Shared { held, affected }));
             }

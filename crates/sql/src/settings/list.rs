@@ -2,9 +2,9 @@
 
 use super::value::{Kind, Value};
 use super::{Access, Setting};
-use crate::catalog::most_similar;
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::error::similar::most_similar;
 use crate::maintenance::balance::{Chosen, WAYS};
 use std::time::Duration;
 
@@ -17,8 +17,13 @@ pub(crate) static SETTINGS: [Setting; 20] = [
         name: "balancing",
         kind: Kind::Choice(&WAYS),
         access: Access::Database {
-            get: |core| Value::Text(core.balance.chosen().way),
-            set: |core, value| core.balance.choose(|chosen| chosen.way = value.text()),
+            get: |context| Value::Text(context.services.balance.chosen().way),
+            set: |context, value| {
+                context
+                    .services
+                    .balance
+                    .choose(|chosen| chosen.way = value.text())
+            },
             default: |_| Value::Text(Chosen::default().way),
         },
         description: "how AEUs' loads are made equal by giving rows other owners: all at once, or towards the average of neighbours; a table in its own way with CALL eris.balance('t', 'off')",
@@ -31,9 +36,11 @@ pub(crate) static SETTINGS: [Setting; 20] = [
             unit: "AEUs",
         },
         access: Access::Database {
-            get: |core| number(core.balance.chosen().neighbours),
-            set: |core, value| {
-                core.balance
+            get: |context| number(context.services.balance.chosen().neighbours),
+            set: |context, value| {
+                context
+                    .services
+                    .balance
                     .choose(|chosen| chosen.neighbours = value.usize())
             },
             default: |_| number(Chosen::default().neighbours),
@@ -44,10 +51,15 @@ pub(crate) static SETTINGS: [Setting; 20] = [
         name: "balancing_period",
         kind: Kind::Duration { none: false },
         access: Access::Database {
-            get: |core| Value::Number(core.balance.chosen().period.as_millis() as u64),
-            set: |core, value| {
+            get: |context| {
+                Value::Number(context.services.balance.chosen().period.as_millis() as u64)
+            },
+            set: |context, value| {
                 let period = Duration::from_millis(value.number());
-                core.balance.choose(|chosen| chosen.period = period)
+                context
+                    .services
+                    .balance
+                    .choose(|chosen| chosen.period = period)
             },
             default: |_| Value::Number(Chosen::default().period.as_millis() as u64),
         },
@@ -61,9 +73,11 @@ pub(crate) static SETTINGS: [Setting; 20] = [
             unit: "percent",
         },
         access: Access::Database {
-            get: |core| Value::Number(core.balance.chosen().threshold),
-            set: |core, value| {
-                core.balance
+            get: |context| Value::Number(context.services.balance.chosen().threshold),
+            set: |context, value| {
+                context
+                    .services
+                    .balance
                     .choose(|chosen| chosen.threshold = value.number())
             },
             default: |_| Value::Number(Chosen::default().threshold),
@@ -87,7 +101,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
         name: "huge_pages",
         kind: Kind::Choice(&["auto", "always", "never"]),
         access: Access::Start {
-            get: |core| Value::Text(format!("{:?}", core.huge_pages).to_lowercase()),
+            get: |context| Value::Text(format!("{:?}", context.services.huge_pages).to_lowercase()),
             how: "start with --huge-pages auto|always|never, or with ERIS_HUGE_PAGES",
         },
         description: "whether column data lies on pages of 2 MiB",
@@ -142,10 +156,13 @@ pub(crate) static SETTINGS: [Setting; 20] = [
             unlimited: true,
         },
         access: Access::Database {
-            get: |core| Value::Number(core.spill.limit().unwrap_or(u64::MAX)),
-            set: |core, value| {
+            get: |context| Value::Number(context.services.spill.limit().unwrap_or(u64::MAX)),
+            set: |context, value| {
                 let bytes = value.number();
-                core.spill.set_limit((bytes < u64::MAX).then_some(bytes));
+                context
+                    .services
+                    .spill
+                    .set_limit((bytes < u64::MAX).then_some(bytes));
                 Ok(())
             },
             default: |_| Value::Number(u64::MAX),
@@ -159,12 +176,12 @@ pub(crate) static SETTINGS: [Setting; 20] = [
             unlimited: false,
         },
         access: Access::Database {
-            get: |core| Value::Number(core.engine.memory().budget().limit()),
-            set: |core, value| {
-                core.engine.memory().budget().set_limit(value.number());
+            get: |context| Value::Number(context.engine.memory().budget().limit()),
+            set: |context, value| {
+                context.engine.memory().budget().set_limit(value.number());
                 Ok(())
             },
-            default: |core| Value::Number(core.first_memory_limit),
+            default: |context| Value::Number(context.services.first_memory_limit),
         },
         description: "what tables and statements may take together; at the start --memory or ERIS_MEMORY",
     },
@@ -218,8 +235,8 @@ pub(crate) static SETTINGS: [Setting; 20] = [
         name: "temp_directory",
         kind: Kind::Text("the path of a directory"),
         access: Access::Database {
-            get: |core| Value::Text(core.spill.directory().display().to_string()),
-            set: |core, value| core.spill.set_directory(value.text()),
+            get: |context| Value::Text(context.services.spill.directory().display().to_string()),
+            set: |context, value| context.services.spill.set_directory(value.text()),
             default: |_| Value::Text(std::env::temp_dir().display().to_string()),
         },
         description: "where statements put what does not fit into memory",
@@ -232,7 +249,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
             unit: "AEUs",
         },
         access: Access::Start {
-            get: |core| number(core.engine.topology().aeus().len()),
+            get: |context| number(context.engine.topology().aeus().len()),
             how: "start with --aeus N, or with ERIS_TOPOLOGY=NODESxAEUS",
         },
         description: "AEUs, which scan and write; as many threads work on what they yield",
@@ -250,7 +267,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
         name: "topology",
         kind: Kind::Text("NODESxAEUS"),
         access: Access::Start {
-            get: |core| Value::Text(topology(core)),
+            get: |context| Value::Text(topology(context)),
             how: "start with ERIS_TOPOLOGY=NODESxAEUS, such as 4x2, for logical nodes; otherwise it is the machine's",
         },
         description: "NUMA nodes, and AEUs on each",
@@ -258,8 +275,8 @@ pub(crate) static SETTINGS: [Setting; 20] = [
 ];
 
 /// Nodes and AEUs per node, or each node's where they differ.
-fn topology(core: &Core) -> String {
-    let topology = core.engine.topology();
+fn topology(context: &StatementContext) -> String {
+    let topology = context.engine.topology();
     let mut aeus = vec![0usize; topology.nodes().len()];
     for place in topology.aeus() {
         aeus[place.node.index()] += 1;
@@ -335,7 +352,7 @@ pub(crate) fn find(name: &str) -> Result<&'static Setting, SqlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Variables;
+    use crate::context::Variables;
 
     #[test]
     fn settings_are_in_the_order_of_their_names() {

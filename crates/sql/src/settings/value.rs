@@ -1,5 +1,6 @@
 //! Values of settings, and how they are written.
 
+use crate::error::duration::{Milliseconds, UNITS};
 use eris_numa::Bytes;
 use std::fmt;
 use std::time::Duration;
@@ -116,9 +117,6 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Units of time by their names, in milliseconds.
-const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)];
-
 /// Milliseconds, with or without a unit.
 fn milliseconds(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
@@ -130,22 +128,6 @@ fn milliseconds(text: &str) -> Option<u64> {
     let time = number.parse::<f64>().ok()? * scale as f64;
     // A timer needs an end: a year is far enough.
     (time <= 366.0 * 24.0 * 3.6e6).then(|| time.ceil() as u64)
-}
-
-/// A time span in the largest unit in which it is whole; 0 is `none`.
-pub(crate) struct Milliseconds(pub Duration);
-
-impl fmt::Display for Milliseconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = self.0.as_millis() as u64;
-        if time == 0 {
-            return write!(f, "none");
-        }
-        let (unit, scale) = (UNITS.iter())
-            .find(|(_, scale)| time.is_multiple_of(*scale))
-            .expect("all are whole milliseconds");
-        write!(f, "{}{unit}", time / scale)
-    }
 }
 
 #[cfg(test)]

@@ -19,40 +19,45 @@ mod schema;
 mod truncate;
 mod view;
 
-pub(crate) use index::create_index_statement;
 pub(crate) use references::release;
 pub(crate) use truncate::is_delete_of_all;
 
 use crate::catalog::{Contents, RelationName, is_reserved};
-use crate::core::{Begun, Core, no_schema_hint};
+use crate::context::StatementContext;
+use crate::context::no_schema_hint;
 use crate::error::SqlError;
 use crate::error::position::Excerpt;
+use crate::running::outcome::Begun;
 use crate::text::parse::place_of;
 use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName};
 
 /// Runs a statement that defines something; `None` if it is none of these.
 pub(crate) async fn run(
-    core: &Core,
+    context: &StatementContext,
     tree: ast::Statement,
     statement: &Statement,
 ) -> Result<Option<Begun>, SqlError> {
     // The largest of them are kept off the stack.
     let begun = match tree {
         ast::Statement::CreateTable(create) => {
-            Box::pin(create_table::create(core, create, statement)).await
+            Box::pin(create_table::create(context, create, statement)).await
         }
-        ast::Statement::CreateIndex(create) => index::create(core, create, statement).await,
-        ast::Statement::CreateView(create) => view::create(core, create, statement).await,
-        tree @ ast::Statement::CreateSchema { .. } => schema::create(core, tree, statement).await,
-        ast::Statement::AlterTable(alter) => Box::pin(alter::alter(core, alter, statement)).await,
+        ast::Statement::CreateIndex(create) => index::create(context, create, statement).await,
+        ast::Statement::CreateView(create) => view::create(context, create, statement).await,
+        tree @ ast::Statement::CreateSchema { .. } => {
+            schema::create(context, tree, statement).await
+        }
+        ast::Statement::AlterTable(alter) => {
+            Box::pin(alter::alter(context, alter, statement)).await
+        }
         ast::Statement::Truncate(truncate) => {
-            Box::pin(truncate::truncate(core, truncate, statement)).await
+            Box::pin(truncate::truncate(context, truncate, statement)).await
         }
         ast::Statement::Delete(delete) if is_delete_of_all(&delete) => {
-            Box::pin(truncate::delete_all(core, delete, statement)).await
+            Box::pin(truncate::delete_all(context, delete, statement)).await
         }
-        tree @ ast::Statement::Drop { .. } => Box::pin(drop::drop(core, tree, statement)).await,
+        tree @ ast::Statement::Drop { .. } => Box::pin(drop::drop(context, tree, statement)).await,
         _ => return Ok(None),
     };
     begun.map(Some)

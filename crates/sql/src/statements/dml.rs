@@ -24,15 +24,19 @@ mod update;
 pub(crate) use returning::{Kept, query as returning};
 
 use crate::catalog::Table;
-use crate::core::{Begun, Core, Plan};
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::files;
+use crate::plan::planning;
+use crate::plan::planning::Plan;
 use crate::plan::resolve::Names;
 use crate::progress;
+use crate::running::outcome::Begun;
 use crate::running::reserved::Reserved;
 use crate::statements::insert;
 use crate::text::statement::Statement;
 use crate::write::coerce;
+use crate::write::locks;
 use crate::write::locks::Writable;
 use crate::write::references::Effect;
 use crate::write::row_rules::RowRules;
@@ -121,11 +125,11 @@ pub(crate) fn update_of(alias: &ast::Ident, update: ast::DoUpdate) -> ast::State
 
 /// UPDATE or DELETE as a query over [`TARGET`], and where it has the values of the table's columns. `None`: it has an error.
 pub(crate) fn row_change(
-    core: &Core,
+    context: &StatementContext,
     table: &Arc<Table>,
     tree: ast::Statement,
 ) -> Option<(ast::Query, Vec<coerce::Target>)> {
-    let change = Change::new(core, table, tree, None, &[]).ok()?;
+    let change = Change::new(context, table, tree, None, &[]).ok()?;
     match change.action {
         Action::Update(targets) => Some((change.query, targets)),
         Action::Delete { .. } => Some((change.query, Vec::new())),
@@ -135,19 +139,19 @@ pub(crate) fn row_change(
 
 /// UPDATE, DELETE or MERGE; INSERT, if it has a WITH before it.
 pub(crate) async fn run(
-    core: &Core,
+    context: &StatementContext,
     tree: ast::Statement,
     with: Option<ast::With>,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     if let ast::Statement::Insert(insert) = tree {
-        return insert::insert(core, insert_with(insert, with)?, statement).await;
+        return insert::insert(context, insert_with(insert, with)?, statement).await;
     }
     let name = changed_table(&tree).expect("the statement changes rows")?;
-    let table = core.writable(name, &Effect::of(&tree), statement).await?;
+    let table = locks::writable(context, name, &Effect::of(&tree), statement).await?;
     let old = TableWriter::old_columns(&table, table.affected());
-    let change = Change::new(core, &table, tree, with, &old)?;
-    change.run(core, &table, statement).await
+    let change = Change::new(context, &table, tree, with, &old)?;
+    change.run(context, &table, statement).await
 }
 
 /// A statement and the WITH before it, if it is one that writes: the parser takes it for the body of a query.
@@ -190,7 +194,7 @@ fn insert_with(mut insert: ast::Insert, with: Option<ast::With>) -> Result<ast::
 
 /// INSERT … ON CONFLICT of the rows of a query, with values of these columns.
 pub(crate) async fn upsert(
-    core: &Core,
+    context: &StatementContext,
     table: Writable,
     insert: ast::Insert,
     source: ast::Query,
@@ -198,47 +202,47 @@ pub(crate) async fn upsert(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let old = TableWriter::old_columns(&table, table.affected());
-    let change = conflict::change(core, &table, insert, source, columns, &old)?;
-    change.run(core, &table, statement).await
+    let change = conflict::change(context, &table, insert, source, columns, &old)?;
+    change.run(context, &table, statement).await
 }
 
 /// Runs a query, or what the parser takes for one.
 pub(crate) async fn run_query(
-    core: &Core,
+    context: &StatementContext,
     query: Box<ast::Query>,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     match taken_apart(ast::Statement::Query(query))? {
-        (ast::Statement::Query(query), _) => {
-            Ok(Begun::Rows(core.plan(*query, statement).await?.answer()?))
-        }
-        (tree, with) => run(core, tree, with, statement).await,
+        (ast::Statement::Query(query), _) => Ok(Begun::Rows(
+            planning::plan(context, *query, statement).await?.answer()?,
+        )),
+        (tree, with) => run(context, tree, with, statement).await,
     }
 }
 
 /// The plan by which the rows are found, for EXPLAIN.
 pub(crate) async fn plan(
-    core: &Core,
+    context: &StatementContext,
     tree: ast::Statement,
     with: Option<ast::With>,
     statement: &Statement,
 ) -> Result<Plan, SqlError> {
-    let mut change = Change::unlocked(core, tree, statement)?;
+    let mut change = Change::unlocked(context, tree, statement)?;
     change.query.with = with;
-    let (plan, _) = change.plan(core, statement).await?;
+    let (plan, _) = change.plan(context, statement).await?;
     Ok(plan)
 }
 
 impl Change {
     /// A statement that is only looked at.
     pub fn unlocked(
-        core: &Core,
+        context: &StatementContext,
         tree: ast::Statement,
         statement: &Statement,
     ) -> Result<Self, SqlError> {
         let name = changed_table(&tree).expect("the statement changes rows")?;
-        let table = core.table(name, statement)?;
-        Change::new(core, &table, tree, None, &table.unique_columns())
+        let table = context.table(name, statement)?;
+        Change::new(context, &table, tree, None, &table.unique_columns())
     }
 
     /// The query that says which rows are changed, and how.
@@ -248,16 +252,16 @@ impl Change {
 
     /// The query also yields the old values of the columns `old`.
     fn new(
-        core: &Core,
+        context: &StatementContext,
         table: &Arc<Table>,
         tree: ast::Statement,
         with: Option<ast::With>,
         old: &[usize],
     ) -> Result<Self, SqlError> {
         let mut change = match tree {
-            ast::Statement::Update(update) => update::change(core, table, update, old)?,
+            ast::Statement::Update(update) => update::change(context, table, update, old)?,
             ast::Statement::Delete(delete) => delete::change(table, delete, old)?,
-            ast::Statement::Merge(merge) => merge::change(core, table, merge, old)?,
+            ast::Statement::Merge(merge) => merge::change(context, table, merge, old)?,
             _ => unreachable!("the statement changes rows"),
         };
         change.query.with = with;
@@ -267,58 +271,70 @@ impl Change {
     /// The names at the newest snapshot, that of the table with its rows' ids included, and the query's files.
     async fn names(
         &self,
-        core: &Core,
+        context: &StatementContext,
         query: &mut ast::Query,
         statement: &Statement,
     ) -> Result<Names, SqlError> {
-        let mut files = files::open_functions(query, core.state(), statement).await?;
-        let names = core.names();
+        let mut files = files::open_functions(query, context.state(), statement).await?;
+        let names = Names::now(context);
         let rows = names.table_with_row_ids(&self.table, ROW)?;
         files.insert(TARGET.to_owned(), rows);
         Ok(names.with_files(files))
     }
 
     /// Plans the query at the newest snapshot; also the names that it was planned with.
-    async fn plan(&self, core: &Core, statement: &Statement) -> Result<(Plan, Names), SqlError> {
+    async fn plan(
+        &self,
+        context: &StatementContext,
+        statement: &Statement,
+    ) -> Result<(Plan, Names), SqlError> {
         let mut query = self.query.clone();
-        let names = self.names(core, &mut query, statement).await?;
-        Ok((core.plan_at(query, &names, statement).await?, names))
+        let names = self.names(context, &mut query, statement).await?;
+        Ok((
+            planning::plan_at(context, query, &names, statement).await?,
+            names,
+        ))
     }
 
     /// Finds the types of a query that is this one but for values.
     pub async fn logical(
         &self,
-        core: &Core,
+        context: &StatementContext,
         mut query: ast::Query,
         statement: &Statement,
     ) -> Result<LogicalPlan, SqlError> {
-        let names = self.names(core, &mut query, statement).await?;
-        Ok(core.logical_at(query, &names, statement).await?.1)
+        let names = self.names(context, &mut query, statement).await?;
+        Ok(planning::logical_at(context, query, &names, statement)
+            .await?
+            .1)
     }
 
     /// `table` is the change's.
     async fn run(
         self,
-        core: &Core,
+        context: &StatementContext,
         table: &Writable,
         statement: &Statement,
     ) -> Result<Begun, SqlError> {
         // From here on nobody else changes rows of the table, until the writer is dropped.
-        let mut writer = TableWriter::changing(core, table).await?;
-        let (plan, names) = self.plan(core, statement).await?;
+        let mut writer = TableWriter::changing(context, table).await?;
+        let (plan, names) = self.plan(context, statement).await?;
         let mut kept = self.returning.as_ref().map(|_| match self.tag {
-            "MERGE" => Kept::of_merge(core, table),
-            _ => Kept::new(core),
+            "MERGE" => Kept::of_merge(context, table),
+            _ => Kept::new(context),
         });
-        let rows = self.apply(core, &plan, &mut writer, kept.as_mut()).await?;
+        let rows = self
+            .apply(context, &plan, &mut writer, kept.as_mut())
+            .await?;
         let returned = match (kept, &self.returning) {
             (Some(kept), Some(items)) => {
-                let returned = kept.returned(core, &names, &self.table, &self.alias, items.clone());
+                let returned =
+                    kept.returned(context, &names, &self.table, &self.alias, items.clone());
                 Some(returned.await?)
             }
             _ => None,
         };
-        (writer.finish(core, |error| self.commit_error(error))).await?;
+        (writer.finish(context, |error| self.commit_error(error))).await?;
         Ok(match returned {
             Some(returned) => Begun::Rows(returned),
             None => Begun::Count {
@@ -331,15 +347,15 @@ impl Change {
     /// Hands over to the writer what the query yields; returns the number of rows that are changed.
     async fn apply(
         &self,
-        core: &Core,
+        context: &StatementContext,
         plan: &Plan,
         writer: &mut TableWriter,
         mut kept: Option<&mut Kept>,
     ) -> Result<u64, SqlError> {
-        let rules = RowRules::new(core, &self.table)?;
+        let rules = RowRules::new(context, &self.table)?;
         let progress = progress::current();
         let mut stream = plan.run()?;
-        let mut seen = Seen::new(core);
+        let mut seen = Seen::new(context);
         let mut rows = 0;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(SqlError::from_datafusion)?;
@@ -434,10 +450,10 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(core: &Core) -> Self {
+    fn new(context: &StatementContext) -> Self {
         Seen {
             ids: HashSet::new(),
-            reserved: Reserved::new(core),
+            reserved: Reserved::new(context.engine.memory().budget()),
         }
     }
 

@@ -2,9 +2,12 @@
 
 mod phases;
 
-use crate::core::{Begun, Core, Plan};
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::fragment_exec::FragmentExec;
+use crate::plan::planning;
+use crate::plan::planning::Plan;
+use crate::running::outcome::Begun;
 use crate::statements::dml;
 use crate::statements::show::{rows_of, text};
 use crate::text::statement::Statement;
@@ -21,7 +24,7 @@ use std::time::{Duration, Instant};
 
 /// EXPLAIN [ANALYZE] [VERBOSE] query.
 pub(crate) async fn explain(
-    core: &Core,
+    context: &StatementContext,
     tree: ast::Statement,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
@@ -43,7 +46,7 @@ pub(crate) async fn explain(
     }
     let began = Instant::now();
     let plan = match dml::taken_apart(*explained)? {
-        (ast::Statement::Query(query), _) => core.plan(*query, statement).await?,
+        (ast::Statement::Query(query), _) => planning::plan(context, *query, statement).await?,
         (tree, with) if dml::changed_table(&tree).is_some() => {
             if analyze {
                 return Err(
@@ -51,7 +54,7 @@ pub(crate) async fn explain(
                         .with_hint(Some("EXPLAIN shows how it finds the rows")),
                 );
             }
-            dml::plan(core, tree, with, statement).await?
+            dml::plan(context, tree, with, statement).await?
         }
         (
             ast::Statement::Insert(ast::Insert {
@@ -59,7 +62,7 @@ pub(crate) async fn explain(
                 ..
             }),
             _,
-        ) if !analyze => core.plan(*query, statement).await?,
+        ) if !analyze => planning::plan(context, *query, statement).await?,
         _ => return Err(SqlError::not_supported("EXPLAIN of anything but a query")),
     };
     let planned = began.elapsed();
@@ -67,7 +70,7 @@ pub(crate) async fn explain(
     let mut analyzed = None;
     if analyze {
         let (rows, ran) = exhaust(&plan).await?;
-        analyzed = Some(core.read_bandwidth().await);
+        analyzed = Some(context.read_bandwidth().await);
         lines.push(format!(
             "planned in {}, ran in {}, {rows} rows",
             Time(planned),

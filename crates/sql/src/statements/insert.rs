@@ -1,14 +1,21 @@
 //! INSERT, and the writing part of CREATE TABLE AS.
 
-use crate::catalog::{DefaultValue, Table, most_similar};
-use crate::core::{Begun, Core, normalize};
+use crate::catalog::{DefaultValue, Table};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::error::similar::most_similar;
+use crate::plan::planning;
+use crate::plan::resolve::Names;
 use crate::progress;
+use crate::running::outcome::Begun;
 use crate::statements::dml::{self, Kept};
 use crate::statements::prepare::placeholder;
+use crate::system::functions::session_state;
+use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
 use crate::types::ast_type;
 use crate::write::coerce::{self, Target};
+use crate::write::locks;
 use crate::write::locks::Writable;
 use crate::write::references::Effect;
 use crate::write::row_rules::{ComputedDefault, RowRules};
@@ -29,7 +36,7 @@ use std::sync::Arc;
 
 /// INSERT INTO table [(columns)] VALUES … or SELECT … or DEFAULT VALUES.
 pub(crate) async fn insert(
-    core: &Core,
+    context: &StatementContext,
     mut insert: ast::Insert,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
@@ -38,7 +45,7 @@ pub(crate) async fn insert(
         return Err(SqlError::not_supported("INSERT INTO a function or query"));
     };
     let effect = Effect::of_insert(&insert);
-    let table = core.writable(name, &effect, statement).await?;
+    let table = locks::writable(context, name, &effect, statement).await?;
     let columns = columns(&table, &insert.columns)?;
     let (source, columns) = match insert.source.take() {
         Some(mut source) => {
@@ -46,9 +53,9 @@ pub(crate) async fn insert(
             exact_numbers(&mut source, &table, &columns);
             if insert.on.is_some() {
                 insert.source = None;
-                return dml::upsert(core, table, insert, *source, &columns, statement).await;
+                return dml::upsert(context, table, insert, *source, &columns, statement).await;
             }
-            let plan = core.plan(*source, statement).await?;
+            let plan = planning::plan(context, *source, statement).await?;
             let given = plan.physical.schema().fields().len();
             if given != columns.len() {
                 return Err(SqlError::invalid(format!(
@@ -61,35 +68,35 @@ pub(crate) async fn insert(
         }
         None => (one_row_without_columns()?, Vec::new()),
     };
-    let targets = targets(core, &table, &columns)?;
+    let targets = targets(context, &table, &columns)?;
     let Some(items) = insert.returning else {
-        let rows = write(core, &table, source, targets).await?;
+        let rows = write(context, &table, source, targets).await?;
         return Ok(Begun::Count {
             rows,
             tag: "INSERT",
         });
     };
-    let mut kept = Kept::new(core);
-    let appended = Box::pin(append(core, &table, source, targets, Some(&mut kept)));
+    let mut kept = Kept::new(context);
+    let appended = Box::pin(append(context, &table, source, targets, Some(&mut kept)));
     let (writer, _) = appended.await?;
     let called = || Ident::with_quote('"', table.name.name.as_str());
     let alias = insert.table_alias.map(|alias| alias.alias);
     let alias = alias.unwrap_or_else(called);
-    let names = core.names();
-    let returned = kept.returned(core, &names, &table, &alias, items);
+    let names = Names::now(context);
+    let returned = kept.returned(context, &names, &table, &alias, items);
     let returned = returned.await?;
-    (writer.finish(core, |error| table.write_error(error))).await?;
+    (writer.finish(context, |error| table.write_error(error))).await?;
     Ok(Begun::Rows(returned))
 }
 
 /// Where the values of each column of the table come from, if a source has those of `columns`, in this order.
 pub(crate) fn targets(
-    core: &Core,
+    context: &StatementContext,
     table: &Table,
     columns: &[usize],
 ) -> Result<Vec<Target>, SqlError> {
     // Most statements need none.
-    let state = LazyCell::new(|| core.bare_state());
+    let state = LazyCell::new(|| session_state(context));
     let all = 0..table.types.len();
     all.map(
         |position| match columns.iter().position(|column| *column == position) {
@@ -121,27 +128,27 @@ pub(crate) fn default_target(
 
 /// Writes all rows of a stream: all of them become visible, or none.
 pub(crate) async fn write(
-    core: &Core,
+    context: &StatementContext,
     table: &Writable,
     source: SendableRecordBatchStream,
     targets: Vec<Target>,
 ) -> Result<u64, SqlError> {
-    let appended = Box::pin(append(core, table, source, targets, None));
+    let appended = Box::pin(append(context, table, source, targets, None));
     let (writer, rows) = appended.await?;
-    (writer.finish(core, |error| table.write_error(error))).await?;
+    (writer.finish(context, |error| table.write_error(error))).await?;
     Ok(rows)
 }
 
 /// Hands over all rows of a stream to a writer, which has yet to commit; keeps them for RETURNING, too.
 async fn append(
-    core: &Core,
+    context: &StatementContext,
     table: &Writable,
     mut source: SendableRecordBatchStream,
     targets: Vec<Target>,
     mut kept: Option<&mut Kept>,
 ) -> Result<(TableWriter, u64), SqlError> {
-    let rules = RowRules::new(core, table)?;
-    let mut writer = TableWriter::adding(core, table)?;
+    let rules = RowRules::new(context, table)?;
+    let mut writer = TableWriter::adding(context, table)?;
     let progress = progress::current();
     let mut written = 0;
     while let Some(batch) = source.next().await {
@@ -202,7 +209,7 @@ pub(crate) fn is_word_default(cell: &ast::Expr) -> bool {
 
 /// The value of an expression without columns, as an array of one row, and the name of its type.
 pub(crate) async fn collect_one(
-    core: &Core,
+    context: &StatementContext,
     expr: &ast::Expr,
     statement: &Statement,
 ) -> Result<(ArrayRef, DataType), SqlError> {
@@ -212,7 +219,7 @@ pub(crate) async fn collect_one(
         value_keyword: false,
         rows,
     };
-    let plan = core.plan(query(SetExpr::Values(values)), statement).await?;
+    let plan = planning::plan(context, query(SetExpr::Values(values)), statement).await?;
     let mut stream = plan.run()?;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(SqlError::from_datafusion)?;

@@ -10,13 +10,15 @@
 //! Everything else is planned with its values, which planning decides by. Each execution has a snapshot of its own.
 
 use crate::cancel;
-use crate::core::{Begun, Core, normalize};
+use crate::context::{NamedStatement, StatementContext};
 use crate::error::SqlError;
+use crate::plan::planning;
 use crate::plan_cache::{PreparedPlan, ReadyWrite};
+use crate::running::outcome::Begun;
 use crate::running::queries::shortened;
-use crate::session::{Running, Session, Work};
 use crate::statements::dml;
 use crate::statements::insert;
+use crate::text::identifier::normalize;
 use crate::text::parameter::{Class, Parameter, class};
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
@@ -28,36 +30,9 @@ use datafusion::sql::sqlparser::ast::{
     self, Expr, ExprWithAlias, SetExpr, TableObject, Value, visit_expressions,
     visit_expressions_mut,
 };
+use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// A statement with parameters, ready to be executed with values. Made by [`Session::prepare`]; executed in its session, with
-/// the settings that hold then.
-#[derive(Clone, Debug)]
-pub struct PreparedStatement {
-    session: Session,
-    prepared: Arc<Prepared>,
-}
-
-impl PreparedStatement {
-    pub(crate) fn new(session: Session, prepared: Arc<Prepared>) -> Self {
-        PreparedStatement { session, prepared }
-    }
-
-    /// Executes it with these values, one per parameter. Otherwise as [`Session::execute`].
-    ///
-    /// # Errors
-    /// As [`Session::execute`]; also the wrong number of values, or one that does not fit its parameter.
-    pub fn execute(&self, values: &[Parameter]) -> Running<'_> {
-        let work = Work::Prepared(Arc::clone(&self.prepared), values.to_vec());
-        self.session.run(work)
-    }
-
-    /// SQL's names of the types of its parameters; `None` where any will do.
-    pub fn parameter_types(&self) -> Vec<Option<String>> {
-        self.prepared.type_names()
-    }
-}
 
 /// A parsed statement and its parameters.
 #[derive(Debug)]
@@ -83,13 +58,13 @@ struct Slot {
 
 impl Prepared {
     /// Prepares a text.
-    pub async fn new(core: &Core, statement: &Statement) -> Result<Self, SqlError> {
+    pub async fn new(context: &StatementContext, statement: &Statement) -> Result<Self, SqlError> {
         let tree = parse(statement)?;
-        Self::of_tree(core, tree, &[], statement).await
+        Self::of_tree(context, tree, &[], statement).await
     }
 
     async fn of_tree(
-        core: &Core,
+        context: &StatementContext,
         tree: ast::Statement,
         declared: &[ast::DataType],
         statement: &Statement,
@@ -102,7 +77,7 @@ impl Prepared {
                 declared: false,
             })
             .collect();
-        infer(core, &tree, &mut parameters, statement).await?;
+        infer(context, &tree, &mut parameters, statement).await?;
         for (position, written) in declared.iter().enumerate() {
             let known = column_type(written).map_err(SqlError::not_supported)?;
             let slot = Slot {
@@ -129,11 +104,6 @@ impl Prepared {
         })
     }
 
-    /// The whole text.
-    pub fn text(&self) -> &str {
-        self.statement.text()
-    }
-
     /// The text among the running statements.
     pub fn shown(&self) -> &Arc<str> {
         &self.shown
@@ -142,11 +112,11 @@ impl Prepared {
     /// Begins it by its template, if that is there and light.
     pub fn recall_light(
         &self,
-        core: &Core,
+        context: &StatementContext,
         values: &[Parameter],
     ) -> Option<SendableRecordBatchStream> {
         let fits = values.len() == self.parameters.len();
-        fits.then(|| self.plan.recall_light(core, values))?
+        fits.then(|| self.plan.recall_light(context, values))?
     }
 
     /// The write of single rows that it is, if that is known.
@@ -161,13 +131,6 @@ impl Prepared {
         let is_free = parameters.iter().all(|slot| !slot.declared);
         (is_free && values.len() == parameters.len())
             .then(|| parameters.iter().map(|slot| slot.name.as_str()).collect())
-    }
-
-    pub fn type_names(&self) -> Vec<Option<String>> {
-        let types = self.parameters.iter();
-        types
-            .map(|slot| slot.data_type.as_ref().map(|known| sql_name(known, None)))
-            .collect()
     }
 
     /// The statement with values in the places of its parameters.
@@ -203,6 +166,19 @@ impl Prepared {
     }
 }
 
+impl NamedStatement for Prepared {
+    fn text(&self) -> &str {
+        self.statement.text()
+    }
+
+    fn type_names(&self) -> Vec<Option<String>> {
+        let types = self.parameters.iter();
+        types
+            .map(|slot| slot.data_type.as_ref().map(|known| sql_name(known, None)))
+            .collect()
+    }
+}
+
 impl Slot {
     fn literal(&self, value: &Parameter) -> Result<Expr, SqlError> {
         let Some(data_type) = &self.data_type else {
@@ -228,7 +204,7 @@ impl Slot {
 
 /// PREPARE name [(types)] AS statement.
 pub(crate) async fn prepare(
-    core: &Core,
+    context: &StatementContext,
     name: &ast::Ident,
     types: &[ast::DataType],
     tree: ast::Statement,
@@ -239,12 +215,12 @@ pub(crate) async fn prepare(
         SqlError::invalid(format!("prepared statement \"{name}\" exists already"))
             .with_hint(Some(format!("DEALLOCATE {name}")))
     };
-    if core.session.prepared().contains_key(&name) {
+    if context.session.prepared().contains_key(&name) {
         return Err(exists());
     }
-    let prepared = Prepared::of_tree(core, tree, types, statement).await?;
+    let prepared = Prepared::of_tree(context, tree, types, statement).await?;
     // Another statement of the session may have been faster.
-    match core.session.prepared().entry(name.clone()) {
+    match context.session.prepared().entry(name.clone()) {
         std::collections::btree_map::Entry::Occupied(_) => Err(exists()),
         std::collections::btree_map::Entry::Vacant(place) => {
             place.insert(Arc::new(prepared));
@@ -255,7 +231,7 @@ pub(crate) async fn prepare(
 
 /// What EXECUTE name [(values)], or EXECUTE name USING values, means: the prepared statement and its values.
 pub(crate) async fn executed(
-    core: &Core,
+    context: &StatementContext,
     tree: &ast::Statement,
     statement: &Statement,
 ) -> Result<(Arc<Prepared>, Vec<Parameter>), SqlError> {
@@ -275,9 +251,10 @@ pub(crate) async fn executed(
     if !into.is_empty() || (!parameters.is_empty() && !using.is_empty()) {
         return Err(SqlError::not_supported("EXECUTE with these clauses"));
     }
-    let name = crate::core::last_name(name).unwrap_or_default();
-    let prepared = core.session.prepared().get(&name).cloned();
-    let prepared = prepared.ok_or_else(|| unknown(core, &name))?;
+    let name = crate::text::identifier::last_name(name).unwrap_or_default();
+    let prepared = context.session.prepared().get(&name).cloned();
+    let prepared: Arc<dyn Any + Send + Sync> = prepared.ok_or_else(|| unknown(context, &name))?;
+    let prepared: Arc<Prepared> = prepared.downcast().expect("PREPARE notes nothing else");
     let given: Vec<(Option<String>, &Expr)> = match using.as_slice() {
         [] => parameters.iter().map(|value| (None, value)).collect(),
         using => (using.iter())
@@ -299,7 +276,7 @@ pub(crate) async fn executed(
         values[place] = Some(match Parameter::of_constant(expr) {
             Some(value) => value,
             None => {
-                let (array, _) = insert::collect_one(core, expr, statement).await?;
+                let (array, _) = insert::collect_one(context, expr, statement).await?;
                 Parameter::of_array(&array, 0)?
             }
         });
@@ -308,65 +285,63 @@ pub(crate) async fn executed(
 }
 
 /// DEALLOCATE name, DEALLOCATE ALL.
-pub(crate) fn deallocate(core: &Core, name: &ast::Ident) -> Result<Begun, SqlError> {
+pub(crate) fn deallocate(context: &StatementContext, name: &ast::Ident) -> Result<Begun, SqlError> {
     let plain = normalize(name);
-    let mut prepared = core.session.prepared();
+    let mut prepared = context.session.prepared();
     if name.quote_style.is_none() && plain == "all" {
         prepared.clear();
     } else if prepared.remove(&plain).is_none() {
         drop(prepared);
-        return Err(unknown(core, &plain));
+        return Err(unknown(context, &plain));
     }
     Ok(Begun::Done { tag: "DEALLOCATE" })
 }
 
-fn unknown(core: &Core, name: &str) -> SqlError {
-    let known = core.session.prepared();
-    let similar = crate::catalog::most_similar(name, known.keys().map(String::as_str));
+fn unknown(context: &StatementContext, name: &str) -> SqlError {
+    let known = context.session.prepared();
+    let similar = crate::error::similar::most_similar(name, known.keys().map(String::as_str));
     SqlError::invalid(format!("there is no prepared statement \"{name}\""))
         .with_hint(similar.map(|similar| format!("did you mean \"{similar}\"?")))
 }
 
-impl Core {
-    /// Begins what EXECUTE means.
-    pub async fn execute(
-        &self,
-        tree: &ast::Statement,
-        statement: &Statement,
-    ) -> Result<Begun, SqlError> {
-        let (prepared, values) = executed(self, tree, statement).await?;
-        if let Some(write) = prepared.recall_write(&values)
-            && let Some(begun) = write.run(self, &cancel::current()).await?
+/// Begins what EXECUTE means.
+pub(crate) async fn execute(
+    context: &StatementContext,
+    tree: &ast::Statement,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    let (prepared, values) = executed(context, tree, statement).await?;
+    if let Some(write) = prepared.recall_write(&values)
+        && let Some(begun) = write.run(context, &cancel::current()).await?
+    {
+        return Ok(begun);
+    }
+    begin_prepared(context, &prepared, &values).await
+}
+
+/// Begins a prepared statement, if it is not one of the writes that are known.
+pub(crate) async fn begin_prepared(
+    context: &StatementContext,
+    prepared: &Prepared,
+    values: &[Parameter],
+) -> Result<Begun, SqlError> {
+    let (tree, plan) = (&prepared.tree, &prepared.plan);
+    if let Some(names) = prepared.free_parameters(values) {
+        let statement = &prepared.statement;
+        if let Some(rows) = plan.begin(context, tree, values, statement).await {
+            return Ok(Begun::Rows(rows));
+        }
+        let write = plan
+            .learn_write(context, tree, &names, values, statement)
+            .await;
+        if let Some(write) = write
+            && let Some(begun) = write.run(context, &cancel::current()).await?
         {
             return Ok(begun);
         }
-        self.begin_prepared(&prepared, &values).await
     }
-
-    /// Begins a prepared statement, if it is not one of the writes that are known.
-    pub async fn begin_prepared(
-        &self,
-        prepared: &Prepared,
-        values: &[Parameter],
-    ) -> Result<Begun, SqlError> {
-        let (tree, plan) = (&prepared.tree, &prepared.plan);
-        if let Some(names) = prepared.free_parameters(values) {
-            let statement = &prepared.statement;
-            if let Some(rows) = plan.begin(self, tree, values, statement).await {
-                return Ok(Begun::Rows(rows));
-            }
-            let write = plan
-                .learn_write(self, tree, &names, values, statement)
-                .await;
-            if let Some(write) = write
-                && let Some(begun) = write.run(self, &cancel::current()).await?
-            {
-                return Ok(begun);
-            }
-        }
-        let tree = prepared.bind(values)?;
-        self.begin_tree(tree, &prepared.statement).await
-    }
+    let tree = prepared.bind(values)?;
+    crate::statements::begin_tree(context, tree, &prepared.statement).await
 }
 
 /// The name of a parameter, if the expression is one.
@@ -430,24 +405,26 @@ const MOST: usize = 65_535;
 
 /// Finds the types of parameters from where they stand, and what is wrong with the rest of the statement.
 async fn infer(
-    core: &Core,
+    context: &StatementContext,
     tree: &ast::Statement,
     parameters: &mut [Slot],
     statement: &Statement,
 ) -> Result<(), SqlError> {
     match tree {
-        ast::Statement::Query(query) => infer_query(core, None, query, parameters, statement).await,
+        ast::Statement::Query(query) => {
+            infer_query(context, None, query, parameters, statement).await
+        }
         ast::Statement::Insert(insert) => {
             let TableObject::TableName(name) = &insert.table else {
                 return Err(SqlError::not_supported("INSERT INTO a function or query"));
             };
-            let table = core.table(name, statement)?;
+            let table = context.table(name, statement)?;
             let columns = insert::columns(&table, &insert.columns)?;
             let Some(source) = &insert.source else {
                 return Ok(());
             };
             let SetExpr::Values(values) = source.body.as_ref() else {
-                return infer_query(core, None, source, parameters, statement).await;
+                return infer_query(context, None, source, parameters, statement).await;
             };
             for row in &values.rows {
                 for (cell, column) in row.content.iter().zip(&columns) {
@@ -462,8 +439,15 @@ async fn infer(
             Ok(())
         }
         tree if dml::changed_table(tree).is_some() => {
-            let change = dml::Change::unlocked(core, tree.clone(), statement)?;
-            infer_query(core, Some(&change), change.query(), parameters, statement).await
+            let change = dml::Change::unlocked(context, tree.clone(), statement)?;
+            infer_query(
+                context,
+                Some(&change),
+                change.query(),
+                parameters,
+                statement,
+            )
+            .await
         }
         _ => Err(SqlError::not_supported(
             "PREPARE of anything but SELECT, INSERT, UPDATE, DELETE and MERGE",
@@ -473,25 +457,25 @@ async fn infer(
 
 /// The plan of a query, or of that of a statement that changes rows.
 async fn logical(
-    core: &Core,
+    context: &StatementContext,
     change: Option<&dml::Change>,
     query: ast::Query,
     statement: &Statement,
 ) -> Result<LogicalPlan, SqlError> {
     match change {
-        Some(change) => change.logical(core, query, statement).await,
-        None => Ok(core.logical(query, statement).await?.1),
+        Some(change) => change.logical(context, query, statement).await,
+        None => Ok(planning::logical(context, query, statement).await?.1),
     }
 }
 
 async fn infer_query(
-    core: &Core,
+    context: &StatementContext,
     change: Option<&dml::Change>,
     query: &ast::Query,
     parameters: &mut [Slot],
     statement: &Statement,
 ) -> Result<(), SqlError> {
-    match logical(core, change, query.clone(), statement).await {
+    match logical(context, change, query.clone(), statement).await {
         Ok(plan) => {
             let types = plan.get_parameter_types();
             let types = types.map_err(SqlError::from_datafusion)?;
@@ -510,7 +494,7 @@ async fn infer_query(
                 }
                 ControlFlow::<()>::Continue(())
             });
-            logical(core, change, query, statement).await.map(|_| ())
+            logical(context, change, query, statement).await.map(|_| ())
         }
     }
 }

@@ -14,8 +14,9 @@ pub(crate) use describe::{describe, describe_query, described_query};
 pub(crate) use list::list;
 pub(crate) use summarize::summarize;
 
-use crate::core::{Begun, Core};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::running::outcome::Begun;
 use datafusion::arrow::array::{ArrayRef, StringViewArray};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -42,7 +43,7 @@ fn batch_of(batch: RecordBatch) -> Result<Begun, SqlError> {
 }
 
 /// KILL [QUERY] id.
-pub(crate) fn kill(core: &Core, id: u64) -> Result<Begun, SqlError> {
-    core.queries.kill(id, core.session.id)?;
+pub(crate) fn kill(context: &StatementContext, id: u64) -> Result<Begun, SqlError> {
+    context.services.queries.kill(id, context.session.id)?;
     Ok(Begun::Done { tag: "KILL" })
 }

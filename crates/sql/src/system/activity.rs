@@ -1,8 +1,9 @@
 //! What the engine is and does: `eris.aeus`, `eris.nodes`, `eris.budget`, `eris.queries`, `eris.settings`,
 //! `eris.functions`, `eris.prepared_statements`.
 
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::settings::SETTINGS;
+use crate::system::functions::{list, session_state};
 use crate::system::placement::resident;
 use crate::system::relation::{Cell, Kind, Relation, row};
 use eris_numa::AeuPlace;
@@ -37,7 +38,7 @@ pub(super) static RELATIONS: [Relation; 7] = [
             // What it can read from its node's memory while the others do the same; NULL before EXPLAIN ANALYZE has measured it.
             ("read_bytes_per_second", Number),
         ],
-        rows: |core| ready(Ok(aeus(core))).boxed(),
+        rows: |context| ready(Ok(aeus(context))).boxed(),
     },
     Relation {
         name: "nodes",
@@ -55,7 +56,7 @@ pub(super) static RELATIONS: [Relation; 7] = [
             // By its AEUs together; NULL before EXPLAIN ANALYZE has measured it.
             ("read_bytes_per_second", Number),
         ],
-        rows: |core| ready(Ok(nodes(core))).boxed(),
+        rows: |context| ready(Ok(nodes(context))).boxed(),
     },
     Relation {
         name: "budget",
@@ -70,7 +71,7 @@ pub(super) static RELATIONS: [Relation; 7] = [
             ("resident_bytes", Number),
             ("huge_page_bytes", Number),
         ],
-        rows: |core| ready(Ok(budget(core))).boxed(),
+        rows: |context| ready(Ok(budget(context))).boxed(),
     },
     Relation {
         name: "queries",
@@ -87,7 +88,7 @@ pub(super) static RELATIONS: [Relation; 7] = [
             ("statement", Text),
             ("error", Text),
         ],
-        rows: |core| ready(Ok(queries(core))).boxed(),
+        rows: |context| ready(Ok(queries(context))).boxed(),
     },
     Relation {
         name: "settings",
@@ -99,12 +100,12 @@ pub(super) static RELATIONS: [Relation; 7] = [
             ("type", Text),
             ("description", Text),
         ],
-        rows: |core| ready(Ok(settings(core))).boxed(),
+        rows: |context| ready(Ok(settings(context))).boxed(),
     },
     Relation {
         name: "functions",
         columns: &[("name", Text), ("kind", Text), ("usage", Text)],
-        rows: |core| ready(Ok(functions(core))).boxed(),
+        rows: |context| ready(Ok(functions(context))).boxed(),
     },
     Relation {
         name: "prepared_statements",
@@ -113,14 +114,14 @@ pub(super) static RELATIONS: [Relation; 7] = [
             ("parameter_types", Text),
             ("statement", Text),
         ],
-        rows: |core| ready(Ok(prepared(core))).boxed(),
+        rows: |context| ready(Ok(prepared(context))).boxed(),
     },
 ];
 
-fn aeus(core: &Core) -> Vec<Vec<Cell>> {
-    let counters = core.engine.counters();
-    let bandwidth = core.bandwidth.get();
-    let places = core.engine.topology().aeus().iter();
+fn aeus(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let counters = context.engine.counters();
+    let bandwidth = context.services.bandwidth();
+    let places = context.engine.topology().aeus().iter();
     let rows = places.map(|AeuPlace { aeu, node, cpu }| {
         let counted = counters.aeus.get(aeu.index()).copied().unwrap_or_default();
         row![
@@ -149,14 +150,14 @@ fn aeus(core: &Core) -> Vec<Vec<Cell>> {
     rows.collect()
 }
 
-fn nodes(core: &Core) -> Vec<Vec<Cell>> {
-    let topology = core.engine.topology();
-    let usage = core.engine.memory().usage();
-    let bandwidth = core.bandwidth.get();
+fn nodes(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let topology = context.engine.topology();
+    let usage = context.engine.memory().usage();
+    let bandwidth = context.services.bandwidth();
     let rows = topology.nodes().iter().map(|node| {
         let aeus = topology.aeus().iter().filter(|place| place.node == node.id);
         let held = usage.iter().filter(|usage| usage.node == node.id);
-        let placement = core.engine.memory().node(node.id).placement();
+        let placement = context.engine.memory().node(node.id).placement();
         let (resident, elsewhere) = resident(placement.as_ref(), node.os_node);
         row![
             node.id.0,
@@ -173,8 +174,8 @@ fn nodes(core: &Core) -> Vec<Vec<Cell>> {
     rows.collect()
 }
 
-fn budget(core: &Core) -> Vec<Vec<Cell>> {
-    let memory = core.engine.memory();
+fn budget(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let memory = context.engine.memory();
     let budget = memory.budget();
     let used = budget.used();
     let tables: u64 = memory.usage().iter().map(|usage| usage.bytes).sum();
@@ -185,8 +186,8 @@ fn budget(core: &Core) -> Vec<Vec<Cell>> {
         budget.free(),
         tables,
         used.saturating_sub(tables),
-        core.spill.used(),
-        core.spill.files(),
+        context.services.spill.used(),
+        context.services.spill.files(),
         resident,
         huge,
     ]]
@@ -204,8 +205,8 @@ fn process_memory() -> (Option<u64>, Option<u64>) {
     (field("Rss:"), field("AnonHugePages:"))
 }
 
-fn queries(core: &Core) -> Vec<Vec<Cell>> {
-    let rows = core.queries.rows().into_iter().map(|query| {
+fn queries(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let rows = context.services.queries.rows().into_iter().map(|query| {
         row![
             query.id,
             query.session,
@@ -223,12 +224,12 @@ fn queries(core: &Core) -> Vec<Vec<Cell>> {
     rows.collect()
 }
 
-fn settings(core: &Core) -> Vec<Vec<Cell>> {
+fn settings(context: &StatementContext) -> Vec<Vec<Cell>> {
     let rows = SETTINGS.iter().map(|setting| {
         row![
             setting.name,
-            setting.value(core),
-            setting.default(core),
+            setting.value(context),
+            setting.default(context),
             setting.scope(),
             setting.type_name(),
             setting.description,
@@ -237,13 +238,13 @@ fn settings(core: &Core) -> Vec<Vec<Cell>> {
     rows.collect()
 }
 
-fn functions(core: &Core) -> Vec<Vec<Cell>> {
-    let all = core.functions().into_iter();
+fn functions(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let all = list(&session_state(context)).into_iter();
     all.map(|it| row![it.name, it.kind, it.usage]).collect()
 }
 
-fn prepared(core: &Core) -> Vec<Vec<Cell>> {
-    let all = core.session.prepared();
+fn prepared(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let all = context.session.prepared();
     let rows = all.iter().map(|(name, prepared)| {
         let types = prepared.type_names().into_iter();
         let types: Vec<String> = types

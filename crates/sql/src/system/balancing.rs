@@ -1,6 +1,6 @@
 //! `eris.partitions` and `eris.balancing`: which AEU has what of a table and is asked for it, and what was moved for that.
 
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::described::{self, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
@@ -26,7 +26,7 @@ pub(super) static RELATIONS: [Relation; 2] = [
             ("scanned_bytes_per_second", Real),
             ("busy_share", Real),
         ],
-        rows: |core| async { partitions(core) }.boxed(),
+        rows: |context| async { partitions(context) }.boxed(),
     },
     Relation {
         name: "balancing",
@@ -48,18 +48,18 @@ pub(super) static RELATIONS: [Relation; 2] = [
             ("imbalance_after", Real),
             ("error", Text),
         ],
-        rows: |core| async { Ok(balancing(core)) }.boxed(),
+        rows: |context| async { Ok(balancing(context)) }.boxed(),
     },
 ];
 
 /// One row for each AEU of each table.
-fn partitions(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
+fn partitions(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
     let mut rows = Vec::new();
-    for table in described::tables(core) {
+    for table in described::tables(context) {
         let RelationKind::Table { object, .. } = table.kind else {
             continue;
         };
-        let partitions = match core.engine.partitions(object) {
+        let partitions = match context.engine.partitions(object) {
             Ok(partitions) => partitions,
             Err(EngineError::NoSuchObject(_)) => continue,
             Err(error) => return Err(error.into()),
@@ -83,9 +83,9 @@ fn partitions(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
 }
 
 /// One row for each move, the oldest first. Of a table that is no more there is the name.
-fn balancing(core: &Core) -> Vec<Vec<Cell>> {
-    let tables = described::tables(core);
-    let moves = core.balance.history().into_iter();
+fn balancing(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let tables = described::tables(context);
+    let moves = context.services.balance.history().into_iter();
     let rows = moves.map(|one| {
         let table = tables.iter().find(|table| {
             matches!(&table.kind, RelationKind::Table { object, .. } if *object == one.object)

@@ -1,7 +1,9 @@
 //! The catalogue as system tables tell it.
 
 use crate::catalog::{Relation, Table, View};
-use crate::core::Core;
+use crate::context::StatementContext;
+use crate::error::SqlError;
+use crate::error::similar::most_similar;
 use crate::system::{INFORMATION, SYSTEM, relations};
 use crate::types::sql_name;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -54,8 +56,8 @@ impl Column {
 }
 
 /// The names of all schemas, in order.
-pub(crate) fn schemas(core: &Core) -> Vec<String> {
-    let contents = core.catalog.contents();
+pub(crate) fn schemas(context: &StatementContext) -> Vec<String> {
+    let contents = context.catalog.contents();
     let users = contents.schema_names().map(str::to_owned);
     let mut names: Vec<String> = users
         .chain([SYSTEM, INFORMATION].map(str::to_owned))
@@ -64,9 +66,23 @@ pub(crate) fn schemas(core: &Core) -> Vec<String> {
     names
 }
 
+/// Refuses names of schemas that do not exist.
+pub(crate) fn check_schema(context: &StatementContext, name: &str) -> Result<(), SqlError> {
+    let schemas = schemas(context);
+    if schemas.iter().any(|schema| schema == name) {
+        return Ok(());
+    }
+    let similar = most_similar(name, schemas.iter().map(String::as_str));
+    let hint = similar.map_or_else(
+        || "SHOW SCHEMAS lists all schemas".to_owned(),
+        |similar| format!("did you mean \"{similar}\"?"),
+    );
+    Err(SqlError::invalid(format!("schema \"{name}\" does not exist")).with_hint(Some(hint)))
+}
+
 /// Users' tables, by schema and name.
-pub(crate) fn tables(core: &Core) -> Vec<Described> {
-    let contents = core.catalog.contents();
+pub(crate) fn tables(context: &StatementContext) -> Vec<Described> {
+    let contents = context.catalog.contents();
     contents
         .tables()
         .map(|table| describe_table(table))
@@ -74,8 +90,8 @@ pub(crate) fn tables(core: &Core) -> Vec<Described> {
 }
 
 /// All relations, by schema and name.
-pub(crate) fn all(core: &Core) -> Vec<Described> {
-    let contents = core.catalog.contents();
+pub(crate) fn all(context: &StatementContext) -> Vec<Described> {
+    let contents = context.catalog.contents();
     let users = contents.relations().map(describe_relation);
     let mut all: Vec<Described> = users.chain(system()).collect();
     all.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));

@@ -1,17 +1,17 @@
 //! Secondary indexes: `eris.indexes`.
 
 use super::relation::row;
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::relation::Cell;
 
 /// One row per index.
-pub(super) async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
-    let contents = core.catalog.contents();
+pub(super) async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
+    let contents = context.catalog.contents();
     let mut rows = Vec::new();
     for table in contents.tables().filter(|table| !table.indexes.is_empty()) {
         // A table that is dropped meanwhile has none.
-        let all = core.engine.indexes(table.object).unwrap_or_default();
+        let all = context.engine.indexes(table.object).unwrap_or_default();
         for index in &table.indexes {
             let Some(known) = all.iter().find(|known| known.id == index.id) else {
                 continue;

@@ -1,7 +1,7 @@
 //! The information schema of the SQL standard.
 
 use crate::catalog::CATALOG;
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::system::described::{self, Column, RelationKind};
 use crate::system::keys;
 use crate::system::relation::{Cell, Kind, Relation, row};
@@ -23,7 +23,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
             ("default_character_set_name", Text),
             ("sql_path", Text),
         ],
-        rows: |core| ready(Ok(schemata(core))).boxed(),
+        rows: |context| ready(Ok(schemata(context))).boxed(),
     },
     Relation {
         name: "tables",
@@ -41,7 +41,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
             ("is_typed", Text),
             ("commit_action", Text),
         ],
-        rows: |core| ready(Ok(tables(core))).boxed(),
+        rows: |context| ready(Ok(tables(context))).boxed(),
     },
     Relation {
         name: "columns",
@@ -64,7 +64,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
             ("is_generated", Text),
             ("is_updatable", Text),
         ],
-        rows: |core| ready(Ok(columns(core))).boxed(),
+        rows: |context| ready(Ok(columns(context))).boxed(),
     },
     Relation {
         name: "views",
@@ -77,7 +77,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
             ("is_updatable", Text),
             ("is_insertable_into", Text),
         ],
-        rows: |core| ready(Ok(views(core))).boxed(),
+        rows: |context| ready(Ok(views(context))).boxed(),
     },
     Relation {
         name: "table_constraints",
@@ -93,7 +93,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
             ("initially_deferred", Text),
             ("enforced", Text),
         ],
-        rows: |core| ready(Ok(table_constraints(core))).boxed(),
+        rows: |context| ready(Ok(table_constraints(context))).boxed(),
     },
     Relation {
         name: "check_constraints",
@@ -103,7 +103,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
             ("constraint_name", Text),
             ("check_clause", Text),
         ],
-        rows: |core| ready(Ok(check_constraints(core))).boxed(),
+        rows: |context| ready(Ok(check_constraints(context))).boxed(),
     },
     Relation {
         name: "referential_constraints",
@@ -118,7 +118,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
             ("update_rule", Text),
             ("delete_rule", Text),
         ],
-        rows: |core| ready(Ok(keys::referential_constraints(core))).boxed(),
+        rows: |context| ready(Ok(keys::referential_constraints(context))).boxed(),
     },
     Relation {
         name: "key_column_usage",
@@ -133,7 +133,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
             ("ordinal_position", Number),
             ("position_in_unique_constraint", Number),
         ],
-        rows: |core| ready(Ok(keys::key_column_usage(core))).boxed(),
+        rows: |context| ready(Ok(keys::key_column_usage(context))).boxed(),
     },
 ];
 
@@ -141,17 +141,17 @@ fn yes_or_no(value: bool) -> &'static str {
     if value { "YES" } else { "NO" }
 }
 
-fn schemata(core: &Core) -> Vec<Vec<Cell>> {
-    let schemas = described::schemas(core).into_iter();
+fn schemata(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let schemas = described::schemas(context).into_iter();
     let null = || Cell::Null;
     schemas
         .map(|schema| row![CATALOG, schema, CATALOG, null(), null(), null(), null()])
         .collect()
 }
 
-fn tables(core: &Core) -> Vec<Vec<Cell>> {
+fn tables(context: &StatementContext) -> Vec<Vec<Cell>> {
     let null = || Cell::Null;
-    let rows = described::all(core).into_iter().map(|table| {
+    let rows = described::all(context).into_iter().map(|table| {
         let (kind, writable) = match table.kind {
             RelationKind::Table { .. } => ("BASE TABLE", true),
             RelationKind::View { .. } | RelationKind::System => ("VIEW", false),
@@ -175,8 +175,8 @@ fn tables(core: &Core) -> Vec<Vec<Cell>> {
 }
 
 /// System tables are views, too, without a definition.
-fn views(core: &Core) -> Vec<Vec<Cell>> {
-    let views = described::all(core).into_iter().filter_map(|view| {
+fn views(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let views = described::all(context).into_iter().filter_map(|view| {
         let definition = match view.kind {
             RelationKind::Table { .. } => return None,
             RelationKind::View { definition } => Some(definition),
@@ -195,9 +195,9 @@ fn views(core: &Core) -> Vec<Vec<Cell>> {
     views.collect()
 }
 
-fn columns(core: &Core) -> Vec<Vec<Cell>> {
+fn columns(context: &StatementContext) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
-    for table in described::all(core) {
+    for table in described::all(context) {
         let writable = matches!(table.kind, RelationKind::Table { .. });
         for (position, column) in table.columns.iter().enumerate() {
             let numbers = Numbers::of(&column.data_type);
@@ -285,9 +285,9 @@ impl Numbers {
 }
 
 /// The constraints of users' tables: schema, table, name, condition. A column that is NOT NULL is one, as in the standard.
-fn constraints(core: &Core) -> Vec<(String, String, String, String)> {
+fn constraints(context: &StatementContext) -> Vec<(String, String, String, String)> {
     let mut all = Vec::new();
-    for table in described::tables(core) {
+    for table in described::tables(context) {
         if let RelationKind::Table { checks, .. } = &table.kind {
             for (name, condition) in checks {
                 all.push((
@@ -310,14 +310,14 @@ fn constraints(core: &Core) -> Vec<(String, String, String, String)> {
     all
 }
 
-fn table_constraints(core: &Core) -> Vec<Vec<Cell>> {
+fn table_constraints(context: &StatementContext) -> Vec<Vec<Cell>> {
     let row = |schema: String, table: String, name: String, kind: &str| {
         row![
             CATALOG, &schema, name, CATALOG, &schema, table, kind, "NO", "NO", "YES",
         ]
     };
     let mut rows = Vec::new();
-    for table in described::tables(core) {
+    for table in described::tables(context) {
         if let RelationKind::Table { key: Some(key), .. } = &table.kind {
             let (schema, name) = (table.schema.clone(), table.name.clone());
             rows.push(row(schema, name, key.clone(), "PRIMARY KEY"));
@@ -336,13 +336,13 @@ fn table_constraints(core: &Core) -> Vec<Vec<Cell>> {
             }));
         }
     }
-    let checks = constraints(core).into_iter();
+    let checks = constraints(context).into_iter();
     rows.extend(checks.map(|(schema, table, name, _)| row(schema, table, name, "CHECK")));
     rows
 }
 
-fn check_constraints(core: &Core) -> Vec<Vec<Cell>> {
-    let rows = constraints(core).into_iter();
+fn check_constraints(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let rows = constraints(context).into_iter();
     rows.map(|(schema, _, name, clause)| row![CATALOG, schema, name, clause])
         .collect()
 }

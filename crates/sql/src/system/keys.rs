@@ -1,7 +1,7 @@
 //! The information schema of keys: their columns, and which foreign keys refer to which.
 
 use crate::catalog::{CATALOG, ForeignKey, Table};
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::system::relation::{Cell, row};
 
 /// The constraint of a table to which a foreign key refers: its name and columns.
@@ -15,8 +15,8 @@ fn unique_constraint<'a>(key: &ForeignKey, table: &'a Table) -> Option<(&'a str,
 }
 
 /// One row per foreign key.
-pub(super) fn referential_constraints(core: &Core) -> Vec<Vec<Cell>> {
-    let contents = core.catalog.contents();
+pub(super) fn referential_constraints(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let contents = context.catalog.contents();
     let mut rows = Vec::new();
     for table in contents.tables() {
         for key in &table.foreign_keys {
@@ -41,8 +41,8 @@ pub(super) fn referential_constraints(core: &Core) -> Vec<Vec<Cell>> {
 }
 
 /// One row per column of a key: of PRIMARY KEYs, UNIQUE constraints and foreign keys.
-pub(super) fn key_column_usage(core: &Core) -> Vec<Vec<Cell>> {
-    let contents = core.catalog.contents();
+pub(super) fn key_column_usage(context: &StatementContext) -> Vec<Vec<Cell>> {
+    let contents = context.catalog.contents();
     let mut rows = Vec::new();
     for table in contents.tables() {
         let mut add = |name: &str, columns: &[String], places: &dyn Fn(usize) -> Option<usize>| {

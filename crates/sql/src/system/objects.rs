@@ -1,8 +1,8 @@
 //! What tables consist of and where they lie: `eris.tables`, `eris.columns`, `eris.indexes`, `eris.segments`, `eris.chunks`, `eris.memory`.
 
-use crate::core::Core;
+use crate::catalog::scalar;
+use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::plan::scalar;
 use crate::system::described::{self, Column, Described, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
 use eris_engine::{ColumnChunkInspection, EngineError, Inspection};
@@ -27,7 +27,7 @@ pub(super) static RELATIONS: [Relation; 6] = [
             // What it has of its own, as `CALL eris.balance` takes it.
             ("balancing", Text),
         ],
-        rows: |core| tables(core).boxed(),
+        rows: |context| tables(context).boxed(),
     },
     Relation {
         name: "columns",
@@ -47,7 +47,7 @@ pub(super) static RELATIONS: [Relation; 6] = [
             ("dictionary_entries", Number),
             ("dictionary_bytes", Number),
         ],
-        rows: |core| columns(core).boxed(),
+        rows: |context| columns(context).boxed(),
     },
     Relation {
         name: "indexes",
@@ -62,7 +62,7 @@ pub(super) static RELATIONS: [Relation; 6] = [
             ("bytes", Number),
             ("lookups", Number),
         ],
-        rows: |core| super::indexes::rows(core).boxed(),
+        rows: |context| super::indexes::rows(context).boxed(),
     },
     Relation {
         name: "segments",
@@ -80,7 +80,7 @@ pub(super) static RELATIONS: [Relation; 6] = [
             ("tail_chunks", Number),
             ("bytes", Number),
         ],
-        rows: |core| segments(core).boxed(),
+        rows: |context| segments(context).boxed(),
     },
     Relation {
         name: "chunks",
@@ -102,7 +102,7 @@ pub(super) static RELATIONS: [Relation; 6] = [
             ("min", Text),
             ("max", Text),
         ],
-        rows: |core| chunks(core).boxed(),
+        rows: |context| chunks(context).boxed(),
     },
     Relation {
         name: "memory",
@@ -113,20 +113,20 @@ pub(super) static RELATIONS: [Relation; 6] = [
             ("node", Number),
             ("bytes", Number),
         ],
-        rows: |core| memory(core).boxed(),
+        rows: |context| memory(context).boxed(),
     },
 ];
 
 type CellRows = Result<Vec<Vec<Cell>>, SqlError>;
 
 /// Every user's table with what it consists of; those that are dropped meanwhile are left out.
-async fn inspected(core: &Core) -> Result<Vec<(Described, Inspection)>, SqlError> {
+async fn inspected(context: &StatementContext) -> Result<Vec<(Described, Inspection)>, SqlError> {
     let mut all = Vec::new();
-    for table in described::tables(core) {
+    for table in described::tables(context) {
         let RelationKind::Table { object, .. } = table.kind else {
             continue;
         };
-        match core.engine.inspect(object).await {
+        match context.engine.inspect(object).await {
             Ok(inspection) => all.push((table, inspection)),
             Err(EngineError::NoSuchObject(_)) => {}
             Err(error) => return Err(error.into()),
@@ -135,8 +135,8 @@ async fn inspected(core: &Core) -> Result<Vec<(Described, Inspection)>, SqlError
     Ok(all)
 }
 
-async fn tables(core: &Core) -> CellRows {
-    let all = inspected(core).await?;
+async fn tables(context: &StatementContext) -> CellRows {
+    let all = inspected(context).await?;
     let rows = all.iter().map(|(table, inspection)| {
         let segments = &inspection.segments;
         let chunks = || segments.iter().flat_map(|segment| &segment.chunks);
@@ -145,7 +145,10 @@ async fn tables(core: &Core) -> CellRows {
                 partitioned_by,
                 object,
                 ..
-            } => (partitioned_by.clone(), core.balance.own(*object)),
+            } => (
+                partitioned_by.clone(),
+                context.services.balance.own(*object),
+            ),
             RelationKind::View { .. } | RelationKind::System => (None, None),
         };
         row![
@@ -165,8 +168,8 @@ async fn tables(core: &Core) -> CellRows {
     Ok(rows.collect())
 }
 
-async fn segments(core: &Core) -> CellRows {
-    let all = inspected(core).await?;
+async fn segments(context: &StatementContext) -> CellRows {
+    let all = inspected(context).await?;
     let rows = all.iter().flat_map(|(table, inspection)| {
         inspection.segments.iter().map(|segment| {
             let rows = |sealed| {
@@ -198,9 +201,9 @@ async fn segments(core: &Core) -> CellRows {
     Ok(rows.collect())
 }
 
-async fn chunks(core: &Core) -> CellRows {
+async fn chunks(context: &StatementContext) -> CellRows {
     let mut rows = Vec::new();
-    for (table, inspection) in inspected(core).await? {
+    for (table, inspection) in inspected(context).await? {
         for segment in &inspection.segments {
             for (number, chunk) in segment.chunks.iter().enumerate() {
                 for (column, part) in table.columns.iter().zip(&chunk.columns) {
@@ -230,13 +233,13 @@ async fn chunks(core: &Core) -> CellRows {
     Ok(rows)
 }
 
-async fn columns(core: &Core) -> CellRows {
+async fn columns(context: &StatementContext) -> CellRows {
     let mut rows = Vec::new();
-    for (table, inspection) in inspected(core).await? {
+    for (table, inspection) in inspected(context).await? {
         let RelationKind::Table { object, .. } = table.kind else {
             continue;
         };
-        let statistics = match core.engine.statistics(object) {
+        let statistics = match context.engine.statistics(object) {
             Ok(statistics) => statistics,
             Err(EngineError::NoSuchObject(_)) => continue,
             Err(error) => return Err(error.into()),
@@ -333,9 +336,9 @@ fn ends(range: Option<&(Scalar, Scalar)>) -> (Option<String>, Option<String>) {
 
 /// Bytes in the engine's budget, by what holds them. They add up to what is used, so `other` is what operators, groups and
 /// writers hold at this moment.
-async fn memory(core: &Core) -> CellRows {
-    let memory = core.engine.memory();
-    let tables = described::tables(core);
+async fn memory(context: &StatementContext) -> CellRows {
+    let memory = context.engine.memory();
+    let tables = described::tables(context);
     let mut rows = Vec::new();
     let mut known = 0;
     for usage in memory.usage() {

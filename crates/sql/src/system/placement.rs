@@ -1,6 +1,6 @@
 //! `eris.placement`: on which of the machine's nodes the memory of tables really lies, and what lies elsewhere because its node was full.
 
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::described::{self, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
@@ -28,7 +28,7 @@ pub(super) static RELATIONS: [Relation; 1] = [Relation {
         // NULL if the nodes are made up.
         ("elsewhere_bytes", Number),
     ],
-    rows: |core| rows(core).boxed(),
+    rows: |context| rows(context).boxed(),
 }];
 
 /// Bytes of pages that there are, and of those of them that are not on this node of the operating system.
@@ -41,8 +41,8 @@ pub(super) fn resident(placement: Option<&Placement>, os_node: Option<u32>) -> (
 }
 
 /// One row for what each owner has of the rows, the key and each index of each table.
-async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
-    let contents = core.catalog.contents();
+async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
+    let contents = context.catalog.contents();
     let index_name = |table: ObjectId, number: u32| {
         let mut tables = contents.tables();
         let table = tables.find(|other| other.object == table)?;
@@ -50,7 +50,7 @@ async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
         Some(index.name.clone())
     };
     let mut rows = Vec::new();
-    for table in described::tables(core) {
+    for table in described::tables(context) {
         let RelationKind::Table {
             object, uniques, ..
         } = &table.kind
@@ -60,7 +60,7 @@ async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
         let own = [(None, *object)].into_iter();
         let uniques = uniques.iter().map(|(name, keys)| (Some(name), *keys));
         for (unique, object) in own.chain(uniques) {
-            let all = match core.engine.locate(object).await {
+            let all = match context.engine.locate(object).await {
                 Ok(all) => all,
                 Err(EngineError::NoSuchObject(_)) => continue,
                 Err(error) => return Err(error.into()),

@@ -1,6 +1,6 @@
 //! `eris.recodings`: the columns that tables are joined by, and how far they are stored by an order of the other table's keys.
 
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::maintenance::recoding::Outcome;
 use crate::system::described::{self, RelationKind};
@@ -32,12 +32,12 @@ pub(super) static RELATIONS: [Relation; 1] = [Relation {
         // Came later, or have keys that the order does not have.
         ("rows_late", Number),
     ],
-    rows: |core| rows(core).boxed(),
+    rows: |context| rows(context).boxed(),
 }];
 
 /// One row for each column that has been joined, or was asked for.
-async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
-    let tables = described::tables(core);
+async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
+    let tables = described::tables(context);
     let described = |wanted| {
         let mut tables = tables.iter();
         tables.find(
@@ -45,7 +45,7 @@ async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
         )
     };
     let mut rows = Vec::new();
-    let mut recodings = core.recodings.all();
+    let mut recodings = context.recodings.all();
     recodings.sort_by_key(|recoding| (recoding.fact, recoding.column));
     for recoding in recodings {
         let (Some(fact), Some(other)) = (
@@ -54,7 +54,7 @@ async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
         ) else {
             continue;
         };
-        let inspection = match core.engine.inspect(recoding.fact).await {
+        let inspection = match context.engine.inspect(recoding.fact).await {
             Ok(inspection) => inspection,
             Err(EngineError::NoSuchObject(_)) => continue,
             Err(error) => return Err(error.into()),

@@ -1,6 +1,6 @@
 //! A system table: name, columns, and what computes its rows.
 
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::types::ZONE;
 use datafusion::arrow::array::{
@@ -20,7 +20,7 @@ pub(crate) struct Relation {
 }
 
 /// Computes rows, each with one cell per column.
-pub(crate) type Rows = fn(&Core) -> BoxFuture<'_, Result<Vec<Vec<Cell>>, SqlError>>;
+pub(crate) type Rows = fn(&StatementContext) -> BoxFuture<'_, Result<Vec<Vec<Cell>>, SqlError>>;
 
 /// The types of columns.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +53,8 @@ impl Relation {
     }
 
     /// The rows as they are now.
-    pub async fn compute(&self, core: &Core) -> Result<RecordBatch, SqlError> {
-        let rows = (self.rows)(core).await?;
+    pub async fn compute(&self, context: &StatementContext) -> Result<RecordBatch, SqlError> {
+        let rows = (self.rows)(context).await?;
         let columns = self.columns.iter().enumerate();
         let columns = columns.map(|(position, (_, kind))| {
             let cells = rows.iter().map(|row| {

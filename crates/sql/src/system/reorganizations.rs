@@ -1,6 +1,6 @@
 //! `eris.reorganizations`: how the indexes of keys are used, and what reorganisation does to them.
 
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::described::{self, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
@@ -34,13 +34,13 @@ pub(super) static RELATIONS: [Relation; 1] = [Relation {
         ("tlb_misses_after", Real),
         ("error", Text),
     ],
-    rows: |core| rows(core).boxed(),
+    rows: |context| rows(context).boxed(),
 }];
 
 /// One row for the index of each partition of tables with a key.
-async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
+async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
     let mut rows = Vec::new();
-    for table in described::tables(core) {
+    for table in described::tables(context) {
         let RelationKind::Table {
             object,
             key: Some(_),
@@ -49,7 +49,7 @@ async fn rows(core: &Core) -> Result<Vec<Vec<Cell>>, SqlError> {
         else {
             continue;
         };
-        let indexes = match core.engine.reorganization(object).await {
+        let indexes = match context.engine.reorganization(object).await {
             Ok(indexes) => indexes,
             Err(EngineError::NoSuchObject(_)) => continue,
             Err(error) => return Err(error.into()),

@@ -11,7 +11,7 @@
 //!
 //! A table that is made of a query, and a derived table, get the unique names.
 
-use crate::core::normalize;
+use crate::text::identifier::normalize;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::physical_plan::SendableRecordBatchStream;

@@ -3,7 +3,6 @@
 use crate::error::position::Position;
 use crate::error::wording::in_sql;
 use crate::error::{SqlError, SqlErrorKind};
-use crate::files::STRUCT;
 use crate::text::depth;
 use crate::text::precedence::rebind;
 use crate::text::statement::Statement;
@@ -16,6 +15,9 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use std::ops::ControlFlow;
+
+/// The function that `{'a': 1}` becomes when it is parsed.
+pub(crate) const STRUCT: &str = "struct_pack";
 
 /// Expressions may nest this deep.
 const DEPTH: usize = 100;

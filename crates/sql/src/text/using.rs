@@ -8,8 +8,8 @@
 //!  SELECT * …          SELECT l.* REPLACE (coalesce(l.k, r.k) AS k), r.* EXCLUDE (k) …
 //! ```
 
-use crate::core::normalize;
 use crate::error::SqlError;
+use crate::text::identifier::normalize;
 use datafusion::sql::sqlparser::ast::{
     ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy,
     OrderByKind, Query, ReplaceSelectElement, ReplaceSelectItem, Select, SelectItem,

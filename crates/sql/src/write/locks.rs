@@ -20,7 +20,7 @@
 //! that, too.
 
 use crate::catalog::{Table, retire};
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::text::statement::Statement;
 use crate::write::references::{Affected, Effect};
@@ -82,7 +82,7 @@ pub(crate) async fn retire_all(old: Vec<Exclusive>) -> Result<(), SqlError> {
 type Lock = (Arc<RwLock<()>>, bool);
 
 /// The locks that a statement needs that writes rows of a table, in the order in which they are taken.
-fn locks(table: &Table, affected: &Affected) -> Vec<Lock> {
+fn locks_of(table: &Table, affected: &Affected) -> Vec<Lock> {
     let own = (Arc::clone(&table.lock), !affected.incoming.is_empty());
     let referenced = affected.outgoing.iter();
     let referenced = referenced.map(|(_, referenced)| (Arc::clone(&referenced.lock), false));
@@ -100,7 +100,7 @@ pub(crate) struct SharedLocks(Vec<Arc<RwLock<()>>>);
 impl SharedLocks {
     /// Of a statement that writes rows of a table. `None`: it needs a lock alone.
     pub fn of(table: &Table, affected: &Affected) -> Option<Self> {
-        let locks = locks(table, affected).into_iter();
+        let locks = locks_of(table, affected).into_iter();
         let shared = locks.map(|(lock, alone)| (!alone).then_some(lock));
         shared.collect::<Option<_>>().map(SharedLocks)
     }
@@ -118,102 +118,97 @@ impl SharedLocks {
     }
 }
 
-impl Core {
-    /// The table of this name, for a statement with this effect on its rows.
-    ///
-    /// # Errors
-    /// There is none, perhaps any more, once it is not being changed.
-    pub async fn writable(
-        &self,
-        name: &ObjectName,
-        effect: &Effect,
-        statement: &Statement,
-    ) -> Result<Writable, SqlError> {
-        let find = || -> Result<(Arc<Table>, Affected), SqlError> {
-            let contents = self.catalog.contents();
-            let table = self.table(name, statement)?;
-            let affected = effect.affected(&table, &contents);
-            Ok((table, affected))
-        };
-        loop {
-            let (table, affected) = find()?;
-            let locks = locks(&table, &affected);
-            let mut held = Vec::with_capacity(locks.len());
-            for (lock, alone) in &locks {
-                let lock = Arc::clone(lock);
-                held.push(match alone {
-                    true => Held::Alone {
-                        _guard: lock.write_owned().await,
-                    },
-                    false => Held::Shared {
-                        _guard: lock.read_owned().await,
-                    },
-                });
+/// The table of this name, for a statement with this effect on its rows.
+///
+/// # Errors
+/// There is none, perhaps any more, once it is not being changed.
+pub(crate) async fn writable(
+    context: &StatementContext,
+    name: &ObjectName,
+    effect: &Effect,
+    statement: &Statement,
+) -> Result<Writable, SqlError> {
+    let find = || -> Result<(Arc<Table>, Affected), SqlError> {
+        let contents = context.catalog.contents();
+        let table = context.table(name, statement)?;
+        let affected = effect.affected(&table, &contents);
+        Ok((table, affected))
+    };
+    loop {
+        let (table, affected) = find()?;
+        let locks = locks_of(&table, &affected);
+        let mut held = Vec::with_capacity(locks.len());
+        for (lock, alone) in &locks {
+            let lock = Arc::clone(lock);
+            held.push(match alone {
+                true => Held::Alone {
+                    _guard: lock.write_owned().await,
+                },
+                false => Held::Shared {
+                    _guard: lock.read_owned().await,
+                },
+            });
+        }
+        // They may have changed while this waited.
+        let (table, affected) = find()?;
+        let same = |((a, alone), (b, also)): (&Lock, &Lock)| Arc::ptr_eq(a, b) && alone == also;
+        let again = locks_of(&table, &affected);
+        if again.len() == locks.len() && again.iter().zip(&locks).all(same) {
+            if !affected.is_empty() {
+                context.engine.settle().await;
             }
-            // They may have changed while this waited.
-            let (table, affected) = find()?;
-            let same = |((a, alone), (b, also)): (&Lock, &Lock)| Arc::ptr_eq(a, b) && alone == also;
-            let again = self::locks(&table, &affected);
-            if again.len() == locks.len() && again.iter().zip(&locks).all(same) {
-                if !affected.is_empty() {
-                    self.engine.settle().await;
-                }
-                return Ok(Writable {
-                    table,
-                    affected,
-                    _held: held,
-                });
-            }
+            return Ok(Writable {
+                table,
+                affected,
+                _held: held,
+            });
         }
     }
+}
 
-    /// Tables for this statement alone, those that `find` leads to. It is asked again whenever waiting was necessary, for
-    /// the names may lead to others then.
-    ///
-    /// # Errors
-    /// What `find` fails with.
-    pub async fn exclusive(
-        &self,
-        find: impl Fn() -> Result<Vec<Arc<Table>>, SqlError>,
-    ) -> Result<Vec<Exclusive>, SqlError> {
-        let in_order = || -> Result<Vec<Arc<Table>>, SqlError> {
-            let mut tables = find()?;
-            tables.sort_by_key(|table| Arc::as_ptr(&table.lock).addr());
-            tables.dedup_by(|a, b| Arc::ptr_eq(&a.lock, &b.lock));
-            Ok(tables)
-        };
-        loop {
-            let found = in_order()?;
-            let mut alone = Vec::with_capacity(found.len());
-            for table in &found {
-                alone.push(Arc::clone(&table.lock).write_owned().await);
-            }
-            let tables = in_order()?;
-            let same = tables.len() == found.len()
-                && (tables.iter().zip(&found)).all(|(a, b)| Arc::ptr_eq(&a.lock, &b.lock));
-            if same {
-                let locked = tables.into_iter().zip(alone);
-                let locked = locked.map(|(table, alone)| Exclusive {
-                    table,
-                    _alone: alone,
-                });
-                return Ok(locked.collect());
-            }
+/// Tables for this statement alone, those that `find` leads to. It is asked again whenever waiting was necessary, for
+/// the names may lead to others then.
+///
+/// # Errors
+/// What `find` fails with.
+pub(crate) async fn exclusive(
+    find: impl Fn() -> Result<Vec<Arc<Table>>, SqlError>,
+) -> Result<Vec<Exclusive>, SqlError> {
+    let in_order = || -> Result<Vec<Arc<Table>>, SqlError> {
+        let mut tables = find()?;
+        tables.sort_by_key(|table| Arc::as_ptr(&table.lock).addr());
+        tables.dedup_by(|a, b| Arc::ptr_eq(&a.lock, &b.lock));
+        Ok(tables)
+    };
+    loop {
+        let found = in_order()?;
+        let mut alone = Vec::with_capacity(found.len());
+        for table in &found {
+            alone.push(Arc::clone(&table.lock).write_owned().await);
+        }
+        let tables = in_order()?;
+        let same = tables.len() == found.len()
+            && (tables.iter().zip(&found)).all(|(a, b)| Arc::ptr_eq(&a.lock, &b.lock));
+        if same {
+            let locked = tables.into_iter().zip(alone);
+            let locked = locked.map(|(table, alone)| Exclusive {
+                table,
+                _alone: alone,
+            });
+            return Ok(locked.collect());
         }
     }
+}
 
-    /// The table of this name for this statement alone.
-    ///
-    /// # Errors
-    /// There is none, perhaps any more.
-    pub async fn exclusive_table(
-        &self,
-        name: &ObjectName,
-        statement: &Statement,
-    ) -> Result<Exclusive, SqlError> {
-        let mut locked = self
-            .exclusive(|| Ok(vec![self.table(name, statement)?]))
-            .await?;
-        Ok(locked.pop().expect("one table was found"))
-    }
+/// The table of this name for this statement alone.
+///
+/// # Errors
+/// There is none, perhaps any more.
+pub(crate) async fn exclusive_table(
+    context: &StatementContext,
+    name: &ObjectName,
+    statement: &Statement,
+) -> Result<Exclusive, SqlError> {
+    let mut locked = exclusive(|| Ok(vec![context.table(name, statement)?])).await?;
+    Ok(locked.pop().expect("one table was found"))
 }

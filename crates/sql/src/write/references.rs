@@ -27,7 +27,7 @@ pub(crate) use outgoing::verify;
 pub(crate) use parents::Parents;
 
 use crate::catalog::{ForeignKey, Table, positions};
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use datafusion::arrow::record_batch::RecordBatch;
 use eris_types::ObjectId;
@@ -86,7 +86,11 @@ pub(crate) struct References {
 
 impl References {
     /// For a statement that writes rows of `table`.
-    pub fn new(core: &Core, table: &Table, affected: &Affected) -> Result<Self, SqlError> {
+    pub fn new(
+        context: &StatementContext,
+        table: &Table,
+        affected: &Affected,
+    ) -> Result<Self, SqlError> {
         let outgoing = affected.outgoing.iter();
         let outgoing = outgoing.map(|(key, referenced)| {
             // What is taken away may be what the statement's own rows refer to.
@@ -94,10 +98,10 @@ impl References {
                 of.name == table.name && other.name == key.name
             };
             let keeps = affected.incoming.iter().any(same);
-            Outgoing::new(core, key, table, referenced, keeps)
+            Outgoing::new(context, key, table, referenced, keeps)
         });
         let incoming = affected.incoming.iter();
-        let incoming = incoming.map(|(key, by)| Incoming::new(core, key, table, by));
+        let incoming = incoming.map(|(key, by)| Incoming::new(context, key, table, by));
         Ok(References {
             outgoing: outgoing.collect::<Result<_, _>>()?,
             incoming: incoming.collect::<Result<_, _>>()?,
@@ -144,9 +148,9 @@ impl References {
     }
 
     /// Refuses the statement if a row would refer to none once it has committed.
-    pub async fn check(&mut self, core: &Core) -> Result<(), SqlError> {
+    pub async fn check(&mut self, context: &StatementContext) -> Result<(), SqlError> {
         for incoming in &mut self.incoming {
-            incoming.check(core, &self.outgoing).await?;
+            incoming.check(context, &self.outgoing).await?;
         }
         self.outgoing.iter_mut().try_for_each(Outgoing::check)
     }

@@ -6,8 +6,9 @@
 //! ```
 
 use crate::catalog::{DefaultValue, Table};
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::system::functions::session_state;
 use crate::write::coerce::shown;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Schema};
@@ -35,9 +36,9 @@ pub(crate) struct RowRules {
 
 impl RowRules {
     /// For one statement: its time is that of all of them.
-    pub fn new(core: &Core, table: &Table) -> Result<Self, SqlError> {
+    pub fn new(context: &StatementContext, table: &Table) -> Result<Self, SqlError> {
         // Most tables need none.
-        let state = LazyCell::new(|| core.bare_state());
+        let state = LazyCell::new(|| session_state(context));
         let checks = table.checks.iter().map(|check| {
             let compiled = compile(&state, &check.expr, &table.names);
             compiled.map_err(SqlError::from_datafusion)
@@ -51,9 +52,9 @@ impl RowRules {
         self.checks.iter().all(|check| check.lasting)
     }
 
-    /// Whether all of them are [quick](crate::plan_cache::is_quick), for rows of this schema.
+    /// Whether all of them are [quick](crate::write::quick::is_quick), for rows of this schema.
     pub fn are_quick(&self, schema: &Schema) -> bool {
-        (self.checks.iter()).all(|check| crate::plan_cache::is_quick(&check.expr, schema))
+        (self.checks.iter()).all(|check| crate::write::quick::is_quick(&check.expr, schema))
     }
 
     /// Refuses the batch if one of its rows breaks a rule. It has the table's columns; its first row counts as `first_row`.

@@ -11,7 +11,7 @@
 //! values have one owner, who can tell. All objects of a table are written by one statement in the order of their numbers.
 
 use crate::catalog::{Table, Unique};
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::write::locks::Writable;
 use crate::write::references::{Affected, References};
@@ -43,8 +43,8 @@ struct UniqueWriter {
 
 impl TableWriter {
     /// For a statement that only adds rows.
-    pub fn adding(core: &Core, table: &Writable) -> Result<Self, SqlError> {
-        let engine = &core.engine;
+    pub fn adding(context: &StatementContext, table: &Writable) -> Result<Self, SqlError> {
+        let engine = &context.engine;
         let rows = engine.writer(table.object)?;
         let uniques = table.uniques.iter().map(|unique| {
             Ok(UniqueWriter {
@@ -58,7 +58,7 @@ impl TableWriter {
             table: Arc::clone(table),
             rows,
             uniques,
-            references: References::new(core, table, table.affected())?,
+            references: References::new(context, table, table.affected())?,
             old_columns: Vec::new(),
         })
     }
@@ -73,8 +73,8 @@ impl TableWriter {
     }
 
     /// For a statement that also ends rows, once it has its turn.
-    pub async fn changing(core: &Core, table: &Writable) -> Result<Self, SqlError> {
-        let engine = &core.engine;
+    pub async fn changing(context: &StatementContext, table: &Writable) -> Result<Self, SqlError> {
+        let engine = &context.engine;
         let rows = engine.changer(table.object).await?;
         let mut in_order: Vec<&Unique> = table.uniques.iter().collect();
         in_order.sort_by_key(|unique| unique.object());
@@ -90,7 +90,7 @@ impl TableWriter {
             table: Arc::clone(table),
             rows,
             uniques,
-            references: References::new(core, table, table.affected())?,
+            references: References::new(context, table, table.affected())?,
             old_columns: Self::old_columns(table, table.affected()),
         })
     }
@@ -148,18 +148,18 @@ impl TableWriter {
     /// statement can be stopped. `word` says what an error of the engine means for the table.
     pub async fn finish(
         mut self,
-        core: &Core,
+        context: &StatementContext,
         word: impl Fn(EngineError) -> SqlError,
     ) -> Result<(), SqlError> {
         if !self.references.is_empty() {
-            Box::pin(self.references.check(core)).await?;
+            Box::pin(self.references.check(context)).await?;
         }
         let mut writers = vec![self.rows];
         writers.extend(self.uniques.into_iter().map(|unique| unique.keys));
         Writer::make_ready(&mut writers).await.map_err(&word)?;
         crate::cancel::begin_commit()?;
         Writer::commit_all(writers).await.map_err(word)?;
-        core.wrote(&self.table);
+        context.wrote(&self.table);
         Ok(())
     }
 }
@@ -198,12 +198,4 @@ pub(crate) fn without_nulls(rows: RecordBatch) -> Result<RecordBatch, SqlError> 
         )?),
         None => Ok(rows),
     }
-}
-
-/// The columns of several constraints, each once, in the table's order.
-pub(crate) fn unique_columns<'a>(of: impl Iterator<Item = &'a Vec<usize>>) -> Vec<usize> {
-    let mut all: Vec<usize> = of.flatten().copied().collect();
-    all.sort_unstable();
-    all.dedup();
-    all
 }

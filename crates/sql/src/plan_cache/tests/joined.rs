@@ -1,11 +1,11 @@
 //! Joins with constants that were never there before: the planner is the oracle, while rows come and go.
 
 use super::{database, run, runtime, templates};
-use crate::core::Core;
+use crate::context::StatementContext;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-async fn star(core: &Core) {
+async fn star(context: &StatementContext) {
     for sql in [
         "CREATE TABLE item AS SELECT i AS k, 'maker' || (i % 4) AS maker, i % 10 AS size, CAST(i AS DECIMAL(7, 2)) / 2 AS cost FROM range(60) AS s(i)",
         "CREATE TABLE shop (k VARCHAR, city VARCHAR, opened DATE)",
@@ -13,7 +13,7 @@ async fn star(core: &Core) {
         "CREATE TABLE sale AS SELECT i AS k, i * 7 % 65 AS item, CASE WHEN i % 11 > 0 THEN 'shop' || (i * 13 % 27) END AS shop, i % 50 AS pieces,
             CAST(i % 97 AS DECIMAL(9, 2)) / 4 AS price, DATE '2021-01-01' + CAST(i % 365 AS INTEGER) AS day FROM range(3000) AS s(i)",
     ] {
-        run(core, sql).await.unwrap();
+        run(context, sql).await.unwrap();
     }
 }
 
@@ -106,20 +106,20 @@ fn change() -> impl Strategy<Value = Option<String>> {
 #[test]
 fn joins_with_other_constants_are_as_planned() {
     let (database, runtime) = (database(), runtime());
-    let core = database.core();
-    runtime.block_on(star(core));
+    let context = database.context();
+    runtime.block_on(star(context));
     // The generator's seed is printed with a failure.
     let mut runner = TestRunner::new(Config::with_cases(200));
     let result = runner.run(&(query(), query(), change()), |(query, other, change)| {
         let both = async |query: &str| {
-            let planned = run(core, &format!("{query} -- planned")).await;
-            (run(core, query).await, planned)
+            let planned = run(context, &format!("{query} -- planned")).await;
+            (run(context, query).await, planned)
         };
         let runs = runtime.block_on(async {
             let first = both(&query).await;
             let second = both(&other).await;
             if let Some(change) = &change {
-                run(core, change).await.unwrap();
+                run(context, change).await.unwrap();
             }
             [first, second, both(&query).await, both(&other).await]
         });
@@ -137,54 +137,70 @@ fn joins_with_other_constants_are_as_planned() {
         Ok(())
     });
     result.unwrap();
-    assert!(templates(core) > 50, "{}", templates(core));
+    assert!(templates(context) > 50, "{}", templates(context));
 }
 
 #[test]
 fn a_key_of_one_table_is_not_looked_for_in_another() {
     let (database, runtime) = (database(), runtime());
-    let core = database.core();
+    let context = database.context();
     runtime.block_on(async {
         // The planner may infer conditions of one table from those of another; the tables have different widths.
         for sql in [
             "CREATE TABLE narrow AS SELECT i AS k FROM range(50) AS s(i)",
             "CREATE TABLE wide AS SELECT i AS a, i % 5 AS b, i % 50 AS k, i * 2 AS c FROM range(3000) AS s(i)",
         ] {
-            run(core, sql).await.unwrap();
+            run(context, sql).await.unwrap();
         }
         for constant in [3, 49, 50, 7] {
             let query = format!(
                 "SELECT sum(c), min(b) FROM wide, narrow n WHERE wide.k = n.k AND n.k <= {constant} AND b <> {}",
                 constant % 5
             );
-            let planned = run(core, &format!("{query} -- planned")).await;
-            assert_eq!(run(core, &query).await, planned, "{query}");
-            assert_eq!(run(core, &query).await, planned, "{query}");
+            let planned = run(context, &format!("{query} -- planned")).await;
+            assert_eq!(run(context, &query).await, planned, "{query}");
+            assert_eq!(run(context, &query).await, planned, "{query}");
         }
-        assert_eq!(templates(core), 1);
+        assert_eq!(templates(context), 1);
     });
 }
 
 #[test]
 fn a_plan_of_joins_keeps_no_deleted_rows() {
     let (database, runtime) = (database(), runtime());
-    let core = database.core();
+    let context = database.context();
     runtime.block_on(async {
         for sql in [
             "CREATE TABLE side AS SELECT i AS k, i % 9 AS v FROM range(30000) AS s(i)",
             "CREATE TABLE fact AS SELECT i AS k, i % 30000 AS side FROM range(300000) AS s(i)",
         ] {
-            run(core, sql).await.unwrap();
+            run(context, sql).await.unwrap();
         }
         let query = "SELECT count(*) FROM fact, side WHERE side = side.k AND v < 9";
-        assert!(run(core, query).await.unwrap().concat().contains("300000"));
-        assert_eq!(templates(core), 1);
-        run(core, "DELETE FROM fact WHERE k >= 10").await.unwrap();
-        run(core, "DELETE FROM side WHERE k >= 20").await.unwrap();
-        assert!(run(core, query).await.unwrap().concat().contains("| 10 "));
+        assert!(
+            run(context, query)
+                .await
+                .unwrap()
+                .concat()
+                .contains("300000")
+        );
+        assert_eq!(templates(context), 1);
+        run(context, "DELETE FROM fact WHERE k >= 10")
+            .await
+            .unwrap();
+        run(context, "DELETE FROM side WHERE k >= 20")
+            .await
+            .unwrap();
+        assert!(
+            run(context, query)
+                .await
+                .unwrap()
+                .concat()
+                .contains("| 10 ")
+        );
         for _ in 0..2000 {
             let sql = "SELECT sum(rows) FROM eris.segments WHERE \"table\" IN ('fact', 'side')";
-            if run(core, sql).await.unwrap().concat().contains("| 30 ") {
+            if run(context, sql).await.unwrap().concat().contains("| 30 ") {
                 return;
             }
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -196,12 +212,12 @@ fn a_plan_of_joins_keeps_no_deleted_rows() {
 #[test]
 fn what_had_no_plan_gets_one_when_its_tables_have_become_others() {
     let (database, runtime) = (database(), runtime());
-    let core = database.core();
+    let context = database.context();
     let session = database.session();
     runtime.block_on(async {
-        star(core).await;
+        star(context).await;
         run(
-            core,
+            context,
             "CREATE TABLE few AS SELECT i AS k, i % 60 AS item FROM range(50) AS s(i)",
         )
         .await
@@ -209,20 +225,20 @@ fn what_had_no_plan_gets_one_when_its_tables_have_become_others() {
         let query = "SELECT count(*) FROM few, item WHERE few.item = item.k AND size = 3";
         let prepared = session.prepare(query.replace('3', "$1")).await.unwrap();
         let ask = async || {
-            let planned = run(core, &format!("{query} -- planned")).await;
-            assert_eq!(run(core, query).await, planned);
+            let planned = run(context, &format!("{query} -- planned")).await;
+            assert_eq!(run(context, query).await, planned);
             prepared.execute(&[3.into()]).await.unwrap();
-            let contents = core.catalog.contents();
+            let contents = context.catalog.contents();
             let kept = contents.plans.prepared.lock().unwrap().len();
-            (templates(core), kept)
+            (templates(context), kept)
         };
         // Both tables are about as large: no star, and no template.
         assert_eq!(ask().await, (0, 0));
         let more = "INSERT INTO few SELECT i, i % 60 FROM range(20) AS s(i)";
-        run(core, more).await.unwrap();
+        run(context, more).await.unwrap();
         assert_eq!(ask().await, (0, 0), "not much else");
         let many = "INSERT INTO few SELECT i, i % 60 FROM range(3000) AS s(i)";
-        run(core, many).await.unwrap();
+        run(context, many).await.unwrap();
         assert_eq!(ask().await, (1, 1));
     });
 }

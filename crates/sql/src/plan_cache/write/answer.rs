@@ -9,7 +9,7 @@
 use super::super::steps::Steps;
 use super::program::over_given;
 use crate::catalog::Table;
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::statements::dml;
 use crate::statements::prepare::placeholder;
 use crate::text::statement::Statement;
@@ -35,7 +35,7 @@ pub(super) struct Answer {
 impl Answer {
     /// `None`: it has an error, which the statement's own way tells better, or it is more than steps over a row.
     pub async fn plan(
-        core: &Core,
+        context: &StatementContext,
         table: &Table,
         alias: &Ident,
         items: &[SelectItem],
@@ -48,11 +48,11 @@ impl Answer {
         if parameter.is_break() {
             return None;
         }
-        let query = dml::returning(core, alias, items.to_vec()).ok()?;
+        let query = dml::returning(context, alias, items.to_vec()).ok()?;
         let fields = table.schema.fields().iter();
         let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
         let schema = Schema::new(fields.collect::<Vec<Field>>());
-        let planned = over_given(core, schema, query, statement).await?;
+        let planned = over_given(context, schema, query, statement).await?;
         let reads = planned.columns.iter();
         Some(Answer {
             reads: reads.map(|&column| ColumnId(column as u32)).collect(),

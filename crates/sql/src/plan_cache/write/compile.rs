@@ -8,11 +8,13 @@ use super::operand::Operand;
 use super::program::{Program, excluded, parameter};
 use super::{Action, Cell, Conflict, Write};
 use crate::catalog::Table;
-use crate::core::{Core, normalize};
-use crate::plan::scalar;
+use crate::catalog::scalar;
+use crate::context::StatementContext;
 use crate::statements::dml;
 use crate::statements::insert;
 use crate::statements::prepare::placeholder;
+use crate::system::functions::session_state;
+use crate::text::identifier::normalize;
 use crate::text::parameter::Parameter;
 use crate::text::statement::Statement;
 use crate::write::coerce::Target;
@@ -39,7 +41,7 @@ pub(in super::super) enum Origin<'a> {
 
 /// The write that a statement is. `None`: it is more than one, or has an error.
 pub(in super::super) async fn compile(
-    core: &Core,
+    context: &StatementContext,
     tree: &ast::Statement,
     origin: Origin<'_>,
     statement: &Statement,
@@ -51,15 +53,15 @@ pub(in super::super) async fn compile(
         },
         tree => dml::changed_table(tree)?.ok()?,
     };
-    let contents = core.catalog.contents();
-    let table = core.table(name, statement).ok()?;
+    let contents = context.catalog.contents();
+    let table = context.table(name, statement).ok()?;
     // Keys that others refer to may be taken away: that takes the table's lock alone, and a query.
     let affected = Effect::of(tree).affected(&table, &contents);
     let locks = SharedLocks::of(&table, &affected)?;
     let parents = Parents::new(&table, &affected.outgoing).ok()?;
-    let rules = RowRules::new(core, &table).ok()?;
+    let rules = RowRules::new(context, &table).ok()?;
     let mut compiler = Compiler {
-        core,
+        context,
         statement,
         table: Arc::clone(&table),
         origin,
@@ -72,7 +74,9 @@ pub(in super::super) async fn compile(
         _ => return None,
     };
     let answer = match returned(&table, tree)? {
-        Some((alias, items)) => Some(Answer::plan(core, &table, &alias, items, statement).await?),
+        Some((alias, items)) => {
+            Some(Answer::plan(context, &table, &alias, items, statement).await?)
+        }
         None => None,
     };
     let rules = Some(rules).filter(RowRules::is_lasting);
@@ -84,10 +88,10 @@ pub(in super::super) async fn compile(
     };
     let is_at_home =
         asks_nobody && has_quick_rules() && action.program().is_some_and(Program::is_quick);
-    let is_same = Arc::ptr_eq(&contents, &core.catalog.contents());
+    let is_same = Arc::ptr_eq(&contents, &context.catalog.contents());
     is_same.then(|| Write {
         contents: Arc::downgrade(&contents),
-        variables: core.variables().clone(),
+        variables: context.variables().clone(),
         operands: compiler.operands,
         action,
         answer,
@@ -127,7 +131,7 @@ fn inserted(table: &Table, insert: &ast::Insert) -> Ident {
 }
 
 struct Compiler<'a> {
-    core: &'a Core,
+    context: &'a StatementContext,
     statement: &'a Statement,
     table: Arc<Table>,
     origin: Origin<'a>,
@@ -149,7 +153,7 @@ impl Compiler<'_> {
             return None;
         }
         let columns = insert::columns(&self.table, &insert.columns).ok()?;
-        let defaults = insert::targets(self.core, &self.table, &columns).ok()?;
+        let defaults = insert::targets(self.context, &self.table, &columns).ok()?;
         let mut rows = Vec::new();
         let mut computed = Vec::new();
         for (column, default) in defaults.iter().enumerate() {
@@ -246,7 +250,7 @@ impl Compiler<'_> {
             self.numbers(&alias, selection, &mut parameters)?;
         }
         let tree = dml::update_of(&alias, update);
-        let (query, targets) = dml::row_change(self.core, &self.table, tree)?;
+        let (query, targets) = dml::row_change(self.context, &self.table, tree)?;
         self.program(query, true, parameters, targets).await
     }
 
@@ -267,7 +271,7 @@ impl Compiler<'_> {
             self.numbers(&alias, selection, &mut parameters)?;
         }
         let (query, targets) =
-            dml::row_change(self.core, &self.table, ast::Statement::Update(update))?;
+            dml::row_change(self.context, &self.table, ast::Statement::Update(update))?;
         let program = self.program(query, false, parameters, targets).await?;
         Some(Action::Update(key, program))
     }
@@ -284,14 +288,14 @@ impl Compiler<'_> {
         let (key, rest) = self.key(&alias, delete.selection.take()?)?;
         let Some(mut rest) = rest else {
             // Refuses what it does not know.
-            dml::row_change(self.core, &self.table, ast::Statement::Delete(delete))?;
+            dml::row_change(self.context, &self.table, ast::Statement::Delete(delete))?;
             return Some(Action::Delete(key, None));
         };
         let mut parameters = Vec::new();
         self.numbers(&alias, &mut rest, &mut parameters)?;
         delete.selection = Some(rest);
         let tree = ast::Statement::Delete(delete);
-        let (query, targets) = dml::row_change(self.core, &self.table, tree)?;
+        let (query, targets) = dml::row_change(self.context, &self.table, tree)?;
         let program = self.program(query, false, parameters, targets).await?;
         Some(Action::Delete(key, Some(program)))
     }
@@ -310,9 +314,9 @@ impl Compiler<'_> {
         if !targets.iter().all(is_lasting) {
             return None;
         }
-        let (core, table) = (self.core, &self.table);
+        let (context, table) = (self.context, &self.table);
         Program::plan(
-            core,
+            context,
             table,
             query,
             has_excluded,
@@ -442,7 +446,7 @@ impl Compiler<'_> {
         let data_type = self.table.schema.field(column).data_type();
         let constant = match expr {
             expr if insert::is_word_default(expr) => {
-                let state = self.core.bare_state();
+                let state = session_state(self.context);
                 match insert::default_target(&state, &self.table, column).ok()? {
                     Target::Constant(value) => Some(value),
                     _ => return None,

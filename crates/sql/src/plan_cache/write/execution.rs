@@ -3,9 +3,10 @@
 use super::at_home::AtHome;
 use super::{Action, Cell, Conflict, Program, Write, Written};
 use crate::cancel::CancelToken;
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::statements::insert;
+use crate::system::functions::session_state;
 use crate::write::coerce::{self, Target};
 use crate::write::row_rules::{ComputedDefault, RowRules};
 use crate::write::table_writer::without_nulls;
@@ -55,7 +56,7 @@ impl From<EngineError> for Stop {
 /// What a write works with.
 pub(super) struct Execution<'a> {
     write: &'a Arc<Write>,
-    core: &'a Core,
+    context: &'a StatementContext,
     values: &'a Arc<[ScalarValue]>,
     token: &'a CancelToken,
     rules: Cow<'a, RowRules>,
@@ -66,18 +67,18 @@ pub(super) struct Execution<'a> {
 impl<'a> Execution<'a> {
     pub fn new(
         write: &'a Arc<Write>,
-        core: &'a Core,
+        context: &'a StatementContext,
         values: &'a Arc<[ScalarValue]>,
         token: &'a CancelToken,
         held: Arc<dyn Any + Send + Sync>,
     ) -> Tried<Self> {
         let rules = match &write.rules {
             Some(rules) => Cow::Borrowed(rules),
-            None => Cow::Owned(own_way(RowRules::new(core, &write.table))?),
+            None => Cow::Owned(own_way(RowRules::new(context, &write.table))?),
         };
         Ok(Execution {
             write,
-            core,
+            context,
             values,
             token,
             rules,
@@ -131,7 +132,7 @@ impl<'a> Execution<'a> {
                 (false, _) => Err(Stop::OwnWay),
             };
         }
-        let mut changes = self.core.engine.row_changes()?;
+        let mut changes = self.context.engine.row_changes()?;
         changes.insert(self.write.table.object, new.clone())?;
         if self.commit_with(changes, keys).await? {
             return Ok(written);
@@ -146,7 +147,7 @@ impl<'a> Execution<'a> {
 
     /// Adds rows to a table without a key.
     async fn append(&self, new: RecordBatch) -> Tried<()> {
-        let engine = &self.core.engine;
+        let engine = &self.context.engine;
         let mut writers = Vec::new();
         for (object, columns) in self.write.uniques.objects() {
             let mut keys = engine.writer(object)?;
@@ -216,7 +217,7 @@ impl<'a> Execution<'a> {
                 let mut rows = self.keeping(rows);
                 self.committed(rows.put_if_unchanged(&found, changed).await)?
             } else {
-                let mut changes = self.core.engine.row_changes()?;
+                let mut changes = self.context.engine.row_changes()?;
                 changes.replace(self.write.table.object, &found, Some(changed))?;
                 refused += 1;
                 self.commit_with(changes, keys).await?
@@ -298,7 +299,7 @@ impl<'a> Execution<'a> {
                 self.begin_change(&mut rows).await?;
                 self.keeping(&mut rows).remove_if_unchanged(&found).await?
             } else {
-                let mut changes = self.core.engine.row_changes()?;
+                let mut changes = self.context.engine.row_changes()?;
                 changes.replace(self.write.table.object, &found, None)?;
                 self.commit_with(changes, keys).await?
             };
@@ -313,7 +314,7 @@ impl<'a> Execution<'a> {
     /// Rows are to be added that keep the table's rules: what will have been written then. What they refer to is there.
     async fn about_to_add(&self, rows: &RecordBatch) -> Tried<Written> {
         let parents = &self.write.parents;
-        if !parents.is_empty() && !parents.are_there(self.core, rows).await? {
+        if !parents.is_empty() && !parents.are_there(self.context, rows).await? {
             return Err(Stop::OwnWay);
         }
         let answer = self.write.answer.as_ref().map(|answer| answer.of(rows));
@@ -356,7 +357,7 @@ impl<'a> Execution<'a> {
         let rows = own_way(RecordBatch::try_new_with_options(schema, columns, &options))?;
         let mut targets: Vec<Target> = (0..width).map(Target::Source).collect();
         let needs_state = computed.iter().any(|(_, default)| default.is_none());
-        let state = needs_state.then(|| self.core.bare_state());
+        let state = needs_state.then(|| session_state(self.context));
         for (column, default) in computed {
             targets[*column] = match (default, &state) {
                 (None, Some(state)) => own_way(insert::default_target(state, table, *column))?,
@@ -391,7 +392,7 @@ impl<'a> Execution<'a> {
     }
 
     fn rows(&self) -> Tried<RowClient> {
-        Ok(self.core.engine.rows(self.write.table.object)?)
+        Ok(self.context.engine.rows(self.write.table.object)?)
     }
 
     /// The rows' client, for a change that depends on the locks.

@@ -3,7 +3,7 @@
 use super::super::conditions::Source;
 use super::super::constant;
 use super::super::mask::Masked;
-use crate::plan::scalar;
+use crate::catalog::scalar;
 use crate::text::parameter::Parameter;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;

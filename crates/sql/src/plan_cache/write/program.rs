@@ -10,9 +10,11 @@ use super::super::given::{Given, GivenExec};
 use super::super::steps::Steps;
 use super::super::template::is_immutable;
 use crate::catalog::Table;
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::files::Files;
+use crate::plan::planning;
+use crate::plan::resolve::Names;
 use crate::statements::dml::TARGET;
 use crate::text::statement::Statement;
 use crate::write::coerce::Target;
@@ -72,21 +74,23 @@ pub(super) struct OverGiven {
 /// Plans a query over rows of a schema, which it calls [`TARGET`]. `None`: it has an error, which the statement's own way tells
 /// better, or it is more than steps, or means something else at another time.
 pub(super) async fn over_given(
-    core: &Core,
+    context: &StatementContext,
     schema: Schema,
     query: ast::Query,
     statement: &Statement,
 ) -> Option<OverGiven> {
     let given = Given(Arc::new(schema));
     let files = Files::from([(TARGET.to_owned(), Arc::new(given) as _)]);
-    let core = core.in_one_stream();
-    let names = core.names().with_files(files);
-    let planned = core.logical_at(query, &names, statement).await;
+    let context = context.in_one_stream();
+    let names = Names::now(&context).with_files(files);
+    let planned = planning::logical_at(&context, query, &names, statement).await;
     let (state, logical, headers) = planned.ok()?;
     if !is_immutable(&logical) {
         return None;
     }
-    let plan = core.plan_logical(logical, &state, statement).await.ok()?;
+    let plan = planning::plan_logical(&context, logical, &state, statement)
+        .await
+        .ok()?;
     let (steps, leaf) = Steps::above_leaf(&plan.physical)?;
     Some(OverGiven {
         columns: leaf.downcast_ref::<GivenExec>()?.columns.clone(),
@@ -100,7 +104,7 @@ impl Program {
     /// Plans a query over the row. `parameters` are the operands that it names, with their types. `None`: it has an error, which
     /// the statement's own way tells better, or it is more than steps.
     pub async fn plan(
-        core: &Core,
+        context: &StatementContext,
         table: &Table,
         query: ast::Query,
         has_excluded: bool,
@@ -129,7 +133,7 @@ impl Program {
         fields.extend(values.map(|(operand, data_type)| {
             Field::new(parameter(*operand).value, data_type.clone(), true)
         }));
-        let planned = over_given(core, Schema::new(fields), query, statement).await?;
+        let planned = over_given(context, Schema::new(fields), query, statement).await?;
         let width = table.types.len();
         let behind = width + 1 + if has_excluded { width } else { 0 };
         let mut reads = Vec::new();

@@ -49,7 +49,7 @@ fn run(session: &Session, runtime: &Runtime, sql: &str) -> Result<String, String
 
 /// Writes that are known.
 fn writes(session: &Session) -> usize {
-    let contents = session.database().core().catalog.contents();
+    let contents = session.database().context().catalog.contents();
     contents.plans.writes.planned()
 }
 
@@ -409,10 +409,10 @@ fn a_write_ends_with_its_table() {
 
 /// Executes a text that is known as a write, and says whether it was done without a plan.
 fn is_short(session: &Session, runtime: &Runtime, sql: &str) -> bool {
-    let core = session.database().core().of_session(&session.data());
-    let write = recall_write(&core, &sql.into());
+    let context = session.database().context().of_session(&session.data());
+    let write = recall_write(&context, &sql.into());
     let write = write.unwrap_or_else(|| panic!("{sql}: not known"));
-    let begun = runtime.block_on(write.run(&core, &CancelToken::new(None)));
+    let begun = runtime.block_on(write.run(&context, &CancelToken::new(None)));
     begun.unwrap().is_some()
 }
 
@@ -544,11 +544,11 @@ fn who_waits_for_his_turn_can_be_stopped() {
     };
     for table in ["plain", "person"] {
         let before = rows(table);
-        let core = session.database().core();
-        let contents = core.catalog.contents();
+        let context = session.database().context();
+        let contents = context.catalog.contents();
         let found = contents.tables().find(|found| found.name.name == table);
         let object = found.expect("it was created").object;
-        let changer = runtime.block_on(core.engine.changer(object)).unwrap();
+        let changer = runtime.block_on(context.engine.changer(object)).unwrap();
         run(&session, &runtime, "SET statement_timeout = '20ms'").unwrap();
         // The second time it is known.
         for sql in statements(table).iter().flat_map(|sql| [sql, sql]) {

@@ -3,9 +3,10 @@
 
 use super::changed;
 use crate::catalog::Table;
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::text::statement::Statement;
+use crate::write::locks;
 use crate::write::references::Effect;
 use crate::write::table_writer::TableWriter;
 use datafusion::arrow::array::{ArrayRef, Int64Array, UInt32Array};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 /// Ends the rows that have keys, and adds others; how many ended.
 pub(super) async fn change(
-    core: Core,
+    context: StatementContext,
     table: Arc<Table>,
     effect: Effect,
     keys: Vec<ArrayRef>,
@@ -29,14 +30,18 @@ pub(super) async fn change(
     let name = name.map(|part| Ident::with_quote('"', part.as_str()));
     let name = ObjectName::from(name.to_vec());
     let text = Statement::from("");
-    let writable = core.writable(&name, &effect, &text).await?;
+    let writable = locks::writable(&context, &name, &effect, &text).await?;
     if !Arc::ptr_eq(&writable, &table) {
         return Err(changed(&table));
     }
-    let mut writer = TableWriter::changing(&core, &writable).await?;
+    let mut writer = TableWriter::changing(&context, &writable).await?;
     let old = TableWriter::old_columns(&table, writable.affected());
     let reads: Vec<ColumnId> = old.iter().map(|&column| ColumnId(column as u32)).collect();
-    let found = core.engine.rows(table.object)?.get(&keys, &reads).await?;
+    let found = context
+        .engine
+        .rows(table.object)?
+        .get(&keys, &reads)
+        .await?;
     // A key that is named twice has one row.
     let mut seen = HashSet::new();
     let ids = found.row_ids().map(|id| id.0 as i64).enumerate();
@@ -59,6 +64,6 @@ pub(super) async fn change(
     if let Some(new) = new {
         writer.append(new).await?;
     }
-    (writer.finish(&core, |error| table.write_error(error))).await?;
+    (writer.finish(&context, |error| table.write_error(error))).await?;
     Ok(ended)
 }

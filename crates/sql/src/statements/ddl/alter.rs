@@ -15,10 +15,12 @@ mod operations;
 mod rewrite;
 
 use crate::catalog::{ForeignKey, Relation, Table, retire};
-use crate::core::{Begun, Core};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::running::outcome::Begun;
 use crate::statements::ddl::{dependents, excerpt, references};
 use crate::text::statement::Statement;
+use crate::write::locks;
 use crate::write::locks::retire_all;
 use crate::write::references::verify;
 use datafusion::sql::sqlparser::ast::{
@@ -32,7 +34,7 @@ const TAG: &str = "ALTER TABLE";
 
 /// ALTER TABLE [IF EXISTS] name operation, ….
 pub(super) async fn alter(
-    core: &Core,
+    context: &StatementContext,
     alter: AlterTable,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
@@ -41,19 +43,19 @@ pub(super) async fn alter(
             "ALTER TABLE with other clauses than operations",
         ));
     }
-    let full = core.resolve(&alter.name, statement)?;
-    if alter.if_exists && core.catalog.contents().get(&full).is_none() {
+    let full = context.resolve(&alter.name, statement)?;
+    if alter.if_exists && context.catalog.contents().get(&full).is_none() {
         return Ok(Begun::Done { tag: TAG });
     }
     let tables = || -> Result<Vec<Arc<Table>>, SqlError> {
-        let contents = core.catalog.contents();
+        let contents = context.catalog.contents();
         let mut tables = references::referencing(&contents, &full);
         for name in referenced(&alter.operations) {
             // Whether there is one is told by the operation.
-            let other = core.resolve(name, statement);
+            let other = context.resolve(name, statement);
             tables.extend(other.ok().and_then(|name| contents.table(&name).cloned()));
         }
-        let table = core.table(&alter.name, statement)?;
+        let table = context.table(&alter.name, statement)?;
         let others_values = |operation: &AlterTableOperation| {
             matches!(
                 operation,
@@ -69,10 +71,10 @@ pub(super) async fn alter(
         tables.push(table);
         Ok(tables)
     };
-    let locked = core.exclusive(tables).await?;
+    let locked = locks::exclusive(tables).await?;
     let old = locked.iter().find(|locked| locked.table.name == full);
     let old = &old.expect("it is among those that were found").table;
-    let contents = core.catalog.contents();
+    let contents = context.catalog.contents();
     let incoming = contents.referencing(&full);
     let incoming = incoming.filter(|(by, _)| by.name != full);
     let mut altered = Altered::of(
@@ -82,24 +84,24 @@ pub(super) async fn alter(
             .collect(),
     );
     for operation in &alter.operations {
-        altered.apply(core, operation, statement).await?;
+        altered.apply(context, operation, statement).await?;
     }
     let cascade = altered.cascade;
     let incoming = altered.incoming.clone();
     let added = altered.added_keys(&contents);
     let renamed = altered.definition.name != old.name;
     let rewritten = altered.needs_rewrite(old);
-    let new = Arc::new(Box::pin(rewrite::run(core, old, altered, statement)).await?);
+    let new = Arc::new(Box::pin(rewrite::run(context, old, altered, statement)).await?);
     let added = added.into_iter().map(|(key, other)| {
         let other = other.unwrap_or_else(|| Arc::clone(&new));
         (key, other)
     });
-    if let Err(error) = Box::pin(verify(core, &new, added.collect())).await {
+    if let Err(error) = Box::pin(verify(context, &new, added.collect())).await {
         retire([new]).await?;
         return Err(error);
     }
 
-    let mut change = core.catalog.change().await;
+    let mut change = context.catalog.change().await;
     let published = async {
         if renamed {
             if let Some(taken) = change.get(&new.name) {
@@ -117,17 +119,17 @@ pub(super) async fn alter(
         }
         change.put(Relation::Table(Arc::clone(&new)));
         for by in references::referencing(&contents, &full) {
-            if let Some(by) = followed(core, &by, old, &incoming)? {
+            if let Some(by) = followed(context, &by, old, &incoming)? {
                 change.put(Relation::Table(Arc::new(by)));
             }
         }
-        dependents::keep(core, &mut change, &new.name, "table", cascade).await
+        dependents::keep(context, &mut change, &new.name, "table", cascade).await
     };
     match published.await {
         Ok(()) => {
             change.commit()?;
             // Its rows refer to others from now on.
-            core.wrote(&new);
+            context.wrote(&new);
             drop(new);
             if rewritten {
                 retire_all(locked).await?;
@@ -166,7 +168,7 @@ fn referenced(operations: &[AlterTableOperation]) -> Vec<&ObjectName> {
 
 /// A table that refers to the altered one, with what has become of its foreign keys. `None`: nothing has.
 fn followed(
-    core: &Core,
+    context: &StatementContext,
     by: &Arc<Table>,
     old: &Table,
     kept: &[(Arc<Table>, ForeignKey)],
@@ -188,6 +190,6 @@ fn followed(
     });
     match definition.foreign_keys == by.foreign_keys {
         true => Ok(None),
-        false => by.redefined(&core.engine, definition).map(Some),
+        false => by.redefined(&context.engine, definition).map(Some),
     }
 }

@@ -1,11 +1,13 @@
 //! Definitions of columns and of what holds for rows: types, NOT NULL, DEFAULT, CHECK.
 
 use crate::catalog::{Check, ColumnRules, DefaultValue, Definition, Unique};
-use crate::core::{Core, normalize};
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::statements::ddl::excerpt_of;
 use crate::statements::ddl::references::WrittenKey;
 use crate::statements::insert::collect_one;
+use crate::system::functions::session_state;
+use crate::text::identifier::normalize;
 use crate::text::parse::{place_of_expr, planning_error};
 use crate::text::statement::Statement;
 use crate::types::{column_type, sql_name};
@@ -50,7 +52,7 @@ pub(crate) struct UncheckedCheck {
 /// # Errors
 /// A type that is not stored, an option that would not hold, a default that is no value of the column.
 pub(super) async fn column(
-    core: &Core,
+    context: &StatementContext,
     definition: &ast::ColumnDef,
     statement: &Statement,
 ) -> Result<Column, SqlError> {
@@ -110,7 +112,7 @@ pub(super) async fn column(
     let nullable = nullable.unwrap_or(primary.is_none());
     let field = Field::new(&name, known.data_type, nullable);
     if let Some(value) = default {
-        let value = default_value(core, value, &field, &rules, statement).await;
+        let value = default_value(context, value, &field, &rules, statement).await;
         rules.default = Some(value.map_err(|error| error.at(place()))?);
     }
     Ok(Column {
@@ -260,7 +262,7 @@ fn not_enforced(constraint: &str) -> String {
 /// # Errors
 /// It is no value of the column's type, or needs rows.
 pub(crate) async fn default_value(
-    core: &Core,
+    context: &StatementContext,
     value: &ast::Expr,
     field: &Field,
     rules: &ColumnRules,
@@ -278,13 +280,13 @@ pub(crate) async fn default_value(
         ))
     };
     if is_constant(value) {
-        let (array, _) = collect_one(core, value, statement).await?;
+        let (array, _) = collect_one(context, value, statement).await?;
         let array = coerce::column(&array, field, rules, &"", 1).map_err(|_| no_value())?;
         let constant = ScalarValue::try_from_array(&array, 0);
         default.constant = Some(constant.map_err(SqlError::from_datafusion)?);
     } else {
         let planning = |error| planning_error(error, statement);
-        let values = ComputedDefault::new(&core.bare_state(), &default)
+        let values = ComputedDefault::new(&session_state(context), &default)
             .and_then(|default| default.values(1))
             .map_err(planning)?;
         coerce::column(&values, field, rules, &"", 1).map_err(|_| no_value())?;
@@ -307,14 +309,14 @@ fn is_constant(value: &ast::Expr) -> bool {
 /// # Errors
 /// Unknown columns, an expression that is no condition, a name that is taken.
 pub(crate) fn add_checks(
-    core: &Core,
+    context: &StatementContext,
     checks: &mut Vec<Check>,
     added: Vec<UncheckedCheck>,
     table: &str,
     schema: &SchemaRef,
     statement: &Statement,
 ) -> Result<(), SqlError> {
-    let state = core.bare_state();
+    let state = session_state(context);
     let names =
         DFSchema::try_from_qualified_schema(table, schema).map_err(SqlError::from_datafusion)?;
     for mut check in added {

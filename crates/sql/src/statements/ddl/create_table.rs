@@ -1,10 +1,13 @@
 //! CREATE TABLE, also AS a query, OR REPLACE, LIKE another table.
 
 use crate::catalog::{
-    Check, ColumnRules, Definition, PrimaryKey, Relation, RelationName, Table, most_similar, retire,
+    Check, ColumnRules, Definition, PrimaryKey, Relation, RelationName, Table, retire,
 };
-use crate::core::{Begun, Core, normalize};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::error::similar::most_similar;
+use crate::plan::planning;
+use crate::running::outcome::Begun;
 use crate::statements::ddl::columns::{
     NamedColumns, add_checks, add_unique, column, table_check, table_key, table_unique,
 };
@@ -12,8 +15,10 @@ use crate::statements::ddl::references::{self, WrittenKey};
 use crate::statements::ddl::row_order::row_order;
 use crate::statements::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
 use crate::statements::insert::write;
+use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
 use crate::write::coerce::{Target, storable};
+use crate::write::locks;
 use crate::write::locks::{Writable, retire_all};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
@@ -31,13 +36,13 @@ const HINT: &str = "CREATE TABLE IF NOT EXISTS, or CREATE OR REPLACE TABLE";
 
 /// CREATE TABLE, also AS a query.
 pub(super) async fn create(
-    core: &Core,
+    context: &StatementContext,
     create: CreateTable,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     refuse_the_rest(&create)?;
-    let full = core.resolve(&create.name, statement)?;
-    check_schema(&core.catalog.contents(), &full, &create.name, statement)?;
+    let full = context.resolve(&create.name, statement)?;
+    check_schema(&context.catalog.contents(), &full, &create.name, statement)?;
     let publication = Publication {
         name: &create.name,
         or_replace: create.or_replace,
@@ -45,16 +50,16 @@ pub(super) async fn create(
         statement,
     };
     // Known already that it is not needed, or not possible.
-    if let Some(relation) = core.catalog.contents().get(&full)
+    if let Some(relation) = context.catalog.contents().get(&full)
         && publication.is_in_the_way(relation)?
     {
         return Ok(Begun::Done { tag: TAG });
     }
     let query = match create.query.clone() {
         None => {
-            let definition = definition(core, &create, full, statement).await?;
-            let table = Arc::new(Table::create(&core.engine, definition)?);
-            publication.publish(core, table).await?;
+            let definition = definition(context, &create, full, statement).await?;
+            let table = Arc::new(Table::create(&context.engine, definition)?);
+            publication.publish(context, table).await?;
             return Ok(Begun::Done { tag: TAG });
         }
         Some(query) => query,
@@ -62,7 +67,7 @@ pub(super) async fn create(
     if !create.columns.is_empty() || !create.constraints.is_empty() || create.like.is_some() {
         return Err(SqlError::not_supported("CREATE TABLE with columns and AS"));
     }
-    let plan = core.plan(*query, statement).await?;
+    let plan = planning::plan(context, *query, statement).await?;
     let schema = storable(&plan.columns(), &full.to_string())?;
     let definition = Definition {
         rules: vec![ColumnRules::default(); schema.fields().len()],
@@ -75,16 +80,16 @@ pub(super) async fn create(
         schema,
         name: full,
     };
-    let table = Arc::new(Table::create(&core.engine, definition)?);
+    let table = Arc::new(Table::create(&context.engine, definition)?);
     let targets = (0..table.types.len()).map(Target::Source).collect();
     let written = match plan.run_into_table() {
-        Ok(source) => write(core, &Writable::unpublished(&table), source, targets).await,
+        Ok(source) => write(context, &Writable::unpublished(&table), source, targets).await,
         Err(error) => Err(error),
     };
     match written {
         Ok(rows) => {
             drop(plan);
-            publication.publish(core, table).await?;
+            publication.publish(context, table).await?;
             Ok(Begun::Count {
                 rows,
                 tag: "CREATE TABLE AS",
@@ -123,19 +128,19 @@ impl Publication<'_> {
     }
 
     /// Gives the table its name. Another session may have been faster.
-    async fn publish(&self, core: &Core, table: Arc<Table>) -> Result<(), SqlError> {
+    async fn publish(&self, context: &StatementContext, table: Arc<Table>) -> Result<(), SqlError> {
         let full = table.name.clone();
         // Also the tables to which it refers: whoever writes to them then knows that it does.
         let affected = || {
-            let contents = core.catalog.contents();
+            let contents = context.catalog.contents();
             let old = contents.table(&full).cloned();
             let mut tables = references::referenced(&contents, &table);
             tables.extend(old.into_iter().filter(|_| self.or_replace));
             Ok(tables)
         };
         loop {
-            let locked = core.exclusive(affected).await?;
-            let mut change = core.catalog.change().await;
+            let locked = locks::exclusive(affected).await?;
+            let mut change = context.catalog.change().await;
             let taken = check_schema(&change, &full, self.name, self.statement);
             let taken = taken.and_then(|()| match change.get(&full) {
                 Some(relation) => self.is_in_the_way(relation),
@@ -168,7 +173,8 @@ impl Publication<'_> {
                 continue;
             }
             change.put(Relation::Table(Arc::clone(&table)));
-            if let Err(error) = dependents::keep(core, &mut change, &full, "table", false).await {
+            if let Err(error) = dependents::keep(context, &mut change, &full, "table", false).await
+            {
                 drop(change);
                 retire([table]).await?;
                 return Err(error);
@@ -181,13 +187,13 @@ impl Publication<'_> {
 
 /// The table that is defined by its columns, or by another table.
 async fn definition(
-    core: &Core,
+    context: &StatementContext,
     create: &CreateTable,
     name: RelationName,
     statement: &Statement,
 ) -> Result<Definition, SqlError> {
     let (mut fields, mut rules) = match &create.like {
-        Some(like) => columns_like(core, like, statement)?,
+        Some(like) => columns_like(context, like, statement)?,
         None => Default::default(),
     };
     let mut names: HashSet<String> = fields.iter().map(|field| field.name().clone()).collect();
@@ -196,7 +202,7 @@ async fn definition(
     let mut uniques: Vec<NamedColumns> = Vec::new();
     let mut foreign_keys: Vec<WrittenKey> = Vec::new();
     for definition in &create.columns {
-        let column = column(core, definition, statement).await?;
+        let column = column(context, definition, statement).await?;
         let name = column.field.name().clone();
         if !names.insert(name.clone()) {
             return Err(SqlError::invalid(format!("column \"{name}\" occurs twice"))
@@ -234,7 +240,14 @@ async fn definition(
     };
     let schema: SchemaRef = Arc::new(Schema::new(fields));
     let mut checks: Vec<Check> = Vec::new();
-    add_checks(core, &mut checks, unchecked, &name.name, &schema, statement)?;
+    add_checks(
+        context,
+        &mut checks,
+        unchecked,
+        &name.name,
+        &schema,
+        statement,
+    )?;
     let partitioning = partitioning(&create.table_options, &schema)?;
     if key.is_some() && partitioning != Partitioning::Size {
         return Err(SqlError::not_supported("PRIMARY KEY with partition_by")
@@ -261,7 +274,7 @@ async fn definition(
         add_unique(&mut definition, unique, statement)?;
     }
     for key in &foreign_keys {
-        references::add(core, &mut definition, key, statement)?;
+        references::add(context, &mut definition, key, statement)?;
     }
     Ok(definition)
 }
@@ -301,12 +314,12 @@ type Columns = (
 
 /// The columns of another table, with their NOT NULL and, if asked for, their defaults.
 fn columns_like(
-    core: &Core,
+    context: &StatementContext,
     like: &CreateTableLikeKind,
     statement: &Statement,
 ) -> Result<Columns, SqlError> {
     let (CreateTableLikeKind::Parenthesized(like) | CreateTableLikeKind::Plain(like)) = like;
-    let other = core.table(&like.name, statement)?;
+    let other = context.table(&like.name, statement)?;
     let mut rules = other.rules.clone();
     if like.defaults != Some(CreateTableLikeDefaults::Including) {
         rules.iter_mut().for_each(|rules| rules.default = None);

@@ -1,8 +1,10 @@
 //! Views that read what a statement changes or drops.
 
 use crate::catalog::{Change, Contents, RelationName, View};
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::plan::resolve::Names;
+use crate::system::functions::session_state;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use std::sync::Arc;
 /// # Errors
 /// The first such view.
 pub(super) async fn keep(
-    core: &Core,
+    context: &StatementContext,
     change: &mut Change<'_>,
     changed: &RelationName,
     kind: &str,
@@ -23,7 +25,7 @@ pub(super) async fn keep(
         if change.get(&view.name).is_none() {
             continue;
         }
-        let Err(reason) = still_plans(core, change, &view).await else {
+        let Err(reason) = still_plans(context, change, &view).await else {
             continue;
         };
         if !cascade {
@@ -40,11 +42,15 @@ pub(super) async fn keep(
 }
 
 /// Whether the view yields what it did when it was created; if not, why.
-async fn still_plans(core: &Core, contents: &Contents, view: &Arc<View>) -> Result<(), String> {
-    let names = core.names_on(contents);
+async fn still_plans(
+    context: &StatementContext,
+    contents: &Contents,
+    view: &Arc<View>,
+) -> Result<(), String> {
+    let names = Names::of(contents, context);
     let plan = names.plan_view(view).await;
     let plan = plan.and_then(|plan| {
-        core.bare_state()
+        session_state(context)
             .optimize(&plan)
             .map_err(SqlError::from_datafusion)
     });

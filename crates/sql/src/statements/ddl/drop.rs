@@ -1,18 +1,20 @@
 //! DROP TABLE, DROP VIEW, DROP SCHEMA.
 
 use crate::catalog::{Relation, RelationName};
-use crate::core::{Begun, Core};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::running::outcome::Begun;
 use crate::statements::ddl::dependents::{in_use, remove_with_dependents};
 use crate::statements::ddl::{excerpt, index, references, schema};
 use crate::text::statement::Statement;
+use crate::write::locks;
 use crate::write::locks::retire_all;
 use datafusion::sql::sqlparser::ast::{self, ObjectName, ObjectType};
 use std::sync::Arc;
 
 /// DROP of one or several things: all of them, or none.
 pub(super) async fn drop(
-    core: &Core,
+    context: &StatementContext,
     tree: ast::Statement,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
@@ -38,7 +40,7 @@ pub(super) async fn drop(
                 other: "DROP VIEW",
                 is: |relation| matches!(relation, Relation::Table(_)),
             };
-            relations(core, &names, kind, if_exists, cascade, statement).await?;
+            relations(context, &names, kind, if_exists, cascade, statement).await?;
             Ok(Begun::Done { tag: "DROP TABLE" })
         }
         ObjectType::View => {
@@ -47,11 +49,11 @@ pub(super) async fn drop(
                 other: "DROP TABLE",
                 is: |relation| matches!(relation, Relation::View(_)),
             };
-            relations(core, &names, kind, if_exists, cascade, statement).await?;
+            relations(context, &names, kind, if_exists, cascade, statement).await?;
             Ok(Begun::Done { tag: "DROP VIEW" })
         }
-        ObjectType::Schema => schema::drop(core, &names, if_exists, cascade, statement).await,
-        ObjectType::Index => index::drop(core, &names, if_exists, statement).await,
+        ObjectType::Schema => schema::drop(context, &names, if_exists, cascade, statement).await,
+        ObjectType::Index => index::drop(context, &names, if_exists, statement).await,
         other => Err(SqlError::not_supported(format!("DROP {other}"))),
     }
 }
@@ -65,7 +67,7 @@ struct Kind {
 }
 
 async fn relations(
-    core: &Core,
+    context: &StatementContext,
     names: &[ObjectName],
     kind: Kind,
     if_exists: bool,
@@ -73,10 +75,10 @@ async fn relations(
     statement: &Statement,
 ) -> Result<(), SqlError> {
     let find = || -> Result<Vec<Relation>, SqlError> {
-        let contents = core.catalog.contents();
+        let contents = context.catalog.contents();
         let mut found = Vec::new();
         for name in names {
-            let full = core.resolve(name, statement)?;
+            let full = context.resolve(name, statement)?;
             match contents.get(&full) {
                 Some(relation) if (kind.is)(relation) => found.push(relation.clone()),
                 Some(relation) => {
@@ -87,7 +89,7 @@ async fn relations(
                         .with_hint(Some(format!("{} {}", kind.other, full.sql()))));
                 }
                 None if if_exists => {}
-                None => return Err(core.missing(kind.word, &full, name, statement)),
+                None => return Err(context.missing(kind.word, &full, name, statement)),
             }
         }
         Ok(found)
@@ -99,7 +101,7 @@ async fn relations(
         });
         let mut tables: Vec<_> = tables.collect();
         if cascade {
-            let contents = core.catalog.contents();
+            let contents = context.catalog.contents();
             let names: Vec<_> = tables.iter().map(|table| table.name.clone()).collect();
             let referencing = names
                 .iter()
@@ -108,8 +110,8 @@ async fn relations(
         }
         Ok(tables)
     };
-    let locked = core.exclusive(tables).await?;
-    let mut change = core.catalog.change().await;
+    let locked = locks::exclusive(tables).await?;
+    let mut change = context.catalog.change().await;
     // Tables stay what they are as long as they are locked; views may have gone. What came only now stays.
     let mut found = find()?;
     found.retain(|relation| match relation {
@@ -126,7 +128,7 @@ async fn relations(
     std::mem::drop(found);
     match references::first_to(&change, &dropped) {
         Some(found) if !cascade => return Err(found.error("dropped")),
-        Some(_) => references::release(core, &mut change, &dropped)?,
+        Some(_) => references::release(context, &mut change, &dropped)?,
         None => {}
     }
     for name in &dropped {

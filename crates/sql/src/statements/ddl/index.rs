@@ -4,11 +4,14 @@
 //! definition; its entries are with the rows.
 
 use crate::catalog::{Contents, Relation, Table, TableIndex, quoted};
-use crate::core::{Begun, Core, normalize};
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::progress;
+use crate::running::outcome::Begun;
 use crate::statements::ddl::excerpt;
+use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
+use crate::write::locks;
 use datafusion::sql::sqlparser::ast::{self, CreateIndex, Ident, IndexType, ObjectName};
 use eris_engine::IndexKind;
 use eris_types::ColumnId;
@@ -19,13 +22,13 @@ const TAG: &str = "CREATE INDEX";
 
 /// CREATE INDEX [IF NOT EXISTS] [name] ON table [USING kind] (column, …).
 pub(super) async fn create(
-    core: &Core,
+    context: &StatementContext,
     create: CreateIndex,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     refuse_the_rest(&create)?;
     let kind = kind(&create)?;
-    let locked = core.exclusive_table(&create.table_name, statement).await?;
+    let locked = locks::exclusive_table(context, &create.table_name, statement).await?;
     let old = &locked.table;
     let mut columns = Vec::new();
     for column in &create.columns {
@@ -47,9 +50,9 @@ pub(super) async fn create(
         }
         columns.push(position);
     }
-    let contents = core.catalog.contents();
+    let contents = context.catalog.contents();
     let name = match &create.name {
-        Some(name) => name_in_schema(core, name, &old.name.schema, statement)?,
+        Some(name) => name_in_schema(context, name, &old.name.schema, statement)?,
         None => free_name(&contents, old, &columns),
     };
     if let Some(table) = table_of(&contents, &old.name.schema, &name) {
@@ -78,29 +81,29 @@ pub(super) async fn create(
         .with_hint(Some("another name")));
     }
     // A cancelled INSERT may have let go of the lock while its commit was under way.
-    core.engine.settle().await;
+    context.engine.settle().await;
     let ids = columns.iter().map(|column| ColumnId(*column as u32));
     let ids: Vec<ColumnId> = ids.collect();
     let built = Arc::new(AtomicU64::new(0));
-    let rows = core.engine.statistics(old.object)?.rows;
+    let rows = context.engine.statistics(old.object)?.rows;
     let counted = Arc::clone(&built);
     let done = move || counted.load(Ordering::Relaxed);
     progress::current().expect_scan(rows).counts(Arc::new(done));
-    let id = core
+    let id = context
         .engine
         .create_index(old.object, &ids, kind, built)
         .await?;
-    let mut new = old.redefined(&core.engine, old.definition())?;
+    let mut new = old.redefined(&context.engine, old.definition())?;
     new.indexes.push(TableIndex {
         name,
         columns,
         kind,
         id,
     });
-    let mut change = core.catalog.change().await;
+    let mut change = context.catalog.change().await;
     change.put(Relation::Table(Arc::new(new)));
     if let Err(error) = change.commit() {
-        core.engine.drop_index(old.object, id)?;
+        context.engine.drop_index(old.object, id)?;
         return Err(error);
     }
     Ok(Begun::Done { tag: TAG })
@@ -108,16 +111,16 @@ pub(super) async fn create(
 
 /// DROP INDEX [IF EXISTS] name, …: all of them, or none.
 pub(super) async fn drop(
-    core: &Core,
+    context: &StatementContext,
     names: &[ObjectName],
     if_exists: bool,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let find = || -> Result<Vec<(Arc<Table>, String)>, SqlError> {
-        let contents = core.catalog.contents();
+        let contents = context.catalog.contents();
         let mut found = Vec::new();
         for name in names {
-            let full = core.resolve(name, statement)?;
+            let full = context.resolve(name, statement)?;
             match table_of(&contents, &full.schema, &full.name) {
                 Some(table) => found.push((Arc::clone(table), full.name)),
                 None => {
@@ -148,12 +151,12 @@ pub(super) async fn drop(
         Ok(found)
     };
     let tables = || Ok(find()?.into_iter().map(|(table, _)| table).collect());
-    let locked = core.exclusive(tables).await?;
-    let mut change = core.catalog.change().await;
+    let locked = locks::exclusive(tables).await?;
+    let mut change = context.catalog.change().await;
     let mut dropped = Vec::new();
     for table in &locked {
         let old = &table.table;
-        let mut new = old.redefined(&core.engine, old.definition())?;
+        let mut new = old.redefined(&context.engine, old.definition())?;
         for (_, name) in find()?
             .iter()
             .filter(|(of, _)| Arc::ptr_eq(&of.lock, &old.lock))
@@ -165,7 +168,7 @@ pub(super) async fn drop(
     }
     change.commit()?;
     for (object, id) in dropped {
-        core.engine.drop_index(object, id)?;
+        context.engine.drop_index(object, id)?;
     }
     Ok(Begun::Done { tag: "DROP INDEX" })
 }
@@ -218,12 +221,12 @@ fn free_name(contents: &Contents, table: &Table, columns: &[usize]) -> String {
 
 /// The name of an index, which is in its table's schema.
 fn name_in_schema(
-    core: &Core,
+    context: &StatementContext,
     name: &ObjectName,
     schema: &str,
     statement: &Statement,
 ) -> Result<String, SqlError> {
-    let full = core.resolve(name, statement)?;
+    let full = context.resolve(name, statement)?;
     if name.0.len() > 1 && full.schema != schema {
         let message = format!("an index is in the schema of its table, which is \"{schema}\"");
         return Err(SqlError::invalid(message).at(excerpt(name, statement)));
@@ -299,19 +302,4 @@ fn refuse_the_rest(create: &CreateIndex) -> Result<(), SqlError> {
         )),
         false => Ok(()),
     }
-}
-
-/// The CREATE INDEX statement of an index, without a semicolon.
-pub(crate) fn create_index_statement(table: &Table, index: &TableIndex) -> String {
-    let columns = index
-        .columns
-        .iter()
-        .map(|column| quoted(table.schema.field(*column).name()));
-    format!(
-        "CREATE INDEX {} ON {} USING {} ({})",
-        quoted(&index.name),
-        table.name.sql(),
-        index.kind_name(),
-        columns.collect::<Vec<_>>().join(", ")
-    )
 }

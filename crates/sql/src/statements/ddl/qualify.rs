@@ -1,7 +1,7 @@
 //! A view's query as text that means the same in every session: the schema that was current is written out.
 
 use crate::catalog::RelationName;
-use crate::core::normalize;
+use crate::text::identifier::normalize;
 use datafusion::sql::sqlparser::ast::{
     Ident, ObjectName, ObjectNamePart, Query, VisitMut, VisitorMut,
 };

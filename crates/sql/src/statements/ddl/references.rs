@@ -1,10 +1,12 @@
 //! Foreign keys in definitions: as they are written, and what becomes of them when the tables at their ends change.
 
-use crate::catalog::{Change, Contents, Definition, ForeignKey, RelationName, Table, most_similar};
-use crate::core::{Core, normalize};
+use crate::catalog::{Change, Contents, Definition, ForeignKey, RelationName, Table};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::error::similar::most_similar;
 use crate::statements::ddl::columns::constraint_name;
 use crate::statements::ddl::{excerpt, excerpt_of};
+use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
 use crate::types::sql_name;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -96,15 +98,15 @@ impl WrittenKey {
 /// # Errors
 /// There are no such columns, they are of other types, or no key of the other table; the name is taken.
 pub(super) fn add(
-    core: &Core,
+    context: &StatementContext,
     definition: &mut Definition,
     written: &WrittenKey,
     statement: &Statement,
 ) -> Result<(), SqlError> {
-    let full = core.resolve(&written.table, statement)?;
+    let full = context.resolve(&written.table, statement)?;
     let other = match full == definition.name {
         true => None,
-        false => Some(core.table(&written.table, statement)?.definition()),
+        false => Some(context.table(&written.table, statement)?.definition()),
     };
     let other = other.as_ref().unwrap_or(definition);
     let columns = columns(&written.columns, &definition.schema, "", statement)?;
@@ -275,7 +277,7 @@ impl InTheWay {
 
 /// Takes the foreign keys that refer to these tables away from others.
 pub(crate) fn release(
-    core: &Core,
+    context: &StatementContext,
     change: &mut Change<'_>,
     dropped: &[RelationName],
 ) -> Result<(), SqlError> {
@@ -289,7 +291,7 @@ pub(crate) fn release(
     for table in tables {
         let mut definition = table.definition();
         definition.foreign_keys.retain(|key| !refers(key));
-        let without = table.redefined(&core.engine, definition)?;
+        let without = table.redefined(&context.engine, definition)?;
         change.put(crate::catalog::Relation::Table(Arc::new(without)));
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! `CREATE TABLE … ORDER BY (…)`: how rows follow each other where their order is for Eris to choose.
 
-use crate::catalog::most_similar;
-use crate::core::normalize;
 use crate::error::SqlError;
+use crate::error::similar::most_similar;
 use crate::statements::ddl::excerpt_of;
+use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::sql::sqlparser::ast::{Expr, OneOrManyWithParens};

@@ -1,18 +1,22 @@
 //! CREATE SCHEMA and DROP SCHEMA.
 
 use crate::catalog::{CATALOG, Relation, SCHEMA, Table, is_reserved};
-use crate::core::{Begun, Core, no_schema_hint, normalize};
+use crate::context::StatementContext;
+use crate::context::no_schema_hint;
 use crate::error::SqlError;
+use crate::running::outcome::Begun;
 use crate::statements::ddl::dependents::remove_with_dependents;
 use crate::statements::ddl::{excerpt, references};
+use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
+use crate::write::locks;
 use crate::write::locks::retire_all;
 use datafusion::sql::sqlparser::ast::{self, ObjectName, SchemaName};
 use std::sync::Arc;
 
 /// CREATE SCHEMA [IF NOT EXISTS] name.
 pub(super) async fn create(
-    core: &Core,
+    context: &StatementContext,
     tree: ast::Statement,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
@@ -34,7 +38,7 @@ pub(super) async fn create(
         let message = format!("schema \"{plain}\" is reserved for system tables");
         return Err(SqlError::invalid(message).at(excerpt(&name, statement)));
     }
-    let mut change = core.catalog.change().await;
+    let mut change = context.catalog.change().await;
     if change.has_schema(&plain) {
         if !if_not_exists {
             return Err(
@@ -54,14 +58,14 @@ pub(super) async fn create(
 
 /// DROP SCHEMA: with CASCADE also of one that is not empty.
 pub(super) async fn drop(
-    core: &Core,
+    context: &StatementContext,
     names: &[ObjectName],
     if_exists: bool,
     cascade: bool,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let find = || -> Result<Vec<String>, SqlError> {
-        let contents = core.catalog.contents();
+        let contents = context.catalog.contents();
         let mut schemas = Vec::new();
         for name in names {
             let plain = schema_name(name, statement)?;
@@ -82,7 +86,7 @@ pub(super) async fn drop(
     };
     loop {
         let tables_of = |schemas: &[String]| -> Vec<Arc<Table>> {
-            let contents = core.catalog.contents();
+            let contents = context.catalog.contents();
             let tables = contents.tables();
             let tables = tables.filter(|table| schemas.contains(&table.name.schema));
             let tables: Vec<Arc<Table>> = tables.cloned().collect();
@@ -92,10 +96,10 @@ pub(super) async fn drop(
         };
         // Without CASCADE there is nothing to be locked: what is there is a reason to refuse.
         let locked = match cascade {
-            true => core.exclusive(|| Ok(tables_of(&find()?))).await?,
+            true => locks::exclusive(|| Ok(tables_of(&find()?))).await?,
             false => Vec::new(),
         };
-        let mut change = core.catalog.change().await;
+        let mut change = context.catalog.change().await;
         let schemas = find()?;
         let all_locked = tables_of(&schemas).iter().all(|table| {
             let same = |other: &Arc<Table>| Arc::ptr_eq(&other.lock, &table.lock);
@@ -114,7 +118,7 @@ pub(super) async fn drop(
                 .with_hint(Some("DROP SCHEMA … CASCADE drops all that is in it")));
             }
             let dropped: Vec<_> = relations.iter().map(Relation::name).cloned().collect();
-            references::release(core, &mut change, &dropped)?;
+            references::release(context, &mut change, &dropped)?;
             for relation in &relations {
                 remove_with_dependents(&mut change, relation.name());
             }

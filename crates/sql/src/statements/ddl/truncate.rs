@@ -5,10 +5,12 @@
 //! A table to which rows of others refer is only emptied together with these, or once they are gone.
 
 use crate::catalog::{Relation, Table};
-use crate::core::{Begun, Core};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::running::outcome::Begun;
 use crate::statements::ddl::references::referencing;
 use crate::text::statement::Statement;
+use crate::write::locks;
 use crate::write::locks::{Exclusive, retire_all};
 use crate::write::references::check_all;
 use datafusion::sql::sqlparser::ast::{
@@ -18,7 +20,7 @@ use std::sync::Arc;
 
 /// TRUNCATE [TABLE] name, …: all of them at once, with CASCADE also the tables that refer to them.
 pub(super) async fn truncate(
-    core: &Core,
+    context: &StatementContext,
     truncate: Truncate,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
@@ -31,33 +33,32 @@ pub(super) async fn truncate(
     let names: Vec<_> = (truncate.table_names.iter())
         .map(|target| &target.name)
         .collect();
-    let locked = core
-        .exclusive(|| {
-            let mut tables = Vec::new();
-            for &name in &names {
-                let full = core.resolve(name, statement)?;
-                if truncate.if_exists && core.catalog.contents().get(&full).is_none() {
-                    continue;
-                }
-                tables.push(core.table(name, statement)?);
+    let locked = locks::exclusive(|| {
+        let mut tables = Vec::new();
+        for &name in &names {
+            let full = context.resolve(name, statement)?;
+            if truncate.if_exists && context.catalog.contents().get(&full).is_none() {
+                continue;
             }
-            if truncate.cascade == Some(CascadeOption::Cascade) {
-                let contents = core.catalog.contents();
-                let mut next = 0;
-                while let Some(table) = tables.get(next) {
-                    for by in referencing(&contents, &table.name.clone()) {
-                        if !tables.iter().any(|table| table.name == by.name) {
-                            tables.push(by);
-                        }
+            tables.push(context.table(name, statement)?);
+        }
+        if truncate.cascade == Some(CascadeOption::Cascade) {
+            let contents = context.catalog.contents();
+            let mut next = 0;
+            while let Some(table) = tables.get(next) {
+                for by in referencing(&contents, &table.name.clone()) {
+                    if !tables.iter().any(|table| table.name == by.name) {
+                        tables.push(by);
                     }
-                    next += 1;
                 }
+                next += 1;
             }
-            Ok(tables)
-        })
-        .await?;
-    keep_references(core, &locked, "TRUNCATE").await?;
-    empty(core, locked).await?;
+        }
+        Ok(tables)
+    })
+    .await?;
+    keep_references(context, &locked, "TRUNCATE").await?;
+    empty(context, locked).await?;
     Ok(Begun::Done {
         tag: "TRUNCATE TABLE",
     })
@@ -93,18 +94,18 @@ fn deleted_table(delete: &Delete) -> Option<&ObjectName> {
 
 /// DELETE FROM table.
 pub(super) async fn delete_all(
-    core: &Core,
+    context: &StatementContext,
     delete: Delete,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let name = deleted_table(&delete).expect("it was looked at before");
-    let locked = core.exclusive_table(name, statement).await?;
+    let locked = locks::exclusive_table(context, name, statement).await?;
     // Nobody writes now, and what has begun to commit is visible behind this.
-    core.engine.settle().await;
-    let rows = core.engine.statistics(locked.table.object)?.rows;
+    context.engine.settle().await;
+    let rows = context.engine.statistics(locked.table.object)?.rows;
     let locked = vec![locked];
-    keep_references(core, &locked, "DELETE").await?;
-    empty(core, locked).await?;
+    keep_references(context, &locked, "DELETE").await?;
+    empty(context, locked).await?;
     Ok(Begun::Count {
         rows,
         tag: "DELETE",
@@ -113,11 +114,11 @@ pub(super) async fn delete_all(
 
 /// Refuses to empty tables to which rows of others refer.
 async fn keep_references(
-    core: &Core,
+    context: &StatementContext,
     locked: &[Exclusive],
     statement: &str,
 ) -> Result<(), SqlError> {
-    let contents = core.catalog.contents();
+    let contents = context.catalog.contents();
     let is_emptied = |table: &Table| locked.iter().any(|locked| locked.table.name == table.name);
     let mut is_settled = false;
     for table in locked.iter().map(|locked| &locked.table) {
@@ -125,10 +126,10 @@ async fn keep_references(
         for (by, key) in others.filter(|(by, _)| !is_emptied(by)) {
             if !is_settled {
                 // A writer that was cancelled may have let go of its lock while its commit was under way.
-                core.engine.settle().await;
+                context.engine.settle().await;
                 is_settled = true;
             }
-            let checked = Box::pin(check_all(core, table, by, key)).await;
+            let checked = Box::pin(check_all(context, table, by, key)).await;
             checked.map_err(|error| {
                 let together = format!(
                     "TRUNCATE {}, {} empties both",
@@ -146,19 +147,22 @@ async fn keep_references(
     Ok(())
 }
 
-async fn empty(core: &Core, locked: Vec<Exclusive>) -> Result<(), SqlError> {
+async fn empty(context: &StatementContext, locked: Vec<Exclusive>) -> Result<(), SqlError> {
     let mut new = Vec::with_capacity(locked.len());
     for old in &locked {
         let definition = old.table.definition();
-        let mut table = old.table.successor(&core.engine, definition)?;
+        let mut table = old.table.successor(&context.engine, definition)?;
         table
-            .take_over_indexes(&core.engine, &old.table, Some, false)
+            .take_over_indexes(&context.engine, &old.table, Some, false)
             .await?;
         let (from, to) = (old.table.object, table.object);
-        core.balance.take_over(&core.engine, from, to);
+        context
+            .services
+            .balance
+            .take_over(&context.engine, from, to);
         new.push(Arc::new(table));
     }
-    let mut change = core.catalog.change().await;
+    let mut change = context.catalog.change().await;
     for table in new {
         change.put(Relation::Table(table));
     }

@@ -1,11 +1,15 @@
 //! CREATE VIEW.
 
 use crate::catalog::{Read, Relation, SCHEMA, View};
-use crate::core::{Begun, Core, normalize};
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::files;
+use crate::plan::planning;
+use crate::plan::resolve::Names;
+use crate::running::outcome::Begun;
 use crate::statements::ddl::qualify::qualified;
 use crate::statements::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
+use crate::text::identifier::normalize;
 use crate::text::parse::{after_as, planning_error};
 use crate::text::rewrite::rewrite;
 use crate::text::statement::Statement;
@@ -19,14 +23,14 @@ const TAG: &str = "CREATE VIEW";
 
 /// CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS query.
 pub(super) async fn create(
-    core: &Core,
+    context: &StatementContext,
     create: CreateView,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     refuse_the_rest(&create)?;
-    let full = core.resolve(&create.name, statement)?;
+    let full = context.resolve(&create.name, statement)?;
     let place = || excerpt(&create.name, statement);
-    let mut change = core.catalog.change().await;
+    let mut change = context.catalog.change().await;
     check_schema(&change, &full, &create.name, statement)?;
     match change.get(&full) {
         None => {}
@@ -42,13 +46,13 @@ pub(super) async fn create(
         return Err(SqlError::not_supported("SELECT … FOR UPDATE or FOR SHARE"));
     }
     let mut query = create.query.clone();
-    let files = files::open_functions(&mut query, core.state(), statement).await?;
-    let names = core.names_on(&change).with_files(files);
+    let files = files::open_functions(&mut query, context.state(), statement).await?;
+    let names = Names::of(&change, context).with_files(files);
     let state = names.state();
     let headers = rewrite(&mut query)?;
     let query = ast::Statement::Query(query);
     let tree = PlannedStatement::Statement(Box::new(query));
-    let found = core.check_names(&tree, &state, &names, statement)?;
+    let found = planning::check_names(context, &tree, &state, &names, statement)?;
     let mut reads = Vec::new();
     for name in found {
         let columns = match change.get(&name) {
@@ -73,7 +77,7 @@ pub(super) async fn create(
     let plan = state.statement_to_plan(tree).await;
     let plan = plan.and_then(|plan| state.optimize(&plan));
     let plan = plan.map_err(|error| planning_error(error, statement))?;
-    let text = match (&*core.current_schema, after_as(statement)) {
+    let text = match (&*context.current_schema, after_as(statement)) {
         (SCHEMA, Some(text)) => text,
         (schema, _) => {
             let reads: Vec<_> = reads.iter().map(|read| read.name.clone()).collect();
@@ -90,15 +94,15 @@ pub(super) async fn create(
         named: !create.columns.is_empty(),
         text,
         query: *create.query.clone(),
-        current_schema: core.current_schema.to_string(),
+        current_schema: context.current_schema.to_string(),
         reads,
         name: full.clone(),
     });
     let replaced = change.put(Relation::View(Arc::clone(&view)));
     // Also that it is not too deep.
-    core.names_on(&change).plan_view(&view).await?;
+    Names::of(&change, context).plan_view(&view).await?;
     if replaced.is_some() {
-        dependents::keep(core, &mut change, &full, "view", false).await?;
+        dependents::keep(context, &mut change, &full, "view", false).await?;
     }
     change.commit()?;
     Ok(Begun::Done { tag: TAG })

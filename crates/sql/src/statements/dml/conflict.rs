@@ -9,9 +9,11 @@
 use super::target;
 use super::{Change, merge};
 use crate::catalog::Table;
-use crate::core::{Core, last_name, normalize};
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::statements::insert;
+use crate::text::identifier::last_name;
+use crate::text::identifier::normalize;
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast::{
@@ -31,7 +33,7 @@ const GIVEN: &str = "given(";
 
 /// `source` are the rows to be inserted, with values of these columns.
 pub(super) fn change(
-    core: &Core,
+    context: &StatementContext,
     table: &Arc<Table>,
     insert: ast::Insert,
     source: Query,
@@ -120,7 +122,7 @@ pub(super) fn change(
         clauses,
         output: None,
     };
-    let change = merge::change(core, table, merge, old)?;
+    let change = merge::change(context, table, merge, old)?;
     Ok(Change {
         inserted_once,
         returning: insert.returning,

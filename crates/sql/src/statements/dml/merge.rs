@@ -13,9 +13,11 @@ use super::target::{self, ROW};
 use super::update::{assigned, values};
 use super::{Action, Change};
 use crate::catalog::Table;
-use crate::core::{Core, last_name};
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::statements::insert::{self, default_target, is_word_default};
+use crate::system::functions::session_state;
+use crate::text::identifier::last_name;
 use crate::write::coerce;
 use datafusion::arrow::array::{AsArray, BooleanArray};
 use datafusion::arrow::compute::filter_record_batch;
@@ -55,7 +57,7 @@ impl Branch {
 }
 
 pub(super) fn change(
-    core: &Core,
+    context: &StatementContext,
     table: &Arc<Table>,
     merge: Merge,
     old_columns: &[usize],
@@ -101,7 +103,7 @@ pub(super) fn change(
         };
         let condition = match &clause.predicate {
             Some(predicate) => {
-                per_row::check_repeatable(core, predicate)?;
+                per_row::check_repeatable(context, predicate)?;
                 let mut predicate = predicate.clone();
                 if adds(clause) {
                     of_source(&mut predicate, &source_alias);
@@ -132,7 +134,7 @@ pub(super) fn change(
         }
         branches.push(Branch {
             deleted,
-            ..of_clause(core, table, names, clause, &mut items)?
+            ..of_clause(context, table, names, clause, &mut items)?
         });
         for item in &mut items[first..] {
             let SelectItem::ExprWithAlias { expr, .. } = item else {
@@ -212,7 +214,7 @@ fn marked(source: TableFactor) -> Result<(TableFactor, Ident), SqlError> {
 }
 
 fn of_clause(
-    core: &Core,
+    context: &StatementContext,
     table: &Table,
     (alias, source_alias): (&Ident, &Ident),
     clause: MergeClause,
@@ -236,10 +238,10 @@ fn of_clause(
                 return Err(SqlError::not_supported("MERGE … UPDATE … WHERE")
                     .with_hint(Some("put the condition after WHEN MATCHED AND")));
             }
-            let set = assigned(core, table, update.assignments)?;
+            let set = assigned(context, table, update.assignments)?;
             Ok(Branch {
                 ends_row: true,
-                targets: Some(values(core, table, alias, set, items)?),
+                targets: Some(values(context, table, alias, set, items)?),
                 deleted: None,
             })
         }
@@ -261,7 +263,7 @@ fn of_clause(
                     row.content.len()
                 )));
             }
-            let state = core.bare_state();
+            let state = session_state(context);
             let mut given: Vec<Option<Expr>> = vec![None; table.types.len()];
             for (column, value) in columns.into_iter().zip(row.content) {
                 let mut value = value;

@@ -1,9 +1,9 @@
 //! What a statement says of each row must be of that row alone: SET, and RETURNING. A subquery may look at others. And conditions on which several
 //! values of a row depend must say the same each time.
 
-use crate::core::Core;
-use crate::core::last_name;
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::text::identifier::last_name;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::Volatility;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Visit, Visitor};
@@ -12,12 +12,12 @@ use std::ops::ControlFlow;
 
 /// Refuses aggregates and window functions outside of subqueries. `place` is for the message.
 pub(super) fn check<'a>(
-    core: &Core,
+    context: &StatementContext,
     parts: impl Iterator<Item = &'a (impl Visit + 'a)>,
     place: &str,
 ) -> Result<(), SqlError> {
     let mut functions = Functions {
-        aggregates: core.state().udafs(),
+        aggregates: context.state().udafs(),
         subqueries: 0,
     };
     for part in parts {
@@ -34,8 +34,11 @@ pub(super) fn check<'a>(
 }
 
 /// Refuses functions that give another value each time, such as random().
-pub(super) fn check_repeatable(core: &Core, condition: &Expr) -> Result<(), SqlError> {
-    let ControlFlow::Break(name) = condition.visit(&mut VolatileFunctions(core.state())) else {
+pub(super) fn check_repeatable(
+    context: &StatementContext,
+    condition: &Expr,
+) -> Result<(), SqlError> {
+    let ControlFlow::Break(name) = condition.visit(&mut VolatileFunctions(context.state())) else {
         return Ok(());
     };
     Err(SqlError::invalid(format!(

@@ -7,9 +7,10 @@
 use super::per_row;
 use super::target::{self, TARGET};
 use crate::catalog::Table;
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::files::Files;
+use crate::plan::planning;
 use crate::plan::resolve::Names;
 use crate::running::reserved::Reserved;
 use crate::text::statement::Statement;
@@ -27,11 +28,11 @@ use std::sync::Arc;
 
 /// RETURNING as a query over [`TARGET`], the rows that were written.
 pub(crate) fn query(
-    core: &Core,
+    context: &StatementContext,
     alias: &Ident,
     items: Vec<SelectItem>,
 ) -> Result<ast::Query, SqlError> {
-    per_row::check(core, items.iter(), "RETURNING")?;
+    per_row::check(context, items.iter(), "RETURNING")?;
     let rows = TableWithJoins {
         relation: target::called(alias.clone()),
         joins: Vec::new(),
@@ -51,19 +52,19 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub fn new(core: &Core) -> Self {
+    pub fn new(context: &StatementContext) -> Self {
         Kept {
             batches: Vec::new(),
             has_action: false,
-            reserved: Reserved::new(core),
+            reserved: Reserved::new(context.engine.memory().budget()),
         }
     }
 
     /// For MERGE. A table's own column of the name comes first.
-    pub fn of_merge(core: &Core, table: &Table) -> Self {
+    pub fn of_merge(context: &StatementContext, table: &Table) -> Self {
         Kept {
             has_action: table.column_names().all(|name| name != ACTION),
-            ..Kept::new(core)
+            ..Kept::new(context)
         }
     }
 
@@ -81,7 +82,7 @@ impl Kept {
     /// What RETURNING makes of them, with all that can fail done.
     pub async fn returned(
         mut self,
-        core: &Core,
+        context: &StatementContext,
         names: &Names,
         table: &Table,
         alias: &Ident,
@@ -94,7 +95,7 @@ impl Kept {
             fields.push(Field::new(ACTION, DataType::Utf8View, true));
             items.iter_mut().for_each(exclude_action);
         }
-        let query = query(core, alias, items)?;
+        let query = query(context, alias, items)?;
         let schema = Arc::new(Schema::new(fields));
         let batches = std::mem::take(&mut self.batches).into_iter();
         let batches = batches
@@ -103,9 +104,9 @@ impl Kept {
         let rows = MemTable::try_new(schema, vec![batches]).map_err(SqlError::from_datafusion)?;
         let files = Files::from([(TARGET.to_owned(), Arc::new(rows) as _)]);
         let text = Statement::from("RETURNING");
-        let plan = core
-            .in_one_stream()
-            .plan_at(query, &names.clone().with_files(files), &text)
+        let context = context.in_one_stream();
+        let names = names.clone().with_files(files);
+        let plan = planning::plan_at(&context, query, &names, &text)
             .await
             .map_err(|error| error.within("RETURNING"))?;
         let mut stream = plan.answer()?;

@@ -1,8 +1,8 @@
 //! The table that a statement changes, as the query in its place names it.
 
 use crate::catalog::Table;
-use crate::core::last_name;
 use crate::error::SqlError;
+use crate::text::identifier::last_name;
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast::{

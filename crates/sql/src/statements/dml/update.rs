@@ -4,9 +4,10 @@ use super::per_row;
 use super::target::{self, ROW};
 use super::{Action, Change};
 use crate::catalog::Table;
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::statements::insert::{self, default_target, is_word_default};
+use crate::system::functions::session_state;
 use crate::write::coerce;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Ident, ObjectName, SelectItem, TableFactor, TableWithJoins,
@@ -24,7 +25,7 @@ pub(super) fn table(update: &Update) -> Result<&TableFactor, SqlError> {
 }
 
 pub(super) fn change(
-    core: &Core,
+    context: &StatementContext,
     target: &Arc<Table>,
     update: Update,
     old_columns: &[usize],
@@ -39,8 +40,8 @@ pub(super) fn change(
     let factor = table(&update)?.clone();
     let alias = target::alias(&factor)?;
     let mut items = vec![target::named(target::column(&alias, ROW), 0)];
-    let set = assigned(core, target, update.assignments)?;
-    let targets = values(core, target, &alias, set, &mut items)?;
+    let set = assigned(context, target, update.assignments)?;
+    let targets = values(context, target, &alias, set, &mut items)?;
     let old = items.len();
     items.extend(target::columns(target, old_columns, &alias, old));
     let mut from = vec![TableWithJoins {
@@ -69,7 +70,7 @@ pub(super) fn change(
 
 /// Per column of the table what SET says, if it says something.
 pub(super) fn assigned(
-    core: &Core,
+    context: &StatementContext,
     table: &Table,
     assignments: Vec<Assignment>,
 ) -> Result<Vec<Option<Expr>>, SqlError> {
@@ -104,7 +105,7 @@ pub(super) fn assigned(
             }
         }
     }
-    per_row::check(core, values.iter(), "SET")?;
+    per_row::check(context, values.iter(), "SET")?;
     let columns = insert::columns(table, &names)?;
     let mut set = vec![None; table.types.len()];
     for (column, value) in columns.into_iter().zip(values) {
@@ -115,13 +116,13 @@ pub(super) fn assigned(
 
 /// Adds the new values of the table's columns to a query; where the values of each column are found then.
 pub(super) fn values(
-    core: &Core,
+    context: &StatementContext,
     table: &Table,
     alias: &Ident,
     set: Vec<Option<Expr>>,
     items: &mut Vec<SelectItem>,
 ) -> Result<Vec<coerce::Target>, SqlError> {
-    let state = core.bare_state();
+    let state = session_state(context);
     let columns = table.column_names().zip(set).enumerate();
     let targets = columns.map(|(position, (name, value))| {
         let value = match value {

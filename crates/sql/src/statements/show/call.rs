@@ -1,12 +1,15 @@
 //! CALL: procedures, which act on what system tables show.
 
 use super::kill;
-use crate::core::{Begun, Core, normalize};
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::maintenance::balance::{Own, WAYS};
 use crate::maintenance::recoding::Join;
-use crate::settings;
+use crate::running::outcome::Begun;
+use crate::statements::set;
+use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
+use crate::write::locks;
 use crate::write::references::Effect;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectNamePart,
@@ -18,15 +21,15 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// CALL name(argument).
 pub(crate) async fn call(
-    core: &Core,
+    context: &StatementContext,
     call: &Function,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     match call.name.to_string().to_lowercase().as_str() {
-        "eris.balance" => balance(core, call, statement).await,
-        "eris.cancel" => cancel(core, call),
-        "eris.recode" => recode(core, call, statement).await,
-        "eris.reorganize" => reorganize(core, call, statement).await,
+        "eris.balance" => balance(context, call, statement).await,
+        "eris.cancel" => cancel(context, call),
+        "eris.recode" => recode(context, call, statement).await,
+        "eris.reorganize" => reorganize(context, call, statement).await,
         _ => Err(
             SqlError::invalid(format!("there is no procedure \"{}\"", call.name)).with_hint(Some(
                 "there are eris.balance('table'), eris.cancel(statement), eris.recode('table') and eris.reorganize('table')",
@@ -66,7 +69,11 @@ fn named(call: &Function) -> Option<Vec<(Option<String>, &Expr)>> {
 }
 
 /// Gives rows of a table other owners now, or says how it is to be balanced from now on.
-async fn balance(core: &Core, call: &Function, statement: &Statement) -> Result<Begun, SqlError> {
+async fn balance(
+    context: &StatementContext,
+    call: &Function,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
     let wrong = || {
         SqlError::invalid("eris.balance takes the name of a table, as text, and perhaps how it is to be balanced from now on")
             .with_hint(Some("CALL eris.balance('schema.table'), or CALL eris.balance('schema.table', 'off'); also 'one_shot', 'moving_average', and 'default', which is what SET balancing says; neighbours => 4 and threshold => 10 may follow"))
@@ -77,9 +84,13 @@ async fn balance(core: &Core, call: &Function, statement: &Statement) -> Result<
         return Err(wrong());
     };
     let name = table_name(name).ok_or_else(wrong)?;
-    let table = core.table(&name, statement)?;
+    let table = context.table(&name, statement)?;
     if given.peek().is_none() {
-        let rows = core.balance.balance(&core.engine, table.object).await?;
+        let rows = context
+            .services
+            .balance
+            .balance(&context.engine, table.object)
+            .await?;
         return Ok(Begun::Count { rows, tag: "MOVED" });
     }
     let mut own = Own::default();
@@ -101,11 +112,11 @@ async fn balance(core: &Core, call: &Function, statement: &Statement) -> Result<
         let name = name.ok_or_else(wrong)?;
         let is_given = match name.as_str() {
             "neighbours" => {
-                let neighbours = settings::number("balancing_neighbours", value)? as usize;
+                let neighbours = set::number("balancing_neighbours", value)? as usize;
                 own.neighbours.replace(neighbours).is_some()
             }
             "threshold" => {
-                let threshold = settings::number("balancing_threshold", value)?;
+                let threshold = set::number("balancing_threshold", value)?;
                 own.threshold.replace(threshold).is_some()
             }
             _ => {
@@ -126,12 +137,15 @@ async fn balance(core: &Core, call: &Function, statement: &Statement) -> Result<
         ));
     }
     // Whoever alters or empties the table takes over what it has of its own.
-    let table = core.writable(&name, &Effect::default(), statement).await?;
-    core.balance.choose_for(&core.engine, table.object, own);
+    let table = locks::writable(context, &name, &Effect::default(), statement).await?;
+    context
+        .services
+        .balance
+        .choose_for(&context.engine, table.object, own);
     Ok(Begun::Done { tag: "CALL" })
 }
 
-fn cancel(core: &Core, call: &Function) -> Result<Begun, SqlError> {
+fn cancel(context: &StatementContext, call: &Function) -> Result<Begun, SqlError> {
     let id = match argument(call).map(|argument| &argument.value) {
         Some(Value::Number(digits, _)) => digits.parse().ok(),
         _ => None,
@@ -140,12 +154,12 @@ fn cancel(core: &Core, call: &Function) -> Result<Begun, SqlError> {
         SqlError::invalid("eris.cancel takes the number of a running statement")
             .with_hint(Some("SELECT * FROM eris.queries WHERE state = 'running'"))
     })?;
-    kill(core, id)
+    kill(context, id)
 }
 
 /// Begins to move together what lookups by a table's key go through; it goes on after the statement.
 async fn reorganize(
-    core: &Core,
+    context: &StatementContext,
     call: &Function,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
@@ -153,7 +167,7 @@ async fn reorganize(
         SqlError::invalid("eris.reorganize takes the name of a table, as text")
             .with_hint(Some("CALL eris.reorganize('schema.table')"))
     })?;
-    let table = core.table(&name, statement)?;
+    let table = context.table(&name, statement)?;
     if table.key.is_none() {
         return Err(SqlError::invalid(format!(
             "table \"{}\" has no key, so there is no index to reorganize",
@@ -163,19 +177,23 @@ async fn reorganize(
             "SELECT DISTINCT \"schema\", \"table\" FROM eris.reorganizations lists tables with one",
         )));
     }
-    core.engine.reorganize(table.object).await?;
+    context.engine.reorganize(table.object).await?;
     Ok(Begun::Done { tag: "CALL" })
 }
 
 /// Stores the columns that a table has been joined by, or that refer to other tables, by the order of these tables' rows.
-async fn recode(core: &Core, call: &Function, statement: &Statement) -> Result<Begun, SqlError> {
+async fn recode(
+    context: &StatementContext,
+    call: &Function,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
     let name = argument(call).and_then(table_name).ok_or_else(|| {
         SqlError::invalid("eris.recode takes the name of a table, as text")
             .with_hint(Some("CALL eris.recode('schema.table')"))
     })?;
-    let fact = core.table(&name, statement)?;
-    let mut joins = core.recodings.joins_of(fact.object);
-    for (column, table, key) in fact.references(&core.catalog.contents()) {
+    let fact = context.table(&name, statement)?;
+    let mut joins = context.recodings.joins_of(fact.object);
+    for (column, table, key) in fact.references(&context.catalog.contents()) {
         if !joins.iter().any(|(other, ..)| *other == column) {
             joins.push((column, table, key));
         }
@@ -184,13 +202,13 @@ async fn recode(core: &Core, call: &Function, statement: &Statement) -> Result<B
         let join = Join {
             fact: fact.object,
             column,
-            sizes: core
+            sizes: context
                 .recodings
                 .sizes((fact.object, column), dimension.object)?,
             dimension,
             key,
         };
-        core.recodings.recode(&join).await?;
+        context.recodings.recode(&join).await?;
     }
     Ok(Begun::Done { tag: "CALL" })
 }

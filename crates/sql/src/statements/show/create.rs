@@ -3,33 +3,34 @@
 use super::{rows_of, text};
 use crate::catalog::Relation;
 use crate::catalog::create_statement::{create_statement as statement_of, create_view_statement};
-use crate::core::{Begun, Core};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::running::outcome::Begun;
 use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast::{ObjectName, ShowCreateObject};
 
 /// `SHOW CREATE TABLE table`, `SHOW CREATE VIEW view`: the statement that makes it anew, without its rows.
 pub(crate) fn create_statement(
-    core: &Core,
+    context: &StatementContext,
     kind: &ShowCreateObject,
     name: &ObjectName,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let (full, text_of_it) = match kind {
         ShowCreateObject::Table => {
-            let table = core.table(name, statement)?;
+            let table = context.table(name, statement)?;
             (table.name.to_string(), statement_of(&table))
         }
         ShowCreateObject::View => {
-            let full = core.resolve(name, statement)?;
-            match core.catalog.contents().get(&full) {
+            let full = context.resolve(name, statement)?;
+            match context.catalog.contents().get(&full) {
                 Some(Relation::View(view)) => (full.to_string(), create_view_statement(view)),
                 Some(Relation::Table(_)) => {
                     return Err(SqlError::invalid(format!(
                         "\"{full}\" is a table, not a view"
                     )));
                 }
-                None => return Err(core.missing("view", &full, name, statement)),
+                None => return Err(context.missing("view", &full, name, statement)),
             }
         }
         other => return Err(SqlError::not_supported(format!("SHOW CREATE {other}"))),

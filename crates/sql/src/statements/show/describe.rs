@@ -1,9 +1,11 @@
 //! DESCRIBE of a table or query, and SHOW COLUMNS.
 
 use super::{batch_of, text};
-use crate::core::{Begun, Core};
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::files;
+use crate::plan::planning;
+use crate::running::outcome::Begun;
 use crate::system;
 use crate::system::described::{Column, describe_relation};
 use crate::text::statement::Statement;
@@ -39,25 +41,25 @@ pub(crate) fn described_query(tree: &ast::Statement) -> Result<Option<ast::Query
 
 /// DESCRIBE query: the columns of its rows.
 pub(crate) async fn describe_query(
-    core: &Core,
+    context: &StatementContext,
     query: ast::Query,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    batch_of(of_query(core, query, statement).await?)
+    batch_of(of_query(context, query, statement).await?)
 }
 
 /// DESCRIBE table: name, type, whether NULL is allowed, and the default of each column.
 pub(crate) async fn describe(
-    core: &Core,
+    context: &StatementContext,
     name: &ObjectName,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    batch_of(of_relation(core, name, statement).await?)
+    batch_of(of_relation(context, name, statement).await?)
 }
 
 /// SHOW COLUMNS FROM table [LIKE pattern].
 pub(super) async fn columns(
-    core: &Core,
+    context: &StatementContext,
     options: &ShowStatementOptions,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
@@ -66,7 +68,7 @@ pub(super) async fn columns(
     let table = table.ok_or_else(|| {
         SqlError::invalid("SHOW COLUMNS of which table?").with_hint(Some("SHOW COLUMNS FROM table"))
     })?;
-    let all = of_relation(core, table, statement).await?;
+    let all = of_relation(context, table, statement).await?;
     let filter = match &options.filter_position {
         None => return batch_of(all),
         Some(
@@ -92,24 +94,24 @@ pub(super) async fn columns(
 }
 
 async fn of_relation(
-    core: &Core,
+    context: &StatementContext,
     name: &ObjectName,
     statement: &Statement,
 ) -> Result<RecordBatch, SqlError> {
-    let full = core.resolve(name, statement)?;
-    let is_users = core.catalog.contents().get(&full).is_some();
+    let full = context.resolve(name, statement)?;
+    let is_users = context.catalog.contents().get(&full).is_some();
     if !is_users && (system::has(&full.schema, &full.name) || files::is_file_name(&full.name)) {
-        return of_query(core, super::list::everything_of(name)?, statement).await;
+        return of_query(context, super::list::everything_of(name)?, statement).await;
     }
-    batch(&describe_relation(&core.relation(name, statement)?).columns)
+    batch(&describe_relation(&context.relation(name, statement)?).columns)
 }
 
 async fn of_query(
-    core: &Core,
+    context: &StatementContext,
     query: ast::Query,
     statement: &Statement,
 ) -> Result<RecordBatch, SqlError> {
-    let plan = core.plan(query, statement).await?;
+    let plan = planning::plan(context, query, statement).await?;
     let schema = plan.columns();
     let columns: Vec<Column> = (schema.fields().iter())
         .map(|field| Column {

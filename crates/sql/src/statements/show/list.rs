@@ -2,9 +2,13 @@
 
 use super::describe;
 use crate::catalog::CATALOG;
-use crate::core::{Begun, Core, normalize};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::running::outcome::Begun;
+use crate::statements::dml;
+use crate::system::described;
 use crate::system::{INFORMATION, SYSTEM};
+use crate::text::identifier::normalize;
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast::{
@@ -13,18 +17,18 @@ use datafusion::sql::sqlparser::ast::{
 
 /// Runs a SHOW statement; `None` if it is another statement.
 pub(crate) async fn list(
-    core: &Core,
+    context: &StatementContext,
     tree: &ast::Statement,
     statement: &Statement,
 ) -> Result<Option<Begun>, SqlError> {
     let query = match tree {
         ast::Statement::ShowColumns { show_options, .. } => {
-            return describe::columns(core, show_options, statement)
+            return describe::columns(context, show_options, statement)
                 .await
                 .map(Some);
         }
         ast::Statement::ShowTables { show_options, .. } => {
-            let schema = schema(core, show_options)?;
+            let schema = schema(context, show_options)?;
             let columns = match schema.as_str() {
                 SYSTEM | INFORMATION => {
                     "table_name FROM information_schema.tables WHERE table_schema"
@@ -41,7 +45,7 @@ pub(crate) async fn list(
             materialized: false,
             ..
         } => {
-            let schema = literal(&schema(core, show_options)?);
+            let schema = literal(&schema(context, show_options)?);
             let base = format!(
                 "SELECT table_name AS view_name, view_definition FROM information_schema.views \
                  WHERE table_schema = {schema}"
@@ -65,15 +69,19 @@ pub(crate) async fn list(
         ),
         _ => return Ok(None),
     };
-    run(core, &query).await.map(Some)
+    run(context, &query).await.map(Some)
 }
 
 /// Runs a query that we have written ourselves, in one stream: its rows come in the order in which they are computed, and no
 /// memory is needed for a sort. Who is out of memory wants to see this, too.
-async fn run(core: &Core, query: &str) -> Result<Begun, SqlError> {
+async fn run(context: &StatementContext, query: &str) -> Result<Begun, SqlError> {
     let statement = Statement::from(query);
-    let tree = parse(&statement)?;
-    core.in_one_stream().begin_tree(tree, &statement).await
+    match parse(&statement)? {
+        ast::Statement::Query(query) => {
+            dml::run_query(&context.in_one_stream(), query, &statement).await
+        }
+        _ => unreachable!("it is a query"),
+    }
 }
 
 /// `SELECT * FROM name`.
@@ -85,10 +93,10 @@ pub(super) fn everything_of(name: &ObjectName) -> Result<ast::Query, SqlError> {
 }
 
 /// The schema that is asked for, or the current one.
-fn schema(core: &Core, options: &ShowStatementOptions) -> Result<String, SqlError> {
+fn schema(context: &StatementContext, options: &ShowStatementOptions) -> Result<String, SqlError> {
     let name = (options.show_in.as_ref()).and_then(|from| from.parent_name.as_ref());
     let Some(name) = name else {
-        return Ok(core.variables().schema.clone());
+        return Ok(context.variables().schema.clone());
     };
     let parts: Vec<String> = (name.0.iter())
         .filter_map(|part| part.as_ident().map(normalize))
@@ -98,7 +106,7 @@ fn schema(core: &Core, options: &ShowStatementOptions) -> Result<String, SqlErro
         [catalog, schema] if catalog == CATALOG => schema.clone(),
         _ => return Err(SqlError::invalid(format!("\"{name}\" is no schema"))),
     };
-    core.check_schema(&schema)?;
+    described::check_schema(context, &schema)?;
     Ok(schema)
 }
 

@@ -8,8 +8,10 @@
 //! Quartiles and numbers of distinct values are estimates: within one percent of the ranks, and of the numbers.
 
 use super::{batch_of, text};
-use crate::core::{Begun, Core};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::plan::planning;
+use crate::running::outcome::Begun;
 use crate::text::parse::{parse, parse_summarized};
 use crate::text::statement::Statement;
 use crate::types::sql_name;
@@ -27,26 +29,26 @@ const FIGURES: usize = 9;
 
 /// Runs SUMMARIZE; `None` if the statement is another one.
 pub(crate) async fn summarize(
-    core: &Core,
+    context: &StatementContext,
     statement: &Statement,
 ) -> Result<Option<Begun>, SqlError> {
     match parse_summarized(statement)? {
-        Some(query) => of_query(core, query, statement).await.map(Some),
+        Some(query) => of_query(context, query, statement).await.map(Some),
         None => Ok(None),
     }
 }
 
 async fn of_query(
-    core: &Core,
+    context: &StatementContext,
     query: ast::Query,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    let plan = core.plan(query.clone(), statement).await?;
+    let plan = planning::plan(context, query.clone(), statement).await?;
     let schema = plan.columns();
     let types: Vec<&DataType> = (schema.fields().iter())
         .map(|field| field.data_type())
         .collect();
-    let plan = core.plan(over(query, &types)?, statement).await?;
+    let plan = planning::plan(context, over(query, &types)?, statement).await?;
     let mut stream = plan.run()?;
     let mut row = None;
     while let Some(batch) = stream.next().await {

@@ -1,7 +1,7 @@
 //! What a statement does to the rows of its table, as far as its text tells: which foreign keys it may break.
 
 use crate::catalog::{Contents, ForeignKey, Table};
-use crate::core::last_name;
+use crate::text::identifier::last_name;
 use crate::write::references::Affected;
 use datafusion::sql::sqlparser::ast::{
     self, Assignment, AssignmentTarget, MergeAction, OnConflictAction, OnInsert,

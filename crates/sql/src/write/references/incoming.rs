@@ -4,9 +4,11 @@ use super::Columns;
 use super::key_set::KeySet;
 use super::outgoing::Outgoing;
 use crate::catalog::{ForeignKey, RelationName, Table, positions, quoted};
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::files::Files;
+use crate::plan::planning;
+use crate::plan::resolve::Names;
 use crate::running::reserved::Reserved;
 use crate::statements::dml::ROW;
 use crate::write::coerce::displayed;
@@ -48,7 +50,7 @@ struct EndedRows {
 impl Incoming {
     /// Of `key` of the table `by`, which refers to `table`.
     pub fn new(
-        core: &Core,
+        context: &StatementContext,
         key: &ForeignKey,
         table: &Table,
         by: &Arc<Table>,
@@ -60,7 +62,7 @@ impl Incoming {
         let types: Vec<DataType> = types.collect();
         let own = (by.name == table.name).then(|| EndedRows {
             ids: HashSet::default(),
-            reserved: Reserved::new(core),
+            reserved: Reserved::new(context.engine.memory().budget()),
         });
         Ok(Incoming {
             key: key.clone(),
@@ -68,8 +70,8 @@ impl Incoming {
             by: Arc::clone(by),
             columns,
             positions,
-            ended: KeySet::new(core, types.clone())?,
-            added: KeySet::new(core, types)?,
+            ended: KeySet::new(context, types.clone())?,
+            added: KeySet::new(context, types)?,
             own,
         })
     }
@@ -100,12 +102,16 @@ impl Incoming {
     }
 
     /// Looks for rows that refer to a key which no row will have.
-    pub async fn check(&mut self, core: &Core, outgoing: &[Outgoing]) -> Result<(), SqlError> {
+    pub async fn check(
+        &mut self,
+        context: &StatementContext,
+        outgoing: &[Outgoing],
+    ) -> Result<(), SqlError> {
         self.ended.subtract(&self.added);
         if self.ended.len() == 0 {
             return Ok(());
         }
-        if let Some(found) = self.find(core).await? {
+        if let Some(found) = self.find(context).await? {
             return Err(self.violated(&found));
         }
         let own = outgoing.iter();
@@ -124,7 +130,7 @@ impl Incoming {
     }
 
     /// The values of a row that was there before the statement, stays there, and refers to a key that is taken away.
-    async fn find(&self, core: &Core) -> Result<Option<Vec<ArrayRef>>, SqlError> {
+    async fn find(&self, context: &StatementContext) -> Result<Option<Vec<ArrayRef>>, SqlError> {
         let keys = self.ended.arrays()?;
         let names: Vec<String> = (0..keys.len()).map(|number| format!("k{number}")).collect();
         let fields = names.iter().zip(&keys);
@@ -133,7 +139,7 @@ impl Incoming {
         let removed = RecordBatch::try_new(Arc::clone(&schema), keys)?;
         let removed = MemTable::try_new(schema, vec![vec![removed]]);
         let removed = Arc::new(removed.map_err(SqlError::from_datafusion)?);
-        let rows = core.names().table_with_row_ids(&self.by, ROW)?;
+        let rows = Names::now(context).table_with_row_ids(&self.by, ROW)?;
         let files = Files::from([
             (REFERENCING.to_owned(), rows),
             (REMOVED.to_owned(), removed as _),
@@ -153,7 +159,7 @@ impl Incoming {
             columns.join(", "),
             pairs.join(" AND "),
         );
-        let mut stream = core.plan_text(&query, files).await?.run()?;
+        let mut stream = planning::plan_text(context, &query, files).await?.run()?;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(SqlError::from_datafusion)?;
             let stays = |row: &usize| match &self.own {
@@ -200,13 +206,13 @@ fn violated(
 
 /// Refuses to take all rows of a table away while one of another refers to them. Nobody else writes to the table.
 pub(crate) async fn check_all(
-    core: &Core,
+    context: &StatementContext,
     table: &Table,
     by: &Arc<Table>,
     key: &ForeignKey,
 ) -> Result<(), SqlError> {
     let columns = Columns::new(key, table)?;
-    let rows = core.names().table_with_row_ids(by, ROW)?;
+    let rows = Names::now(context).table_with_row_ids(by, ROW)?;
     let names: Vec<String> = columns
         .referencing
         .iter()
@@ -219,7 +225,7 @@ pub(crate) async fn check_all(
         whole.collect::<Vec<_>>().join(" AND ")
     );
     let files = Files::from([(REFERENCING.to_owned(), rows)]);
-    let mut stream = core.plan_text(&query, files).await?.run()?;
+    let mut stream = planning::plan_text(context, &query, files).await?.run()?;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(SqlError::from_datafusion)?;
         if batch.num_rows() > 0 {

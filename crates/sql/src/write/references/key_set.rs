@@ -2,7 +2,7 @@
 //!
 //! A key of one integer is kept as that, for there may be millions; any other as the bytes that Arrow makes of a row.
 
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::running::reserved::Reserved;
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array};
@@ -35,7 +35,7 @@ pub(super) fn is_number(types: &[DataType]) -> bool {
 
 impl KeySet {
     /// An empty set of keys of these types.
-    pub fn new(core: &Core, types: Vec<DataType>) -> Result<Self, SqlError> {
+    pub fn new(context: &StatementContext, types: Vec<DataType>) -> Result<Self, SqlError> {
         let keys = match is_number(&types) {
             true => Keys::Numbers(HashSet::default()),
             false => {
@@ -48,7 +48,7 @@ impl KeySet {
             keys,
             bytes: 0,
             counted: 0,
-            reserved: Reserved::new(core),
+            reserved: Reserved::new(context.engine.memory().budget()),
         })
     }
 

@@ -4,9 +4,11 @@ use super::key_set::KeySet;
 use super::seen::Seen;
 use super::{Affected, Columns, References};
 use crate::catalog::{ForeignKey, RelationName, Table, positions};
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::files::Files;
+use crate::plan::planning;
+use crate::plan::resolve::Names;
 use crate::statements::dml::ROW;
 use crate::write::coerce::displayed;
 use crate::write::table_writer::without_nulls;
@@ -44,7 +46,7 @@ struct Own {
 impl Outgoing {
     /// Of `key` of `table`. With `keeps`, `seen` is all that new rows have.
     pub fn new(
-        core: &Core,
+        context: &StatementContext,
         key: &ForeignKey,
         table: &Table,
         referenced: &Table,
@@ -56,7 +58,7 @@ impl Outgoing {
         let types = positions.iter();
         let types = types.map(|&at| table.schema.field(at).data_type().clone());
         let types: Vec<DataType> = types.collect();
-        let set = || KeySet::new(core, types.clone());
+        let set = || KeySet::new(context, types.clone());
         let own = match key.table == table.name {
             true => Some(Own {
                 positions: positions_of(&columns.referenced),
@@ -68,10 +70,10 @@ impl Outgoing {
         Ok(Outgoing {
             key: key.clone(),
             table: table.name.clone(),
-            lookup: core.engine.rows(columns.object)?,
+            lookup: context.engine.rows(columns.object)?,
             columns,
             positions,
-            seen: Seen::new(core, types.clone(), keeps)?,
+            seen: Seen::new(context, types.clone(), keeps)?,
             own,
         })
     }
@@ -141,7 +143,7 @@ const ROWS: &str = "rows(";
 /// Makes sure that the rows of a table keep foreign keys that it gets, with the tables to which these refer. Nobody else writes
 /// to any of these tables.
 pub(crate) async fn verify(
-    core: &Core,
+    context: &StatementContext,
     table: &Arc<Table>,
     keys: Vec<(ForeignKey, Arc<Table>)>,
 ) -> Result<(), SqlError> {
@@ -152,20 +154,20 @@ pub(crate) async fn verify(
         outgoing: keys,
         incoming: Vec::new(),
     };
-    let mut references = References::new(core, table, &affected)?;
+    let mut references = References::new(context, table, &affected)?;
     // A writer that was cancelled may have let go of its lock while its commit was under way.
-    core.engine.settle().await;
-    let rows = core.names().table_with_row_ids(table, ROW)?;
+    context.engine.settle().await;
+    let rows = Names::now(context).table_with_row_ids(table, ROW)?;
     let names = table.column_names().map(crate::catalog::quoted);
     let query = format!(
         "SELECT {} FROM \"{ROWS}\"",
         names.collect::<Vec<_>>().join(", ")
     );
-    let plan = core.plan_text(&query, Files::from([(ROWS.to_owned(), rows)]));
+    let plan = planning::plan_text(context, &query, Files::from([(ROWS.to_owned(), rows)]));
     let mut stream = plan.await?.run()?;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(SqlError::from_datafusion)?;
         references.add(&batch).await?;
     }
-    references.check(core).await
+    references.check(context).await
 }

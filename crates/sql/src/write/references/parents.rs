@@ -4,7 +4,7 @@
 
 use super::Columns;
 use crate::catalog::{ForeignKey, Table, positions};
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::write::table_writer::without_nulls;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -47,13 +47,17 @@ impl Parents {
 
     /// Whether all rows to which these refer are there; one row may also refer to itself. `false` may be an error: several rows that
     /// refer to each other are not looked at.
-    pub async fn are_there(&self, core: &Core, rows: &RecordBatch) -> Result<bool, SqlError> {
+    pub async fn are_there(
+        &self,
+        context: &StatementContext,
+        rows: &RecordBatch,
+    ) -> Result<bool, SqlError> {
         for parent in &self.0 {
             let keys = without_nulls(rows.project(&parent.referencing)?)?;
             if keys.num_rows() == 0 {
                 continue;
             }
-            let mut parents = core.engine.rows(parent.object)?;
+            let mut parents = context.engine.rows(parent.object)?;
             let found = parents.get(keys.columns(), &[]).await?;
             let is_itself = |own: &Vec<usize>| {
                 let mut pairs = parent.referencing.iter().zip(own);

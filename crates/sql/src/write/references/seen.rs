@@ -10,7 +10,7 @@
 //! ```
 
 use super::key_set::{KeySet, is_number};
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::running::reserved::Reserved;
 use datafusion::arrow::array::{ArrayRef, AsArray};
@@ -32,11 +32,11 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    fn new(core: &Core) -> Result<Self, SqlError> {
+    fn new(context: &StatementContext) -> Result<Self, SqlError> {
         let mut slots = Slots {
             slots: Vec::new(),
             filled: 0,
-            reserved: Reserved::new(core),
+            reserved: Reserved::new(context.engine.memory().budget()),
         };
         slots.resize(SLOTS)?;
         Ok(slots)
@@ -83,14 +83,18 @@ pub(super) enum Seen {
 
 impl Seen {
     /// None yet, of keys of these types; with `keeps`, none is ever forgotten.
-    pub fn new(core: &Core, types: Vec<DataType>, keeps: bool) -> Result<Self, SqlError> {
+    pub fn new(
+        context: &StatementContext,
+        types: Vec<DataType>,
+        keeps: bool,
+    ) -> Result<Self, SqlError> {
         if keeps {
-            return KeySet::new(core, types).map(Seen::All);
+            return KeySet::new(context, types).map(Seen::All);
         }
         if !is_number(&types) {
-            return KeySet::new(core, types).map(Seen::Some);
+            return KeySet::new(context, types).map(Seen::Some);
         }
-        Slots::new(core).map(Seen::Numbers)
+        Slots::new(context).map(Seen::Numbers)
     }
 
     /// Adds keys without NULL, given as one array per column; the positions of those that are to be looked at.

@@ -1,8 +1,9 @@
 //! What the operations of ALTER TABLE make of a table's definition.
 
-use crate::catalog::{Contents, Definition, ForeignKey, RelationName, Table, Unique, most_similar};
-use crate::core::{Core, normalize};
+use crate::catalog::{Contents, Definition, ForeignKey, RelationName, Table, Unique};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::error::similar::most_similar;
 use crate::statements::ddl::columns::{
     NamedColumns, add_checks, add_unique, column, columns_of, default_value, rename_in,
     table_check, table_key, table_unique,
@@ -10,6 +11,7 @@ use crate::statements::ddl::columns::{
 use crate::statements::ddl::create_table::primary_key;
 use crate::statements::ddl::references::{self, WrittenKey};
 use crate::statements::ddl::{excerpt, excerpt_of};
+use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
 use crate::types::column_type;
 use datafusion::arrow::datatypes::{Field, Schema};
@@ -91,11 +93,11 @@ impl Altered {
 
     fn add_foreign_key(
         &mut self,
-        core: &Core,
+        context: &StatementContext,
         key: &WrittenKey,
         statement: &Statement,
     ) -> Result<(), SqlError> {
-        references::add(core, &mut self.definition, key, statement)?;
+        references::add(context, &mut self.definition, key, statement)?;
         let added = self.definition.foreign_keys.last();
         self.unverified.extend(added.map(|key| key.name.clone()));
         Ok(())
@@ -148,7 +150,7 @@ impl Altered {
     /// Applies one operation after the others.
     pub async fn apply(
         &mut self,
-        core: &Core,
+        context: &StatementContext,
         operation: &AlterTableOperation,
         statement: &Statement,
     ) -> Result<(), SqlError> {
@@ -160,7 +162,7 @@ impl Altered {
                 column_position: None,
                 ..
             } => {
-                self.add_column(core, column_def, *if_not_exists, statement)
+                self.add_column(context, column_def, *if_not_exists, statement)
                     .await
             }
             Op::DropColumn {
@@ -184,7 +186,7 @@ impl Altered {
                 table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),
             } => self.rename(name, statement),
             Op::AlterColumn { column_name, op } => {
-                self.alter_column(core, column_name, op, statement).await
+                self.alter_column(context, column_name, op, statement).await
             }
             Op::AddConstraint {
                 constraint,
@@ -192,7 +194,7 @@ impl Altered {
             } => {
                 if let ast::TableConstraint::ForeignKey(key) = constraint {
                     let key = WrittenKey::of_table(key, statement)?;
-                    return self.add_foreign_key(core, &key, statement);
+                    return self.add_foreign_key(context, &key, statement);
                 }
                 self.recheck = true;
                 match constraint {
@@ -211,7 +213,7 @@ impl Altered {
                     checks,
                     ..
                 } = &mut self.definition;
-                add_checks(core, checks, vec![check], &name.name, schema, statement)
+                add_checks(context, checks, vec![check], &name.name, schema, statement)
             }
             Op::DropConstraint {
                 if_exists,
@@ -264,7 +266,7 @@ impl Altered {
 
     async fn add_column(
         &mut self,
-        core: &Core,
+        context: &StatementContext,
         definition: &ast::ColumnDef,
         if_not_exists: bool,
         statement: &Statement,
@@ -277,7 +279,7 @@ impl Altered {
             return Ok(());
         }
         self.check_free(&definition.name, statement)?;
-        let added = column(core, definition, statement).await?;
+        let added = column(context, definition, statement).await?;
         if added.primary.is_some() {
             return Err(SqlError::not_supported("ADD COLUMN … PRIMARY KEY")
                 .at(excerpt_of(&definition.name, statement)));
@@ -294,13 +296,13 @@ impl Altered {
             checks,
             ..
         } = &mut self.definition;
-        add_checks(core, checks, added.checks, &name.name, schema, statement)?;
+        add_checks(context, checks, added.checks, &name.name, schema, statement)?;
         if let Some(named) = unique {
             let columns = vec![definition.name.clone()];
             add_unique(&mut self.definition, (named, columns), statement)?;
         }
         let mut references = added.references.iter();
-        references.try_for_each(|key| self.add_foreign_key(core, key, statement))
+        references.try_for_each(|key| self.add_foreign_key(context, key, statement))
     }
 
     /// Makes columns the PRIMARY KEY, by which the rows are partitioned then.
@@ -472,7 +474,7 @@ impl Altered {
 
     async fn alter_column(
         &mut self,
-        core: &Core,
+        context: &StatementContext,
         name: &Ident,
         operation: &AlterColumnOperation,
         statement: &Statement,
@@ -498,7 +500,7 @@ impl Altered {
                 self.set_fields(fields);
             }
             AlterColumnOperation::SetDefault { value } => {
-                let default = default_value(core, value, &field, rules, statement).await;
+                let default = default_value(context, value, &field, rules, statement).await;
                 rules.default = Some(default.map_err(|error| error.at(place()))?);
             }
             AlterColumnOperation::DropDefault => rules.default = None,
@@ -520,7 +522,7 @@ impl Altered {
                 let field = field.with_data_type(known.data_type);
                 if let Some(default) = &rules.default {
                     let expr = default.expr.clone();
-                    let default = default_value(core, &expr, &field, rules, statement).await;
+                    let default = default_value(context, &expr, &field, rules, statement).await;
                     rules.default = Some(default.map_err(|error| {
                         let hint = "ALTER COLUMN … DROP DEFAULT first";
                         error.at(place()).with_hint(Some(hint))

@@ -2,9 +2,13 @@
 
 use super::operations::{Altered, Source};
 use crate::catalog::{Table, retire};
-use crate::core::{Core, Plan};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::plan::planning;
+use crate::plan::planning::Plan;
+use crate::plan::resolve::Names;
 use crate::statements::insert::{default_target, write};
+use crate::system::functions::session_state;
 use crate::text::parse::planning_error;
 use crate::text::statement::Statement;
 use crate::write::coerce::{self, Target};
@@ -18,24 +22,24 @@ use std::sync::Arc;
 
 /// The new table, with its rows, not published yet. The old one is locked.
 pub(super) async fn run(
-    core: &Core,
+    context: &StatementContext,
     old: &Arc<Table>,
     altered: Altered,
     statement: &Statement,
 ) -> Result<Table, SqlError> {
     // A cancelled INSERT may have let go of the lock while its commit was under way.
-    core.engine.settle().await;
+    context.engine.settle().await;
     if !altered.needs_rewrite(old) {
         let recheck = altered.recheck;
-        let new = old.redefined(&core.engine, altered.definition)?;
+        let new = old.redefined(&context.engine, altered.definition)?;
         if recheck {
-            let source = old_rows(core, old, &altered.sources, statement).await?;
-            look_at(core, old, &new, &source).await?;
+            let source = old_rows(context, old, &altered.sources, statement).await?;
+            look_at(context, old, &new, &source).await?;
         }
         return Ok(new);
     }
-    let source = old_rows(core, old, &altered.sources, statement).await?;
-    let mut new = old.successor(&core.engine, altered.definition)?;
+    let source = old_rows(context, old, &altered.sources, statement).await?;
+    let mut new = old.successor(&context.engine, altered.definition)?;
     let place = |column: usize| {
         let kept = altered
             .sources
@@ -44,12 +48,20 @@ pub(super) async fn run(
         kept.or_else(|| new.schema.index_of(old.schema.field(column).name()).ok())
     };
     let places: Vec<Option<usize>> = (0..old.types.len()).map(place).collect();
-    new.take_over_indexes(&core.engine, old, |column| places[column], altered.cascade)
-        .await?;
-    core.balance.take_over(&core.engine, old.object, new.object);
+    new.take_over_indexes(
+        &context.engine,
+        old,
+        |column| places[column],
+        altered.cascade,
+    )
+    .await?;
+    context
+        .services
+        .balance
+        .take_over(&context.engine, old.object, new.object);
     let new = Arc::new(new);
     let written = async {
-        let state = core.bare_state();
+        let state = session_state(context);
         let mut given = 0..;
         let targets = altered.sources.iter().enumerate();
         let targets = targets.map(|(position, from)| match from {
@@ -59,7 +71,13 @@ pub(super) async fn run(
             }
         });
         let targets = targets.collect::<Result<Vec<_>, _>>()?;
-        write(core, &Writable::unpublished(&new), source.run()?, targets).await
+        write(
+            context,
+            &Writable::unpublished(&new),
+            source.run()?,
+            targets,
+        )
+        .await
     };
     match written.await {
         Ok(_) => Ok(Arc::into_inner(new).expect("nobody else has it")),
@@ -72,12 +90,12 @@ pub(super) async fn run(
 
 /// A query for those columns of the new table that come from the old one, over all rows of it.
 async fn old_rows(
-    core: &Core,
+    context: &StatementContext,
     old: &Arc<Table>,
     sources: &[Source],
     statement: &Statement,
 ) -> Result<Plan, SqlError> {
-    let names = core.names();
+    let names = Names::now(context);
     let mut state = names.state();
     state.mark_start_execution();
     let mut columns: Vec<Expr> = Vec::new();
@@ -101,15 +119,20 @@ async fn old_rows(
     let plan = LogicalPlanBuilder::scan(old.name.name.as_str(), provider, None)
         .and_then(|scan| scan.project(columns)?.build())
         .map_err(SqlError::from_datafusion)?;
-    core.plan_logical(plan, &state, statement).await
+    planning::plan_logical(context, plan, &state, statement).await
 }
 
 /// Refuses rows that break the rules of the table as it is to be; fills UNIQUE constraints that are new.
-async fn look_at(core: &Core, old: &Table, new: &Table, rows: &Plan) -> Result<(), SqlError> {
-    let rules = RowRules::new(core, new)?;
+async fn look_at(
+    context: &StatementContext,
+    old: &Table,
+    new: &Table,
+    rows: &Plan,
+) -> Result<(), SqlError> {
+    let rules = RowRules::new(context, new)?;
     let added = new.uniques.iter();
     let added = added.filter(|unique| !old.uniques.iter().any(|other| other.is_same(unique)));
-    let writers = added.map(|unique| TableWriter::keys_only(&core.engine, new, unique));
+    let writers = added.map(|unique| TableWriter::keys_only(&context.engine, new, unique));
     let mut writers: Vec<KeyWriter> = writers.collect::<Result<_, _>>()?;
     let targets: Vec<Target> = (0..new.types.len()).map(Target::Source).collect();
     let mut rows = rows.run()?;

@@ -1,78 +1,17 @@
 //! What names mean in a session, and what to say of those that mean nothing.
 
-use super::Core;
-use crate::catalog::{
-    CATALOG, Contents, Relation, RelationName, SCHEMA, Table, is_reserved, most_similar,
-};
+use super::StatementContext;
+use crate::catalog::{CATALOG, Contents, Relation, RelationName, SCHEMA, Table, is_reserved};
 use crate::error::SqlError;
-use crate::plan::resolve::Names;
-use crate::system::described;
-use crate::text::parse::{place_of, planning_error};
+use crate::text::identifier::normalize;
+use crate::text::parse::place_of;
 use crate::text::statement::Statement;
-use datafusion::execution::context::SessionState;
-use datafusion::sql::parser::Statement as PlannedStatement;
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, visit_relations};
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::ObjectName;
 use std::sync::Arc;
 
-impl Core {
-    /// Refuses names of schemas that do not exist.
-    pub fn check_schema(&self, name: &str) -> Result<(), SqlError> {
-        let schemas = described::schemas(self);
-        if schemas.iter().any(|schema| schema == name) {
-            return Ok(());
-        }
-        let similar = most_similar(name, schemas.iter().map(String::as_str));
-        let hint = similar.map_or_else(
-            || "SHOW SCHEMAS lists all schemas".to_owned(),
-            |similar| format!("did you mean \"{similar}\"?"),
-        );
-        Err(SqlError::invalid(format!("schema \"{name}\" does not exist")).with_hint(Some(hint)))
-    }
-
-    /// The tables, views and files that a query names.
-    ///
-    /// # Errors
-    /// A name leads to nothing: its place, and the name that was probably meant.
-    pub fn check_names(
-        &self,
-        tree: &PlannedStatement,
-        state: &SessionState,
-        names: &Names,
-        statement: &Statement,
-    ) -> Result<Vec<RelationName>, SqlError> {
-        let references = state
-            .resolve_table_references(tree)
-            .map_err(|error| planning_error(error, statement))?;
-        let mut found = Vec::with_capacity(references.len());
-        for reference in references {
-            let schema = reference.schema().unwrap_or(&self.current_schema);
-            let name = RelationName::new(schema, reference.table());
-            let known = reference.catalog().is_none_or(|catalog| catalog == CATALOG)
-                && (names.knows(&name) || state.table_functions().contains_key(name.name.as_str()));
-            if known {
-                found.push(name);
-                continue;
-            }
-            let PlannedStatement::Statement(tree) = tree else {
-                continue;
-            };
-            let place = visit_relations(tree, |relation| match last_name(relation) {
-                Some(last) if last == name.name => ControlFlow::Break(relation.clone()),
-                _ => ControlFlow::Continue(()),
-            });
-            return Err(self.no_relation(
-                "table",
-                &name,
-                &reference.to_string(),
-                place.break_value().as_ref(),
-                statement,
-            ));
-        }
-        Ok(found)
-    }
-
-    fn no_relation(
+impl StatementContext {
+    /// The error of a name that leads to nothing: its place, and the name that was probably meant.
+    pub fn no_relation(
         &self,
         kind: &str,
         name: &RelationName,
@@ -163,24 +102,9 @@ impl Core {
 
 /// What to do about the name of a schema that does not exist.
 pub(crate) fn no_schema_hint(contents: &Contents, schema: &str) -> String {
-    match crate::catalog::most_similar(schema, contents.schema_names()) {
+    match crate::error::similar::most_similar(schema, contents.schema_names()) {
         _ if schema == "main" => format!("the default schema is \"{SCHEMA}\""),
         Some(similar) => format!("there is no schema \"{schema}\"; did you mean \"{similar}\"?"),
         None => format!("there is no schema \"{schema}\"; CREATE SCHEMA makes one"),
     }
-}
-
-/// The name that an identifier means: lower case, unless quoted.
-pub(crate) fn normalize(name: &Ident) -> String {
-    match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_lowercase(),
-    }
-}
-
-pub(crate) fn last_name(name: &ObjectName) -> Option<String> {
-    name.0
-        .last()
-        .and_then(|part| part.as_ident())
-        .map(normalize)
 }

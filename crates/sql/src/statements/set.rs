@@ -1,15 +1,18 @@
 //! SET, RESET, SHOW and USE.
 
-use super::{SETTINGS, Setting, find};
-use crate::core::{Begun, Core, normalize};
+use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::running::outcome::Begun;
+use crate::settings::{SETTINGS, Setting, find};
 use crate::statements::show::{rows_of, text};
+use crate::system::described;
+use crate::text::identifier::normalize;
 use datafusion::sql::sqlparser::ast::{
     self, ContextModifier, Expr, Ident, ObjectName, Reset, Set, UnaryOperator, Use, Value,
 };
 
 /// SET [SESSION] name { = | TO } value, and its other forms.
-pub(crate) fn set(core: &Core, set: &Set) -> Result<Begun, SqlError> {
+pub(crate) fn set(context: &StatementContext, set: &Set) -> Result<Begun, SqlError> {
     match set {
         Set::SingleAssignment {
             scope,
@@ -21,18 +24,18 @@ pub(crate) fn set(core: &Core, set: &Set) -> Result<Begun, SqlError> {
                 return Err(SqlError::not_supported("SET LOCAL")
                     .with_hint(Some("SET without LOCAL lasts until the session ends")));
             }
-            assign(core, &plain(variable), values)?;
+            assign(context, &plain(variable), values)?;
         }
         Set::SetTimeZone {
             local: false,
             value,
-        } => assign(core, "timezone", std::slice::from_ref(value))?,
+        } => assign(context, "timezone", std::slice::from_ref(value))?,
         other => return Err(SqlError::not_supported(other.to_string())),
     }
     Ok(Begun::Done { tag: "SET" })
 }
 
-fn assign(core: &Core, name: &str, values: &[Expr]) -> Result<(), SqlError> {
+fn assign(context: &StatementContext, name: &str, values: &[Expr]) -> Result<(), SqlError> {
     let setting = find(name)?;
     let [value] = values else {
         let message = format!("setting \"{}\" takes one value", setting.name);
@@ -44,14 +47,14 @@ fn assign(core: &Core, name: &str, values: &[Expr]) -> Result<(), SqlError> {
         Expr::Identifier(word)
             if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default") =>
         {
-            return setting.reset(core);
+            return setting.reset(context);
         }
         value => constant(value).ok_or_else(|| no_constant(setting, value))?,
     };
     if setting.name == "search_path" {
-        core.check_schema(&text)?;
+        described::check_schema(context, &text)?;
     }
-    setting.assign(core, &text)
+    setting.assign(context, &text)
 }
 
 /// A number that the setting of this name could have.
@@ -90,7 +93,7 @@ fn constant(value: &Expr) -> Option<String> {
 }
 
 /// USE schema.
-pub(crate) fn use_schema(core: &Core, which: &Use) -> Result<Begun, SqlError> {
+pub(crate) fn use_schema(context: &StatementContext, which: &Use) -> Result<Begun, SqlError> {
     let name = match which {
         Use::Object(name) | Use::Schema(name) => name,
         other => return Err(SqlError::not_supported(other.to_string())),
@@ -103,24 +106,24 @@ pub(crate) fn use_schema(core: &Core, which: &Use) -> Result<Begun, SqlError> {
         [catalog, schema] if catalog == crate::catalog::CATALOG => schema,
         _ => return Err(SqlError::invalid(format!("\"{name}\" is no schema"))),
     };
-    core.check_schema(schema)?;
-    find("search_path")?.assign(core, schema)?;
+    described::check_schema(context, schema)?;
+    find("search_path")?.assign(context, schema)?;
     Ok(Begun::Done { tag: "USE" })
 }
 
 /// RESET name, RESET ALL.
-pub(crate) fn reset(core: &Core, which: &Reset) -> Result<Begun, SqlError> {
+pub(crate) fn reset(context: &StatementContext, which: &Reset) -> Result<Begun, SqlError> {
     match which {
-        Reset::ALL => core
+        Reset::ALL => context
             .session
-            .change(|variables| *variables = core.default_variables()),
-        Reset::ConfigurationParameter(name) => find(&plain(name))?.reset(core)?,
+            .change(|variables| *variables = context.default_variables()),
+        Reset::ConfigurationParameter(name) => find(&plain(name))?.reset(context)?,
     }
     Ok(Begun::Done { tag: "RESET" })
 }
 
 /// SHOW name, SHOW ALL.
-pub(crate) fn show(core: &Core, name: &[Ident]) -> Result<Begun, SqlError> {
+pub(crate) fn show(context: &StatementContext, name: &[Ident]) -> Result<Begun, SqlError> {
     let words: Vec<String> = name.iter().map(|word| word.value.to_lowercase()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -131,7 +134,7 @@ pub(crate) fn show(core: &Core, name: &[Ident]) -> Result<Begun, SqlError> {
             ),
             (
                 "value",
-                text(SETTINGS.iter().map(|setting| Some(setting.value(core)))),
+                text(SETTINGS.iter().map(|setting| Some(setting.value(context)))),
             ),
             (
                 "description",
@@ -142,16 +145,16 @@ pub(crate) fn show(core: &Core, name: &[Ident]) -> Result<Begun, SqlError> {
                 ),
             ),
         ]),
-        ["time", "zone"] => one(core, "timezone"),
-        words => one(core, &words.join(".")),
+        ["time", "zone"] => one(context, "timezone"),
+        words => one(context, &words.join(".")),
     }
 }
 
-fn one(core: &Core, name: &str) -> Result<Begun, SqlError> {
+fn one(context: &StatementContext, name: &str) -> Result<Begun, SqlError> {
     let setting = find(name)?;
     rows_of([(
         setting.name,
-        text(std::iter::once(Some(setting.value(core)))),
+        text(std::iter::once(Some(setting.value(context)))),
     )])
 }
 

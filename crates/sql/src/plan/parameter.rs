@@ -39,7 +39,7 @@ impl ScalarUDFImpl for PlanParameter {
 }
 
 /// The plan with such functions for `$1`, `$2` …
-pub(super) fn put_in(plan: LogicalPlan, types: &[Type]) -> Result<LogicalPlan> {
+pub(crate) fn put_in(plan: LogicalPlan, types: &[Type]) -> Result<LogicalPlan> {
     let replaced = plan.transform_up(|node| {
         node.map_expressions(|expr| {
             expr.transform_up(|expr| {

@@ -1,8 +1,9 @@
 //! What a session remembers between its statements.
 
-use crate::settings::Variables;
-use crate::statements::prepare::Prepared;
+use super::Variables;
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A session's number, variables and prepared statements. Clones of the session share it.
@@ -11,7 +12,16 @@ pub(crate) struct SessionData {
     pub id: u64,
     /// Replaced as a whole, so that a statement keeps what it began with.
     variables: Mutex<Arc<Variables>>,
-    prepared: Mutex<BTreeMap<String, Arc<Prepared>>>,
+    prepared: Mutex<BTreeMap<String, Arc<dyn NamedStatement>>>,
+}
+
+/// A prepared statement as the session knows it, by its name. EXECUTE knows what it is.
+pub(crate) trait NamedStatement: Any + fmt::Debug + Send + Sync {
+    /// The whole text.
+    fn text(&self) -> &str;
+
+    /// SQL's names of the types of its parameters; `None` where any will do.
+    fn type_names(&self) -> Vec<Option<String>>;
 }
 
 impl SessionData {
@@ -34,7 +44,7 @@ impl SessionData {
     }
 
     /// The prepared statements by name.
-    pub fn prepared(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Prepared>>> {
+    pub fn prepared(&self) -> MutexGuard<'_, BTreeMap<String, Arc<dyn NamedStatement>>> {
         lock(&self.prepared)
     }
 }

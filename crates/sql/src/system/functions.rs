@@ -1,9 +1,9 @@
 //! Functions about the database itself: `version()`, `current_schema()`, `current_setting('name')`, `typeof(value)` …
 
 use crate::catalog::CATALOG;
-use crate::core::Core;
+use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::settings;
+use crate::settings::find;
 use crate::types::sql_name;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -32,10 +32,21 @@ pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     Ok(())
 }
 
+/// A state that knows functions and the session's variables, but no tables.
+pub(crate) fn session_state(context: &StatementContext) -> SessionState {
+    let mut state = SessionState::clone(context.state());
+    register_for(context, &mut state);
+    if *context.variables() != context.default_variables() {
+        context.variables().apply(state.config_mut());
+    }
+    state.mark_start_execution();
+    state
+}
+
 /// Adds the functions that depend on the session.
-pub(crate) fn register_for(core: &Core, state: &mut SessionState) {
-    let schema = Constant::new("current_schema", &core.variables().schema);
-    let setting = CurrentSetting::new(core.clone());
+fn register_for(context: &StatementContext, state: &mut SessionState) {
+    let schema = Constant::new("current_schema", &context.variables().schema);
+    let setting = CurrentSetting::new(context.clone());
     for function in [ScalarUDF::from(schema), ScalarUDF::from(setting)] {
         let registered = state.register_udf(Arc::new(function));
         registered.expect("what has this name already is replaced");
@@ -160,18 +171,18 @@ impl ScalarUDFImpl for TypeOf {
 /// `current_setting('name' [, missing_ok])`.
 #[derive(Debug)]
 struct CurrentSetting {
-    core: Core,
+    context: StatementContext,
     signature: Signature,
 }
 
 impl CurrentSetting {
-    fn new(core: Core) -> Self {
+    fn new(context: StatementContext) -> Self {
         let arguments = vec![
             TypeSignature::Exact(vec![DataType::Utf8]),
             TypeSignature::Exact(vec![DataType::Utf8, DataType::Boolean]),
         ];
         CurrentSetting {
-            core,
+            context,
             signature: Signature::one_of(arguments, Volatility::Stable),
         }
     }
@@ -180,7 +191,7 @@ impl CurrentSetting {
 /// Two are the same if they read the same session's settings.
 impl PartialEq for CurrentSetting {
     fn eq(&self, other: &Self) -> bool {
-        self.core.session.id == other.core.session.id
+        self.context.session.id == other.context.session.id
     }
 }
 
@@ -188,7 +199,7 @@ impl Eq for CurrentSetting {}
 
 impl Hash for CurrentSetting {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.core.session.id.hash(state);
+        self.context.session.id.hash(state);
     }
 }
 
@@ -210,8 +221,8 @@ impl ScalarUDFImpl for CurrentSetting {
             Some(ColumnarValue::Scalar(ScalarValue::Boolean(value))) => *value == Some(true),
             _ => false,
         };
-        let value = |name: &str| match settings::find(name) {
-            Ok(setting) => Ok(Some(setting.value(&self.core))),
+        let value = |name: &str| match find(name) {
+            Ok(setting) => Ok(Some(setting.value(&self.context))),
             Err(_) if missing_ok => Ok(None),
             Err(error) => Err(error.into_datafusion()),
         };

@@ -1,0 +1,138 @@
+//! What a statement works with, put together when it begins and passed on as a value.
+//!
+//! ```text
+//! database  home of the rows · catalogue · re-codings · services (balancer, temporary files, running statements …)
+//! session   number · variables as they were when the statement began · prepared statements · current schema
+//! statement its entry among the running ones
+//! ```
+//!
+//! It does nothing: what plans, writes or answers takes it as an argument, and lies above it.
+
+mod lookup;
+mod services;
+mod session_data;
+mod variables;
+
+pub(crate) use lookup::no_schema_hint;
+pub(crate) use services::Services;
+pub(crate) use session_data::{NamedStatement, SessionData};
+pub(crate) use variables::Variables;
+
+use crate::catalog::{Catalog, SCHEMA, Table};
+use crate::maintenance::recoding::Recodings;
+use crate::running::queries::Query;
+use datafusion::execution::context::SessionState;
+use eris_engine::Engine;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a statement works with. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct StatementContext {
+    pub engine: Engine,
+    pub catalog: Arc<Catalog>,
+    pub recodings: Arc<Recodings>,
+    pub services: Arc<Services>,
+    pub session: Arc<SessionData>,
+    /// The session's variables as they were when the statement began.
+    variables: Arc<Variables>,
+    /// The statement itself, unless it is being prepared.
+    query: Option<Arc<Query>>,
+    /// The schema of unqualified names: the session's.
+    pub current_schema: Arc<str>,
+}
+
+impl StatementContext {
+    /// For statements of no session, with an empty catalogue.
+    pub fn new(engine: Engine, services: Services) -> Self {
+        let variables = Variables::new(engine.topology().aeus().len());
+        StatementContext {
+            recodings: Arc::new(Recodings::new(engine.clone())),
+            engine,
+            catalog: Arc::default(),
+            services: Arc::new(services),
+            session: Arc::new(SessionData::new(0, variables.clone())),
+            variables: Arc::new(variables),
+            query: None,
+            current_schema: SCHEMA.into(),
+        }
+    }
+
+    /// A new session's memory.
+    pub fn new_session(&self) -> SessionData {
+        SessionData::new(self.services.next_session(), self.default_variables())
+    }
+
+    /// For a statement of this session that begins now.
+    pub fn of_session(&self, session: &Arc<SessionData>) -> Self {
+        let variables = session.variables();
+        StatementContext {
+            session: Arc::clone(session),
+            current_schema: variables.schema.as_str().into(),
+            variables,
+            ..self.clone()
+        }
+    }
+
+    /// For this statement.
+    pub fn of_query(self, query: &Arc<Query>) -> Self {
+        StatementContext {
+            query: Some(Arc::clone(query)),
+            ..self
+        }
+    }
+
+    /// With another schema for unqualified names.
+    pub fn in_schema(self, schema: &str) -> Self {
+        StatementContext {
+            current_schema: schema.into(),
+            ..self
+        }
+    }
+
+    /// For a query whose rows are to come in their own order.
+    pub fn in_one_stream(&self) -> Self {
+        let variables = Variables {
+            parallel_streams: 1,
+            ..Variables::clone(&self.variables)
+        };
+        StatementContext {
+            variables: Arc::new(variables),
+            ..self.clone()
+        }
+    }
+
+    /// The session's variables as they were when the statement began.
+    pub fn variables(&self) -> &Variables {
+        &self.variables
+    }
+
+    /// What a new session begins with.
+    pub fn default_variables(&self) -> Variables {
+        Variables::new(self.engine.topology().aeus().len())
+    }
+
+    /// The statement's entry among the running ones, unless it is being prepared.
+    pub fn query(&self) -> Option<&Arc<Query>> {
+        self.query.as_ref()
+    }
+
+    /// For reading files: a state without tables or a session's variables.
+    pub fn state(&self) -> &Arc<SessionState> {
+        &self.services.state
+    }
+
+    /// Rows of a table have come or gone: what is stored by the order of others, or others by its order, may have to be
+    /// stored anew.
+    pub fn wrote(&self, table: &Arc<Table>) {
+        if self.variables.key_recoding {
+            self.recodings.wrote(table, &self.catalog.contents());
+        }
+    }
+}
+
+impl fmt::Debug for StatementContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StatementContext({:?})", self.catalog)
+    }
+}

@@ -1,0 +1,76 @@
+//! What runs beside the statements, one of each per database. Settings, system tables, CALL and KILL name it.
+
+use super::StatementContext;
+use crate::maintenance::balance::Balance;
+use crate::running::queries::Queries;
+use crate::running::spill::Spill;
+use datafusion::execution::context::SessionState;
+use eris_numa::HugePages;
+use eris_numa::measure::ReadBandwidth;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::OnceCell;
+
+/// The services of a database.
+pub(crate) struct Services {
+    pub balance: Balance,
+    pub spill: Spill,
+    /// The statements that run, and the last ones that did.
+    pub queries: Arc<Queries>,
+    pub huge_pages: HugePages,
+    /// The memory limit at the start.
+    pub first_memory_limit: u64,
+    /// The state without tables; statements run on copies of it.
+    pub state: Arc<SessionState>,
+    /// What memory delivers, once that has been measured.
+    bandwidth: OnceCell<ReadBandwidth>,
+    /// Sessions so far.
+    sessions: AtomicU64,
+}
+
+impl Services {
+    pub fn new(
+        balance: Balance,
+        spill: Spill,
+        state: SessionState,
+        huge_pages: HugePages,
+        first_memory_limit: u64,
+    ) -> Self {
+        Services {
+            balance,
+            spill,
+            queries: Arc::default(),
+            huge_pages,
+            first_memory_limit,
+            state: Arc::new(state),
+            bandwidth: OnceCell::new(),
+            sessions: AtomicU64::new(0),
+        }
+    }
+
+    /// The number of a new session, from 1 on.
+    pub fn next_session(&self) -> u64 {
+        self.sessions.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+impl Services {
+    /// What each AEU can read, if that has been measured.
+    pub fn bandwidth(&self) -> Option<&ReadBandwidth> {
+        self.bandwidth.get()
+    }
+}
+
+impl StatementContext {
+    /// What each AEU can read, measured when somebody asks for it first, in a tenth of a second or so. `None`: it cannot be
+    /// measured now, for want of memory.
+    pub async fn read_bandwidth(&self) -> Option<&ReadBandwidth> {
+        let measured = self.services.bandwidth.get_or_try_init(async || {
+            let engine = self.engine.clone();
+            let measure = move || ReadBandwidth::measure(engine.topology(), engine.memory()).ok();
+            let measured = tokio::task::spawn_blocking(measure).await;
+            measured.ok().flatten().ok_or(())
+        });
+        measured.await.ok()
+    }
+}
