@@ -19,7 +19,7 @@ use arrow_array::{Array, RecordBatch, StringViewArray};
 use arrow_row::{OwnedRow, RowConverter, SortField};
 use arrow_schema::{ArrowError, SchemaRef};
 use eris_sql::{Database, Outcome, Session, SqlError};
-use eris_ssb::{Query, Scale, Table, WriteError};
+use eris_ssb::{Query, Scale, SsbTable, WriteError};
 use eris_telemetry::AeuSnapshot;
 use indicatif::{ProgressBar, ProgressStyle};
 use parquet::errors::ParquetError;
@@ -82,7 +82,7 @@ pub enum SsbError {
         /// Where it was looked for.
         directory: PathBuf,
         /// The table.
-        table: Table,
+        table: SsbTable,
     },
     /// A file or directory cannot be read.
     #[error("cannot read {}: {source}", path.display())]

@@ -35,7 +35,7 @@ pub(crate) struct Compressed {
 }
 
 /// Symbols in the form that the decompressor takes.
-struct Table {
+struct SymbolTable {
     symbols: [Symbol; 255],
     lengths: [u8; 255],
 }
@@ -107,8 +107,8 @@ impl Compressed {
         self.symbols.len() + self.bytes.len() + self.first.len() + packed
     }
 
-    fn table(&self) -> Table {
-        let mut table = Table {
+    fn table(&self) -> SymbolTable {
+        let mut table = SymbolTable {
             symbols: [Symbol::from_u8(0); 255],
             lengths: [0; 255],
         };
@@ -290,7 +290,12 @@ impl Picked {
         }));
     }
 
-    fn decompress(self, table: &Table, bytes: &[u8], nulls: Option<NullBuffer>) -> StringViewArray {
+    fn decompress(
+        self,
+        table: &SymbolTable,
+        bytes: &[u8],
+        nulls: Option<NullBuffer>,
+    ) -> StringViewArray {
         let mut text = table.decompressor().decompress(bytes);
         text.shrink_to_fit();
         let offsets = OffsetBuffer::new(ScalarBuffer::from(self.lengths));
@@ -299,7 +304,7 @@ impl Picked {
     }
 }
 
-impl Table {
+impl SymbolTable {
     fn decompressor(&self) -> Decompressor<'_> {
         Decompressor::new(&self.symbols, &self.lengths)
     }

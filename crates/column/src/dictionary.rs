@@ -29,10 +29,10 @@ pub const DICTIONARY_LIMIT: usize = 1 << 20;
 
 /// One version of a column's dictionary. Cloning is cheap.
 #[derive(Clone)]
-pub struct Dictionary(Arc<Version>);
+pub struct Dictionary(Arc<DictionaryVersion>);
 
 #[derive(Clone)]
-struct Version {
+struct DictionaryVersion {
     len: usize,
     blocks: Vec<Block>,
     index: Index,
@@ -93,7 +93,7 @@ fn string_of(blocks: &[Block], code: usize) -> &str {
     block.strings.value(place)
 }
 
-impl Version {
+impl DictionaryVersion {
     fn get(&self, code: usize) -> Option<&str> {
         if code >= self.len {
             return None;
@@ -134,7 +134,7 @@ impl fmt::Debug for Dictionary {
 impl Dictionary {
     /// Without values.
     pub fn new() -> Self {
-        Dictionary(Arc::new(Version {
+        Dictionary(Arc::new(DictionaryVersion {
             len: 0,
             blocks: Vec::new(),
             index: Index::default(),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! booleans · integers · dates · decimals ─┐            pass 1: least, greatest, changes, differences
-//! strings ── codes (a look-up each) ──────┼─▶ Source ─▶ constant │ run-length │ packed │ short runs │ framed, delta
+//! strings ── codes (a look-up each) ──────┼─▶ source ─▶ constant │ run-length │ packed │ short runs │ framed, delta
 //!                                         │            pass 2: subtract the base, pack
 //! floats ── keys ── pass 1 ─▶ constant │ plain
 //! strings without codes ─▶ constant │ dictionary of the chunk ── its numbers as above │ FSST │ plain
@@ -31,7 +31,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
 use integers::Profile;
-use source::{Booleans, Filled, Source};
+use source::{Booleans, Filled, ValueSource};
 use std::sync::Arc;
 
 impl ColumnChunk {
@@ -207,13 +207,13 @@ impl Encoder<'_> {
     }
 
     /// The source with the slots of NULLs filled; `None` if there are only NULLs.
-    fn filled<S: Source>(&self, source: S) -> Option<Filled<'_, S>> {
+    fn filled<S: ValueSource>(&self, source: S) -> Option<Filled<'_, S>> {
         let mut first = [0];
         source.read(self.first_valid()?, &mut first);
         Some(Filled::new(source, self.nulls, first[0]))
     }
 
-    fn integers(&mut self, source: impl Source) -> Result<Data, EncodeError> {
+    fn integers(&mut self, source: impl ValueSource) -> Result<Data, EncodeError> {
         let (integers, profile) = integers::encode(self, source)?;
         if let Some(Profile { min, max, .. }) = profile {
             self.range = ZoneRange::Integer(min, max);

@@ -72,7 +72,7 @@ impl Frame {
 
 /// What the first pass over the values finds out: the size as frames, and until where to look at differences.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct FramePlan {
     words: usize,
     vectors: usize,
     /// Bits of the vectors seen while differences were looked at, in either form.
@@ -84,9 +84,9 @@ pub(crate) struct Plan {
     last: i64,
 }
 
-impl Plan {
+impl FramePlan {
     pub(crate) fn new() -> Self {
-        Plan {
+        FramePlan {
             words: 0,
             vectors: 0,
             plain_bits: 0,
@@ -156,7 +156,7 @@ impl Framed {
     /// Encodes `len` values as planned; `next` writes each vector of them, at most 1,024, in turn.
     pub(crate) fn encode(
         len: usize,
-        plan: &Plan,
+        plan: &FramePlan,
         home: Home<'_>,
         mut next: impl FnMut(&mut [i64]),
     ) -> Result<Self, OutOfMemory> {

@@ -44,7 +44,7 @@ const GROWTH: usize = 25;
 pub struct KeyOrder {
     /// By ordinal, as stored: see [`to_integer`](crate::to_integer).
     keys: Vec<i64>,
-    places: Places,
+    places: OrdinalTable,
     /// The orders that this one begins with, and itself, each with how many keys it has.
     line: Vec<(Arc<()>, usize)>,
     /// Of the budget.
@@ -52,7 +52,7 @@ pub struct KeyOrder {
 }
 
 /// From keys to ordinals.
-enum Places {
+enum OrdinalTable {
     /// By distance from the least key; [`NONE`] where there is no key.
     Dense {
         first: i64,
@@ -86,13 +86,13 @@ impl KeyOrder {
                 }
                 *place = ordinal;
             }
-            Places::Dense { first, ordinals }
+            OrdinalTable::Dense { first, ordinals }
         } else {
             let places: HashMap<i64, u32> = ordered().map(|(key, at)| (*key, at)).collect();
             if places.len() < keys.len() {
                 return None;
             }
-            Places::Hashed(places)
+            OrdinalTable::Hashed(places)
         };
         Some(KeyOrder {
             line: vec![(Arc::new(()), keys.len())],
@@ -141,12 +141,12 @@ impl KeyOrder {
     /// The ordinal of a key.
     pub fn ordinal(&self, key: i64) -> Option<u32> {
         match &self.places {
-            Places::Dense { first, ordinals } => {
+            OrdinalTable::Dense { first, ordinals } => {
                 let distance = key.checked_sub(*first)?;
                 let ordinal = ordinals.get(usize::try_from(distance).ok()?)?;
                 (*ordinal != NONE).then_some(*ordinal)
             }
-            Places::Hashed(places) => places.get(&key).copied(),
+            OrdinalTable::Hashed(places) => places.get(&key).copied(),
         }
     }
 
@@ -190,9 +190,9 @@ impl KeyOrder {
     /// Bytes of memory.
     pub fn bytes(&self) -> usize {
         let places = match &self.places {
-            Places::Dense { ordinals, .. } => ordinals.capacity() * size_of::<u32>(),
+            OrdinalTable::Dense { ordinals, .. } => ordinals.capacity() * size_of::<u32>(),
             // Key, ordinal, a control byte, and what is free.
-            Places::Hashed(places) => places.capacity() * 20,
+            OrdinalTable::Hashed(places) => places.capacity() * 20,
         };
         places + self.keys.capacity() * size_of::<i64>()
     }

@@ -43,7 +43,7 @@ pub use range::Range;
 pub use reorganize::{Reorganization, Samples, Visit};
 
 pub(crate) use insert::Present;
-pub(crate) use reference::{Kind, Ref};
+pub(crate) use reference::{NodeKind, Ref};
 pub(crate) use space::Space;
 
 use crate::slabs::{Footprint, Home};

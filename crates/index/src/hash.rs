@@ -23,7 +23,7 @@ mod table;
 
 pub use keys::Hashed;
 
-use crate::art::{Key, Kind, Present, Ref, Space};
+use crate::art::{Key, NodeKind, Present, Ref, Space};
 use crate::slabs::{Footprint, Home};
 use crate::{IndexError, MAX_KEY};
 use eris_numa::{Extent, NodeMemory};
@@ -32,7 +32,7 @@ use foldhash::quality::FixedState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::marker::PhantomData;
-use table::Table;
+use table::SlotTable;
 
 /// A map without order from keys, `u64` or `[u8]`, to 64-bit values.
 ///
@@ -53,7 +53,7 @@ pub struct HashIndex<K: Key + ?Sized> {
     /// Numbers of tables, by the first `depth` bits of the hash.
     directory: Vec<u32>,
     depth: u32,
-    tables: Vec<Option<Table>>,
+    tables: Vec<Option<SlotTable>>,
     len: usize,
     /// The slot of the word zero, which says "free" in tables.
     zero: Option<u64>,
@@ -120,7 +120,7 @@ impl<K: Key + ?Sized> HashIndex<K> {
     /// The memory of tables and slabs.
     pub fn extents(&self, all: &mut Vec<Extent>) {
         self.space.extents(all);
-        all.extend(self.tables.iter().flatten().map(Table::extent));
+        all.extend(self.tables.iter().flatten().map(SlotTable::extent));
     }
 
     /// Removes everything and gives all memory back.
@@ -162,7 +162,7 @@ impl<K: Key + ?Sized> HashIndex<K> {
     /// All keys with their values, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (K::View<'_>, u64)> {
         let zero = self.zero.map(|payload| (0, payload));
-        let entries = self.tables.iter().flatten().flat_map(Table::entries);
+        let entries = self.tables.iter().flatten().flat_map(SlotTable::entries);
         zero.into_iter()
             .chain(entries)
             .map(|(word, payload)| match K::INLINE {
@@ -251,7 +251,7 @@ impl<K: Key + ?Sized> HashIndex<K> {
             let number = self.directory[self.index(hash)];
             let Some(table) = &self.tables[number as usize] else {
                 self.tables[number as usize] =
-                    Some(Table::new(self.space.home(), Table::SMALLEST, 0)?);
+                    Some(SlotTable::new(self.space.home(), SlotTable::SMALLEST, 0)?);
                 continue;
             };
             let vacant = match table.find(word, hash, |payload| self.is(payload, key)) {
@@ -321,7 +321,7 @@ impl<K: Key + ?Sized> HashIndex<K> {
         self.directory.get(self.index(hash)).copied()
     }
 
-    fn table(&self, hash: u64) -> Option<&Table> {
+    fn table(&self, hash: u64) -> Option<&SlotTable> {
         self.tables[self.number(hash)? as usize].as_ref()
     }
 }
@@ -329,7 +329,7 @@ impl<K: Key + ?Sized> HashIndex<K> {
 /// The record at a place.
 fn record(place: u64) -> Ref {
     let record = Ref::record(place as u32);
-    debug_assert_eq!(record.kind(), Kind::Record);
+    debug_assert_eq!(record.kind(), NodeKind::Record);
     record
 }
 

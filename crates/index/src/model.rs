@@ -13,13 +13,13 @@ use crate::{LINE, Visit};
 
 /// Sets of ways, each way a number that was there lately: a cache of lines or of translations.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct SetTable {
     /// The newest first within a set.
     tags: Vec<u64>,
     ways: usize,
 }
 
-impl Table {
+impl SetTable {
     const EMPTY: u64 = u64::MAX;
 
     /// Nothing in it.
@@ -31,7 +31,7 @@ impl Table {
             ways > 0 && entries > 0 && entries.is_multiple_of(ways),
             "{entries} entries in sets of {ways}"
         );
-        Table {
+        SetTable {
             tags: vec![Self::EMPTY; entries],
             ways,
         }
@@ -104,9 +104,9 @@ pub const ZEN4: Processor = Processor {
 #[derive(Clone, Debug)]
 pub struct Model {
     pages: Pages,
-    first: Table,
-    second: Option<Table>,
-    caches: Vec<Table>,
+    first: SetTable,
+    second: Option<SetTable>,
+    caches: Vec<SetTable>,
     counts: Counts,
 }
 
@@ -126,7 +126,7 @@ pub struct Counts {
 impl Model {
     /// Nothing is cached. Everything lies on pages of this size.
     pub fn new(processor: &Processor, pages: Pages) -> Self {
-        let table = |(entries, ways): Shape| Table::new(entries, ways);
+        let table = |(entries, ways): Shape| SetTable::new(entries, ways);
         Model {
             pages,
             first: table(processor.first[pages as usize]),
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_is_replaced_within_its_set() {
-        let mut table = Table::new(4, 2);
+        let mut table = SetTable::new(4, 2);
         assert!(!table.touch(0) && !table.touch(2), "a set of even numbers");
         assert!(!table.touch(1), "another");
         assert!(table.touch(0), "still there");

@@ -85,7 +85,7 @@ fn line(label: &str, isas: &[Isa], measure: impl Fn(Isa) -> f64) {
 
 /// On a cache line of its own, as the node's memory is in the database.
 #[repr(align(64))]
-struct Line<T>(T);
+struct CacheLine<T>(T);
 
 struct Data {
     width: u8,
@@ -274,14 +274,14 @@ fn between_and(isa: Isa, d: &Data) {
 }
 
 fn unpack(isa: Isa, d: &Data) {
-    let mut out = Line([0; VECTOR]);
+    let mut out = CacheLine([0; VECTOR]);
     for words in d.vectors() {
         isa.unpack(d.width, black_box(words), 77, black_box(&mut out.0));
     }
 }
 
 fn unpack_u32(isa: Isa, d: &Data) {
-    let mut out = Line([0; VECTOR]);
+    let mut out = CacheLine([0; VECTOR]);
     for words in d.vectors() {
         isa.unpack_u32(d.width, black_box(words), black_box(&mut out.0));
     }
@@ -308,7 +308,7 @@ fn probe(isa: Isa, d: &Data, bitmap_words: usize, mask: usize) {
 }
 
 fn gather(isa: Isa, d: &Data, mask: usize) {
-    let mut out = Line([0; VECTOR]);
+    let mut out = CacheLine([0; VECTOR]);
     for (words, mask) in d.vectors().zip(d.masks[mask].chunks_exact(MASK_WORDS)) {
         let mask = black_box(mask.try_into().unwrap());
         black_box(isa.gather_packed(d.width, black_box(words), 77, mask, black_box(&mut out.0)));
@@ -316,15 +316,15 @@ fn gather(isa: Isa, d: &Data, mask: usize) {
 }
 
 fn plain_in_cache(isas: &[Isa]) {
-    let values = Line(std::array::from_fn(|i| i as i64 * 3));
-    let narrow = Line(std::array::from_fn(|i| i as u32));
-    let floats = Line(values.0.map(|v| v as f64));
+    let values = CacheLine(std::array::from_fn(|i| i as i64 * 3));
+    let narrow = CacheLine(std::array::from_fn(|i| i as u32));
+    let floats = CacheLine(values.0.map(|v| v as f64));
     let d = Data::new(8, CACHED);
     let mut masks = [0; MASK_WORDS];
-    let mut out = Line([0; VECTOR]);
+    let mut out = CacheLine([0; VECTOR]);
     let (wide, thin) = (
-        RefCell::new(Line([0; VECTOR])),
-        RefCell::new(Line([0; VECTOR])),
+        RefCell::new(CacheLine([0; VECTOR])),
+        RefCell::new(CacheLine([0; VECTOR])),
     );
     let measure = |f: &mut dyn FnMut()| cycles_per_row(VECTOR, f);
     let (values, narrow, floats) = (

@@ -2,7 +2,7 @@
 //! plain code compiled for these registers, where intrinsics measured no better.
 
 use crate::condition::{Bitmap, Range};
-use crate::layout::{Lane, Line, Plain, vector_words};
+use crate::layout::{CacheLine, Lane, Plain, vector_words};
 use crate::x86::{between_plain, kernels_by_lane, one_instruction_kernels, plain_code};
 use crate::{MASK_WORDS, VECTOR, portable};
 use std::arch::x86_64::*;
@@ -113,7 +113,7 @@ fn bits_within<T: Lane>(values: &[T; 64], range: Range) -> u64 {
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn vector_mask<T: Lane>(width: u8, words: &[u64], range: Range) -> [u64; MASK_WORDS] {
-    let mut values = Line([T::default(); VECTOR]);
+    let mut values = CacheLine([T::default(); VECTOR]);
     portable::unpack_with(width, words, &mut values.0, |value: T| value);
     let mut mask = [0; MASK_WORDS];
     for (mask, values) in mask.iter_mut().zip(values.0.as_chunks().0) {
@@ -151,7 +151,7 @@ fn count_lane<T: Lane>(width: u8, words: &[u64], range: Range) -> u64 {
 fn probe_lane<T: Lane>(width: u8, words: &[u64], bitmap: Bitmap<'_>, masks: &mut [u64]) {
     // Rows left in a vector from which on it is faster to probe all of them.
     const DENSE: u64 = 256;
-    let mut scratch = Line(([T::default(); VECTOR], [0; VECTOR]));
+    let mut scratch = CacheLine(([T::default(); VECTOR], [0; VECTOR]));
     let (values, bits) = (&mut scratch.0.0, &mut scratch.0.1);
     for (words, mask) in portable::vectors(width, words, masks) {
         if portable::popcount(mask) < DENSE || bitmap.last > u32::MAX as u64 {
@@ -206,7 +206,7 @@ pub(crate) fn gather_packed(
     if portable::popcount(mask) < DENSE {
         return portable::gather_packed(width, words, base, mask, out);
     }
-    let mut values = Line([0; VECTOR]);
+    let mut values = CacheLine([0; VECTOR]);
     unpack(width, words, base, &mut values.0);
     select_i64(&values.0, mask, out);
 }

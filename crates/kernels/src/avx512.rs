@@ -13,7 +13,7 @@ mod registers;
 mod runs;
 
 use crate::condition::{Bitmap, Range};
-use crate::layout::{Lane, Line, Row, by_lane, lane_bits, rows, vector_words};
+use crate::layout::{CacheLine, Lane, Row, by_lane, lane_bits, rows, vector_words};
 use crate::x86::{between_plain, kernels_by_lane, one_instruction_kernels, plain_code};
 use crate::{MASK_WORDS, VECTOR, portable};
 pub(crate) use positions::positions;
@@ -156,7 +156,7 @@ fn gather_lane<T: Lane>(
     let base = _mm512_set1_epi64(base);
     let lanes = 512 / T::BITS;
     let mut count = 0;
-    let mut narrow = Line([T::default(); VECTOR]);
+    let mut narrow = CacheLine([T::default(); VECTOR]);
     let narrow = &mut narrow.0;
     for (r, row) in rows(width)[..T::BITS].iter().enumerate() {
         for half in 0..2 {

@@ -79,7 +79,7 @@ lane!(u8, u16, u32, u64);
 /// Starts a cache line, so that a register's worth never lies across two.
 #[cfg(target_arch = "x86_64")]
 #[repr(align(64))]
-pub(crate) struct Line<T>(pub T);
+pub(crate) struct CacheLine<T>(pub T);
 
 /// `T` for values of `width` bits.
 #[inline(always)]

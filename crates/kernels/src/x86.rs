@@ -56,8 +56,8 @@ macro_rules! one_instruction_kernels {
 }
 pub(crate) use one_instruction_kernels;
 
-/// Comparison of plain values: a register of so many bytes at a time, the ragged end in plain code. `load` reads register
-/// `i` of 64 values.
+/// Comparison of plain values: a register of so many bytes at a time, the ragged end in plain code. `load` reads
+/// register `i` of 64 values.
 macro_rules! between_plain {
     (
         $features:literal, $bytes:literal:

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Buffers count with the bytes they really occupy (rounded up to their slot, run or mapping), so that [`Budget::used`]
 /// is zero again when everything has been dropped.
 #[derive(Clone, Debug)]
-pub struct Budget(Arc<Inner>);
+pub struct Budget(Arc<BudgetState>);
 
 #[derive(Debug)]
-struct Inner {
+struct BudgetState {
     /// Written by whoever changes the setting. Relaxed: a reader that still sees the old limit came before the change.
     limit: AtomicU64,
     /// Written by every thread that takes or gives back bytes. Relaxed: the number guards no other memory; the
@@ -25,7 +25,7 @@ struct Inner {
 impl Budget {
     /// A budget of `limit` bytes, nothing used.
     pub fn new(limit: u64) -> Self {
-        Budget(Arc::new(Inner {
+        Budget(Arc::new(BudgetState {
             limit: AtomicU64::new(limit),
             used: AtomicU64::new(0),
         }))

@@ -2,7 +2,7 @@
 
 use crate::accounts::Account;
 use crate::classes::{ALIGN, Class};
-use crate::heap::Run;
+use crate::heap::UnitRun;
 use crate::local;
 use crate::node::NodeState;
 use crate::placement::{Extent, Placement};
@@ -31,7 +31,7 @@ pub(crate) enum Home {
     /// A slot in a slab.
     Slot(Class),
     /// A run in a region.
-    Run(Run),
+    UnitRun(UnitRun),
     /// A mapping of its own.
     Mapping,
 }
@@ -140,7 +140,7 @@ impl Drop for Buffer {
         match self.home {
             Home::Nowhere => {}
             Home::Slot(class) => local::give(&self.state, class, self.start),
-            Home::Run(run) => self.state.give_run(self.start, run),
+            Home::UnitRun(run) => self.state.give_run(self.start, run),
             Home::Mapping => self.state.give_mapping(self.start, self.occupied),
         }
         // Last, so that the budget never counts less than there is.

@@ -21,13 +21,13 @@ const KEPT: usize = 32 << 20;
 
 /// Consecutive units of one region, in use by one holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct UnitRun {
     region: u32,
     first: u32,
     units: u32,
 }
 
-impl Run {
+impl UnitRun {
     pub(crate) fn bytes(self) -> usize {
         self.units as usize * UNIT
     }
@@ -35,7 +35,7 @@ impl Run {
 
 /// A run that was handed out.
 pub(crate) struct Taken {
-    pub(crate) run: Run,
+    pub(crate) run: UnitRun,
     pub(crate) start: NonNull<u8>,
     /// Whether it may hold other content than zeros.
     pub(crate) dirty: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Empty {
 
 #[derive(Default)]
 pub(crate) struct PageHeap {
-    /// By [`Run::region`]; `None` after the region was emptied.
+    /// By [`UnitRun::region`]; `None` after the region was emptied.
     regions: Vec<Option<Region>>,
     mapped: usize,
     /// Units that are free and dirty.
@@ -86,7 +86,7 @@ impl PageHeap {
             region.free -= units;
             self.idle -= dirty_units;
             let start = region.address(first);
-            let run = Run {
+            let run = UnitRun {
                 region: index as u32,
                 first: first as u32,
                 units: units as u32,
@@ -101,7 +101,7 @@ impl PageHeap {
     }
 
     /// Gives a run back; `clean` if it reads as zeros. Returns the region's mapping if nothing is left in it.
-    pub(crate) fn give(&mut self, run: Run, clean: bool) -> Option<Empty> {
+    pub(crate) fn give(&mut self, run: UnitRun, clean: bool) -> Option<Empty> {
         let slot = &mut self.regions[run.region as usize];
         let region = slot.as_mut().expect("a run of a live region");
         let (first, units) = (run.first as usize, run.units as usize);
@@ -158,7 +158,7 @@ impl PageHeap {
     }
 
     /// Whether a run that is to be given back should be discarded before, for enough dirty memory lies idle.
-    pub(crate) fn has_enough_idle(&self, run: Run) -> bool {
+    pub(crate) fn has_enough_idle(&self, run: UnitRun) -> bool {
         self.idle * UNIT + run.bytes() > KEPT.max(self.mapped / 8)
     }
 
@@ -179,7 +179,7 @@ impl PageHeap {
                 region.free -= units;
                 self.idle -= units;
                 let start = region.address(first);
-                let run = Run {
+                let run = UnitRun {
                     region: index as u32,
                     first: first as u32,
                     units: units as u32,
@@ -325,7 +325,7 @@ mod tests {
         fn runs_never_overlap_and_dirt_is_remembered(actions in prop::collection::vec(action(), 1..200)) {
             let mut heap = PageHeap::default();
             let mut added = 0;
-            let mut held: BTreeMap<usize, Run> = BTreeMap::new();
+            let mut held: BTreeMap<usize, UnitRun> = BTreeMap::new();
             let mut dirty: std::collections::BTreeSet<usize> = Default::default();
             for action in actions {
                 match action {

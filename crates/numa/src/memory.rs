@@ -4,7 +4,7 @@ use crate::budget::Budget;
 use crate::cgroup;
 use crate::node::{NodeMemory, NodeState};
 use crate::os;
-use crate::source::Source;
+use crate::source::MemorySource;
 use crate::topology::{Node, Topology};
 use eris_types::{NodeId, ObjectId};
 use serde::{Deserialize, Serialize};
@@ -90,7 +90,7 @@ impl Memory {
     pub(crate) fn over(
         nodes: &[Node],
         budget: Budget,
-        source: impl Fn(&Node) -> Box<dyn Source>,
+        source: impl Fn(&Node) -> Box<dyn MemorySource>,
         granule: usize,
     ) -> Memory {
         let manager = |node: &Node| NodeMemory::new(node.id, budget.clone(), source(node), granule);
@@ -138,7 +138,7 @@ impl Memory {
 }
 
 #[cfg(not(miri))]
-fn source(home: Option<u32>, huge: HugePages) -> Box<dyn Source> {
+fn source(home: Option<u32>, huge: HugePages) -> Box<dyn MemorySource> {
     Box::new(os::OsSource {
         home,
         huge,
@@ -147,7 +147,7 @@ fn source(home: Option<u32>, huge: HugePages) -> Box<dyn Source> {
 }
 
 #[cfg(miri)]
-fn source(_home: Option<u32>, _huge: HugePages) -> Box<dyn Source> {
+fn source(_home: Option<u32>, _huge: HugePages) -> Box<dyn MemorySource> {
     Box::new(crate::source::HeapSource)
 }
 
@@ -170,7 +170,7 @@ mod tests {
         meanwhile: Mutex<Option<crate::Buffer>>,
     }
 
-    impl Source for Arc<Watched> {
+    impl MemorySource for Arc<Watched> {
         fn map(&self, bytes: usize) -> Result<NonNull<u8>, i32> {
             drop(self.meanwhile.lock().unwrap().take());
             let mut mapped = self.mapped.lock().unwrap();
@@ -204,7 +204,7 @@ mod tests {
             ..Watched::default()
         });
         let topology = Topology::fake(1, 1);
-        let make = |_: &Node| Box::new(source.clone()) as Box<dyn Source>;
+        let make = |_: &Node| Box::new(source.clone()) as Box<dyn MemorySource>;
         (
             Memory::over(topology.nodes(), Budget::new(budget), make, 4096),
             source,

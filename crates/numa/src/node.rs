@@ -4,11 +4,11 @@ use crate::accounts::Accounts;
 use crate::budget::{Budget, Cause, OutOfMemory};
 use crate::buffer::{Buffer, Home};
 use crate::classes::Class;
-use crate::heap::{Empty, Run, Taken, UNIT};
+use crate::heap::{Empty, Taken, UNIT, UnitRun};
 use crate::local;
 use crate::placement::{Extent, Placement};
 use crate::slabs::Heap;
-use crate::source::{HUGE, Source};
+use crate::source::{HUGE, MemorySource};
 use eris_types::{NodeId, ObjectId};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,7 +31,7 @@ pub(crate) struct NodeState {
     pub(crate) node: NodeId,
     pub(crate) accounts: Accounts,
     pub(crate) budget: Budget,
-    pub(crate) source: Box<dyn Source>,
+    pub(crate) source: Box<dyn MemorySource>,
     /// Mappings are a multiple of this: the base page, or the huge page where everything is to be huge.
     pub(crate) granule: usize,
     heap: Mutex<Heap>,
@@ -45,7 +45,7 @@ impl NodeMemory {
     pub(crate) fn new(
         node: NodeId,
         budget: Budget,
-        source: Box<dyn Source>,
+        source: Box<dyn MemorySource>,
         granule: usize,
     ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -182,7 +182,7 @@ impl NodeState {
                 // SAFETY: the run is of that many bytes and nobody else's.
                 unsafe { taken.start.write_bytes(0, occupied) };
             }
-            return Ok((taken.start, Home::Run(taken.run)));
+            return Ok((taken.start, Home::UnitRun(taken.run)));
         }
         self.map(occupied).map(|start| (start, Home::Mapping))
     }
@@ -206,7 +206,7 @@ impl NodeState {
     }
 
     /// Gives a run back. Its pages go to the system if enough others lie idle.
-    pub(crate) fn give_run(&self, start: NonNull<u8>, run: Run) {
+    pub(crate) fn give_run(&self, start: NonNull<u8>, run: UnitRun) {
         let enough = self.lock().pages.has_enough_idle(run);
         // SAFETY: the run is still the caller's, who does not use it any more.
         let clean = enough && unsafe { self.source.discard(start, run.bytes()) };

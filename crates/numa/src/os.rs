@@ -8,7 +8,7 @@
 //! kernel can merge the two.
 
 use crate::memory::HugePages;
-use crate::source::{HUGE, Source};
+use crate::source::{HUGE, MemorySource};
 use std::ptr::NonNull;
 
 /// The base page in bytes.
@@ -26,7 +26,7 @@ pub(crate) struct OsSource {
     pub(crate) page_bytes: usize,
 }
 
-impl Source for OsSource {
+impl MemorySource for OsSource {
     fn map(&self, bytes: usize) -> Result<NonNull<u8>, i32> {
         let start = map_aligned(bytes)?;
         if let Some(home) = self.home {

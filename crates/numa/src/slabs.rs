@@ -4,7 +4,7 @@
 //! back to the page heap at once.
 
 use crate::classes::{CLASSES, Class};
-use crate::heap::{Empty, PageHeap, Run, UNIT};
+use crate::heap::{Empty, PageHeap, UNIT, UnitRun};
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
@@ -21,7 +21,7 @@ pub(crate) struct Heap {
 
 struct Slab {
     start: NonNull<u8>,
-    run: Run,
+    run: UnitRun,
     class: Class,
     /// Slots given back, by number.
     free: Vec<u16>,

@@ -6,11 +6,11 @@ use std::ptr::NonNull;
 pub(crate) const HUGE: usize = 2 << 20;
 
 /// A supplier of zeroed memory.
-pub(crate) trait Source: Send + Sync {
+pub(crate) trait MemorySource: Send + Sync {
     /// `bytes` (not zero) zeroed bytes, aligned to [`HUGE`], or the system's error number.
     fn map(&self, bytes: usize) -> Result<NonNull<u8>, i32>;
 
-    /// Gives back what [`Source::map`] gave.
+    /// Gives back what [`MemorySource::map`] gave.
     ///
     /// # Safety
     /// `start` and `bytes` are those of one call of `map` on this source, given back once; nobody uses the memory.
@@ -41,7 +41,7 @@ impl HeapSource {
 }
 
 #[cfg(any(test, miri))]
-impl Source for HeapSource {
+impl MemorySource for HeapSource {
     fn map(&self, bytes: usize) -> Result<NonNull<u8>, i32> {
         assert!(bytes > 0);
         // SAFETY: the layout's size is not zero.

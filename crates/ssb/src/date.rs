@@ -1,7 +1,7 @@
 //! The `date` table: one row per day.
 
 use crate::calendar::Day;
-use crate::table::Table;
+use crate::table::SsbTable;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
 use std::ops::Range;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub(crate) fn batch(rows: Range<u64>) -> RecordBatch {
         number(&|d| i32::from(HOLIDAYS.contains(&(d.month, d.day)))),
         number(&|d| i32::from((1..=5).contains(&d.weekday))),
     ];
-    RecordBatch::try_new(Table::Date.schema(), columns).expect("columns are built to the schema")
+    RecordBatch::try_new(SsbTable::Date.schema(), columns).expect("columns are built to the schema")
 }
 
 fn selling_season(month: i32) -> &'static str {

@@ -1,6 +1,6 @@
 //! `CREATE TABLE` statements.
 
-use crate::table::Table;
+use crate::table::SsbTable;
 use arrow_schema::DataType;
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use std::fmt::Write;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableDefinition {
     /// Which table.
-    pub table: Table,
+    pub table: SsbTable,
     /// The statement, in standard SQL, without a semicolon at its end.
     pub sql: String,
 }
@@ -18,7 +18,7 @@ pub struct TableDefinition {
 /// The dimensions carry their primary key, on which the star joins rest. The fact table does not: no query of the
 /// benchmark looks a line up, and its index would be as large as the columns the queries read.
 pub fn ddl() -> Vec<TableDefinition> {
-    Table::ALL
+    SsbTable::ALL
         .into_iter()
         .map(|table| TableDefinition {
             table,
@@ -27,7 +27,7 @@ pub fn ddl() -> Vec<TableDefinition> {
         .collect()
 }
 
-fn create_table(table: Table) -> String {
+fn create_table(table: SsbTable) -> String {
     let mut sql = format!("create table {table} (");
     for (at, (name, data_type)) in table.columns().iter().enumerate() {
         let separator = if at == 0 { "" } else { "," };
@@ -38,7 +38,7 @@ fn create_table(table: Table) -> String {
         )
         .expect("writing to a string cannot fail");
     }
-    if table != Table::Lineorder {
+    if table != SsbTable::Lineorder {
         write!(sql, ",\n  primary key ({})", table.primary_key().join(", "))
             .expect("writing to a string cannot fail");
     }
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn the_supplier_table_reads_as_written_by_hand() {
         let definition = &ddl()[2];
-        assert_eq!(definition.table, Table::Supplier);
+        assert_eq!(definition.table, SsbTable::Supplier);
         assert_eq!(
             definition.sql,
             "create table supplier (\n  s_suppkey integer not null,\n  s_name varchar not null,\n  \

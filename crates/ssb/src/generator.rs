@@ -2,7 +2,7 @@
 
 use crate::lineorder::{Orders, Position};
 use crate::scale::{DAYS, Scale};
-use crate::table::Table;
+use crate::table::SsbTable;
 use crate::{customer, date, part, supplier};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -43,23 +43,23 @@ impl Generator {
 
     /// Exact number of rows of `table`. For the fact table this hashes once per order: milliseconds at
     /// scale 1, seconds at 1,000.
-    pub fn rows(&self, table: Table) -> u64 {
+    pub fn rows(&self, table: SsbTable) -> u64 {
         self.table(table).rows()
     }
 
     /// One table of the data.
-    pub fn table(&self, table: Table) -> TableGenerator {
+    pub fn table(&self, table: SsbTable) -> TableGenerator {
         TableGenerator {
             table,
             seed: self.seed,
             items: match table {
-                Table::Date => DAYS,
-                Table::Customer => self.scale.customers(),
-                Table::Supplier => self.scale.suppliers(),
-                Table::Part => self.scale.parts(),
-                Table::Lineorder => self.scale.orders(),
+                SsbTable::Date => DAYS,
+                SsbTable::Customer => self.scale.customers(),
+                SsbTable::Supplier => self.scale.suppliers(),
+                SsbTable::Part => self.scale.parts(),
+                SsbTable::Lineorder => self.scale.orders(),
             },
-            orders: (table == Table::Lineorder).then(|| Orders::new(self.seed, self.scale)),
+            orders: (table == SsbTable::Lineorder).then(|| Orders::new(self.seed, self.scale)),
         }
     }
 }
@@ -67,7 +67,7 @@ impl Generator {
 /// One table; made of *items*, which are orders in the fact table and rows elsewhere. No item is cut by a partition.
 #[derive(Clone, Debug)]
 pub struct TableGenerator {
-    table: Table,
+    table: SsbTable,
     seed: u64,
     items: u64,
     /// Of the fact table only.
@@ -76,7 +76,7 @@ pub struct TableGenerator {
 
 impl TableGenerator {
     /// Which table.
-    pub fn table(&self) -> Table {
+    pub fn table(&self) -> SsbTable {
         self.table
     }
 
@@ -144,11 +144,11 @@ impl Iterator for Batches {
         self.next.order = rows.end;
         let seed = self.table.seed;
         Some(match self.table.table {
-            Table::Date => date::batch(rows),
-            Table::Customer => customer::batch(seed, rows),
-            Table::Supplier => supplier::batch(seed, rows),
-            Table::Part => part::batch(seed, rows),
-            Table::Lineorder => unreachable!("the fact table has its orders"),
+            SsbTable::Date => date::batch(rows),
+            SsbTable::Customer => customer::batch(seed, rows),
+            SsbTable::Supplier => supplier::batch(seed, rows),
+            SsbTable::Part => part::batch(seed, rows),
+            SsbTable::Lineorder => unreachable!("the fact table has its orders"),
         })
     }
 }

@@ -27,14 +27,14 @@
 //! any order, by any number of threads, and always come out the same. Memory is bounded by the batch.
 //!
 //! ```
-//! use eris_ssb::{Generator, Scale, Table};
+//! use eris_ssb::{Generator, Scale, SsbTable};
 //! let generator = Generator::new(Scale::new(0.01)?);
 //! let rows: usize = generator
-//!     .table(Table::Lineorder)
+//!     .table(SsbTable::Lineorder)
 //!     .partition(0, 1)
 //!     .map(|batch| batch.num_rows())
 //!     .sum();
-//! assert_eq!(rows as u64, generator.rows(Table::Lineorder));
+//! assert_eq!(rows as u64, generator.rows(SsbTable::Lineorder));
 //! # Ok::<(), eris_ssb::ScaleError>(())
 //! ```
 //!
@@ -70,6 +70,6 @@ pub use generator::{BATCH_ROWS, Batches, Generator, TableGenerator};
 pub use parquet_file::{Compression, write_parquet};
 pub use queries::{Query, queries};
 pub use scale::{Scale, ScaleError};
-pub use table::{Table, UnknownTable};
+pub use table::{SsbTable, UnknownTable};
 pub use tbl_file::write_tbl;
 pub use write::{Progress, WriteError, Written};

@@ -4,7 +4,7 @@ use crate::calendar::Day;
 use crate::part::retail_price;
 use crate::random::Stream;
 use crate::scale::Scale;
-use crate::table::Table;
+use crate::table::SsbTable;
 use crate::words::{PRIORITIES, SHIP_MODES};
 use arrow_array::builder::StringBuilder;
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
@@ -52,11 +52,11 @@ struct Order {
     priority: &'static str,
     total_price: i32,
     lines: usize,
-    line: [Line; MAX_LINES as usize],
+    line: [OrderLine; MAX_LINES as usize],
 }
 
 #[derive(Clone, Copy, Default)]
-struct Line {
+struct OrderLine {
     part: i32,
     quantity: i32,
     discount: i32,
@@ -68,7 +68,7 @@ struct Line {
 
 impl Orders {
     pub(crate) fn new(seed: u64, scale: Scale) -> Self {
-        let stream = |column| Stream::new(seed, Table::Lineorder, column);
+        let stream = |column| Stream::new(seed, SsbTable::Lineorder, column);
         let days = ORDER_DAYS as i32 + COMMIT_DAYS.1;
         Self {
             customers: scale.customers(),
@@ -96,7 +96,7 @@ impl Orders {
 
     /// At most `rows` rows from `begin` on, of orders before `end`; and where the next batch begins.
     pub(crate) fn batch(&self, begin: Position, end: u64, rows: usize) -> (RecordBatch, Position) {
-        let mut columns = Columns::with_capacity(rows);
+        let mut columns = OrderColumns::with_capacity(rows);
         let mut at = begin;
         let mut room = rows;
         while room > 0 && at.order < end {
@@ -127,7 +127,7 @@ impl Orders {
 
     fn order(&self, order: u64) -> Order {
         let mut total_price = 0;
-        let mut line = [Line::default(); MAX_LINES as usize];
+        let mut line = [OrderLine::default(); MAX_LINES as usize];
         let lines = self.lines_of(order);
         for (at, line) in line[..lines].iter_mut().enumerate() {
             *line = self.line(line_row(order, at));
@@ -145,13 +145,13 @@ impl Orders {
 
     /// In cents all products fit 32 bits: a part costs at most 2,099.00 and a line has at most 50 of it, so that even
     /// 108 times a line's price stays below 2³¹.
-    fn line(&self, row: u64) -> Line {
+    fn line(&self, row: u64) -> OrderLine {
         let part = 1 + self.part.below(row, self.parts) as i32;
         let price = retail_price(part);
         let quantity = self.quantity.between(row, 1, 50);
         let discount = self.discount.between(row, 0, 10);
         let extended_price = price * quantity;
-        Line {
+        OrderLine {
             part,
             quantity,
             discount,
@@ -185,7 +185,7 @@ fn line_row(order: u64, line: usize) -> u64 {
 }
 
 /// The columns under construction, in the order of the schema.
-struct Columns {
+struct OrderColumns {
     order_key: Vec<i64>,
     line_number: Vec<i32>,
     customer: Vec<i32>,
@@ -205,7 +205,7 @@ struct Columns {
     ship_mode: StringBuilder,
 }
 
-impl Columns {
+impl OrderColumns {
     fn with_capacity(rows: usize) -> Self {
         let numbers = || Vec::with_capacity(rows);
         let text = |bytes| StringBuilder::with_capacity(rows, rows * bytes);
@@ -276,7 +276,7 @@ impl Columns {
             numbers(self.commit_date),
             Arc::new(self.ship_mode.finish()),
         ];
-        RecordBatch::try_new(Table::Lineorder.schema(), columns)
+        RecordBatch::try_new(SsbTable::Lineorder.schema(), columns)
             .expect("columns are built to the schema")
     }
 }

@@ -8,10 +8,10 @@
 //!                                                                                     trailing ────┘
 //! ```
 //!
-//! The columns of a `.tbl` file come in the order of [`Table::schema`]; that is the original generator's order too.
-//! Load in the order of [`Table::ALL`]: the dimensions are small, and known when the fact table arrives.
+//! The columns of a `.tbl` file come in the order of [`SsbTable::schema`]; that is the original generator's order too.
+//! Load in the order of [`SsbTable::ALL`]: the dimensions are small, and known when the fact table arrives.
 
-use crate::table::Table;
+use crate::table::SsbTable;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use std::path::Path;
 use std::sync::Arc;
@@ -38,14 +38,14 @@ impl FileFormat {
     }
 
     /// The name of the file that holds `table`.
-    pub fn file_name(self, table: Table) -> String {
+    pub fn file_name(self, table: SsbTable) -> String {
         format!("{table}.{}", self.extension())
     }
 
     /// The fields a reader meets in a file of `table`, in this order; the first `table.schema().fields().len()` of
     /// them are the table. Behind the last separator of a `.tbl` line a reader of separated values sees one more
     /// field, always empty: it is included, named `_`.
-    pub fn file_schema(self, table: Table) -> SchemaRef {
+    pub fn file_schema(self, table: SsbTable) -> SchemaRef {
         let schema = table.schema();
         if self == FileFormat::Parquet {
             return schema;
@@ -60,7 +60,7 @@ impl FileFormat {
 
     /// Which table a file holds and how, by its name; pieces that a generator wrote in parallel (`part.tbl.3`) count
     /// too.
-    pub fn of_file(path: &Path) -> Option<(Table, FileFormat)> {
+    pub fn of_file(path: &Path) -> Option<(SsbTable, FileFormat)> {
         let name = path.file_name()?.to_str()?;
         let mut words = name.split('.');
         let table = words.next()?.parse().ok()?;
@@ -85,9 +85,9 @@ mod tests {
     #[test]
     fn files_are_known_by_name() {
         let of = |name| FileFormat::of_file(Path::new(name));
-        assert_eq!(of("x/part.tbl"), Some((Table::Part, FileFormat::Tbl)));
-        assert_eq!(of("part.tbl.12"), Some((Table::Part, FileFormat::Tbl)));
-        let parquet = Some((Table::Date, FileFormat::Parquet));
+        assert_eq!(of("x/part.tbl"), Some((SsbTable::Part, FileFormat::Tbl)));
+        assert_eq!(of("part.tbl.12"), Some((SsbTable::Part, FileFormat::Tbl)));
+        let parquet = Some((SsbTable::Date, FileFormat::Parquet));
         assert_eq!(of("date.parquet"), parquet);
         for stranger in [
             "part",

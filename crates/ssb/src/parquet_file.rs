@@ -3,7 +3,7 @@
 use crate::generator::Generator;
 use crate::load::FileFormat;
 use crate::pipeline;
-use crate::table::Table;
+use crate::table::SsbTable;
 use crate::write::{Progress, Units, WriteError, Written, write_all};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
@@ -116,7 +116,7 @@ fn encode(
     Ok((chunks.collect::<Result<_, _>>()?, rows))
 }
 
-fn properties(table: Table, compression: Compression) -> WriterProperties {
+fn properties(table: SsbTable, compression: Compression) -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_compression(match compression {
@@ -124,7 +124,7 @@ fn properties(table: Table, compression: Compression) -> WriterProperties {
             Compression::Snappy => Codec::SNAPPY,
             Compression::Zstd => Codec::ZSTD(ZstdLevel::default()),
         });
-    if table == Table::Lineorder {
+    if table == SsbTable::Lineorder {
         for name in NO_DICTIONARY {
             properties = properties.set_column_dictionary_enabled(ColumnPath::from(name), false);
         }

@@ -1,7 +1,7 @@
 //! The `part` table: brand within category within manufacturer, and the price every other table derives.
 
 use crate::random::Stream;
-use crate::table::Table;
+use crate::table::SsbTable;
 use crate::words::{COLORS, CONTAINERS, TYPES};
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
 use std::ops::Range;
@@ -14,7 +14,7 @@ pub(crate) fn retail_price(part_key: i32) -> i32 {
 
 /// The parts of `rows`, counted from zero.
 pub(crate) fn batch(seed: u64, rows: Range<u64>) -> RecordBatch {
-    let stream = |column| Stream::new(seed, Table::Part, column);
+    let stream = |column| Stream::new(seed, SsbTable::Part, column);
     let (mfgr, category, brand) = (stream(0), stream(1), stream(2));
     let (name, size) = (stream(3), stream(4));
     let (type_of, container) = (stream(5), stream(6));
@@ -57,7 +57,7 @@ pub(crate) fn batch(seed: u64, rows: Range<u64>) -> RecordBatch {
             )
         }),
     ];
-    RecordBatch::try_new(Table::Part.schema(), columns).expect("columns are built to the schema")
+    RecordBatch::try_new(SsbTable::Part.schema(), columns).expect("columns are built to the schema")
 }
 
 /// Three different colours: the part's own and the two of its name.
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_three_colors_differ_and_all_occur() {
-        let stream = Stream::new(3, Table::Part, 3);
+        let stream = Stream::new(3, SsbTable::Part, 3);
         let mut seen = std::collections::HashSet::new();
         for row in 0..10_000 {
             let [a, b, c] = three_colors(stream, row);

@@ -2,7 +2,7 @@
 //! and a phone number of that nation.
 
 use crate::random::Stream;
-use crate::table::Table;
+use crate::table::SsbTable;
 use crate::words::{NATIONS, REGIONS};
 use arrow_array::{ArrayRef, Int32Array, StringArray};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ const ADDRESS_LENGTH: (i32, i32) = (10, 24);
 /// Cities are the nation's name cut or padded to nine characters and a digit: ten per nation.
 const CITY_PREFIX: usize = 9;
 
-pub(crate) struct Places {
+pub(crate) struct Addresses {
     address_length: Stream,
     address: Stream,
     nation: Stream,
@@ -24,8 +24,8 @@ pub(crate) struct Places {
     phone: Stream,
 }
 
-impl Places {
-    pub(crate) fn new(seed: u64, table: Table) -> Self {
+impl Addresses {
+    pub(crate) fn new(seed: u64, table: SsbTable) -> Self {
         let stream = |column| Stream::new(seed, table, column);
         Self {
             address_length: stream(0),

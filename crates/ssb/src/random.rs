@@ -4,7 +4,7 @@
 //! OOPSLA 2014) addressed by position: element `n` is the finaliser applied to `key + n × γ`. The key of a stream
 //! comes from seed, table and column, so no two columns share a sequence.
 
-use crate::Table;
+use crate::SsbTable;
 
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -14,7 +14,7 @@ pub(crate) struct Stream(u64);
 
 impl Stream {
     /// The stream of the `column`-th random column of `table`.
-    pub(crate) fn new(seed: u64, table: Table, column: u64) -> Self {
+    pub(crate) fn new(seed: u64, table: SsbTable, column: u64) -> Self {
         let path = (table as u64 + 1) << 32 | column;
         Self(mix(mix(seed.wrapping_add(GAMMA)) ^ path))
     }
@@ -53,8 +53,8 @@ mod tests {
 
     #[test]
     fn small_ranges_are_uniform_and_columns_independent() {
-        let a = Stream::new(1, Table::Part, 0);
-        let b = Stream::new(1, Table::Part, 1);
+        let a = Stream::new(1, SsbTable::Part, 0);
+        let b = Stream::new(1, SsbTable::Part, 1);
         let rows = 90_000_u64;
         let mut cells = [[0_u32; 3]; 3];
         for row in 0..rows {
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn bounds_are_included() {
-        let stream = Stream::new(7, Table::Lineorder, 3);
+        let stream = Stream::new(7, SsbTable::Lineorder, 3);
         let values: Vec<i32> = (0..1_000).map(|row| stream.between(row, -2, 2)).collect();
         assert_eq!(values.iter().min(), Some(&-2));
         assert_eq!(values.iter().max(), Some(&2));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// A table of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Table {
+pub enum SsbTable {
     /// The days, 17 columns.
     Date,
     /// The customers, 8 columns.
@@ -28,35 +28,35 @@ pub enum Table {
 )]
 pub struct UnknownTable(pub String);
 
-impl Table {
+impl SsbTable {
     /// All tables, the dimensions first and the fact table last: the order in which to load them.
-    pub const ALL: [Table; 5] = [
-        Table::Date,
-        Table::Customer,
-        Table::Supplier,
-        Table::Part,
-        Table::Lineorder,
+    pub const ALL: [SsbTable; 5] = [
+        SsbTable::Date,
+        SsbTable::Customer,
+        SsbTable::Supplier,
+        SsbTable::Part,
+        SsbTable::Lineorder,
     ];
 
     /// The name as the queries write it.
     pub fn name(self) -> &'static str {
         match self {
-            Table::Date => "date",
-            Table::Customer => "customer",
-            Table::Supplier => "supplier",
-            Table::Part => "part",
-            Table::Lineorder => "lineorder",
+            SsbTable::Date => "date",
+            SsbTable::Customer => "customer",
+            SsbTable::Supplier => "supplier",
+            SsbTable::Part => "part",
+            SsbTable::Lineorder => "lineorder",
         }
     }
 
     /// The columns that identify a row.
     pub fn primary_key(self) -> &'static [&'static str] {
         match self {
-            Table::Date => &["d_datekey"],
-            Table::Customer => &["c_custkey"],
-            Table::Supplier => &["s_suppkey"],
-            Table::Part => &["p_partkey"],
-            Table::Lineorder => &["lo_orderkey", "lo_linenumber"],
+            SsbTable::Date => &["d_datekey"],
+            SsbTable::Customer => &["c_custkey"],
+            SsbTable::Supplier => &["s_suppkey"],
+            SsbTable::Part => &["p_partkey"],
+            SsbTable::Lineorder => &["lo_orderkey", "lo_linenumber"],
         }
     }
 
@@ -71,7 +71,7 @@ impl Table {
 
     pub(crate) fn columns(self) -> &'static [(&'static str, DataType)] {
         match self {
-            Table::Date => &[
+            SsbTable::Date => &[
                 ("d_datekey", Int32),
                 ("d_date", Utf8),
                 ("d_dayofweek", Utf8),
@@ -90,7 +90,7 @@ impl Table {
                 ("d_holidayfl", Int32),
                 ("d_weekdayfl", Int32),
             ],
-            Table::Customer => &[
+            SsbTable::Customer => &[
                 ("c_custkey", Int32),
                 ("c_name", Utf8),
                 ("c_address", Utf8),
@@ -100,7 +100,7 @@ impl Table {
                 ("c_phone", Utf8),
                 ("c_mktsegment", Utf8),
             ],
-            Table::Supplier => &[
+            SsbTable::Supplier => &[
                 ("s_suppkey", Int32),
                 ("s_name", Utf8),
                 ("s_address", Utf8),
@@ -109,7 +109,7 @@ impl Table {
                 ("s_region", Utf8),
                 ("s_phone", Utf8),
             ],
-            Table::Part => &[
+            SsbTable::Part => &[
                 ("p_partkey", Int32),
                 ("p_name", Utf8),
                 ("p_mfgr", Utf8),
@@ -120,7 +120,7 @@ impl Table {
                 ("p_size", Int32),
                 ("p_container", Utf8),
             ],
-            Table::Lineorder => &[
+            SsbTable::Lineorder => &[
                 ("lo_orderkey", Int64),
                 ("lo_linenumber", Int32),
                 ("lo_custkey", Int32),
@@ -143,17 +143,17 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for SsbTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Table {
+impl FromStr for SsbTable {
     type Err = UnknownTable;
 
     fn from_str(name: &str) -> Result<Self, UnknownTable> {
-        Table::ALL
+        SsbTable::ALL
             .into_iter()
             .find(|table| table.name().eq_ignore_ascii_case(name))
             .ok_or_else(|| UnknownTable(name.to_owned()))
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn schemas_have_the_published_widths_and_keys() {
-        let widths = Table::ALL.map(|table| table.schema().fields().len());
+        let widths = SsbTable::ALL.map(|table| table.schema().fields().len());
         assert_eq!(widths, [17, 8, 7, 9, 17]);
-        for table in Table::ALL {
+        for table in SsbTable::ALL {
             assert_eq!(table.name().parse(), Ok(table));
             for key in table.primary_key() {
                 assert!(table.schema().index_of(key).is_ok(), "{table}.{key}");

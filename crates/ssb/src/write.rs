@@ -2,7 +2,7 @@
 
 use crate::generator::{Batches, Generator, TableGenerator};
 use crate::load::FileFormat;
-use crate::table::Table;
+use crate::table::SsbTable;
 use parquet::errors::ParquetError;
 use std::fs::{self, File};
 use std::io;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The table being written.
-    pub table: Table,
+    pub table: SsbTable,
     /// Rows written of all tables.
     pub rows_done: u64,
     /// Rows of all tables.
@@ -24,7 +24,7 @@ pub struct Progress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The table it holds.
-    pub table: Table,
+    pub table: SsbTable,
     /// Where it is.
     pub path: PathBuf,
     /// Its rows.
@@ -83,7 +83,7 @@ impl Units {
 
     pub(crate) fn new(table: TableGenerator) -> Self {
         let items_per_unit = match table.table() {
-            Table::Lineorder => Self::ROWS / Self::ROWS_PER_ORDER,
+            SsbTable::Lineorder => Self::ROWS / Self::ROWS_PER_ORDER,
             _ => Self::ROWS,
         };
         Self {
@@ -92,7 +92,7 @@ impl Units {
         }
     }
 
-    pub(crate) fn table(&self) -> Table {
+    pub(crate) fn table(&self) -> SsbTable {
         self.table.table()
     }
 
@@ -117,10 +117,13 @@ pub(crate) fn write_all(
     write_table: impl Fn(&Units, &Path, File, &mut dyn FnMut(u64)) -> Result<(), WriteError>,
 ) -> Result<Vec<Written>, WriteError> {
     fs::create_dir_all(directory).map_err(WriteError::io(directory))?;
-    let rows_total = Table::ALL.iter().map(|table| generator.rows(*table)).sum();
+    let rows_total = SsbTable::ALL
+        .iter()
+        .map(|table| generator.rows(*table))
+        .sum();
     let mut rows_done = 0;
     let mut written = Vec::new();
-    for table in Table::ALL {
+    for table in SsbTable::ALL {
         let path = directory.join(format.file_name(table));
         let partial = Partial::create(&path)?;
         let before = rows_done;

@@ -53,7 +53,7 @@ impl DeletedRows {
 }
 
 #[derive(Debug)]
-struct Version {
+struct DeletedVersion {
     at: Timestamp,
     rows: Arc<DeletedRows>,
     /// The rows that the version before does not have, if they are few.
@@ -64,7 +64,7 @@ struct Version {
 #[derive(Debug, Default)]
 pub struct DeleteVector {
     /// In commit order.
-    versions: Vec<Version>,
+    versions: Vec<DeletedVersion>,
 }
 
 /// What a bitmap over so many rows takes.
@@ -108,7 +108,7 @@ impl DeleteVector {
             });
         }
         let rows = Arc::new(next);
-        self.versions.push(Version { at, rows, new });
+        self.versions.push(DeletedVersion { at, rows, new });
     }
 
     /// Forgets what no snapshot from `horizon` on takes, and makes the last of these versions the same as the newest,
@@ -128,12 +128,12 @@ impl DeleteVector {
     pub(crate) fn push(&mut self, at: Timestamp, words: Box<[u64]>, count: usize, budget: &Budget) {
         let rows = Arc::new(accounted(words, count, budget));
         let new = None;
-        self.versions.push(Version { at, rows, new });
+        self.versions.push(DeletedVersion { at, rows, new });
     }
 
     /// The rows deleted up to `snapshot`; `None` if there were none.
     pub fn at(&self, snapshot: Timestamp) -> Option<&Arc<DeletedRows>> {
-        let older = |version: &&Version| version.at <= snapshot;
+        let older = |version: &&DeletedVersion| version.at <= snapshot;
         let version = self.versions.iter().rev().find(older)?;
         Some(&version.rows)
     }

@@ -14,7 +14,7 @@ use arrow_csv::ReaderBuilder;
 use arrow_schema::DataType;
 use eris_sql::{Outcome, Session, SqlError};
 use eris_ssb::load::{FileFormat, TBL_SEPARATOR};
-use eris_ssb::{Compression, Generator, Progress, Table, write_parquet};
+use eris_ssb::{Compression, Generator, Progress, SsbTable, write_parquet};
 use indicatif::ProgressBar;
 use parquet::arrow::ArrowWriter;
 use std::fs::File;
@@ -40,7 +40,7 @@ pub async fn load(session: &Session, options: &SsbOptions) -> Result<Loaded, Ssb
     let bar = ProgressBar::new_spinner().with_style(style("{msg:<18} {spinner} {elapsed}"));
     bar.enable_steady_tick(Duration::from_millis(100));
     let mut rows = 0;
-    for table in Table::ALL {
+    for table in SsbTable::ALL {
         bar.set_message(format!("loading {table}"));
         let mut converted = None;
         let mut file = directory.join(FileFormat::Parquet.file_name(table));
@@ -77,7 +77,7 @@ fn generated(generator: &Generator, cache: &Path) -> Result<PathBuf, SsbError> {
             .join(FileFormat::Parquet.file_name(table))
             .is_file()
     };
-    if Table::ALL.into_iter().all(complete) {
+    if SsbTable::ALL.into_iter().all(complete) {
         return Ok(directory);
     }
     let bar = ProgressBar::new(0).with_style(style(
@@ -101,7 +101,7 @@ fn generated(generator: &Generator, cache: &Path) -> Result<PathBuf, SsbError> {
 }
 
 /// Makes a table from a Parquet file: columns by name, types as the benchmark has them.
-async fn copied(session: &Session, table: Table, file: &Path) -> Result<u64, SqlError> {
+async fn copied(session: &Session, table: SsbTable, file: &Path) -> Result<u64, SqlError> {
     let columns: Vec<String> = table
         .schema()
         .fields()
@@ -128,7 +128,7 @@ async fn copied(session: &Session, table: Table, file: &Path) -> Result<u64, Sql
 }
 
 /// The `.tbl` files of a table, also in pieces.
-fn texts(directory: &Path, table: Table) -> Result<Vec<PathBuf>, SsbError> {
+fn texts(directory: &Path, table: SsbTable) -> Result<Vec<PathBuf>, SsbError> {
     let failed = |source| SsbError::Read {
         path: directory.to_owned(),
         source,
@@ -157,7 +157,7 @@ struct Converted {
 
 impl Converted {
     /// The rows of some `.tbl` files as one Parquet file.
-    fn new(table: Table, texts: &[PathBuf]) -> Result<Self, SsbError> {
+    fn new(table: SsbTable, texts: &[PathBuf]) -> Result<Self, SsbError> {
         let name = format!(
             "eris-{}-{}",
             std::process::id(),
@@ -244,7 +244,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a place for files");
         let generator = Generator::new(Scale::new(0.001).expect("in range"));
         write_tbl(&generator, directory.path(), 1, &mut |_| {}).expect("written");
-        for table in Table::ALL {
+        for table in SsbTable::ALL {
             let files = texts(directory.path(), table).expect("the generator wrote it");
             let converted = Converted::new(table, &files).expect("convertible");
             let made: Vec<RecordBatch> = generator.table(table).partition(0, 1).collect();
@@ -261,13 +261,13 @@ mod tests {
         for name in ["part.tbl.2", "part.tbl.1", "parts.tbl", "part.csv"] {
             std::fs::write(directory.path().join(name), "").expect("written");
         }
-        let files = texts(directory.path(), Table::Part).expect("two pieces");
+        let files = texts(directory.path(), SsbTable::Part).expect("two pieces");
         let names: Vec<_> = files
             .iter()
             .map(|file| file.file_name().expect("a name"))
             .collect();
         assert_eq!(names, ["part.tbl.1", "part.tbl.2"]);
-        let missing = texts(directory.path(), Table::Date).expect_err("no such file");
+        let missing = texts(directory.path(), SsbTable::Date).expect_err("no such file");
         assert!(
             missing
                 .to_string()
@@ -281,7 +281,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a place for files");
         let path = directory.path().join("supplier.tbl");
         std::fs::write(&path, "1|a|b|c|d|e|f|\nx|a|b|c|d|e|f|\n").expect("written");
-        let error = Converted::new(Table::Supplier, &[path])
+        let error = Converted::new(SsbTable::Supplier, &[path])
             .err()
             .expect("x is no number")
             .to_string();

@@ -2,7 +2,7 @@
 //! values from being hashed and compared. Within one array equal views are equal strings: a short string is in its
 //! view, a long one is named by it.
 
-use super::{Dictionary, Version, place_of, string_of};
+use super::{Dictionary, DictionaryVersion, place_of, string_of};
 use crate::error::EncodeError;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -76,7 +76,7 @@ impl Unknown {
 const SIDE_BY_SIDE: usize = 32;
 
 /// Codes of the strings of one array, with a memory.
-struct Lookup<'a, 'u> {
+struct CodeLookup<'a, 'u> {
     dictionary: &'a Dictionary,
     array: &'a StringViewArray,
     unknown: &'u mut HashMap<&'a str, u32>,
@@ -92,13 +92,13 @@ fn slot(view: u128) -> usize {
     (mixed >> (64 - CACHE.trailing_zeros())) as usize
 }
 
-impl<'a, 'u> Lookup<'a, 'u> {
+impl<'a, 'u> CodeLookup<'a, 'u> {
     fn new(
         dictionary: &'a Dictionary,
         array: &'a StringViewArray,
         unknown: &'u mut HashMap<&'a str, u32>,
     ) -> Self {
-        Lookup {
+        CodeLookup {
             dictionary,
             array,
             unknown,
@@ -141,7 +141,7 @@ impl<'a, 'u> Lookup<'a, 'u> {
 
     #[inline(never)]
     fn find(&mut self, codes: &mut [u32]) {
-        let Version { index, blocks, .. } = &*self.dictionary.0;
+        let DictionaryVersion { index, blocks, .. } = &*self.dictionary.0;
         let mut hashes = [0; SIDE_BY_SIDE];
         for (hash, &at) in hashes.iter_mut().zip(&self.waiting) {
             *hash = index.hash(self.array.value(at));
@@ -190,7 +190,7 @@ impl Dictionary {
         let mut codes = Vec::new();
         let mut unknown = HashMap::new();
         for array in arrays {
-            Lookup::new(self, array, &mut unknown).append(&mut codes);
+            CodeLookup::new(self, array, &mut unknown).append(&mut codes);
         }
         if unknown.is_empty() {
             return Ok(codes);

@@ -1,9 +1,9 @@
 //! Profile the integers of a chunk, choose the smallest encoding, write it.
 
 use super::Encoder;
-use super::source::{Filled, Source};
+use super::source::{Filled, ValueSource};
 use crate::chunk::Integers;
-use crate::framed::{FEW, Framed, Plan};
+use crate::framed::{FEW, FramePlan, Framed};
 use crate::packed::{Packed, packed_bytes, width_of};
 use crate::runs::{Runs, runs_bytes};
 use crate::short_runs::{ShortRuns, short_runs_bytes};
@@ -22,25 +22,28 @@ pub(super) struct Profile {
     /// Runs of equal values.
     pub runs: usize,
     /// With a frame for each vector.
-    pub framed: Plan,
+    pub framed: FramePlan,
 }
 
 impl Profile {
     /// Reads `rows` values, at least one.
-    pub(super) fn of<S: Source>(rows: usize, values: Filled<'_, S>) -> Self {
+    pub(super) fn of<S: ValueSource>(rows: usize, values: Filled<'_, S>) -> Self {
         match rows {
             ..=FEW => Profile::by_blocks::<FEW, S>(rows, values),
             _ => Profile::by_blocks::<VECTOR, S>(rows, values),
         }
     }
 
-    fn by_blocks<const BLOCK: usize, S: Source>(rows: usize, mut values: Filled<'_, S>) -> Self {
+    fn by_blocks<const BLOCK: usize, S: ValueSource>(
+        rows: usize,
+        mut values: Filled<'_, S>,
+    ) -> Self {
         let isa = Isa::best();
         let mut profile = Profile {
             min: i64::MAX,
             max: i64::MIN,
             runs: 1,
-            framed: Plan::new(),
+            framed: FramePlan::new(),
         };
         let mut block = [0; BLOCK];
         let mut last = None;
@@ -66,7 +69,7 @@ fn pays(bytes: usize, quicker: usize) -> bool {
 }
 
 /// Encodes integers; the profile is `None` if there are only NULLs.
-pub(super) fn encode<S: Source>(
+pub(super) fn encode<S: ValueSource>(
     encoder: &Encoder<'_>,
     source: S,
 ) -> Result<(Integers, Option<Profile>), OutOfMemory> {

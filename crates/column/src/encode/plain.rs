@@ -1,7 +1,7 @@
 //! Values that are stored as they are: floats and wide decimals.
 
 use super::integers::Profile;
-use super::source::Keys;
+use super::source::FloatKeys;
 use super::{Encoder, float_range};
 use crate::chunk::{Data, Plain};
 use crate::error::EncodeError;
@@ -17,7 +17,7 @@ impl Encoder<'_> {
     where
         T: TotalOrder + ArrowNativeType + eris_numa::Plain,
     {
-        let Some(keys) = self.filled(Keys(values)) else {
+        let Some(keys) = self.filled(FloatKeys(values)) else {
             return Ok(Plain::Constant(T::default()));
         };
         let Profile { min, max, .. } = Profile::of(self.rows, keys);

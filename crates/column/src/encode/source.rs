@@ -6,14 +6,14 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use eris_kernels::VECTOR;
 
 /// Values that can be read as integers whose order is theirs.
-pub(super) trait Source: Copy {
+pub(super) trait ValueSource: Copy {
     /// Writes the values from `start` on.
     fn read(&self, start: usize, out: &mut [i64]);
 }
 
 macro_rules! slices {
     ($($t:ty: |$value:ident| $integer:expr;)*) => {$(
-        impl Source for &[$t] {
+        impl ValueSource for &[$t] {
             #[inline]
             fn read(&self, start: usize, out: &mut [i64]) {
                 let values = &self[start..][..out.len()];
@@ -41,7 +41,7 @@ slices! {
 #[derive(Clone, Copy)]
 pub(super) struct Booleans<'a>(pub(super) &'a BooleanBuffer);
 
-impl Source for Booleans<'_> {
+impl ValueSource for Booleans<'_> {
     fn read(&self, start: usize, out: &mut [i64]) {
         let bits = self.0.slice(start, out.len());
         for (out, word) in out.chunks_mut(64).zip(bits.bit_chunks().iter_padded()) {
@@ -54,9 +54,9 @@ impl Source for Booleans<'_> {
 
 /// Floats by their keys.
 #[derive(Clone, Copy)]
-pub(super) struct Keys<'a, T>(pub(super) &'a [T]);
+pub(super) struct FloatKeys<'a, T>(pub(super) &'a [T]);
 
-impl<T: TotalOrder> Source for Keys<'_, T> {
+impl<T: TotalOrder> ValueSource for FloatKeys<'_, T> {
     #[inline]
     fn read(&self, start: usize, out: &mut [i64]) {
         let values = &self.0[start..][..out.len()];
@@ -75,7 +75,7 @@ pub(super) struct Filled<'a, S> {
     row: usize,
 }
 
-impl<'a, S: Source> Filled<'a, S> {
+impl<'a, S: ValueSource> Filled<'a, S> {
     /// `first` is the first value that is not NULL.
     pub(super) fn new(source: S, nulls: Option<&'a NullBuffer>, first: i64) -> Self {
         Filled {

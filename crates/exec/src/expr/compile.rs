@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Expression {
-    pub(crate) node: Node,
+    pub(crate) node: ExpressionNode,
     /// The columns it reads, ascending.
     pub(crate) columns: Vec<usize>,
     pub(crate) data_type: DataType,
@@ -21,39 +21,39 @@ pub(crate) struct Expression {
 
 /// One operator.
 #[derive(Debug)]
-pub(crate) enum Node {
+pub(crate) enum ExpressionNode {
     Column(usize),
     /// One row.
     Literal(ArrayRef),
     Arithmetic {
         op: BinaryOp,
-        left: Box<Node>,
-        right: Box<Node>,
+        left: Box<ExpressionNode>,
+        right: Box<ExpressionNode>,
         text: Arc<str>,
     },
     Compare {
         op: BinaryOp,
-        left: Box<Node>,
-        right: Box<Node>,
+        left: Box<ExpressionNode>,
+        right: Box<ExpressionNode>,
     },
     /// AND or OR. `guarded`: the right side may fail, so it sees only the rows that the left side leaves open.
     Logic {
         and: bool,
-        left: Box<Node>,
+        left: Box<ExpressionNode>,
         right: Box<Expression>,
         guarded: bool,
     },
-    Not(Box<Node>),
-    Negate(Box<Node>, Arc<str>),
-    IsNull(Box<Node>),
-    IsNotNull(Box<Node>),
+    Not(Box<ExpressionNode>),
+    Negate(Box<ExpressionNode>, Arc<str>),
+    IsNull(Box<ExpressionNode>),
+    IsNotNull(Box<ExpressionNode>),
     InList {
-        operand: Box<Node>,
+        operand: Box<ExpressionNode>,
         members: Members,
         negated: bool,
     },
     Like {
-        operand: Box<Node>,
+        operand: Box<ExpressionNode>,
         /// One row.
         pattern: ArrayRef,
         negated: bool,
@@ -66,7 +66,7 @@ pub(crate) enum Node {
         data_type: DataType,
     },
     Cast {
-        operand: Box<Node>,
+        operand: Box<ExpressionNode>,
         to: DataType,
         text: Arc<str>,
     },
@@ -103,7 +103,7 @@ impl Expression {
     /// The column it is, if it is nothing else.
     pub(crate) fn as_column(&self) -> Option<usize> {
         match self.node {
-            Node::Column(column) => Some(column),
+            ExpressionNode::Column(column) => Some(column),
             _ => None,
         }
     }
@@ -133,11 +133,11 @@ impl Compiler<'_> {
         expr.named(&name).to_string().into()
     }
 
-    fn boxed(&mut self, expr: &Expr) -> Result<Box<Node>, FragmentError> {
+    fn boxed(&mut self, expr: &Expr) -> Result<Box<ExpressionNode>, FragmentError> {
         self.node(expr).map(Box::new)
     }
 
-    fn boolean(&mut self, expr: &Expr) -> Result<Box<Node>, FragmentError> {
+    fn boolean(&mut self, expr: &Expr) -> Result<Box<ExpressionNode>, FragmentError> {
         match self.type_of(expr)? {
             Type::Boolean => self.boxed(expr),
             _ => malformed("AND, OR or NOT of something that is not BOOLEAN"),
@@ -151,13 +151,13 @@ impl Compiler<'_> {
         Ok(part)
     }
 
-    fn node(&mut self, expr: &Expr) -> Result<Node, FragmentError> {
+    fn node(&mut self, expr: &Expr) -> Result<ExpressionNode, FragmentError> {
         Ok(match expr {
             Expr::Column(position) => {
                 self.type_of(expr)?;
-                Node::Column(*position)
+                ExpressionNode::Column(*position)
             }
-            Expr::Literal(scalar) => Node::Literal(literal(scalar)?),
+            Expr::Literal(scalar) => ExpressionNode::Literal(literal(scalar)?),
             Expr::Binary { op, left, right } if op.is_arithmetic() => {
                 self.arithmetic(expr, *op, left, right)?
             }
@@ -165,22 +165,22 @@ impl Compiler<'_> {
                 if self.type_of(left)? != self.type_of(right)? {
                     return malformed("a comparison of different types");
                 }
-                Node::Compare {
+                ExpressionNode::Compare {
                     op: *op,
                     left: self.boxed(left)?,
                     right: self.boxed(right)?,
                 }
             }
             Expr::Binary { op, left, right } => self.logic(*op, left, right)?,
-            Expr::Not(operand) => Node::Not(self.boolean(operand)?),
+            Expr::Not(operand) => ExpressionNode::Not(self.boolean(operand)?),
             Expr::Negate(operand) => self.negation(expr, operand)?,
-            Expr::IsNull(operand) => Node::IsNull(self.boxed(operand)?),
-            Expr::IsNotNull(operand) => Node::IsNotNull(self.boxed(operand)?),
+            Expr::IsNull(operand) => ExpressionNode::IsNull(self.boxed(operand)?),
+            Expr::IsNotNull(operand) => ExpressionNode::IsNotNull(self.boxed(operand)?),
             Expr::InList {
                 operand,
                 list,
                 negated,
-            } => Node::InList {
+            } => ExpressionNode::InList {
                 members: Members::new(list, &self.type_of(operand)?)?,
                 operand: self.boxed(operand)?,
                 negated: *negated,
@@ -194,7 +194,7 @@ impl Compiler<'_> {
                 if self.type_of(operand)? != Type::Text {
                     return malformed("LIKE on something that is not VARCHAR");
                 }
-                Node::Like {
+                ExpressionNode::Like {
                     operand: self.boxed(operand)?,
                     pattern: Arc::new(StringViewArray::from(vec![&**pattern])),
                     negated: *negated,
@@ -209,7 +209,7 @@ impl Compiler<'_> {
             Expr::Cast { operand, to } => {
                 let from = self.type_of(operand)?;
                 self.infallible &= crate::filter::lossless_factor(&from, to).is_some();
-                Node::Cast {
+                ExpressionNode::Cast {
                     operand: self.boxed(operand)?,
                     to: to.into(),
                     text: self.text(expr),
@@ -224,14 +224,14 @@ impl Compiler<'_> {
         op: BinaryOp,
         left: &Expr,
         right: &Expr,
-    ) -> Result<Node, FragmentError> {
+    ) -> Result<ExpressionNode, FragmentError> {
         let (l, r) = (self.type_of(left)?, self.type_of(right)?);
         if !is_number(&l) || !is_number(&r) {
             return malformed("arithmetic on something that is no number");
         }
         self.type_of(expr)?;
         self.infallible &= matches!(l, Type::Float32 | Type::Float64);
-        Ok(Node::Arithmetic {
+        Ok(ExpressionNode::Arithmetic {
             op,
             left: self.boxed(left)?,
             right: self.boxed(right)?,
@@ -239,13 +239,18 @@ impl Compiler<'_> {
         })
     }
 
-    fn logic(&mut self, op: BinaryOp, left: &Expr, right: &Expr) -> Result<Node, FragmentError> {
+    fn logic(
+        &mut self,
+        op: BinaryOp,
+        left: &Expr,
+        right: &Expr,
+    ) -> Result<ExpressionNode, FragmentError> {
         let left = self.boolean(left)?;
         if self.type_of(right)? != Type::Boolean {
             return malformed("AND or OR of something that is not BOOLEAN");
         }
         let right = self.part(right)?;
-        Ok(Node::Logic {
+        Ok(ExpressionNode::Logic {
             and: op == BinaryOp::And,
             left,
             guarded: !right.infallible,
@@ -253,7 +258,7 @@ impl Compiler<'_> {
         })
     }
 
-    fn negation(&mut self, expr: &Expr, operand: &Expr) -> Result<Node, FragmentError> {
+    fn negation(&mut self, expr: &Expr, operand: &Expr) -> Result<ExpressionNode, FragmentError> {
         let data_type = self.type_of(operand)?;
         self.infallible &= matches!(data_type, Type::Float32 | Type::Float64);
         match data_type {
@@ -261,7 +266,10 @@ impl Compiler<'_> {
                 malformed("negation of an unsigned number")
             }
             _ if !is_number(&data_type) => malformed("negation of something that is no number"),
-            _ => Ok(Node::Negate(self.boxed(operand)?, self.text(expr))),
+            _ => Ok(ExpressionNode::Negate(
+                self.boxed(operand)?,
+                self.text(expr),
+            )),
         }
     }
 
@@ -270,7 +278,7 @@ impl Compiler<'_> {
         expr: &Expr,
         branches: &[(Expr, Expr)],
         otherwise: Option<&Expr>,
-    ) -> Result<Node, FragmentError> {
+    ) -> Result<ExpressionNode, FragmentError> {
         let data_type = self.type_of(expr)?;
         let results = branches.iter().map(|(_, then)| then);
         for result in results.chain(otherwise) {
@@ -286,7 +294,7 @@ impl Compiler<'_> {
             compiled.push((self.part(condition)?, self.part(then)?));
         }
         let otherwise = otherwise.map(|expr| self.part(expr));
-        Ok(Node::Case {
+        Ok(ExpressionNode::Case {
             branches: compiled,
             otherwise: otherwise.transpose()?.map(Box::new),
             data_type: (&data_type).into(),

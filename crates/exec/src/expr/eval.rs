@@ -1,7 +1,7 @@
 //! Evaluation of nodes on gathered rows.
 
 use super::cast::cast;
-use super::compile::{Expression, Node};
+use super::compile::{Expression, ExpressionNode};
 use super::error::kernel;
 use arrow_arith::boolean::{and_kleene, is_not_null, is_null, not, or_kleene};
 use arrow_arith::numeric;
@@ -149,16 +149,16 @@ fn within_digits(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(array)
 }
 
-impl Node {
+impl ExpressionNode {
     fn evaluate(&self, frame: &Frame) -> Result<Evaluated, FragmentError> {
         Ok(match self {
-            Node::Column(column) => Evaluated::Rows(
+            ExpressionNode::Column(column) => Evaluated::Rows(
                 frame.columns[*column]
                     .clone()
                     .expect("a frame has the columns that its expressions read"),
             ),
-            Node::Literal(array) => Evaluated::Constant(Scalar::new(array.clone())),
-            Node::Arithmetic {
+            ExpressionNode::Literal(array) => Evaluated::Constant(Scalar::new(array.clone())),
+            ExpressionNode::Arithmetic {
                 op,
                 left,
                 right,
@@ -176,7 +176,7 @@ impl Node {
                 let result = result.and_then(within_digits);
                 combine(left, right, result.map_err(|error| kernel(error, text))?)
             }
-            Node::Compare { op, left, right } => {
+            ExpressionNode::Compare { op, left, right } => {
                 let left = left.evaluate(frame)?.map(one_zero)?;
                 let right = right.evaluate(frame)?.map(one_zero)?;
                 let result = match op {
@@ -190,7 +190,7 @@ impl Node {
                 };
                 combine(left, right, Arc::new(result.map_err(unexpected)?))
             }
-            Node::Logic {
+            ExpressionNode::Logic {
                 and,
                 left,
                 right,
@@ -202,23 +202,23 @@ impl Node {
                     .map_err(unexpected)?;
                 Evaluated::Rows(logic(*and, left.as_boolean(), right, *guarded, frame)?)
             }
-            Node::Not(operand) => operand
+            ExpressionNode::Not(operand) => operand
                 .evaluate(frame)?
                 .map(|array| Ok(Arc::new(not(array.as_boolean())?) as _))
                 .map_err(unexpected)?,
-            Node::Negate(operand, text) => operand
+            ExpressionNode::Negate(operand, text) => operand
                 .evaluate(frame)?
                 .map(|array| numeric::neg(array))
                 .map_err(|error| kernel(error, text))?,
-            Node::IsNull(operand) => operand
+            ExpressionNode::IsNull(operand) => operand
                 .evaluate(frame)?
                 .map(|array| Ok(Arc::new(is_null(array)?) as _))
                 .map_err(unexpected)?,
-            Node::IsNotNull(operand) => operand
+            ExpressionNode::IsNotNull(operand) => operand
                 .evaluate(frame)?
                 .map(|array| Ok(Arc::new(is_not_null(array)?) as _))
                 .map_err(unexpected)?,
-            Node::InList {
+            ExpressionNode::InList {
                 operand,
                 members,
                 negated,
@@ -226,7 +226,7 @@ impl Node {
                 .evaluate(frame)?
                 .map(|array| Ok(Arc::new(members.contains(array, *negated)) as _))
                 .map_err(unexpected)?,
-            Node::Like {
+            ExpressionNode::Like {
                 operand,
                 pattern,
                 negated,
@@ -245,7 +245,7 @@ impl Node {
                     .map(|array| Ok(Arc::new(like(array, &pattern)?) as _))
                     .map_err(|error| kernel(error, text))?
             }
-            Node::Case {
+            ExpressionNode::Case {
                 branches,
                 otherwise,
                 data_type,
@@ -255,7 +255,7 @@ impl Node {
                 data_type,
                 frame,
             )?),
-            Node::Cast { operand, to, text } => operand
+            ExpressionNode::Cast { operand, to, text } => operand
                 .evaluate(frame)?
                 .map(|array| cast(array, to))
                 .map_err(|error| kernel(error, text))?,

@@ -1,7 +1,7 @@
 //! What a tree consists of, and whether it is as it should be.
 
 use super::node::{Branch, Prefix, with_inner, with_value};
-use super::reference::{KINDS, Kind};
+use super::reference::{KINDS, NodeKind};
 use super::{Art, Key};
 use crate::slabs::Footprint;
 
@@ -17,19 +17,19 @@ pub struct Class {
 }
 
 /// The classes with their names.
-const CLASSES: [(Kind, &str); KINDS - 1] = [
-    (Kind::Prefix, "prefix"),
-    (Kind::Inner6, "inner 6"),
-    (Kind::Inner12, "inner 12"),
-    (Kind::Inner25, "inner 25"),
-    (Kind::Inner51, "inner 51"),
-    (Kind::Inner256, "inner 256"),
-    (Kind::Value7, "value 7"),
-    (Kind::Value14, "value 14"),
-    (Kind::Value28, "value 28"),
-    (Kind::Value56, "value 56"),
-    (Kind::Value256, "value 256"),
-    (Kind::Record, "record"),
+const CLASSES: [(NodeKind, &str); KINDS - 1] = [
+    (NodeKind::Prefix, "prefix"),
+    (NodeKind::Inner6, "inner 6"),
+    (NodeKind::Inner12, "inner 12"),
+    (NodeKind::Inner25, "inner 25"),
+    (NodeKind::Inner51, "inner 51"),
+    (NodeKind::Inner256, "inner 256"),
+    (NodeKind::Value7, "value 7"),
+    (NodeKind::Value14, "value 14"),
+    (NodeKind::Value28, "value 28"),
+    (NodeKind::Value56, "value 56"),
+    (NodeKind::Value256, "value 256"),
+    (NodeKind::Record, "record"),
 ];
 
 impl<K: Key + ?Sized> Art<K> {
@@ -60,12 +60,16 @@ impl<K: Key + ?Sized> Art<K> {
             // SAFETY: references in the tree lead to live nodes and records, and the kind says the type.
             unsafe {
                 match at.kind() {
-                    Kind::None => assert!(self.is_empty(), "a reference to nothing"),
-                    Kind::Record => {}
-                    Kind::Prefix => {
+                    NodeKind::None => assert!(self.is_empty(), "a reference to nothing"),
+                    NodeKind::Record => {}
+                    NodeKind::Prefix => {
                         let prefix = self.space.node::<Prefix>(at);
                         assert!(!prefix.bytes().is_empty(), "a prefix of no bytes");
-                        assert_ne!(prefix.child.kind(), Kind::Record, "a prefix above a record");
+                        assert_ne!(
+                            prefix.child.kind(),
+                            NodeKind::Record,
+                            "a prefix above a record"
+                        );
                         unseen.push(prefix.child);
                     }
                     kind => with_inner!(kind, N => {

@@ -1,7 +1,7 @@
 //! Walking through the tree in order, forwards or backwards.
 
 use super::node::{Branch, Inner6, Inner12, Prefix, with_inner, with_value};
-use super::reference::{Kind, Ref};
+use super::reference::{NodeKind, Ref};
 use super::{Art, Key};
 use crate::prefetch::prefetch;
 
@@ -33,7 +33,7 @@ impl<K: Key + ?Sized> Subtree<K> {
 }
 
 /// A node of which some children have been visited.
-struct Frame<K: Key + ?Sized> {
+struct CursorFrame<K: Key + ?Sized> {
     node: Subtree<K>,
     /// The least byte to visit; of a walk backwards the byte after the greatest one.
     next: u16,
@@ -45,7 +45,7 @@ struct Frame<K: Key + ?Sized> {
 pub(super) struct Cursor<'a, K: Key + ?Sized, const BACK: bool> {
     tree: &'a Art<K>,
     /// From the top down.
-    stack: Vec<Frame<K>>,
+    stack: Vec<CursorFrame<K>>,
     /// To be visited before what is on the stack.
     pending: Option<Subtree<K>>,
 }
@@ -75,8 +75,8 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
         loop {
             let Subtree { at, depth, .. } = part;
             match at.kind() {
-                Kind::None => break,
-                Kind::Record => {
+                NodeKind::None => break,
+                NodeKind::Record => {
                     // SAFETY: a live record.
                     let order = K::compare(unsafe { tree.space.record_key::<K>(at) }, key);
                     if if BACK { order.is_le() } else { order.is_ge() } {
@@ -84,7 +84,7 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
                     }
                     break;
                 }
-                Kind::Prefix => {
+                NodeKind::Prefix => {
                     // SAFETY: a live prefix.
                     let prefix = unsafe { tree.space.node::<Prefix>(at) };
                     let matching = K::matching(prefix, key, depth);
@@ -112,7 +112,7 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
                         // SAFETY: a live node of this type.
                         (unsafe { tree.space.node::<N>(at) }.find(byte), 1)
                     }, _ => (None, 0));
-                    cursor.stack.push(Frame {
+                    cursor.stack.push(CursorFrame {
                         node: part,
                         next: u16::from(byte) + if BACK { 1 - passed } else { passed },
                         ahead: None,
@@ -169,8 +169,8 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
                 }
             };
             match part.at.kind() {
-                Kind::None => return None,
-                Kind::Record => {
+                NodeKind::None => return None,
+                NodeKind::Record => {
                     let space = &self.tree.space;
                     // SAFETY: as in `seek`.
                     return Some(unsafe {
@@ -180,12 +180,12 @@ impl<'a, K: Key + ?Sized, const BACK: bool> Cursor<'a, K, BACK> {
                         )
                     });
                 }
-                Kind::Prefix => {
+                NodeKind::Prefix => {
                     // SAFETY: as in `seek`.
                     let prefix = unsafe { self.tree.space.node(part.at) };
                     self.pending = Some(through(part, prefix));
                 }
-                _ => self.stack.push(Frame {
+                _ => self.stack.push(CursorFrame {
                     node: part,
                     next: if BACK { 256 } else { 0 },
                     ahead: None,
@@ -205,7 +205,7 @@ impl<K: Key + ?Sized> Art<K> {
     unsafe fn fetch_ahead<N: Branch<Child = Ref>, const BACK: bool>(
         &self,
         node: &N,
-        frame: &mut Frame<K>,
+        frame: &mut CursorFrame<K>,
     ) {
         let ((mut far, mut near), counts) = match frame.ahead {
             None => ((frame.next, frame.next), (AHEAD, AHEAD / 2)),
@@ -237,8 +237,8 @@ impl<K: Key + ?Sized> Art<K> {
         // SAFETY: by contract; the kind says the type.
         unsafe {
             match at.kind() {
-                Kind::Inner6 => self.fetch_children(self.space.node::<Inner6>(at)),
-                Kind::Inner12 => self.fetch_children(self.space.node::<Inner12>(at)),
+                NodeKind::Inner6 => self.fetch_children(self.space.node::<Inner6>(at)),
+                NodeKind::Inner12 => self.fetch_children(self.space.node::<Inner12>(at)),
                 _ => {}
             }
         }

@@ -17,7 +17,7 @@
 
 use super::node::{Branch, Inner6, Inner12, Inner25, Inner51, Inner256, Node, Prefix};
 use super::node::{Value7, Value14, Value28, Value56, Value256};
-use super::reference::{KINDS, Kind, Ref};
+use super::reference::{KINDS, NodeKind, Ref};
 use super::space::unit;
 use super::{Art, Key};
 use crate::LINE;
@@ -29,7 +29,7 @@ use std::ptr::NonNull;
 pub(super) const LANES: usize = 64;
 
 /// The list of children under way takes the place of references to nothing, which need none.
-const CHILD: usize = Kind::None as usize;
+const CHILD: usize = NodeKind::None as usize;
 /// The list of values under way.
 const VALUE: usize = KINDS;
 const LISTS: usize = KINDS + 1;
@@ -94,12 +94,12 @@ impl<'a, K: Key + ?Sized> Descent<'a, K> {
                 bases: slabs.bases(),
                 unit: unit(KIND[kind]),
                 scale: match KIND[kind] {
-                    Kind::Inner256 => (1 << 16) / 16,
-                    Kind::Value256 => (1u32 << 16).div_ceil(7),
+                    NodeKind::Inner256 => (1 << 16) / 16,
+                    NodeKind::Value256 => (1u32 << 16).div_ceil(7),
                     _ => 0,
                 },
                 second: match KIND[kind] {
-                    Kind::Inner25 | Kind::Value14 => LINE,
+                    NodeKind::Inner25 | NodeKind::Value14 => LINE,
                     _ => 0,
                 },
             }
@@ -227,7 +227,7 @@ impl<K: Key + ?Sized> Lanes<'_, K> {
         key: &impl Fn(usize) -> K::View<'k>,
         found: &mut impl FnMut(usize, Option<u64>),
     ) {
-        for &lane in now.of(Kind::Prefix as usize) {
+        for &lane in now.of(NodeKind::Prefix as usize) {
             let depth = self.depths[lane as usize];
             // SAFETY: by contract; the tree is borrowed.
             let prefix = unsafe { self.places[lane as usize].cast::<Prefix>().as_ref() };
@@ -267,7 +267,7 @@ impl<K: Key + ?Sized> Lanes<'_, K> {
                     Some(self.places[lane as usize].cast::<u64>().read()),
                 );
             }
-            for &lane in now.of(Kind::Record as usize) {
+            for &lane in now.of(NodeKind::Record as usize) {
                 let place = self.places[lane as usize];
                 let equal = K::compare(K::read(place), key(lane as usize)).is_eq();
                 found(lane as usize, equal.then(|| K::value(place).read()));
@@ -290,8 +290,8 @@ impl<K: Key + ?Sized> Lanes<'_, K> {
 }
 
 /// The kinds by number.
-const KIND: [Kind; KINDS] = [
-    Kind::None,
+const KIND: [NodeKind; KINDS] = [
+    NodeKind::None,
     Prefix::KIND,
     Inner6::KIND,
     Inner12::KIND,
@@ -303,5 +303,5 @@ const KIND: [Kind; KINDS] = [
     Value28::KIND,
     Value56::KIND,
     Value256::KIND,
-    Kind::Record,
+    NodeKind::Record,
 ];

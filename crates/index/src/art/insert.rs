@@ -3,7 +3,7 @@
 //! Whatever an insertion needs is taken before anything is changed, and given back if something else is refused then.
 
 use super::node::{Branch, Grow, Inner6, PREFIX_BYTES, Prefix, Value7, with_inner, with_value};
-use super::reference::{Kind, Ref};
+use super::reference::{NodeKind, Ref};
 use super::{Art, Key, Link, MAX_KEY};
 use crate::IndexError;
 
@@ -52,18 +52,18 @@ impl<K: Key + ?Sized> Art<K> {
         // References in the tree lead to live nodes and records, and the kind says the type: all `unsafe` rests on it.
         loop {
             match at.kind() {
-                Kind::None => {
+                NodeKind::None => {
                     self.root = self.space.take_record::<K>(key, value)?;
                     break;
                 }
-                Kind::Record => {
+                NodeKind::Record => {
                     // SAFETY: a live record.
                     match unsafe { self.put_at_record(link, at, depth, key, value, present)? } {
                         Some(before) => return Ok(Some(before)),
                         None => break,
                     }
                 }
-                Kind::Prefix => {
+                NodeKind::Prefix => {
                     // SAFETY: a live prefix.
                     let prefix = unsafe { self.space.node::<Prefix>(at) };
                     let matching = K::matching(prefix, key, depth);
@@ -164,8 +164,8 @@ impl<K: Key + ?Sized> Art<K> {
         // References in the tree lead to live nodes, and the kind says the type: all `unsafe` rests on it.
         loop {
             match at.kind() {
-                Kind::None | Kind::Record => return None,
-                Kind::Prefix => {
+                NodeKind::None | NodeKind::Record => return None,
+                NodeKind::Prefix => {
                     // SAFETY: a live prefix.
                     let prefix = unsafe { self.space.node::<Prefix>(at) };
                     let matching = K::matching(prefix, key, depth);

@@ -1,7 +1,7 @@
 //! Finding one key.
 
 use super::node::{Branch, Prefix, with_inner, with_value};
-use super::reference::Kind;
+use super::reference::NodeKind;
 use super::{Art, Key};
 
 impl<K: Key + ?Sized> Art<K> {
@@ -13,12 +13,12 @@ impl<K: Key + ?Sized> Art<K> {
             // SAFETY: references in the tree lead to live nodes and records, and the kind says the type.
             unsafe {
                 match at.kind() {
-                    Kind::None => return None,
-                    Kind::Record => {
+                    NodeKind::None => return None,
+                    NodeKind::Record => {
                         let found = K::compare(self.space.record_key::<K>(at), key).is_eq();
                         return found.then(|| self.space.record_value::<K>(at));
                     }
-                    Kind::Prefix => {
+                    NodeKind::Prefix => {
                         let prefix = self.space.node::<Prefix>(at);
                         if K::matching(prefix, key, depth) < prefix.bytes().len() {
                             return None;

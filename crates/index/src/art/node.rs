@@ -23,7 +23,7 @@ pub(crate) use lines::Lines;
 pub(crate) use prefix::{PREFIX_BYTES, Prefix};
 pub(crate) use sorted::Sorted;
 
-use super::reference::{Kind, Ref};
+use super::reference::{NodeKind, Ref};
 
 /// A node type that lies in a slot: any bytes are a value of it.
 ///
@@ -31,7 +31,7 @@ use super::reference::{Kind, Ref};
 /// Plain numbers without padding, of the size and alignment of slots of its kind.
 pub(crate) unsafe trait Node: Sized {
     /// The kind of references to it.
-    const KIND: Kind;
+    const KIND: NodeKind;
 }
 
 /// A node with a child per byte.
@@ -108,7 +108,7 @@ macro_rules! node {
         const _: () = assert!(size_of::<$name>() == $bytes && align_of::<$name>() <= 64);
         // SAFETY: plain numbers; the sum of the fields is the size, so that no padding is left.
         unsafe impl Node for $name {
-            const KIND: Kind = Kind::$kind;
+            const KIND: NodeKind = NodeKind::$kind;
         }
     )*};
 }
@@ -156,23 +156,23 @@ grow! {
 macro_rules! with_inner {
     ($kind:expr, $Type:ident => $body:expr, $($rest:pat => $other:expr),+) => {
         match $kind {
-            Kind::Inner6 => {
+            NodeKind::Inner6 => {
                 type $Type = $crate::art::node::Inner6;
                 $body
             }
-            Kind::Inner12 => {
+            NodeKind::Inner12 => {
                 type $Type = $crate::art::node::Inner12;
                 $body
             }
-            Kind::Inner25 => {
+            NodeKind::Inner25 => {
                 type $Type = $crate::art::node::Inner25;
                 $body
             }
-            Kind::Inner51 => {
+            NodeKind::Inner51 => {
                 type $Type = $crate::art::node::Inner51;
                 $body
             }
-            Kind::Inner256 => {
+            NodeKind::Inner256 => {
                 type $Type = $crate::art::node::Inner256;
                 $body
             }
@@ -183,23 +183,23 @@ macro_rules! with_inner {
 macro_rules! with_value {
     ($kind:expr, $Type:ident => $body:expr, $($rest:pat => $other:expr),+) => {
         match $kind {
-            Kind::Value7 => {
+            NodeKind::Value7 => {
                 type $Type = $crate::art::node::Value7;
                 $body
             }
-            Kind::Value14 => {
+            NodeKind::Value14 => {
                 type $Type = $crate::art::node::Value14;
                 $body
             }
-            Kind::Value28 => {
+            NodeKind::Value28 => {
                 type $Type = $crate::art::node::Value28;
                 $body
             }
-            Kind::Value56 => {
+            NodeKind::Value56 => {
                 type $Type = $crate::art::node::Value56;
                 $body
             }
-            Kind::Value256 => {
+            NodeKind::Value256 => {
                 type $Type = $crate::art::node::Value256;
                 $body
             }

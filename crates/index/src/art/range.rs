@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, Subtree, through};
 use super::node::{Branch, Prefix, with_inner};
-use super::reference::{Kind, Ref};
+use super::reference::{NodeKind, Ref};
 use super::{Art, Key};
 use std::ops::{Bound, RangeBounds};
 
@@ -101,12 +101,12 @@ impl Art<[u8]> {
             // SAFETY: references in the tree lead to live nodes and records, and the kind says the type.
             unsafe {
                 match part.at.kind() {
-                    Kind::None => return None,
-                    Kind::Record => {
+                    NodeKind::None => return None,
+                    NodeKind::Record => {
                         let key = self.space.record_key::<[u8]>(part.at);
                         return key.starts_with(bytes).then_some(part);
                     }
-                    Kind::Prefix => {
+                    NodeKind::Prefix => {
                         let prefix = self.space.node::<Prefix>(part.at);
                         let wanted = &bytes[part.depth..];
                         let both = wanted.len().min(prefix.bytes().len());

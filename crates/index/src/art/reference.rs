@@ -10,7 +10,7 @@
 /// What a reference leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     /// Nothing.
     None = 0,
     /// Bytes that all keys below have in common.
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 }
 
 /// How many kinds there are.
-pub(crate) const KINDS: usize = Kind::Record as usize + 1;
+pub(crate) const KINDS: usize = NodeKind::Record as usize + 1;
 
 /// Bits of a node's place.
 pub(crate) const NODE_BITS: u32 = 27;
@@ -45,8 +45,8 @@ pub(crate) const RECORD_BITS: u32 = 31;
 pub(crate) struct Ref(u32);
 
 /// The kind by the five highest bits.
-const KIND_OF: [Kind; 32] = {
-    use Kind::*;
+const KIND_OF: [NodeKind; 32] = {
+    use NodeKind::*;
     let mut kinds = [Record; 32];
     let nodes = [
         None, Prefix, Inner6, Inner12, Inner25, Inner51, Inner256, Value7, Value14, Value28,
@@ -68,8 +68,8 @@ impl Ref {
         Ref(1 << 31 | place)
     }
 
-    pub(crate) fn node(kind: Kind, place: u32) -> Ref {
-        debug_assert!(place < 1 << NODE_BITS && !matches!(kind, Kind::None | Kind::Record));
+    pub(crate) fn node(kind: NodeKind, place: u32) -> Ref {
+        debug_assert!(place < 1 << NODE_BITS && !matches!(kind, NodeKind::None | NodeKind::Record));
         Ref((kind as u32) << NODE_BITS | place)
     }
 
@@ -79,7 +79,7 @@ impl Ref {
     }
 
     #[inline(always)]
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> NodeKind {
         KIND_OF[(self.0 >> NODE_BITS) as usize]
     }
 
@@ -100,9 +100,9 @@ mod tests {
     fn kind_and_place_come_back() {
         let most = (1 << NODE_BITS) - 1;
         for (kind, place) in [
-            (Kind::Prefix, 0),
-            (Kind::Inner6, most),
-            (Kind::Value256, 77),
+            (NodeKind::Prefix, 0),
+            (NodeKind::Inner6, most),
+            (NodeKind::Value256, 77),
         ] {
             let r = Ref::node(kind, place);
             assert_eq!((r.kind(), r.place(), r.is_none()), (kind, place, false));
@@ -111,9 +111,12 @@ mod tests {
             let r = Ref::record(place);
             assert_eq!(
                 (r.kind(), r.place(), r.is_none()),
-                (Kind::Record, place, false)
+                (NodeKind::Record, place, false)
             );
         }
-        assert_eq!((Ref::NONE.kind(), Ref::NONE.is_none()), (Kind::None, true));
+        assert_eq!(
+            (Ref::NONE.kind(), Ref::NONE.is_none()),
+            (NodeKind::None, true)
+        );
     }
 }

@@ -8,12 +8,12 @@ use super::node::{
     Branch, Inner6, Inner12, Inner25, Inner51, Inner256, PREFIX_BYTES, Prefix, Shape,
 };
 use super::node::{Value7, Value14, Value28, Value56, Value256, with_inner, with_value};
-use super::reference::{Kind, Ref};
+use super::reference::{NodeKind, Ref};
 use super::{Art, Key, Link};
 
 /// A node on the way to a key.
 #[derive(Clone, Copy)]
-struct Step {
+struct PathStep {
     /// What leads to the prefixes right above the node, or to the node itself.
     chain: Link,
     /// What leads to the node.
@@ -24,7 +24,7 @@ struct Step {
 impl<K: Key + ?Sized> Art<K> {
     /// Removes a key; returns its value, if it was there.
     pub fn remove(&mut self, key: K::View<'_>) -> Option<u64> {
-        let mut step = Step {
+        let mut step = PathStep {
             chain: Link::ROOT,
             link: Link::ROOT,
             at: self.root,
@@ -34,12 +34,12 @@ impl<K: Key + ?Sized> Art<K> {
         // References in the tree lead to live nodes and records, and the kind says the type: all `unsafe` rests on it.
         let value = loop {
             match step.at.kind() {
-                Kind::None => return None,
-                Kind::Record => {
+                NodeKind::None => return None,
+                NodeKind::Record => {
                     // SAFETY: a live record, and the way to it.
                     break unsafe { self.remove_record(above, step, key)? };
                 }
-                Kind::Prefix => {
+                NodeKind::Prefix => {
                     // SAFETY: a live prefix.
                     let prefix = unsafe { self.space.node::<Prefix>(step.at) };
                     let matching = K::matching(prefix, key, depth);
@@ -59,7 +59,7 @@ impl<K: Key + ?Sized> Art<K> {
                     let child = unsafe { self.space.node::<N>(step.at) }.find(byte)?;
                     above = Some(step);
                     let link = Link { node: step.at, byte };
-                    step = Step { chain: link, link, at: child };
+                    step = PathStep { chain: link, link, at: child };
                     depth += 1;
                 }, kind => with_value!(kind, N => {
                     let byte = K::byte(key, depth)?;
@@ -83,13 +83,13 @@ impl<K: Key + ?Sized> Art<K> {
     /// Removes a record, if its key is this one; returns its value.
     ///
     /// # Safety
-    /// The steps are those of the way to the key in the live tree: to the record, and to the inner node above it, if there
-    /// is one. So below.
+    /// The steps are those of the way to the key in the live tree: to the record, and to the inner node above it, if
+    /// there is one. So below.
     #[inline(always)]
     unsafe fn remove_record(
         &mut self,
-        above: Option<Step>,
-        step: Step,
+        above: Option<PathStep>,
+        step: PathStep,
         key: K::View<'_>,
     ) -> Option<u64> {
         // SAFETY: by contract; the record is given back when nothing leads to it any more.
@@ -111,7 +111,7 @@ impl<K: Key + ?Sized> Art<K> {
     ///
     /// # Safety
     /// As [`Art::remove_record`], and the node has this child.
-    unsafe fn remove_child(&mut self, step: Step, byte: u8, key: K::View<'_>) {
+    unsafe fn remove_child(&mut self, step: PathStep, byte: u8, key: K::View<'_>) {
         // SAFETY: by contract; the kind says the type.
         unsafe {
             let shape = with_inner!(step.at.kind(), N => {
@@ -122,7 +122,7 @@ impl<K: Key + ?Sized> Art<K> {
     }
 
     /// Makes the node of a step what it should be after a removal.
-    unsafe fn reshape(&mut self, step: Step, shape: Shape, key: K::View<'_>) {
+    unsafe fn reshape(&mut self, step: PathStep, shape: Shape, key: K::View<'_>) {
         // SAFETY: by contract.
         unsafe {
             match shape {
@@ -135,20 +135,20 @@ impl<K: Key + ?Sized> Art<K> {
     }
 
     /// Moves a node to the next smaller class.
-    unsafe fn shrink(&mut self, step: Step) {
+    unsafe fn shrink(&mut self, step: PathStep) {
         let at = step.at;
         // SAFETY: by contract; the kind says the type, and nothing refers to the old node once the link leads to the
         // new.
         unsafe {
             let smaller = match at.kind() {
-                Kind::Inner12 => self.space.convert::<Inner12, Inner6>(at),
-                Kind::Inner25 => self.space.convert::<Inner25, Inner12>(at),
-                Kind::Inner51 => self.space.convert::<Inner51, Inner25>(at),
-                Kind::Inner256 => self.space.convert::<Inner256, Inner51>(at),
-                Kind::Value14 => self.space.convert::<Value14, Value7>(at),
-                Kind::Value28 => self.space.convert::<Value28, Value14>(at),
-                Kind::Value56 => self.space.convert::<Value56, Value28>(at),
-                Kind::Value256 => self.space.convert::<Value256, Value56>(at),
+                NodeKind::Inner12 => self.space.convert::<Inner12, Inner6>(at),
+                NodeKind::Inner25 => self.space.convert::<Inner25, Inner12>(at),
+                NodeKind::Inner51 => self.space.convert::<Inner51, Inner25>(at),
+                NodeKind::Inner256 => self.space.convert::<Inner256, Inner51>(at),
+                NodeKind::Value14 => self.space.convert::<Value14, Value7>(at),
+                NodeKind::Value28 => self.space.convert::<Value28, Value14>(at),
+                NodeKind::Value56 => self.space.convert::<Value56, Value28>(at),
+                NodeKind::Value256 => self.space.convert::<Value256, Value56>(at),
                 kind => unreachable!("{kind:?} is of the smallest class"),
             };
             if let Ok(smaller) = smaller {
@@ -159,7 +159,7 @@ impl<K: Key + ?Sized> Art<K> {
     }
 
     /// Replaces a node with one child: by the record, if the child is one, and else by a prefix.
-    unsafe fn dissolve(&mut self, step: Step, key: K::View<'_>) {
+    unsafe fn dissolve(&mut self, step: PathStep, key: K::View<'_>) {
         let at = step.at;
         // SAFETY: by contract; the kind says the type.
         unsafe {
@@ -171,7 +171,7 @@ impl<K: Key + ?Sized> Art<K> {
                 }
             }, kind => with_inner!(kind, N => {
                 let (byte, child) = self.space.node::<N>(at).ceil(0).expect("one child");
-                if child.kind() != Kind::Record {
+                if child.kind() != NodeKind::Record {
                     return self.merge(step, byte, child);
                 }
                 child
@@ -214,7 +214,7 @@ impl<K: Key + ?Sized> Art<K> {
     /// ```text
     /// ─► Prefix a b ─► Inner6 ─ c ─► Prefix d ─► child        ─► Prefix a b c d ─► child
     /// ```
-    unsafe fn merge(&mut self, step: Step, byte: u8, child: Ref) {
+    unsafe fn merge(&mut self, step: PathStep, byte: u8, child: Ref) {
         let mut bytes = [0; 2 * PREFIX_BYTES + 1];
         let mut length = 0;
         let mut append = |part: &[u8]| {
@@ -227,7 +227,7 @@ impl<K: Key + ?Sized> Art<K> {
             let mut slots = [Ref::NONE; 3];
             let mut have = 0;
             // The last prefix above has the node as its child, so that its place in the tree can be kept.
-            let above = (step.link.node.kind() == Kind::Prefix).then_some(step.link.node);
+            let above = (step.link.node.kind() == NodeKind::Prefix).then_some(step.link.node);
             if let Some(above) = above {
                 append(self.space.node::<Prefix>(above).bytes());
                 slots[have] = above;
@@ -235,7 +235,7 @@ impl<K: Key + ?Sized> Art<K> {
             }
             append(&[byte]);
             let mut end = child;
-            if child.kind() == Kind::Prefix {
+            if child.kind() == NodeKind::Prefix {
                 let below = self.space.node::<Prefix>(child);
                 append(below.bytes());
                 end = below.child;
@@ -296,9 +296,9 @@ impl<K: Key + ?Sized> Art<K> {
     }
 
     /// The last node with several children on the way to a node, and the byte that leads on.
-    unsafe fn last_branch(&self, to: Ref, key: K::View<'_>) -> Option<(Step, u8)> {
+    unsafe fn last_branch(&self, to: Ref, key: K::View<'_>) -> Option<(PathStep, u8)> {
         let mut branch = None;
-        let mut step = Step {
+        let mut step = PathStep {
             chain: Link::ROOT,
             link: Link::ROOT,
             at: self.root,
@@ -306,7 +306,7 @@ impl<K: Key + ?Sized> Art<K> {
         let mut depth = 0;
         while step.at != to {
             let at = step.at;
-            if at.kind() == Kind::Prefix {
+            if at.kind() == NodeKind::Prefix {
                 // SAFETY: a live prefix on the way.
                 let prefix = unsafe { self.space.node::<Prefix>(at) };
                 depth += prefix.bytes().len();
@@ -323,7 +323,7 @@ impl<K: Key + ?Sized> Art<K> {
                     branch = Some((step, byte));
                 }
                 let link = Link { node: at, byte };
-                step = Step { chain: link, link, at: node.find(byte).expect("a child on the way") };
+                step = PathStep { chain: link, link, at: node.find(byte).expect("a child on the way") };
             }, _ => unreachable!("an inner node"));
         }
         branch

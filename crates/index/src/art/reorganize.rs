@@ -14,7 +14,7 @@
 //! changes afterwards is as hot as before, for only growing and shrinking move a node, and those are rare.
 
 use super::node::{Branch, Prefix, with_inner, with_value};
-use super::reference::{Kind, Ref};
+use super::reference::{NodeKind, Ref};
 use super::{Art, Key, Link};
 use crate::IndexError;
 
@@ -227,7 +227,7 @@ impl<K: Key + ?Sized> Art<K> {
             with_inner!(at.kind(), N => {
                 let byte = K::byte(key, depth)?;
                 Some((depth + 1, byte, self.space.node::<N>(at).find(byte)?))
-            }, Kind::Prefix => {
+            }, NodeKind::Prefix => {
                 let prefix = self.space.node::<Prefix>(at);
                 let all = K::matching(prefix, key, depth) == prefix.bytes().len();
                 all.then(|| (depth + prefix.bytes().len(), 0, prefix.child))
@@ -250,7 +250,7 @@ impl<K: Key + ?Sized> Art<K> {
                     bytes: self.space.slabs(at.kind()).slot_bytes(at.place()),
                     reads: match (at.kind(), child) {
                         // Without keys of their own.
-                        (Kind::Inner256 | Kind::Value256, Some(child)) => [child; 2],
+                        (NodeKind::Inner256 | NodeKind::Value256, Some(child)) => [child; 2],
                         (_, child) => [address, child.unwrap_or(address)],
                     },
                 });

@@ -3,7 +3,7 @@
 use super::key::Key;
 use super::node::{Inner6, Inner12, Inner25, Inner51, Inner256, Node, Prefix};
 use super::node::{Value7, Value14, Value28, Value56, Value256};
-use super::reference::{KINDS, Kind, NODE_BITS, RECORD_BITS, Ref};
+use super::reference::{KINDS, NODE_BITS, NodeKind, RECORD_BITS, Ref};
 use crate::IndexError;
 use crate::slabs::{Footprint, Home, Slabs};
 use eris_numa::Extent;
@@ -16,10 +16,10 @@ pub(crate) struct Space {
 
 /// Log2 of the unit in which places of a kind count: the smaller, the fewer bytes can be addressed, and no slot is
 /// smaller.
-pub(crate) const fn unit(kind: Kind) -> u32 {
+pub(crate) const fn unit(kind: NodeKind) -> u32 {
     match kind {
-        Kind::Record => 4,
-        Kind::Prefix | Kind::Inner6 => 5,
+        NodeKind::Record => 4,
+        NodeKind::Prefix | NodeKind::Inner6 => 5,
         _ => 6,
     }
 }
@@ -31,7 +31,7 @@ impl Space {
         }
         let kinds = [
             // Of nothing; so that a kind is an index.
-            Slabs::new(unit(Kind::None), NODE_BITS, []),
+            Slabs::new(unit(NodeKind::None), NODE_BITS, []),
             nodes::<Prefix>(),
             nodes::<Inner6>(),
             nodes::<Inner12>(),
@@ -43,7 +43,7 @@ impl Space {
             nodes::<Value28>(),
             nodes::<Value56>(),
             nodes::<Value256>(),
-            Slabs::new(unit(Kind::Record), RECORD_BITS, K::record_sizes()),
+            Slabs::new(unit(NodeKind::Record), RECORD_BITS, K::record_sizes()),
         ];
         Space { home, kinds }
     }
@@ -52,7 +52,7 @@ impl Space {
         &self.home
     }
 
-    pub(crate) fn slabs(&self, kind: Kind) -> &Slabs {
+    pub(crate) fn slabs(&self, kind: NodeKind) -> &Slabs {
         &self.kinds[kind as usize]
     }
 
@@ -83,7 +83,7 @@ impl Space {
     /// The reference is one of this space's to a live node or record, of this kind. The pointer is good until something
     /// is taken or given back.
     #[inline(always)]
-    pub(crate) unsafe fn pointer(&self, kind: Kind, r: Ref) -> NonNull<u8> {
+    pub(crate) unsafe fn pointer(&self, kind: NodeKind, r: Ref) -> NonNull<u8> {
         debug_assert_eq!(r.kind(), kind);
         // SAFETY: by contract.
         unsafe { self.kinds[kind as usize].at(r.place()) }
@@ -123,10 +123,10 @@ impl Space {
         key: K::View<'_>,
         value: u64,
     ) -> Result<Ref, IndexError> {
-        let place = self.kinds[Kind::Record as usize].take(&self.home, K::record_size(key))?;
+        let place = self.kinds[NodeKind::Record as usize].take(&self.home, K::record_size(key))?;
         let record = Ref::record(place);
         // SAFETY: just taken, in the size of this key.
-        unsafe { K::write(self.pointer(Kind::Record, record), key, value) };
+        unsafe { K::write(self.pointer(NodeKind::Record, record), key, value) };
         Ok(record)
     }
 
@@ -137,7 +137,7 @@ impl Space {
     #[inline(always)]
     pub(crate) unsafe fn record_key<K: Key + ?Sized>(&self, r: Ref) -> K::View<'_> {
         // SAFETY: by contract; the space is borrowed as long as the key is.
-        unsafe { K::read(self.pointer(Kind::Record, r)) }
+        unsafe { K::read(self.pointer(NodeKind::Record, r)) }
     }
 
     /// The value of a record.
@@ -147,7 +147,7 @@ impl Space {
     #[inline(always)]
     pub(crate) unsafe fn record_value<K: Key + ?Sized>(&self, r: Ref) -> u64 {
         // SAFETY: by contract.
-        unsafe { K::value(self.pointer(Kind::Record, r)).read() }
+        unsafe { K::value(self.pointer(NodeKind::Record, r)).read() }
     }
 
     /// Where the value of a record is, to change it.
@@ -156,7 +156,7 @@ impl Space {
     /// As [`Space::record_key`].
     pub(crate) unsafe fn record_value_mut<K: Key + ?Sized>(&mut self, r: Ref) -> &mut u64 {
         // SAFETY: by contract; the exclusive borrow makes it the only view.
-        unsafe { K::value(self.pointer(Kind::Record, r)).as_mut() }
+        unsafe { K::value(self.pointer(NodeKind::Record, r)).as_mut() }
     }
 
     /// Gives back a node or record.
@@ -186,7 +186,7 @@ impl Space {
         // SAFETY: by contract.
         let place = unsafe { self.kinds[r.kind() as usize].copy_hot(&self.home, r.place())? };
         Ok(match r.kind() {
-            Kind::Record => Ref::record(place),
+            NodeKind::Record => Ref::record(place),
             kind => Ref::node(kind, place),
         })
     }

@@ -3,7 +3,7 @@
 
 use super::{Hash, HashIndex, record};
 use crate::BatchError;
-use crate::art::{Key, Kind, Present};
+use crate::art::{Key, NodeKind, Present};
 use crate::prefetch::prefetch;
 
 /// Keys in a group.
@@ -107,7 +107,7 @@ impl<K: Key + ?Sized> HashIndex<K> {
                     // SAFETY: payloads in the tables are places of live records.
                     prefetch(unsafe {
                         self.space
-                            .pointer(Kind::Record, record(table.payload(slot)))
+                            .pointer(NodeKind::Record, record(table.payload(slot)))
                     });
                 }
             }

@@ -1,7 +1,7 @@
 //! Tables that become too full or too empty.
 
 use super::HashIndex;
-use super::table::{LARGEST, Table};
+use super::table::{LARGEST, SlotTable};
 use crate::IndexError;
 use crate::art::Key;
 
@@ -15,7 +15,7 @@ impl<K: Key + ?Sized> HashIndex<K> {
         let spread = |word| K::spread(word, hasher);
         let old = self.tables[number as usize].as_ref().expect("a live table");
         if old.capacity() < LARGEST {
-            let mut table = Table::new(self.space.home(), old.capacity() * 2, old.depth)?;
+            let mut table = SlotTable::new(self.space.home(), old.capacity() * 2, old.depth)?;
             table.fill(old.entries(), spread);
             self.tables[number as usize] = Some(table);
             return Ok(());
@@ -24,7 +24,7 @@ impl<K: Key + ?Sized> HashIndex<K> {
         if depth > DEEPEST {
             return Err(IndexError::Full);
         }
-        let mut halves = [0; 2].map(|_| Table::new(self.space.home(), LARGEST, depth));
+        let mut halves = [0; 2].map(|_| SlotTable::new(self.space.home(), LARGEST, depth));
         if let [Err(error), _] | [_, Err(error)] = &halves {
             return Err(error.clone());
         }
@@ -81,8 +81,8 @@ impl<K: Key + ?Sized> HashIndex<K> {
         }
         if table.depth == 0 {
             // Without memory for a smaller one it stays.
-            if table.capacity() > Table::SMALLEST
-                && let Ok(mut smaller) = Table::new(self.space.home(), table.capacity() / 2, 0)
+            if table.capacity() > SlotTable::SMALLEST
+                && let Ok(mut smaller) = SlotTable::new(self.space.home(), table.capacity() / 2, 0)
             {
                 smaller.fill(table.entries(), spread);
                 self.tables[number as usize] = Some(smaller);

@@ -12,14 +12,14 @@ pub(super) const LARGEST: usize = (1 << SLAB_BITS) / size_of::<Slot>();
 /// Word and payload; the word zero says that the slot is free.
 type Slot = [u64; 2];
 
-pub(super) struct Table {
+pub(super) struct SlotTable {
     slots: Buffer,
     used: usize,
     /// By how many first bits of the hash it was chosen.
     pub(super) depth: u32,
 }
 
-impl Table {
+impl SlotTable {
     /// Slots of the smallest.
     pub(super) const SMALLEST: usize = 32;
 
@@ -27,7 +27,7 @@ impl Table {
         let slots = home
             .memory
             .allocate(home.object, capacity * size_of::<Slot>())?;
-        Ok(Table {
+        Ok(SlotTable {
             slots,
             used: 0,
             depth,
@@ -101,7 +101,7 @@ impl Table {
         self.slots()[slot][1]
     }
 
-    /// Fills a free slot that [`Table::find`] gave.
+    /// Fills a free slot that [`SlotTable::find`] gave.
     pub(super) fn put(&mut self, slot: usize, word: u64, payload: u64) {
         self.slots_mut()[slot] = [word, payload];
         self.used += 1;

@@ -3,7 +3,7 @@
 
 use super::registers::{at_most, field, load, splat, store, subtract, widen_u32};
 use crate::condition::Bitmap;
-use crate::layout::{Lane, Line, Plain, Row, rows};
+use crate::layout::{CacheLine, Lane, Plain, Row, rows};
 use crate::{MASK_WORDS, VECTOR, portable};
 use std::arch::x86_64::*;
 
@@ -28,8 +28,8 @@ pub(super) fn probe_lane<T: Lane>(width: u8, words: &[u64], bitmap: Bitmap<'_>, 
         // The number of a bit does not fit in 32 bits.
         u64::MAX
     };
-    let mut narrow = Line([0; VECTOR]);
-    let mut wide = Line([[0; VECTOR]; 2]);
+    let mut narrow = CacheLine([0; VECTOR]);
+    let mut wide = CacheLine([[0; VECTOR]; 2]);
     for (vector, mask) in portable::vectors(width, words, masks) {
         if portable::popcount(mask) < sparse {
             portable::probe_vector::<T>(width, vector, bitmap, mask);

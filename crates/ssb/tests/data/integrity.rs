@@ -3,7 +3,7 @@
 use crate::tables::{collect, numbers, text, texts};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use eris_ssb::{Generator, Scale, Table};
+use eris_ssb::{Generator, Scale, SsbTable};
 use std::collections::{HashMap, HashSet};
 
 fn generator(scale: f64) -> Generator {
@@ -14,12 +14,12 @@ fn generator(scale: f64) -> Generator {
 fn cardinalities() {
     let small = generator(0.01);
     assert_eq!(
-        Table::ALL.map(|table| small.rows(table))[..4],
+        SsbTable::ALL.map(|table| small.rows(table))[..4],
         [2_556, 300, 20, 2_000]
     );
     // Orders have four lines on average with a standard deviation of two.
     for (scale, published) in [(1.0, 6_001_215_i64), (10.0, 59_986_052)] {
-        let rows = generator(scale).rows(Table::Lineorder) as i64;
+        let rows = generator(scale).rows(SsbTable::Lineorder) as i64;
         let five_sigma = (5.0 * 2.0 * (2.0 * 1_500_000.0 * scale).sqrt()) as i64;
         assert!((rows - published).abs() < five_sigma, "{rows} at {scale}");
     }
@@ -28,21 +28,21 @@ fn cardinalities() {
 #[test]
 fn every_foreign_key_exists() {
     let generator = generator(0.02);
-    let days: HashSet<i32> = numbers(&collect(&generator, Table::Date, 1), "d_datekey")
+    let days: HashSet<i32> = numbers(&collect(&generator, SsbTable::Date, 1), "d_datekey")
         .iter()
         .copied()
         .collect();
     assert_eq!(days.len(), 2_556);
-    let facts = collect(&generator, Table::Lineorder, 1);
+    let facts = collect(&generator, SsbTable::Lineorder, 1);
     for column in ["lo_orderdate", "lo_commitdate"] {
         for key in numbers(&facts, column) {
             assert!(days.contains(key), "{column} {key}");
         }
     }
     let dimensions = [
-        (Table::Customer, "c_custkey", "lo_custkey"),
-        (Table::Supplier, "s_suppkey", "lo_suppkey"),
-        (Table::Part, "p_partkey", "lo_partkey"),
+        (SsbTable::Customer, "c_custkey", "lo_custkey"),
+        (SsbTable::Supplier, "s_suppkey", "lo_suppkey"),
+        (SsbTable::Part, "p_partkey", "lo_partkey"),
     ];
     for (table, key, reference) in dimensions {
         let keys = collect(&generator, table, 1);
@@ -53,7 +53,7 @@ fn every_foreign_key_exists() {
             used.iter().all(|key| (1..=keys.len() as i32).contains(key)),
             "{reference}"
         );
-        if table == Table::Customer {
+        if table == SsbTable::Customer {
             assert!(used.iter().all(|key| key % 3 != 0), "idle customers");
         } else {
             assert_eq!(used.len(), keys.len(), "{reference} reaches every row");
@@ -63,7 +63,7 @@ fn every_foreign_key_exists() {
 
 #[test]
 fn orders_are_consistent() {
-    let facts = collect(&generator(0.01), Table::Lineorder, 1);
+    let facts = collect(&generator(0.01), SsbTable::Lineorder, 1);
     let order_keys = facts.column(0).as_primitive::<Int64Type>().values();
     let column = |name| numbers(&facts, name);
     let (lines, totals) = (column("lo_linenumber"), column("lo_ordtotalprice"));
@@ -123,9 +123,9 @@ fn orders_are_consistent() {
 #[test]
 fn hierarchies_hold() {
     let generator = generator(1.0);
-    let customers = collect(&generator, Table::Customer, 1);
-    let suppliers = collect(&generator, Table::Supplier, 1);
-    let parts = collect(&generator, Table::Part, 1);
+    let customers = collect(&generator, SsbTable::Customer, 1);
+    let suppliers = collect(&generator, SsbTable::Supplier, 1);
+    let parts = collect(&generator, SsbTable::Part, 1);
     for (table, levels, counts) in [
         (&customers, ["c_city", "c_nation", "c_region"], [250, 25, 5]),
         (&suppliers, ["s_city", "s_nation", "s_region"], [250, 25, 5]),
@@ -170,7 +170,7 @@ fn hierarchies_hold() {
 
 #[test]
 fn the_calendar_is_right() {
-    let date = collect(&generator(0.001), Table::Date, 1);
+    let date = collect(&generator(0.001), SsbTable::Date, 1);
     let row = |key| {
         numbers(&date, "d_datekey")
             .iter()

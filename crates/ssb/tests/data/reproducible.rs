@@ -6,7 +6,7 @@ use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_select::concat::concat_batches;
 use eris_ssb::load::FileFormat;
-use eris_ssb::{BATCH_ROWS, Compression, Generator, Scale, Table, write_parquet, write_tbl};
+use eris_ssb::{BATCH_ROWS, Compression, Generator, Scale, SsbTable, write_parquet, write_tbl};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fs::{self, File};
 
@@ -17,7 +17,7 @@ fn generator(scale: f64) -> Generator {
 #[test]
 fn partitions_concatenate_to_the_same_rows() {
     let generator = generator(0.02);
-    for table in Table::ALL {
+    for table in SsbTable::ALL {
         let whole = collect(&generator, table, 1);
         assert_eq!(whole.num_rows() as u64, generator.rows(table));
         for partitions in [2, 3, 7, 64] {
@@ -29,7 +29,7 @@ fn partitions_concatenate_to_the_same_rows() {
 
 #[test]
 fn batches_are_full_but_the_last() {
-    let table = generator(0.05).table(Table::Lineorder);
+    let table = generator(0.05).table(SsbTable::Lineorder);
     let sizes: Vec<usize> = table
         .partition(0, 1)
         .map(|batch| batch.num_rows())
@@ -38,7 +38,7 @@ fn batches_are_full_but_the_last() {
     assert!(full.len() > 3 && full.iter().all(|rows| *rows == BATCH_ROWS));
     assert!(*last > 0 && *last <= BATCH_ROWS);
     // More partitions than suppliers: some are empty, and yield nothing.
-    let suppliers = generator(0.001).table(Table::Supplier);
+    let suppliers = generator(0.001).table(SsbTable::Supplier);
     let batches = (0..5).flat_map(|index| suppliers.partition(index, 5));
     assert_eq!(
         batches.map(|batch| batch.num_rows()).collect::<Vec<_>>(),
@@ -50,10 +50,10 @@ fn batches_are_full_but_the_last() {
 fn a_seed_changes_values_but_not_shapes() {
     let generator = generator(0.01);
     let other = generator.with_seed(42);
-    assert_eq!(generator.rows(Table::Part), other.rows(Table::Part));
+    assert_eq!(generator.rows(SsbTable::Part), other.rows(SsbTable::Part));
     assert_ne!(
-        collect(&generator, Table::Part, 1),
-        collect(&other, Table::Part, 1)
+        collect(&generator, SsbTable::Part, 1),
+        collect(&other, SsbTable::Part, 1)
     );
 }
 
@@ -85,7 +85,7 @@ fn files_hold_the_generated_rows_whatever_the_threads() {
             .all(|report| report.rows_done <= report.rows_total)
     );
 
-    for table in Table::ALL {
+    for table in SsbTable::ALL {
         for format in [FileFormat::Parquet, FileFormat::Tbl] {
             let name = format.file_name(table);
             let one = fs::read(at("one").join(&name)).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::tables::{collect, numbers, text};
 use arrow_array::RecordBatch;
-use eris_ssb::{Generator, Scale, Table};
+use eris_ssb::{Generator, Scale, SsbTable};
 
 /// Days on which orders are placed.
 const DAYS: f64 = 2_406.0;
@@ -24,7 +24,7 @@ struct Expected {
 fn filter_factors_are_those_of_the_paper() {
     let generator = Generator::new(Scale::new(1.0).unwrap());
     let matches = count_matches(&generator);
-    let rows = generator.rows(Table::Lineorder) as f64;
+    let rows = generator.rows(SsbTable::Lineorder) as f64;
     for (expected, matches) in expected().iter().zip(matches) {
         let nominal: f64 = expected.shares.iter().map(|share| share.of).product();
         // The paper counts years as sevenths of the time and halves for `lo_quantity < 25`; hence not closer.
@@ -163,10 +163,10 @@ fn keep(batch: &RecordBatch, predicate: impl Fn(usize) -> bool) -> Vec<bool> {
 
 /// Fact rows that each query's predicates keep, by hand and without the query texts.
 fn count_matches(generator: &Generator) -> [u64; 13] {
-    let customers = collect(generator, Table::Customer, 1);
-    let suppliers = collect(generator, Table::Supplier, 1);
-    let parts = collect(generator, Table::Part, 1);
-    let date = collect(generator, Table::Date, 1);
+    let customers = collect(generator, SsbTable::Customer, 1);
+    let suppliers = collect(generator, SsbTable::Supplier, 1);
+    let parts = collect(generator, SsbTable::Part, 1);
+    let date = collect(generator, SsbTable::Date, 1);
 
     let is =
         |batch, column, value: &'static str| keep(batch, |row| text(batch, column, row) == value);
@@ -203,7 +203,7 @@ fn count_matches(generator: &Generator) -> [u64; 13] {
     }
 
     let mut matches = [0; 13];
-    for facts in generator.table(Table::Lineorder).partition(0, 1) {
+    for facts in generator.table(SsbTable::Lineorder).partition(0, 1) {
         let column = |name| numbers(&facts, name);
         let (days, discounts) = (column("lo_orderdate"), column("lo_discount"));
         let quantities = column("lo_quantity");

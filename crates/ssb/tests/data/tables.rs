@@ -4,10 +4,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{RecordBatch, StringArray};
 use arrow_select::concat::concat_batches;
-use eris_ssb::{Generator, Table};
+use eris_ssb::{Generator, SsbTable};
 
 /// All rows of `table`, made in `partitions` pieces.
-pub fn collect(generator: &Generator, table: Table, partitions: usize) -> RecordBatch {
+pub fn collect(generator: &Generator, table: SsbTable, partitions: usize) -> RecordBatch {
     let table = generator.table(table);
     let batches: Vec<RecordBatch> = (0..partitions)
         .flat_map(|index| table.partition(index, partitions))

@@ -14,14 +14,14 @@ const LINES: usize = 256usize.div_ceil(VALUES_PER_LINE);
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line {
+struct ValueLine {
     values: [u64; VALUES_PER_LINE],
     present: u64,
 }
 
 #[repr(C)]
 pub(crate) struct Lines {
-    lines: [Line; LINES],
+    lines: [ValueLine; LINES],
 }
 
 fn split(byte: u8) -> (usize, usize) {
