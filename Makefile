@@ -22,6 +22,7 @@ SSB ?=
 DEMO ?= --breakdown
 NUMA ?=
 ERIS := $(CARGO_TARGET_DIR)/release/eris
+RIVALS := $(ERIS_CACHE)/target-rivals/release/rivals
 VENV := $(ERIS_CACHE)/venv
 RESULTS := bench/results/$(shell date +%F)-$(shell uname -n)
 
@@ -117,24 +118,28 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-miri MIRIFLAGS=-Zmiri-disable-isolation \
 	  cargo +nightly miri test -p eris-index --test index
 	$(MAKE) test-loom
+	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-rivals cargo test --release --manifest-path bench/rivals/Cargo.toml
 	cargo install --locked --root $(ERIS_CACHE)/tools cargo-fuzz
 	PATH=$(ERIS_CACHE)/tools/bin:$$PATH $(MAKE) fuzz
 	ERIS_ORACLE_SCALE=3 ERIS_ORACLE_SEED=clock $(MAKE) test-oracle
 
 # ---- measurement -----------------------------------------------------------------------------------------------------
 
-.PHONY: bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-scan bench-chunk bench-ssb bench-record
+.PHONY: rivals bench-machine bench-route bench-index bench-misses bench-balance bench-moves bench-statement bench-keys bench-scan bench-chunk bench-ssb bench-record
 bench-machine: build ## bandwidths and latencies of this machine
 	$(ERIS) machine
+
+rivals: cargo ## build what Eris's indexes are compared with, which no other recipe builds
+	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-rivals cargo build --release --manifest-path bench/rivals/Cargo.toml
 
 bench-route: build ## the routing layer
 	$(ERIS) bench route
 
-bench-index: build ## 64-bit keys: partitioned and routed, beside shared indexes
-	$(ERIS) bench index
+bench-index: build rivals ## 64-bit keys: partitioned and routed, beside shared indexes
+	$(ERIS) bench index --rivals $(RIVALS)
 
 bench-misses: cargo ## misses of the last cache, an index shared or partitioned, by simulation (minutes; needs valgrind)
-	tools/cache-misses
+	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-rivals tools/cache-misses
 
 bench-balance: build ## lookups while the workload moves, by balancing algorithm, on 32 AEUs with a share of a core each (minutes)
 	ERIS_TOPOLOGY=8x4 $(ERIS) bench balance
@@ -159,11 +164,11 @@ bench-ssb: build venv ## Star Schema Benchmark beside all peers, interleaved (SC
 	test -e $(ERIS_CACHE)/ssb-$(SCALE)/lineorder.parquet || $(ERIS) ssb generate --scale $(SCALE) --out $(ERIS_CACHE)/ssb-$(SCALE)
 	$(VENV)/bin/python bench/ssb.py --data $(ERIS_CACHE)/ssb-$(SCALE) --eris $(ERIS) $(SSB)
 
-bench-record: build ## run all without a peer and keep the raw numbers in bench/results/<date>-<machine>/
+bench-record: build rivals ## run all without a peer and keep the raw numbers in bench/results/<date>-<machine>/
 	mkdir -p $(RESULTS)
 	$(ERIS) machine --json > $(RESULTS)/machine.json
 	$(ERIS) bench route --json > $(RESULTS)/route.json
-	$(ERIS) bench index --json > $(RESULTS)/index.json
+	$(ERIS) bench index --rivals $(RIVALS) --json > $(RESULTS)/index.json
 	$(ERIS) bench statement --json > $(RESULTS)/statement.json
 	$(ERIS) bench scan --json > $(RESULTS)/scan.json
 	$(ERIS) bench scan --chunk --json > $(RESULTS)/chunk.json

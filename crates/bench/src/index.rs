@@ -4,9 +4,7 @@
 //! size     operations per second against the number of keys (the ERIS paper's Figures 1 and 8), uniform
 //!   owned     a tree per thread, each of blocks of the keys, and each thread asks its own: what partitions could do
 //!   routed    Eris: clients ask for keys of all ranges, the keys find their owners
-//!   shared    a radix tree of our own for all threads, with optimistic lock coupling ([`olc`])
-//!   congee    another's, of the same kind
-//!   BTreeMap, hashbrown   one thread, for orientation
+//!   others    of another program, each in its process, if there is one ([`rival`])
 //! skew     lookups by Zipf's law on small and huge pages, as inserted and reorganised ([`skew`]); the model's misses
 //! moves    what it takes to reorganise, by number of keys; and how fast clients go on meanwhile ([`meanwhile`])
 //! sockets  misses of the last cache of a shared and of a partitioned index (the ERIS paper's Figure 10), by the model
@@ -21,27 +19,32 @@
 //! 10 and the TLB paper read, are not asked for: few virtual machines have them. What [`eris_index::model`] says
 //! instead is named so.
 
+mod error;
 mod figures;
+mod keys;
+mod loads;
 mod meanwhile;
-mod olc;
-mod random;
+mod progress;
+mod rival;
 mod skew;
 mod structure;
+mod threads;
 mod zipf;
 
+pub use error::IndexBenchError;
 pub use figures::figures;
 
 use crate::report::Report;
-use eris_engine::{EngineError, Settings};
-use eris_index::IndexError;
-use indicatif::{ProgressBar, ProgressStyle};
-use random::{Keys, random_loads};
+use eris_engine::Settings;
+use eris_numa::HugePages;
+use keys::Keys;
+use loads::random_loads;
+use progress::Progress;
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Instant;
 use structure::structures;
 
-/// Keys of a batch.
-const BATCH: usize = 1000;
 /// Lookups of one run, of all threads together; fewer of few keys.
 const LOOKUPS: u64 = 1 << 20;
 const LOOKUPS_PER_KEY: u64 = 16;
@@ -82,55 +85,8 @@ pub struct IndexOptions {
     pub exponents: Vec<f64>,
     /// Timed runs of each case, interleaved.
     pub runs: usize,
-}
-
-/// What is being measured, for those who wait.
-struct Progress(ProgressBar);
-
-impl Progress {
-    fn new() -> Self {
-        let bar = ProgressBar::new_spinner();
-        let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
-        bar.set_style(style.expect("a template"));
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Progress(bar)
-    }
-
-    fn begin(&self, what: String) {
-        self.0.set_message(what);
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
-}
-
-/// Why indexes could not be measured.
-#[derive(Debug, thiserror::Error)]
-pub enum IndexBenchError {
-    /// The engine failed.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// An index refused a key.
-    #[error(transparent)]
-    Index(#[from] IndexError),
-    /// The engine's memory could not be had.
-    #[error("cannot reserve memory: {0}")]
-    Memory(String),
-    /// A structure has lost keys.
-    #[error(
-        "{structure} found {found} of {asked} keys that were put in; its numbers would mean nothing"
-    )]
-    WrongAnswer {
-        /// Which.
-        structure: &'static str,
-        /// Keys with their values.
-        found: u64,
-        /// All keys asked for.
-        asked: u64,
-    },
+    /// The program with what is compared with Eris's own, of `bench/rivals`.
+    pub rivals: Option<PathBuf>,
 }
 
 /// All parts that are asked for, one after the other.
@@ -183,6 +139,10 @@ fn measure(
     report: &mut Report,
 ) -> Result<(), IndexBenchError> {
     let mut structures = structures(settings, keys, threads)?;
+    if let Some(program) = &options.rivals {
+        let huge_pages = settings.huge_pages != HugePages::Never;
+        structures.extend(rival::rivals(program, keys, threads, huge_pages)?);
+    }
     let mut inserts = vec![Vec::new(); structures.len()];
     let mut lookups = inserts.clone();
     let mut loads = Vec::new();
@@ -205,7 +165,7 @@ fn measure(
             let seconds = begun.elapsed().as_secs_f64();
             if found != count {
                 return Err(IndexBenchError::WrongAnswer {
-                    structure: structure.name(),
+                    structure: structure.name().to_owned(),
                     found,
                     asked: count,
                 });
@@ -218,7 +178,7 @@ fn measure(
     for run in 0..options.runs as u64 {
         for (structure, rates) in structures.iter_mut().zip(&mut ranges) {
             let begun = Instant::now();
-            if let Some(entries) = structure.ranges(run, range_count, RANGE) {
+            if let Some(entries) = structure.ranges(run, range_count, RANGE)? {
                 // Those near the last key are shorter.
                 assert!(entries > range_count, "ranges of {}", structure.name());
                 rates.push(range_count as f64 / begun.elapsed().as_secs_f64() / 1e3);
@@ -226,8 +186,9 @@ fn measure(
         }
     }
     let limit = crate::report::median(&loads);
-    let all = structures.iter().zip(inserts).zip(lookups).zip(ranges);
+    let all = structures.iter_mut().zip(inserts).zip(lookups).zip(ranges);
     for (((structure, inserts), lookups), ranges) in all {
+        let bytes = structure.bytes()?;
         let params = || {
             [
                 ("structure", json!(structure.name())),
@@ -242,7 +203,7 @@ fn measure(
         if !ranges.is_empty() {
             report.row("range of 100", params(), "thousand/s", ranges, None);
         }
-        if let Some(bytes) = structure.bytes() {
+        if let Some(bytes) = bytes {
             let each = bytes as f64 / keys.count as f64;
             report.row("memory", params(), "bytes/key", vec![each], Some(16.0));
         }
@@ -255,8 +216,26 @@ mod tests {
     use super::*;
     use eris_numa::{HugePages, Topology};
 
+    /// A program with two rivals that have whatever they are asked for, one of them in order.
+    fn rivals(folder: &std::path::Path) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let program = folder.join("rivals");
+        let script = "#!/bin/sh\n\
+            if [ $1 = list ]; then echo sorted; echo hashed; exit; fi\n\
+            while read request a b c; do case $request in\n\
+              insert) echo 0 ;;\n\
+              lookup) echo $b ;;\n\
+              ranges) [ $1 = sorted ] && echo $((b * c)) || echo none ;;\n\
+              bytes) [ $1 = hashed ] && echo 4096 || echo none ;;\n\
+            esac; done\n";
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        program
+    }
+
     #[test]
     fn every_structure_finds_what_was_put_in() {
+        let folder = tempfile::tempdir().unwrap();
         let settings = Settings {
             topology: Topology::fake(2, 1),
             huge_pages: HugePages::Never,
@@ -274,12 +253,16 @@ mod tests {
             skew_keys: vec![5_000],
             exponents: vec![0.0, 1.4],
             runs: 2,
+            rivals: Some(rivals(folder.path())),
         };
         let report = run(&settings, &options).unwrap();
         let named = |case: &'static str| report.rows.iter().filter(move |row| row.case == case);
         assert!(named("lookup").all(|row| row.value > 0.0), "{report:?}");
-        // Dense and random: seven structures on one thread, five on two.
-        assert_eq!(named("lookup").count(), 2 * (7 + 5));
+        // Dense and random, on one thread and on two: three structures of Eris and two rivals.
+        assert_eq!(named("lookup").count(), 2 * 2 * (3 + 2));
+        // On one thread a tree alone has ranges and tells its size; rivals tell what they like.
+        assert_eq!(named("range of 100").count(), 2 * (1 + 2));
+        assert_eq!(named("memory").count(), 2 * ((2 + 1) + 1 + 2));
         // Dense and random, two exponents, four trees, alone and in batches.
         assert_eq!(named("skewed lookup").count(), 2 * 2 * 4 * 2);
         assert_eq!(named("rate meanwhile").count(), 2);
@@ -292,5 +275,17 @@ mod tests {
                 .all(|name| names.iter().any(|n| n == name)),
             "{names:?}"
         );
+    }
+
+    #[test]
+    fn a_rival_that_does_not_run_is_told() {
+        let (keys, missing) = (Keys::dense(1), std::path::Path::new("/nowhere/rivals"));
+        let error = rival::rivals(missing, keys, 1, false).err().unwrap();
+        let told = error.to_string();
+        assert!(told.starts_with("/nowhere/rivals: "), "{told}");
+        let error = rival::rivals("/bin/false".as_ref(), keys, 1, false)
+            .err()
+            .unwrap();
+        assert_eq!(error.to_string(), "/bin/false: exit status: 1");
     }
 }

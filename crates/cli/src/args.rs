@@ -205,7 +205,7 @@ pub enum BenchCommand {
     )]
     Scan(BenchScan),
 
-    /// Indexes of 64-bit keys: by size beside shared ones, by skew, and reorganised
+    /// Indexes of 64-bit keys: by size, beside rivals if there are any; by skew, and reorganised
     #[command(
         after_help = "Examples:\n  eris bench index\n  eris bench index --part size --keys 64000000 --threads 2 --json\n  \
                             eris bench index --part skew --skew-keys 16000000 --zipf 1.2,1.4 --svg figures"
@@ -321,6 +321,10 @@ pub struct BenchIndex {
     #[arg(long)]
     pub full: bool,
 
+    /// What to compare with, part `size` alone: a program as `make bench-index` builds it of bench/rivals
+    #[arg(long, value_name = "PROGRAM")]
+    pub rivals: Option<PathBuf>,
+
     /// Also draw the figures, as SVG files in this directory
     #[arg(long, value_name = "DIRECTORY")]
     pub svg: Option<PathBuf>,
@@ -332,7 +336,7 @@ pub struct BenchIndex {
 /// A part of `eris bench index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BenchIndexPart {
-    /// Operations by number of keys, beside shared indexes
+    /// Operations by number of keys, beside rivals if there are any
     Size,
     /// Lookups by Zipf's law: huge pages, reorganisation, modelled misses
     Skew,

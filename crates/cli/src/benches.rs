@@ -130,7 +130,7 @@ const FULL: u64 = 64_000_000;
 /// `eris bench index`.
 fn index(settings: &Settings, bench: &BenchIndex) -> Result<Report, BenchError> {
     if settings.huge_pages != HugePages::Never {
-        // What is compared with Eris's indexes takes its memory from the allocator.
+        // What the limit of lookups is measured with takes its memory from the allocator.
         allocator::use_huge_pages();
     }
     let part = |part: &BenchIndexPart| match part {
@@ -150,6 +150,7 @@ fn index(settings: &Settings, bench: &BenchIndex) -> Result<Report, BenchError> 
         skew_keys: with_full(&bench.skew_keys),
         exponents: bench.zipf.clone(),
         runs: RUNS,
+        rivals: bench.rivals.clone(),
     };
     if let Some(directory) = &bench.svg {
         // Before measuring for minutes.

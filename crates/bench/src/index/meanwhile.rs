@@ -4,11 +4,11 @@
 //! Each client asks for a batch by Zipf's law and puts one of ten of them in again. Before, nothing is reorganised;
 //! then it is asked for again and again, and only what was done while owners were at work counts.
 
-use super::random::Keys;
+use super::error::IndexBenchError;
+use super::keys::{BATCH, Keys, value};
+use super::progress::Progress;
 use super::skew::draw;
-use super::structure::value;
 use super::zipf::Zipf;
-use super::{BATCH, IndexBenchError, Progress};
 use crate::report::Report;
 use eris_engine::{Engine, KeyIndex, ReorganizationState, Settings};
 use futures::executor::block_on;
@@ -157,7 +157,7 @@ fn work(
             stop.store(true, Ordering::Relaxed);
             result?;
             return Err(IndexBenchError::WrongAnswer {
-                structure: "the index under reorganisation",
+                structure: "the index under reorganisation".to_owned(),
                 found,
                 asked: BATCH as u64,
             });

@@ -11,9 +11,10 @@
 //! that of a Zen 4; the paper's Figure 2, the share of time that goes into misses, is bounded from above by what huge
 //! pages save.
 
-use super::random::{Keys, Random};
+use super::error::IndexBenchError;
+use super::keys::{BATCH, Keys, Random};
+use super::progress::Progress;
 use super::zipf::Zipf;
-use super::{BATCH, IndexBenchError, Progress};
 use crate::report::{Report, median};
 use eris_engine::Settings;
 use eris_index::model::{Counts, Model, Pages, Processor, SANDY_BRIDGE, ZEN4};
@@ -267,7 +268,7 @@ fn rate(tree: &Art<u64>, asked: &[u64], batch: usize) -> Result<f64, IndexBenchE
     let seconds = begun.elapsed().as_secs_f64();
     if black_box(found) != asked.len() as u64 {
         return Err(IndexBenchError::WrongAnswer {
-            structure: "the tree under skew",
+            structure: "the tree under skew".to_owned(),
             found,
             asked: asked.len() as u64,
         });

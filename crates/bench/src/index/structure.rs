@@ -1,33 +1,17 @@
 //! What takes part: each can be filled and asked, by one or more threads.
 
-use super::olc::{OlcArt, Writer};
-use super::random::Keys;
-use super::{BATCH, IndexBenchError};
-use congee::U64Congee;
+use super::error::IndexBenchError;
+use super::keys::{BATCH, Keys, count_entries, value};
+use super::threads::{on_threads, share};
 use eris_engine::{Engine, KeyIndex, Settings};
 use eris_index::Art;
 use eris_numa::Memory;
 use eris_types::{NodeId, ObjectId};
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::thread;
-
-/// How many entries a range has, each looked at.
-fn sum(entries: impl Iterator<Item = (u64, u64)>, length: usize) -> u64 {
-    let right = entries
-        .take(length)
-        .filter(|(key, found)| *found == value(*key));
-    right.count() as u64
-}
-
-/// A key's value.
-pub(super) fn value(key: u64) -> u64 {
-    key ^ 1
-}
 
 /// A structure under measurement.
 pub trait Structure {
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
     /// Keys of one call.
     fn batch(&self) -> usize;
     /// Puts the keys of these numbers in.
@@ -35,61 +19,30 @@ pub trait Structure {
     /// Looks up so many keys by chance; how many were there with their value.
     fn lookup(&mut self, seed: u64, count: u64) -> Result<u64, IndexBenchError>;
     /// Bytes it holds, if it tells.
-    fn bytes(&self) -> Option<u64>;
+    fn bytes(&mut self) -> Result<Option<u64>, IndexBenchError>;
     /// Reads so many ranges of keys by chance, each of `length` entries from a key on, unless there are fewer; entries
     /// read, or none if it does not do that.
-    fn ranges(&mut self, _seed: u64, _count: u64, _length: usize) -> Option<u64> {
-        None
+    fn ranges(
+        &mut self,
+        _seed: u64,
+        _count: u64,
+        _length: usize,
+    ) -> Result<Option<u64>, IndexBenchError> {
+        Ok(None)
     }
 }
 
-/// All that can be used by so many threads, for these keys.
+/// Those of Eris, for these keys.
 pub fn structures(
     settings: &Settings,
     keys: Keys,
     threads: usize,
 ) -> Result<Vec<Box<dyn Structure>>, IndexBenchError> {
-    let mut all: Vec<Box<dyn Structure>> = vec![
+    Ok(vec![
         Box::new(Owned::new(settings, keys, threads, BATCH)?),
         Box::new(Owned::new(settings, keys, threads, 1)?),
         Box::new(Routed::new(settings, keys, threads)?),
-        Box::new(Olc::new(keys, threads)),
-        Box::new(Shared::new(keys, threads)),
-    ];
-    if threads == 1 {
-        all.push(Box::new(Map::new("BTreeMap", keys, BTreeMap::new())));
-        all.push(Box::new(Map::new(
-            "hashbrown",
-            keys,
-            hashbrown::HashMap::new(),
-        )));
-    }
-    Ok(all)
-}
-
-/// Runs `work` on so many threads; the sum of what they return.
-fn on_threads<W>(threads: usize, work: W) -> Result<u64, IndexBenchError>
-where
-    W: Fn(usize) -> Result<u64, IndexBenchError> + Sync,
-{
-    thread::scope(|scope| {
-        let work = &work;
-        let started: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || work(thread)))
-            .collect();
-        let ended = started.into_iter().map(|thread| match thread.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        ended.sum()
-    })
-}
-
-/// The share of a thread in some work.
-fn share(work: &Range<u64>, thread: usize, threads: usize) -> Range<u64> {
-    let (thread, threads) = (thread as u64, threads as u64);
-    let length = work.end - work.start;
-    work.start + length * thread / threads..work.start + length * (thread + 1) / threads
+    ])
 }
 
 /// How many values are those of their keys.
@@ -153,7 +106,7 @@ impl Owned {
 }
 
 impl Structure for Owned {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "owned"
     }
 
@@ -162,7 +115,7 @@ impl Structure for Owned {
     }
 
     fn insert(&mut self, numbers: Range<u64>) -> Result<(), IndexBenchError> {
-        on_threads(self.trees.len(), |thread| {
+        on_threads::<IndexBenchError, _>(self.trees.len(), |thread| {
             let mut tree = self.trees[thread].lock().expect("nobody panicked");
             let own = numbers.clone().filter(|n| self.thread(*n) == thread);
             let entry = |n| (self.keys.key(n), value(self.keys.key(n)));
@@ -210,22 +163,28 @@ impl Structure for Owned {
         })
     }
 
-    fn bytes(&self) -> Option<u64> {
-        match &self.trees[..] {
+    fn bytes(&mut self) -> Result<Option<u64>, IndexBenchError> {
+        Ok(match &self.trees[..] {
             [tree] => Some(tree.lock().expect("nobody panicked").footprint().held as u64),
             // Of random keys each has those of all ranges, which no partition has.
             _ => None,
-        }
+        })
     }
 
-    fn ranges(&mut self, seed: u64, count: u64, length: usize) -> Option<u64> {
+    fn ranges(
+        &mut self,
+        seed: u64,
+        count: u64,
+        length: usize,
+    ) -> Result<Option<u64>, IndexBenchError> {
         let ([tree], 1) = (&self.trees[..], self.batch) else {
-            return None;
+            return Ok(None);
         };
         let tree = tree.lock().expect("nobody panicked");
         let mut state = seed << 32;
-        let ranges = (0..count).map(|_| sum(tree.range(self.keys.any(&mut state)..), length));
-        Some(ranges.sum())
+        let ranges =
+            (0..count).map(|_| count_entries(tree.range(self.keys.any(&mut state)..), length));
+        Ok(Some(ranges.sum()))
     }
 }
 
@@ -250,7 +209,7 @@ impl Routed {
 }
 
 impl Structure for Routed {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "routed"
     }
 
@@ -259,7 +218,7 @@ impl Structure for Routed {
     }
 
     fn insert(&mut self, numbers: Range<u64>) -> Result<(), IndexBenchError> {
-        on_threads(self.threads, |thread| {
+        on_threads::<IndexBenchError, _>(self.threads, |thread| {
             let mut client = self.index.client()?;
             let mut before = [None; BATCH];
             let mut own = share(&numbers, thread, self.threads).peekable();
@@ -292,212 +251,9 @@ impl Structure for Routed {
         })
     }
 
-    fn bytes(&self) -> Option<u64> {
+    fn bytes(&mut self) -> Result<Option<u64>, IndexBenchError> {
         let usage = self.engine.memory().usage();
         let own = usage.iter().filter(|usage| usage.object == self.index.id());
-        Some(own.map(|usage| usage.bytes).sum())
-    }
-}
-
-/// One tree for all threads.
-struct Shared {
-    keys: Keys,
-    threads: usize,
-    tree: U64Congee<usize>,
-}
-
-impl Shared {
-    fn new(keys: Keys, threads: usize) -> Self {
-        Shared {
-            keys,
-            threads,
-            tree: U64Congee::default(),
-        }
-    }
-}
-
-impl Structure for Shared {
-    fn name(&self) -> &'static str {
-        "congee"
-    }
-
-    fn batch(&self) -> usize {
-        1
-    }
-
-    fn insert(&mut self, numbers: Range<u64>) -> Result<(), IndexBenchError> {
-        on_threads(self.threads, |thread| {
-            let mut own = share(&numbers, thread, self.threads).peekable();
-            while own.peek().is_some() {
-                let guard = congee::epoch::pin();
-                for key in own.by_ref().take(BATCH).map(|n| self.keys.key(n)) {
-                    let inserted = self.tree.insert(key, value(key) as usize, &guard);
-                    inserted.map_err(|_| IndexBenchError::Memory("congee".to_owned()))?;
-                }
-            }
-            Ok(0)
-        })?;
-        Ok(())
-    }
-
-    fn lookup(&mut self, seed: u64, count: u64) -> Result<u64, IndexBenchError> {
-        on_threads(self.threads, |thread| {
-            let mut state = (seed << 32) + thread as u64;
-            let mut own = share(&(0..count), thread, self.threads).peekable();
-            let mut found = 0;
-            while own.peek().is_some() {
-                let guard = congee::epoch::pin();
-                for _ in own.by_ref().take(BATCH) {
-                    let key = self.keys.any(&mut state);
-                    let is_right = self.tree.get(key, &guard) == Some(value(key) as usize);
-                    found += u64::from(is_right);
-                }
-            }
-            Ok(found)
-        })
-    }
-
-    fn bytes(&self) -> Option<u64> {
-        None
-    }
-}
-
-/// Our own tree for all threads.
-struct Olc {
-    keys: Keys,
-    tree: OlcArt,
-    writers: Vec<std::sync::Mutex<Writer>>,
-}
-
-impl Olc {
-    fn new(keys: Keys, threads: usize) -> Self {
-        Olc {
-            keys,
-            tree: OlcArt::new(),
-            writers: (0..threads).map(|_| Default::default()).collect(),
-        }
-    }
-}
-
-impl Structure for Olc {
-    fn name(&self) -> &'static str {
-        "shared"
-    }
-
-    fn batch(&self) -> usize {
-        1
-    }
-
-    fn insert(&mut self, numbers: Range<u64>) -> Result<(), IndexBenchError> {
-        let threads = self.writers.len();
-        on_threads(threads, |thread| {
-            let mut writer = self.writers[thread].lock().expect("nobody panicked");
-            for key in share(&numbers, thread, threads).map(|n| self.keys.key(n)) {
-                self.tree.upsert(&mut writer, key, value(key));
-            }
-            Ok(0)
-        })?;
-        Ok(())
-    }
-
-    fn lookup(&mut self, seed: u64, count: u64) -> Result<u64, IndexBenchError> {
-        let threads = self.writers.len();
-        on_threads(threads, |thread| {
-            let mut state = (seed << 32) + thread as u64;
-            let right = share(&(0..count), thread, threads).filter(|_| {
-                let key = self.keys.any(&mut state);
-                self.tree.get(key) == Some(value(key))
-            });
-            Ok(right.count() as u64)
-        })
-    }
-
-    fn bytes(&self) -> Option<u64> {
-        Some(self.tree.bytes())
-    }
-}
-
-/// A map of one thread.
-struct Map<M> {
-    name: &'static str,
-    keys: Keys,
-    map: M,
-}
-
-/// What such maps have in common.
-trait KeyMap {
-    fn put(&mut self, key: u64, value: u64);
-    fn value(&self, key: u64) -> Option<u64>;
-    fn range(&self, _from: u64, _length: usize) -> Option<u64> {
-        None
-    }
-}
-
-impl KeyMap for BTreeMap<u64, u64> {
-    fn put(&mut self, key: u64, value: u64) {
-        self.insert(key, value);
-    }
-
-    fn value(&self, key: u64) -> Option<u64> {
-        self.get(&key).copied()
-    }
-
-    fn range(&self, from: u64, length: usize) -> Option<u64> {
-        Some(sum(
-            BTreeMap::range(self, from..).map(|(key, value)| (*key, *value)),
-            length,
-        ))
-    }
-}
-
-impl KeyMap for hashbrown::HashMap<u64, u64> {
-    fn put(&mut self, key: u64, value: u64) {
-        self.insert(key, value);
-    }
-
-    fn value(&self, key: u64) -> Option<u64> {
-        self.get(&key).copied()
-    }
-}
-
-impl<M: KeyMap> Map<M> {
-    fn new(name: &'static str, keys: Keys, map: M) -> Self {
-        Map { name, keys, map }
-    }
-}
-
-impl<M: KeyMap> Structure for Map<M> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn batch(&self) -> usize {
-        1
-    }
-
-    fn insert(&mut self, numbers: Range<u64>) -> Result<(), IndexBenchError> {
-        for key in numbers.map(|n| self.keys.key(n)) {
-            self.map.put(key, value(key));
-        }
-        Ok(())
-    }
-
-    fn lookup(&mut self, seed: u64, count: u64) -> Result<u64, IndexBenchError> {
-        let mut state = seed << 32;
-        let right = (0..count).filter(|_| {
-            let key = self.keys.any(&mut state);
-            self.map.value(key) == Some(value(key))
-        });
-        Ok(right.count() as u64)
-    }
-
-    fn bytes(&self) -> Option<u64> {
-        None
-    }
-
-    fn ranges(&mut self, seed: u64, count: u64, length: usize) -> Option<u64> {
-        let mut state = seed << 32;
-        let ranges = (0..count).map(|_| self.map.range(self.keys.any(&mut state), length));
-        ranges.sum()
+        Ok(Some(own.map(|usage| usage.bytes).sum()))
     }
 }

@@ -79,7 +79,7 @@ impl Zipf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::random::Random;
+    use super::super::keys::Random;
     use super::*;
 
     #[test]

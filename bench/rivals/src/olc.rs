@@ -536,8 +536,8 @@ fn matches(word: u64, byte: u8) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::random::Random;
     use super::*;
+    use crate::keys::Random;
     use std::collections::BTreeMap;
     use std::thread;
 

@@ -1,9 +1,22 @@
-//! Keys, and how fast memory can be read at random.
+//! Keys and their values, and random numbers.
+//!
+//! `bench/rivals` has this file, too, so that what is compared is asked for the same keys.
 
-use std::hint::black_box;
-use std::sync::Barrier;
-use std::thread;
-use std::time::Instant;
+/// Keys of a batch.
+pub const BATCH: usize = 1000;
+
+/// A key's value.
+pub fn value(key: u64) -> u64 {
+    key ^ 1
+}
+
+/// How many of the first `length` entries have the values of their keys.
+pub fn count_entries(entries: impl Iterator<Item = (u64, u64)>, length: usize) -> u64 {
+    let right = entries
+        .take(length)
+        .filter(|(key, found)| *found == value(*key));
+    right.count() as u64
+}
 
 /// The keys of a run: a bijection of 0, 1, 2 …, so that all differ and any of them can be named again.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +70,7 @@ impl Keys {
 }
 
 /// A bijection that scatters numbers over all 64 bits (the finaliser of SplitMix64).
-fn scatter(mut bits: u64) -> u64 {
+pub fn scatter(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     bits ^ (bits >> 31)
@@ -73,35 +86,4 @@ impl Random {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         scatter(self.0)
     }
-}
-
-/// Loads per second of random words in so many bytes, by so many threads; no load waits for another.
-pub fn random_loads(threads: usize, bytes: u64, loads: u64) -> f64 {
-    let words = (bytes / 8).max(1);
-    let memory = vec![1u64; words as usize];
-    let start = Barrier::new(threads + 1);
-    let workers = threads as u64;
-    let each = loads / workers;
-    let load = &|thread: usize| {
-        start.wait();
-        let mut sum = 0u64;
-        let mut state = thread as u64;
-        for _ in 0..each {
-            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let at = (u128::from(scatter(state)) * u128::from(words)) >> 64;
-            sum = sum.wrapping_add(memory[at as usize]);
-        }
-        black_box(sum);
-    };
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || load(thread)))
-            .collect();
-        start.wait();
-        let begun = Instant::now();
-        for thread in threads {
-            thread.join().expect("a sum does not panic");
-        }
-        (each * workers) as f64 / begun.elapsed().as_secs_f64()
-    })
 }

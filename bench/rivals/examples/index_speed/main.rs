@@ -1,7 +1,7 @@
 //! Speed of the indexes beside others, on one thread.
 //!
 //! ```text
-//! cargo run --release -p eris-index --example index_speed -- random 16 [structure …]
+//! cargo run --release --manifest-path bench/rivals/Cargo.toml --example index_speed -- random 16 [structure …]
 //! ```
 //! The first argument is `random` or `dense`, the second millions of keys, the rest which structures take part (all by
 //! default). They grow side by side, a million keys in turn, and are then asked side by side; each number is the median
