@@ -23,6 +23,9 @@ DEMO ?= --breakdown
 NUMA ?=
 ERIS := $(CARGO_TARGET_DIR)/release/eris
 RIVALS := $(ERIS_CACHE)/target-rivals/release/rivals
+# The parts of `make test`; how long each took, and what it printed if it may be skipped.
+TESTS := check test-rust test-shell test-walk test-loom test-numa test-oracle
+NOTES := $(ERIS_CACHE)/test
 VENV := $(ERIS_CACHE)/venv
 RESULTS := bench/results/$(shell date +%F)-$(shell uname -n)
 
@@ -47,24 +50,38 @@ build: cargo ## build target/release/eris and everything that the tests share
 	cargo build --release --workspace
 
 .PHONY: install
-install: build ## copy the binary to ~/.local/bin (or PREFIX/bin)
-	install -Dm755 $(ERIS) $(or $(PREFIX),$(HOME)/.local)/bin/eris
+install: build ## copy the binary, stripped, to ~/.local/bin (or PREFIX/bin)
+	install -Dm755 --strip $(ERIS) $(or $(PREFIX),$(HOME)/.local)/bin/eris
 
 # ---- proof -----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: check test-rust test-shell test-walk test-loom test-numa test-oracle ## everything that must hold: checks, tests, model checking, comparison with an oracle
+test: cargo ## everything that must hold: checks, tests, model checking, comparison with an oracle
+	@rm -rf $(NOTES) && mkdir -p $(NOTES)
+	@for part in $(TESTS); do \
+	  begun=$$SECONDS; $(MAKE) $$part; echo "$$((SECONDS - begun)) $$part" >> $(NOTES)/times; \
+	done
+	@if skipped=$$(grep -hs ^SKIPPED $(NOTES)/*.log); then \
+	  echo "make test: what was tested holds; $$(echo "$$skipped" | paste -sd ';' | sed 's/;/; /g')"; \
+	else \
+	  echo "make test: everything holds, and nothing was skipped"; \
+	fi
 
 .PHONY: check
-check: cargo ## formatting, layers, style and documents (seconds)
+check: cargo ## formatting, layers, style, licences and documents (seconds)
 	cargo fmt --all --check
 	tools/check-layers
 	tools/check-style
+	tools/check-deps
 	tools/check-docs
 
 .PHONY: lint
-lint: cargo ## clippy over all targets, warnings denied
+lint: cargo doc ## clippy over all targets and the documentation, warnings denied
 	cargo clippy --release --workspace --all-targets -- -D warnings
+
+.PHONY: doc
+doc: cargo ## the documentation of all crates, private items too, warnings denied
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --workspace --no-deps --document-private-items
 
 .PHONY: test-rust
 test-rust: cargo ## unit, property, simulation, SQL logic and command line tests
@@ -76,7 +93,8 @@ test-shell: build ## the interactive prompt, on a pseudo-terminal
 
 .PHONY: test-walk
 test-walk: build ## the commands that README, walk and manual show, outputs compared
-	ERIS=$(ERIS) ERIS_CACHE=$(ERIS_CACHE) CI=$(CI) python3 tests/walk/walk.py
+	@mkdir -p $(NOTES)
+	ERIS=$(ERIS) ERIS_CACHE=$(ERIS_CACHE) CI=$(CI) python3 -u tests/walk/walk.py | tee $(NOTES)/walk.log
 
 .PHONY: test-loom
 test-loom: cargo ## every interleaving of the latch-free protocols, within loom's bounds
@@ -88,16 +106,19 @@ test-loom: cargo ## every interleaving of the latch-free protocols, within loom'
 
 .PHONY: test-numa
 test-numa: build ## where pages really lie, on a machine with four NUMA nodes, emulated (half a minute; NUMA=--verbose)
-	@ERIS=$(ERIS) ERIS_CACHE=$(ERIS_CACHE) CI=$(CI) python3 tests/numa/pages.py $(NUMA)
+	@mkdir -p $(NOTES)
+	@ERIS=$(ERIS) ERIS_CACHE=$(ERIS_CACHE) CI=$(CI) python3 -u tests/numa/pages.py $(NUMA) | tee $(NOTES)/numa.log
 
 .PHONY: test-oracle
 test-oracle: build ## the same data and queries in DuckDB, results compared
+	@mkdir -p $(NOTES) && rm -f $(NOTES)/oracle.log
 	@if $(MAKE) venv; then \
 	  for script in tests/oracle/*.py crates/sql/tests/slt/verify.py; do echo "$$script"; ERIS=$(ERIS) $(VENV)/bin/python $$script; done; \
 	elif [ "$(CI)" = true ]; then \
 	  echo "test-oracle: Python packages could not be installed"; exit 1; \
 	else \
-	  echo "SKIPPED: comparison with DuckDB, because its Python package could not be installed (see above)"; \
+	  echo "SKIPPED: comparison with DuckDB, for its Python package could not be installed:" \
+	    "it takes python3-venv and PyPI" | tee $(NOTES)/oracle.log; \
 	fi
 
 .PHONY: fuzz

