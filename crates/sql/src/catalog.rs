@@ -12,7 +12,6 @@ pub(crate) mod create_statement;
 mod foreign_key;
 mod index;
 mod name;
-pub(crate) mod scalar;
 mod table;
 mod view;
 

@@ -12,6 +12,7 @@ use crate::error::wording::{in_sql, of_schema};
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use eris_engine::EngineError;
+use eris_exact::SpillError;
 use eris_fragment::FragmentError;
 use std::error::Error;
 use std::fmt;
@@ -59,13 +60,8 @@ pub enum SqlErrorKind {
         reason: String,
     },
     /// What does not fit into memory could not be put on the disk either.
-    #[error("temporary directory '{directory}': {reason}")]
-    Spill {
-        /// Where.
-        directory: String,
-        /// Why.
-        reason: String,
-    },
+    #[error("{0}")]
+    Spill(SpillError),
     /// A fragment failed while it ran.
     #[error("{}", in_sql(&.0.to_string()))]
     Fragment(FragmentError),
@@ -136,7 +132,7 @@ impl SqlError {
             }
             SqlErrorKind::Fragment(_)
             | SqlErrorKind::Engine(_)
-            | SqlErrorKind::Spill { .. }
+            | SqlErrorKind::Spill(_)
             | SqlErrorKind::Timeout(_)
             | SqlErrorKind::Killed(_) => {}
         }
@@ -212,12 +208,18 @@ fn recover(error: &DataFusionError) -> Option<SqlError> {
         if let Some(error) = error.downcast_ref::<FragmentError>() {
             return Some(error.clone().into());
         }
+        if let Some(error) = error.downcast_ref::<SpillError>() {
+            return Some(error.clone().into());
+        }
         // What an error of input and output wraps is not its source, but part of it.
         let inner = error.downcast_ref::<std::io::Error>();
-        if let Some(inner) = inner.and_then(std::io::Error::get_ref)
-            && let Some(own) = inner.downcast_ref::<SqlError>()
-        {
-            return Some(own.clone());
+        if let Some(inner) = inner.and_then(std::io::Error::get_ref) {
+            if let Some(own) = inner.downcast_ref::<SqlError>() {
+                return Some(own.clone());
+            }
+            if let Some(error) = inner.downcast_ref::<SpillError>() {
+                return Some(error.clone().into());
+            }
         }
         next = error.source();
     }
@@ -277,6 +279,16 @@ impl From<EngineError> for SqlError {
     fn from(error: EngineError) -> Self {
         let hint = matches!(error, EngineError::OutOfMemory { .. }).then_some(MORE_MEMORY);
         Self::new(SqlErrorKind::Engine(Arc::new(error))).with_hint(hint)
+    }
+}
+
+impl From<SpillError> for SqlError {
+    fn from(error: SpillError) -> Self {
+        let hint = match error.at_limit {
+            true => "raise max_temp_directory_size, or memory_limit",
+            false => "set temp_directory to a place with more room, or raise memory_limit",
+        };
+        Self::new(SqlErrorKind::Spill(error)).with_hint(Some(hint))
     }
 }
 

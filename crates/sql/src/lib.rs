@@ -22,50 +22,30 @@
 
 #![forbid(unsafe_code)]
 
-mod arithmetic;
 mod cancel;
 mod catalog;
-mod comparison_rule;
 mod context;
 mod error;
-mod exact;
-mod extreme_row;
 mod files;
-mod group_keys;
 mod maintenance;
-mod membership;
-mod memory_pool;
-mod moment_rule;
-mod moments;
-mod namesake_rule;
-mod once;
 mod plan;
 mod plan_cache;
 mod progress;
-mod repeated_keys;
-mod rounding;
 mod running;
 mod session;
 mod settings;
-mod single_distinct;
-mod spans;
-mod spilling_join;
 mod statements;
-mod sum;
 mod system;
 mod text;
-mod types;
-mod windows;
 mod write;
-mod yield_rule;
 
 pub use catalog::quoted;
+pub use eris_exact::{Spill, SpillError};
 pub use error::position::Position;
 pub use error::{SqlError, SqlErrorKind};
 pub use progress::{Amount, Progress};
 pub use running::outcome::Outcome;
 pub use running::query::QueryStream;
-pub use running::spill::Spill;
 pub use session::database::Database;
 pub use session::prepared::PreparedStatement;
 pub use session::relations::{Function, FunctionKind, Relation, RelationColumn, RelationKind};

@@ -4,4 +4,3 @@ pub(crate) mod outcome;
 pub(crate) mod queries;
 pub(crate) mod query;
 pub(crate) mod reserved;
-pub(crate) mod spill;

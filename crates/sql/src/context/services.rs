@@ -3,8 +3,8 @@
 use super::StatementContext;
 use crate::maintenance::balance::Balance;
 use crate::running::queries::Queries;
-use crate::running::spill::Spill;
 use datafusion::execution::context::SessionState;
+use eris_exact::Spill;
 use eris_numa::HugePages;
 use eris_numa::measure::ReadBandwidth;
 use std::sync::Arc;

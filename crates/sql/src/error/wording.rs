@@ -1,8 +1,8 @@
 //! DataFusion's words in the user's: types as SQL names them, constants as they are written, names as they are quoted.
 
-use crate::types::sql_name;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, SchemaError};
+use eris_exact::types::sql_name;
 use std::fmt::Write;
 
 /// A message with SQL's names of types in it.

@@ -2,8 +2,8 @@
 
 use super::failed;
 use crate::error::SqlError;
-use crate::types::sql_name;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use eris_exact::types::sql_name;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -8,8 +8,8 @@
 
 use super::csv::Reading;
 use super::values;
-use crate::types::ZONE;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use eris_exact::types::ZONE;
 
 /// What all values of a column look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

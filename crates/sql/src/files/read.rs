@@ -11,12 +11,12 @@ use super::scan::{FileTable, TextFiles};
 use super::{blocking, glob, json, parquet};
 use crate::error::SqlError;
 use crate::files::csv::ColumnRef;
-use crate::types::column_type;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use eris_exact::types::column_type;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -12,7 +12,6 @@
 //! business: towards the plan above the rows come in any partition, so that a join or window that wants them dealt by a key
 //! deals them itself, by its own hash.
 
-use crate::once::OnceExec;
 use crate::plan::fragment_exec::FragmentExec;
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -37,6 +36,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
+use eris_exact::OnceExec;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,9 +1,9 @@
 //! What the planner knows of a scan: sizes and extremes of its table, and how much of it a filter may leave.
 
-use crate::catalog::scalar;
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 use eris_engine::ObjectStatistics;
+use eris_exact::scalar;
 use eris_fragment::{BinaryOp, Expr, Scalar, Value};
 use eris_types::Timestamp;
 

@@ -2,11 +2,7 @@
 //!
 //! What has no counterpart yields `None` and stays above the fragment.
 
-use crate::arithmetic::CheckedArithmetic;
-use crate::catalog::scalar;
-use crate::moment_rule::Finer;
 use crate::plan::parameter::PlanParameter;
-use crate::rounding::RoundHalfEven;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
@@ -14,6 +10,8 @@ use datafusion::physical_expr::expressions::{
     Literal, NegativeExpr, NotExpr,
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use eris_exact::Replacement;
+use eris_exact::scalar;
 use eris_fragment::{BinaryOp, Expr, Scalar, Type, Value};
 use std::sync::Arc;
 
@@ -41,21 +39,17 @@ impl Scope<'_> {
         } else if let Some(binary) = any.downcast_ref::<BinaryExpr>() {
             self.binary(expr, *binary.op(), binary.left(), binary.right())
         } else if let Some(function) = any.downcast_ref::<ScalarFunctionExpr>() {
-            let function_itself = function.fun().inner();
-            if let Some(parameter) = function_itself.downcast_ref::<PlanParameter>() {
+            if let Some(parameter) = function.fun().inner().downcast_ref::<PlanParameter>() {
                 return Some(Expr::Column(self.parameters + parameter.number));
             }
-            if function_itself.is::<Finer>() {
-                return Some(Expr::Cast {
-                    operand: self.boxed(&function.args()[0])?,
+            match (Replacement::of(function.fun())?, function.args()) {
+                (Replacement::FinerTimestamp, [operand]) => Some(Expr::Cast {
+                    operand: self.boxed(operand)?,
                     to: Type::try_from(function.return_type()).ok()?,
-                });
+                }),
+                (Replacement::Arithmetic(op), [left, right]) => self.binary(expr, op, left, right),
+                _ => None,
             }
-            let checked = function_itself.downcast_ref::<CheckedArithmetic>()?;
-            let [left, right] = function.args() else {
-                return None;
-            };
-            self.binary(expr, checked.op(), left, right)
         } else if let Some(not) = any.downcast_ref::<NotExpr>() {
             Some(Expr::Not(self.boxed(not.arg())?))
         } else if let Some(negative) = any.downcast_ref::<NegativeExpr>() {
@@ -206,7 +200,8 @@ impl Scope<'_> {
         let to = Type::try_from(cast.cast_type()).ok()?;
         // A fragment's cast rounds by itself.
         let rounding = cast.expr().downcast_ref::<ScalarFunctionExpr>();
-        let rounding = rounding.filter(|function| function.fun().inner().is::<RoundHalfEven>());
+        let rounding = rounding
+            .filter(|function| Replacement::of(function.fun()) == Some(Replacement::RoundHalfEven));
         let operand = self.boxed(rounding.map_or(cast.expr(), |function| &function.args()[0]))?;
         (!cast.cast_options().safe).then_some(Expr::Cast { operand, to })
     }
@@ -334,7 +329,7 @@ impl std::fmt::Display for Named<'_> {
                 f.write_str(" END")
             }
             Expr::Cast { operand, to } => {
-                let name = crate::types::sql_name(&DataType::from(to), None);
+                let name = eris_exact::types::sql_name(&DataType::from(to), None);
                 write!(f, "CAST({} AS {name})", named(operand))
             }
         }

@@ -1,9 +1,9 @@
 //! Constants as exact values of a column's type.
 
 use super::conditions::{Source, Written};
-use crate::catalog::scalar;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
+use eris_exact::scalar;
 use eris_fragment::{Scalar, TimeUnit, Type, Value};
 
 /// Digits that fit an `i128`.

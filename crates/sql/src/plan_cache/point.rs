@@ -6,7 +6,6 @@
 
 use super::steps::Steps;
 use crate::catalog::Table;
-use crate::catalog::scalar;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::fragment_exec::{FragmentExec, PlainRows};
@@ -16,6 +15,7 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
+use eris_exact::scalar;
 use eris_fragment::{Expr, Scalar};
 use eris_types::ColumnId;
 use std::sync::Arc;

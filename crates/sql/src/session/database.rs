@@ -4,9 +4,9 @@ use crate::context::{Services, StatementContext};
 use crate::error::{SqlError, SqlErrorKind};
 use crate::maintenance::balance::Balance;
 use crate::plan::planner;
-use crate::running::spill::Spill;
 use crate::session::Session;
 use eris_engine::{Engine, Settings};
+use eris_exact::Spill;
 use std::fmt;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -33,7 +33,7 @@ impl Database {
     pub fn open(settings: Settings) -> Result<Database, SqlError> {
         let huge_pages = settings.huge_pages;
         let engine = Engine::start(settings)?;
-        let spill = Spill::new();
+        let spill = Spill::in_system_directory();
         let state = planner::state(&engine, &spill)?;
         let services = Services::new(
             Balance::start(&engine)?,

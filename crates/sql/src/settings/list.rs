@@ -236,7 +236,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
         kind: Kind::Text("the path of a directory"),
         access: Access::Database {
             get: |context| Value::Text(context.services.spill.directory().display().to_string()),
-            set: |context, value| context.services.spill.set_directory(value.text()),
+            set: |context, value| Ok(context.services.spill.set_directory(value.text())?),
             default: |_| Value::Text(std::env::temp_dir().display().to_string()),
         },
         description: "where statements put what does not fit into memory",

@@ -11,11 +11,10 @@ use crate::running::outcome::Begun;
 use crate::statements::dml;
 use crate::statements::show::{rows_of, text};
 use crate::text::statement::Statement;
-use crate::windows::AccountExec;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::display::ProjectSchemaDisplay;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use datafusion::sql::sqlparser::ast;
+use eris_exact::counted_input;
 use eris_numa::Bytes;
 use eris_numa::measure::ReadBandwidth;
 use futures::StreamExt;
@@ -114,12 +113,8 @@ fn draw(
     verbose: bool,
     lines: &mut Vec<String>,
 ) {
-    if let Some(yielding) = node.downcast_ref::<CooperativeExec>() {
-        // Only counts batches.
-        return draw(yielding.input().as_ref(), depth, analyzed, verbose, lines);
-    }
-    if let Some(accounted) = node.downcast_ref::<AccountExec>() {
-        return draw(accounted.input().as_ref(), depth, analyzed, verbose, lines);
+    if let Some(input) = counted_input(node) {
+        return draw(input.as_ref(), depth, analyzed, verbose, lines);
     }
     let indent = "  ".repeat(depth);
     let mut line = format!("{indent}{}", Line(node));

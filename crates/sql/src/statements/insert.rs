@@ -13,7 +13,6 @@ use crate::statements::prepare::placeholder;
 use crate::system::functions::session_state;
 use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
-use crate::types::ast_type;
 use crate::write::coerce::{self, Target};
 use crate::write::locks;
 use crate::write::locks::Writable;
@@ -30,6 +29,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
     self, Ident, ObjectName, SetExpr, TableObject, UnaryOperator, Value, Values,
 };
+use eris_exact::types::ast_type;
 use futures::StreamExt;
 use std::cell::LazyCell;
 use std::sync::Arc;

@@ -22,7 +22,6 @@ use crate::text::identifier::normalize;
 use crate::text::parameter::{Class, Parameter, class};
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
-use crate::types::{column_type, sql_name};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::SendableRecordBatchStream;
@@ -30,6 +29,7 @@ use datafusion::sql::sqlparser::ast::{
     self, Expr, ExprWithAlias, SetExpr, TableObject, Value, visit_expressions,
     visit_expressions_mut,
 };
+use eris_exact::types::{column_type, sql_name};
 use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -5,9 +5,9 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::error::similar::most_similar;
 use crate::system::{INFORMATION, SYSTEM, relations};
-use crate::types::sql_name;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use eris_engine::Partitioning;
+use eris_exact::types::sql_name;
 use eris_types::ObjectId;
 
 /// A relation.

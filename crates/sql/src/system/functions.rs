@@ -4,7 +4,6 @@ use crate::catalog::CATALOG;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::settings::find;
-use crate::types::sql_name;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
@@ -14,6 +13,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     TypeSignature, Volatility,
 };
+use eris_exact::types::sql_name;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! What tables consist of and where they lie: `eris.tables`, `eris.columns`, `eris.indexes`, `eris.segments`, `eris.chunks`, `eris.memory`.
 
-use crate::catalog::scalar;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::described::{self, Column, Described, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
 use eris_engine::{ColumnChunkInspection, EngineError, Inspection};
+use eris_exact::scalar;
 use eris_fragment::Scalar;
 use futures::FutureExt;
 use std::collections::BTreeMap;

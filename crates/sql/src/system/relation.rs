@@ -2,12 +2,12 @@
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::types::ZONE;
 use datafusion::arrow::array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, StringViewArray, TimestampMicrosecondArray,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use eris_exact::types::ZONE;
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,13 +1,13 @@
 //! Values for the parameters of prepared statements.
 
 use crate::error::SqlError;
-use crate::types::sql_name;
 use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{self, UnaryOperator, Value};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use eris_exact::types::sql_name;
 
 /// A value for a parameter. Numbers, text, booleans and options of them convert; everything else, such as dates and decimals,
 /// is given as text or comes out of an array.

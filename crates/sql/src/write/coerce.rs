@@ -2,8 +2,6 @@
 
 use crate::catalog::{ColumnRules, Table};
 use crate::error::SqlError;
-use crate::rounding::before_cast;
-use crate::types::sql_name;
 use crate::write::row_rules::ComputedDefault;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
 use datafusion::arrow::compute::{CastOptions, can_cast_types, cast_with_options};
@@ -11,6 +9,8 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit}
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::ScalarValue;
+use eris_exact::before_cast;
+use eris_exact::types::sql_name;
 use std::fmt;
 use std::sync::Arc;
 

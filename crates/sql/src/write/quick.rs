@@ -4,9 +4,6 @@
 //! Numbers are computed and compared, texts at most passed on or compared. What makes new text, looks for patterns in it or reads it takes
 //! as long as that is.
 
-use crate::arithmetic::CheckedArithmetic;
-use crate::moment_rule::Finer;
-use crate::rounding::RoundHalfEven;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
@@ -14,6 +11,7 @@ use datafusion::physical_expr::expressions::{
     NegativeExpr, NotExpr,
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use eris_exact::Replacement;
 use std::sync::Arc;
 
 /// Parts of an expression, and so its levels, too.
@@ -44,12 +42,7 @@ fn are_quick(expr: &Arc<dyn PhysicalExpr>, schema: &Schema, parts: &mut usize) -
     };
     let of_numbers = || {
         let function = expr.downcast_ref::<ScalarFunctionExpr>();
-        let function = function.map(|function| function.fun().inner());
-        function.is_some_and(|function| {
-            function.is::<CheckedArithmetic>()
-                || function.is::<RoundHalfEven>()
-                || function.is::<Finer>()
-        })
+        function.is_some_and(|function| Replacement::of(function.fun()).is_some())
     };
     let is_known = is_operator()
         || is_cast()

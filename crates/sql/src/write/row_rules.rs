@@ -234,7 +234,7 @@ pub(crate) fn check_condition(
     if !matches!(data_type, DataType::Boolean | DataType::Null) {
         return Err(DataFusionError::Plan(format!(
             "CHECK ({expr}): {} is not a condition",
-            crate::types::sql_name(&data_type, None)
+            eris_exact::types::sql_name(&data_type, None)
         )));
     }
     Ok(())

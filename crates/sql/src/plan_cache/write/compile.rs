@@ -8,7 +8,6 @@ use super::operand::Operand;
 use super::program::{Program, excluded, parameter};
 use super::{Action, Cell, Conflict, Write};
 use crate::catalog::Table;
-use crate::catalog::scalar;
 use crate::context::StatementContext;
 use crate::statements::dml;
 use crate::statements::insert;
@@ -28,6 +27,7 @@ use datafusion::sql::sqlparser::ast::{
     self, Assignment, AssignmentTarget, BinaryOperator, Expr, Ident, ObjectName, OnConflictAction,
     OnInsert, SelectItem, SetExpr, TableObject, UnaryOperator, Value, visit_expressions_mut,
 };
+use eris_exact::scalar;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

@@ -3,10 +3,10 @@
 use super::super::conditions::Source;
 use super::super::constant;
 use super::super::mask::Masked;
-use crate::catalog::scalar;
 use crate::text::parameter::Parameter;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
+use eris_exact::scalar;
 use eris_fragment::{Scalar, Type, Value};
 use std::sync::Arc;
 

@@ -8,12 +8,12 @@ use crate::statements::ddl::columns::constraint_name;
 use crate::statements::ddl::{excerpt, excerpt_of};
 use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
-use crate::types::sql_name;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::sql::sqlparser::ast::{
     ConstraintReferenceMatchKind, DeferrableInitial, ForeignKeyConstraint, Ident, ObjectName,
     ReferentialAction,
 };
+use eris_exact::types::sql_name;
 use std::sync::Arc;
 
 /// A FOREIGN KEY, or REFERENCES of a column, as it is written.

@@ -9,7 +9,6 @@ use crate::running::outcome::Begun;
 use crate::system;
 use crate::system::described::{Column, describe_relation};
 use crate::text::statement::Statement;
-use crate::types::sql_name;
 use datafusion::arrow::array::{Array, BooleanArray, Scalar, StringViewArray};
 use datafusion::arrow::compute::{filter_record_batch, ilike, like};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -17,6 +16,7 @@ use datafusion::sql::sqlparser::ast::{
     self, DescribeAlias, ObjectName, ShowStatementFilter, ShowStatementFilterPosition,
     ShowStatementOptions,
 };
+use eris_exact::types::sql_name;
 use std::sync::Arc;
 
 /// The query of DESCRIBE query.

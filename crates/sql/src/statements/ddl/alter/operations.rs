@@ -13,13 +13,13 @@ use crate::statements::ddl::references::{self, WrittenKey};
 use crate::statements::ddl::{excerpt, excerpt_of};
 use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
-use crate::types::column_type;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::sqlparser::ast::{
     self, AlterColumnOperation, AlterTableOperation, DropBehavior, Ident, ObjectName,
     RenameTableNameKind,
 };
 use eris_engine::Partitioning;
+use eris_exact::types::column_type;
 use eris_types::ColumnId;
 use std::sync::Arc;
 

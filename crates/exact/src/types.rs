@@ -20,18 +20,19 @@ use datafusion::sql::sqlparser::parser::Parser;
 use std::sync::Arc;
 
 /// The zone of TIMESTAMP WITH TIME ZONE; values are shown and read in it.
-pub(crate) const ZONE: &str = "UTC";
+pub const ZONE: &str = "UTC";
 
 /// A column's type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ColumnType {
+pub struct ColumnType {
+    /// What its values are to Arrow.
     pub data_type: DataType,
-    /// Most characters of a text.
+    /// Most characters of a string.
     pub max_characters: Option<u64>,
 }
 
 /// The type with this name, or why there is none.
-pub(crate) fn column_type(name: &ast::DataType) -> Result<ColumnType, String> {
+pub fn column_type(name: &ast::DataType) -> Result<ColumnType, String> {
     use ast::DataType as Sql;
     let mut max_characters = None;
     let data_type = match name {
@@ -136,7 +137,7 @@ fn timestamp(precision: Option<u64>, zone: TimezoneInfo) -> Result<DataType, Str
 }
 
 /// SQL's name of a column type.
-pub(crate) fn sql_name(data_type: &DataType, max_characters: Option<u64>) -> String {
+pub fn sql_name(data_type: &DataType, max_characters: Option<u64>) -> String {
     let name = match data_type {
         DataType::Boolean => "BOOLEAN",
         DataType::Int8 => "TINYINT",
@@ -176,7 +177,7 @@ pub(crate) fn sql_name(data_type: &DataType, max_characters: Option<u64>) -> Str
 }
 
 /// A column type as the parser knows it.
-pub(crate) fn ast_type(data_type: &DataType) -> ast::DataType {
+pub fn ast_type(data_type: &DataType) -> ast::DataType {
     let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(&sql_name(data_type, None));
     let parsed = parser.and_then(|mut parser| parser.parse_data_type());
     parsed.expect("every name that is shown is read again")

@@ -1,7 +1,6 @@
 //! One file: written once, from its beginning to its end, then read, perhaps more than once.
 
-use super::{Directory, Spill, refused};
-use crate::error::SqlError;
+use super::{Directory, Spill, SpillError, failure};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::spill_file::{SpillFile, SpillWriter};
 use futures::Stream;
@@ -31,12 +30,12 @@ struct Inner {
 }
 
 impl File {
-    pub fn create(spill: Spill, directory: Arc<Directory>, what: &str) -> Result<Self, SqlError> {
+    pub fn create(spill: Spill, directory: Arc<Directory>, what: &str) -> Result<Self, SpillError> {
         let word = what.split(|c: char| !c.is_ascii_alphanumeric()).next();
         let made = tempfile::Builder::new()
             .prefix(&format!("{}-", word.unwrap_or("rows").to_lowercase()))
             .tempfile_in(directory.path());
-        let made = made.map_err(|error| refused(directory.path(), &reason(&error)))?;
+        let made = made.map_err(|error| failure(directory.path(), &reason(&error)))?;
         spill.0.files.fetch_add(1, Ordering::Relaxed);
         Ok(File(Arc::new(Inner {
             path: made.into_temp_path(),
@@ -79,7 +78,7 @@ impl SpillFile for File {
             .append(true)
             .open(&self.0.path)
             .map_err(|error| {
-                let error = refused(self.0.directory.path(), &reason(&error));
+                let error = failure(self.0.directory.path(), &reason(&error));
                 DataFusionError::External(Box::new(error))
             })?;
         Ok(Box::new(Writer {
@@ -96,10 +95,10 @@ enum Reading {
 }
 
 impl Reading {
-    fn next(self) -> Result<Option<(bytes::Bytes, Self)>, SqlError> {
+    fn next(self) -> Result<Option<(bytes::Bytes, Self)>, SpillError> {
         let failed = |inner: &Inner, error: &io::Error| {
             let path: PathBuf = inner.path.to_path_buf();
-            refused(&path, &reason(error))
+            failure(&path, &reason(error))
         };
         let (mut file, inner) = match self {
             Reading::Open(file, inner) => (file, inner),
@@ -153,7 +152,7 @@ impl SpillWriter for Writer {
 }
 
 fn failed(directory: &Directory, error: &io::Error) -> io::Error {
-    io::Error::other(refused(directory.path(), &reason(error)))
+    io::Error::other(failure(directory.path(), &reason(error)))
 }
 
 /// What the system says, without its number.

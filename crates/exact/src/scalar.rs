@@ -5,7 +5,7 @@ use datafusion::common::ScalarValue;
 use eris_fragment::{Scalar, Type, Value};
 
 /// The constant as a fragment writes it; `None` for types that fragments do not have.
-pub(crate) fn to_fragment(value: &ScalarValue) -> Option<Scalar> {
+pub fn to_fragment(value: &ScalarValue) -> Option<Scalar> {
     let data_type = Type::try_from(&value.data_type()).ok()?;
     let value = match value {
         ScalarValue::Boolean(value) => value.map(Value::Boolean),
@@ -40,7 +40,7 @@ pub(crate) fn to_fragment(value: &ScalarValue) -> Option<Scalar> {
 }
 
 /// The constant as DataFusion writes it; `None` if the value is not of its own type.
-pub(crate) fn to_datafusion(scalar: &Scalar) -> Option<ScalarValue> {
+pub fn to_datafusion(scalar: &Scalar) -> Option<ScalarValue> {
     let data_type = DataType::from(&scalar.data_type);
     Some(match (&scalar.value, &data_type) {
         (Value::Null, _) => ScalarValue::try_from(&data_type).ok()?,

@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 /// A rule that goes by the names of columns, where these are distinct.
 #[derive(Debug)]
-pub(crate) struct UnlessNamesakes(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+pub(crate) struct UnlessSameNames(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 
-impl PhysicalOptimizerRule for UnlessNamesakes {
+impl PhysicalOptimizerRule for UnlessSameNames {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        match has_namesakes(&plan, false) {
+        match has_same_names(&plan, false) {
             true => Ok(plan),
             false => self.0.optimize(plan, config),
         }
@@ -44,12 +44,12 @@ const FILTERLESS: [&str; 6] = [
 ];
 
 /// Whether a filter might have to pass a node that has two columns of one name.
-fn has_namesakes(plan: &Arc<dyn ExecutionPlan>, is_filtered: bool) -> bool {
+fn has_same_names(plan: &Arc<dyn ExecutionPlan>, is_filtered: bool) -> bool {
     let mut names = HashSet::new();
     let schema = plan.schema();
     let twice = !(schema.fields().iter()).all(|field| names.insert(field.name()));
     let is_filtered_below = is_filtered || !FILTERLESS.contains(&plan.name());
     let children = plan.children();
     is_filtered && twice
-        || (children.into_iter()).any(|child| has_namesakes(child, is_filtered_below))
+        || (children.into_iter()).any(|child| has_same_names(child, is_filtered_below))
 }

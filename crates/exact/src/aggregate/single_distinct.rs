@@ -5,22 +5,18 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
-use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
+use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-use std::sync::Arc;
 
 /// DataFusion's rule, where it may be applied.
 #[derive(Debug)]
-struct SingleDistinct(SingleDistinctToGroupBy);
+pub(crate) struct SingleDistinct(SingleDistinctToGroupBy);
 
-/// DataFusion's rules for logical plans, with this one in the place of the other.
-pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let mut rules = Optimizer::new().rules;
-    let own = SingleDistinct(SingleDistinctToGroupBy::new());
-    let place = rules.iter().position(|rule| rule.name() == own.name());
-    rules[place.expect("DataFusion has this rule")] = Arc::new(own);
-    rules
+impl Default for SingleDistinct {
+    fn default() -> Self {
+        SingleDistinct(SingleDistinctToGroupBy::new())
+    }
 }
 
 impl OptimizerRule for SingleDistinct {

@@ -6,11 +6,11 @@
 //!  first_value(x ORDER BY a, a DESC)               first_value(x ORDER BY a)
 //! ```
 
+use crate::expressions::rewrite_node;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{AggregateFunction, Sort};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
@@ -27,12 +27,7 @@ impl AnalyzerRule for OmitRepeatedKeys {
             {
                 return Ok(Transformed::yes(plan));
             }
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let rewritten = expr.transform_up(|expr| Ok(rewrite(expr)))?;
-                Ok(rewritten.update_data(|expr| name.restore(expr)))
-            })
+            rewrite_node(plan, |expr, _| Ok(rewrite(expr)))
         })
         .data()
     }

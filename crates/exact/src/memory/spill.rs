@@ -13,7 +13,6 @@
 mod directory;
 mod file;
 
-use crate::error::{SqlError, SqlErrorKind};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::spill_file::{SpillFile, TempFileFactory};
 use directory::Directory;
@@ -28,10 +27,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Where operators put what does not fit into memory, how much of it there may be, and how much there is. Clones are the
 /// same.
 #[derive(Clone)]
-pub struct Spill(Arc<State>);
+pub struct Spill(Arc<SpillState>);
 
-struct State {
-    place: Mutex<Place>,
+struct SpillState {
+    place: Mutex<SpillPlace>,
     /// Most bytes of all files together. Relaxed, as all numbers here: they guard nothing else.
     limit: AtomicU64,
     bytes: AtomicU64,
@@ -40,7 +39,7 @@ struct State {
     written: AtomicU64,
 }
 
-struct Place {
+struct SpillPlace {
     /// Where the directory is made.
     parent: PathBuf,
     directory: Option<Arc<Directory>>,
@@ -48,12 +47,13 @@ struct Place {
 }
 
 impl Spill {
-    /// Files will be below the system's temporary directory (`TMPDIR`), as many as there is room for.
-    pub(crate) fn new() -> Self {
+    /// Files will be below the system's temporary directory (`TMPDIR`), as many as there is room for. Removes what processes
+    /// that have ended left there.
+    pub fn in_system_directory() -> Self {
         let parent = std::env::temp_dir();
         directory::clean(&parent);
-        Spill(Arc::new(State {
-            place: Mutex::new(Place {
+        Spill(Arc::new(SpillState {
+            place: Mutex::new(SpillPlace {
                 parent,
                 directory: None,
                 closed: false,
@@ -74,11 +74,11 @@ impl Spill {
     ///
     /// # Errors
     /// It does not exist, or nothing can be written there.
-    pub fn set_directory(&self, parent: impl Into<PathBuf>) -> Result<(), SqlError> {
+    pub fn set_directory(&self, parent: impl Into<PathBuf>) -> Result<(), SpillError> {
         let parent = parent.into();
-        let failed = |error: io::Error| refused(&parent, &error.to_string());
+        let failed = |error: io::Error| failure(&parent, &error.to_string());
         if !std::fs::metadata(&parent).map_err(failed)?.is_dir() {
-            return Err(refused(&parent, "not a directory"));
+            return Err(failure(&parent, "not a directory"));
         }
         tempfile::tempfile_in(&parent).map_err(failed)?;
         directory::clean(&parent);
@@ -117,7 +117,7 @@ impl Spill {
     }
 
     /// Removes everything; who still runs and wants to write fails.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         let mut place = self.place();
         place.closed = true;
         let directory = place.directory.take();
@@ -128,25 +128,25 @@ impl Spill {
     }
 
     /// The state, also behind a panic: it is replaced as a whole.
-    fn place(&self) -> MutexGuard<'_, Place> {
+    fn place(&self) -> MutexGuard<'_, SpillPlace> {
         self.0.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open_directory(&self) -> Result<Arc<Directory>, SqlError> {
+    fn open_directory(&self) -> Result<Arc<Directory>, SpillError> {
         let mut place = self.place();
         if place.closed {
-            return Err(refused(&place.parent, "the database was closed"));
+            return Err(failure(&place.parent, "the database was closed"));
         }
         if let Some(directory) = &place.directory {
             return Ok(Arc::clone(directory));
         }
         let made = Directory::create(&place.parent)
-            .map_err(|error| refused(&place.parent, &error.to_string()))?;
+            .map_err(|error| failure(&place.parent, &error.to_string()))?;
         Ok(Arc::clone(place.directory.insert(Arc::new(made))))
     }
 
     /// Takes room for bytes that will be written.
-    fn take(&self, bytes: u64, directory: &Path) -> Result<(), SqlError> {
+    fn take(&self, bytes: u64, directory: &Path) -> Result<(), SpillError> {
         let limit = self.0.limit.load(Ordering::Relaxed);
         let taken = self
             .0
@@ -161,8 +161,10 @@ impl Spill {
             }
             Err(used) => {
                 let reason = format!("{} of {} are in use", Bytes(used), Bytes(limit));
-                Err(refused(directory, &reason)
-                    .with_hint(Some("raise max_temp_directory_size, or memory_limit")))
+                Err(SpillError {
+                    at_limit: true,
+                    ..failure(directory, &reason)
+                })
             }
         }
     }
@@ -196,12 +198,22 @@ impl fmt::Debug for Spill {
     }
 }
 
-fn refused(directory: &Path, reason: &str) -> SqlError {
-    SqlError::new(SqlErrorKind::Spill {
+/// What does not fit into memory could not be put on the disk either.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("temporary directory '{directory}': {reason}")]
+pub struct SpillError {
+    /// Where.
+    pub directory: String,
+    /// Why.
+    pub reason: String,
+    /// Whether the limit of all files is why, and not the disk.
+    pub at_limit: bool,
+}
+
+fn failure(directory: &Path, reason: &str) -> SpillError {
+    SpillError {
         directory: directory.display().to_string(),
         reason: reason.to_owned(),
-    })
-    .with_hint(Some(
-        "set temp_directory to a place with more room, or raise memory_limit",
-    ))
+        at_limit: false,
+    }
 }

@@ -132,7 +132,7 @@ impl<T: Summand> GroupsAccumulator for GroupSums<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sum::ExactSum;
+    use crate::aggregate::sum::ExactSum;
     use datafusion::arrow::array::{Decimal128Array, Int64Array};
     use datafusion::arrow::datatypes::{DataType, Field, Schema};
     use datafusion::logical_expr::AggregateUDFImpl;

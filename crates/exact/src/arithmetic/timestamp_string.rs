@@ -1,31 +1,32 @@
-//! Timestamps as text: `2024-02-29 13:05:00`, with a fraction of the second as far as there is one.
+//! Timestamps as strings: `2024-02-29 13:05:00`, with a fraction of the second as far as there is one.
 
+use crate::columns::of_column;
 use datafusion::arrow::array::{Array, ArrayRef, StringViewBuilder};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// The function that stands for a cast to text.
+/// The function that stands for a cast to a string.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TimestampText {
+pub(crate) struct TimestampString {
     signature: Signature,
 }
 
-impl Default for TimestampText {
+impl Default for TimestampString {
     fn default() -> Self {
-        TimestampText {
+        TimestampString {
             signature: Signature::any(1, Volatility::Immutable),
         }
     }
 }
 
-impl ScalarUDFImpl for TimestampText {
+impl ScalarUDFImpl for TimestampString {
     fn name(&self) -> &str {
         "timestamp_text"
     }
@@ -43,17 +44,11 @@ impl ScalarUDFImpl for TimestampText {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = matches!(args.args[0], ColumnarValue::Scalar(_));
-        let rows = if is_scalar { 1 } else { args.number_rows };
-        let texts = texts(&args.args[0].to_array(rows)?)?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&texts, 0)?),
-            false => ColumnarValue::Array(texts),
-        })
+        of_column(&args, |column| Ok(strings(column)?))
     }
 }
 
-fn texts(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+fn strings(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let options = FormatOptions::new()
         .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.9f"))
         .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.9f"));
@@ -63,20 +58,20 @@ fn texts(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     };
     let formatter = ArrayFormatter::try_new(array, &options)?;
     let mut out = StringViewBuilder::with_capacity(array.len());
-    let mut text = String::new();
+    let mut string = String::new();
     for row in 0..array.len() {
         if array.is_null(row) {
             out.append_null();
             continue;
         }
-        text.clear();
+        string.clear();
         // Writing to a string fails only if the value cannot be shown.
-        write!(text, "{}", formatter.value(row))
+        write!(string, "{}", formatter.value(row))
             .map_err(|_| ArrowError::CastError("a timestamp out of range".into()))?;
-        let shown = text.trim_end_matches('0').trim_end_matches('.').len();
-        text.truncate(shown);
-        text.push_str(zone);
-        out.append_value(&text);
+        let shown = string.trim_end_matches('0').trim_end_matches('.').len();
+        string.truncate(shown);
+        string.push_str(zone);
+        out.append_value(&string);
     }
     Ok(Arc::new(out.finish()))
 }

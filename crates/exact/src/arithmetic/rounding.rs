@@ -1,10 +1,11 @@
 //! `round_half_even`: what comes before a cast of a floating-point number to an integer.
 
+use crate::columns::of_column;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
@@ -42,18 +43,15 @@ impl ScalarUDFImpl for RoundHalfEven {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = matches!(args.args[0], ColumnarValue::Scalar(_));
-        let rows = if is_scalar { 1 } else { args.number_rows };
-        let rounded = whole(&args.args[0].to_array(rows)?);
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&rounded, 0)?),
-            false => ColumnarValue::Array(rounded),
-        })
+        of_column(&args, |column| Ok(whole(column)))
     }
 }
 
 /// What is about to be cast to this type, as a whole number if that is an integer: DECIMAL is rounded half away from 0.
-pub(crate) fn before_cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+///
+/// # Errors
+/// A number that has too many digits.
+pub fn before_cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     match array.data_type() {
         _ if !to.is_integer() => Ok(Arc::clone(array)),
         DataType::Decimal128(precision, scale @ 1..) => {

@@ -13,12 +13,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The leaf.
-pub(crate) struct OnceExec {
+pub struct OnceExec {
     stream: Mutex<Option<SendableRecordBatchStream>>,
     properties: Arc<PlanProperties>,
 }
 
 impl OnceExec {
+    /// The leaf of this stream, to be executed once.
     pub fn new(stream: SendableRecordBatchStream) -> Self {
         let schema: SchemaRef = stream.schema();
         let properties = PlanProperties::new(

@@ -10,20 +10,19 @@
 //!                    t < '… 00:00:00.0'    t < TIMESTAMP(0) '… 00:00:00'
 //! ```
 //!
-//! In a fragment the function is a cast. Intervals, and differences of timestamps beside them, are compared by [how long they are](spans). A date
+//! In a fragment the function is a cast. Intervals, and differences of timestamps beside them, are compared by [how long they are](interval). A date
 //! or timestamp against a number is refused: DataFusion would count days.
 
-use crate::spans;
+use super::interval;
+use crate::expressions::rewrite_all;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{Between, BinaryExpr, Cast, InList};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility,
@@ -33,27 +32,15 @@ use std::mem::take;
 
 /// The rule. Runs before DataFusion makes the types of operands equal.
 #[derive(Debug)]
-pub(crate) struct CompareMoments;
+pub(crate) struct CompareTimestamps;
 
-impl AnalyzerRule for CompareMoments {
+impl AnalyzerRule for CompareTimestamps {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| {
-            let mut schema = merge_schema(&plan.inputs());
-            if let LogicalPlan::TableScan(scan) = &plan {
-                schema.merge(&scan.projected_schema);
-            }
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let rewritten = expr.transform_up(|expr| rewrite(expr, &schema))?;
-                Ok(rewritten.update_data(|expr| name.restore(expr)))
-            })
-        })
-        .data()
+        rewrite_all(plan, rewrite)
     }
 
     fn name(&self) -> &str {
-        "compare_moments"
+        "compare_timestamps"
     }
 }
 
@@ -74,18 +61,18 @@ fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     // What has no type, such as a parameter, gets one later.
     let types = operands.iter().map(|operand| operand.get_type(schema));
     let types: Vec<_> = types.map(|found| found.unwrap_or(DataType::Null)).collect();
-    let Some(moment) = types.iter().position(DataType::is_temporal) else {
+    let Some(timestamp) = types.iter().position(DataType::is_temporal) else {
         return Ok(Transformed::no(expr));
     };
     if let Some(number) = types.iter().position(DataType::is_numeric) {
-        let (left, right) = (&types[moment.min(number)], &types[moment.max(number)]);
+        let (left, right) = (&types[timestamp.min(number)], &types[timestamp.max(number)]);
         return plan_err!(
             "Cannot infer common argument type for comparison operation {left} {operation} {right}"
         );
     }
-    if spans::are_spans(&types) {
+    if interval::are_intervals(&types) {
         for (operand, data_type) in operands.into_iter().zip(&types) {
-            *operand = spans::nanoseconds(take(operand), data_type);
+            *operand = interval::nanoseconds(take(operand), data_type);
         }
         return Ok(Transformed::yes(expr));
     }
@@ -109,10 +96,10 @@ fn refine(operands: Vec<&mut Expr>, types: &[DataType]) -> bool {
     };
     let mut lacking = false;
     for (constant, data_type) in constants {
-        let needed = match finer_text(constant, varying[0].1, coarsest) {
-            Some(text) => {
-                let needed = unit_of(&text.data_type());
-                *constant = Expr::Literal(text, None);
+        let needed = match finer_string(constant, varying[0].1, coarsest) {
+            Some(finer) => {
+                let needed = unit_of(&finer.data_type());
+                *constant = Expr::Literal(finer, None);
                 needed
             }
             None => unit_of(data_type).filter(|_| !has_unit(constant, coarsest)),
@@ -138,17 +125,17 @@ fn unit_of(data_type: &DataType) -> Option<TimeUnit> {
     }
 }
 
-/// A text that is a timestamp with more digits than the unit has, as one with microseconds, which all timestamps have whose
+/// A string that is a timestamp with more digits than the unit has, as one with microseconds, which all timestamps have whose
 /// type says nothing else. In the zone of the type `beside` it.
-fn finer_text(constant: &Expr, beside: &DataType, unit: TimeUnit) -> Option<ScalarValue> {
-    let (Expr::Literal(text, _), DataType::Timestamp(_, zone)) = (constant, beside) else {
+fn finer_string(constant: &Expr, beside: &DataType, unit: TimeUnit) -> Option<ScalarValue> {
+    let (Expr::Literal(string, _), DataType::Timestamp(_, zone)) = (constant, beside) else {
         return None;
     };
-    text.data_type().is_string().then_some(())?;
+    string.data_type().is_string().then_some(())?;
     let with_microseconds = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
-    let exact = text.cast_to(&with_microseconds).ok()?;
-    let text = Expr::Literal(exact.clone(), None);
-    (!exact.is_null() && !has_unit(&text, unit)).then_some(exact)
+    let exact = string.cast_to(&with_microseconds).ok()?;
+    let constant = Expr::Literal(exact.clone(), None);
+    (!exact.is_null() && !has_unit(&constant, unit)).then_some(exact)
 }
 
 /// Whether a constant is known to be the same in this unit.
@@ -163,12 +150,12 @@ fn has_unit(constant: &Expr, unit: TimeUnit) -> bool {
     };
     value
         .as_ref()
-        .and_then(moment)
+        .and_then(ticks_of)
         .is_some_and(|(ticks, of)| ticks % (per_second(of) / per_second(unit)).max(1) == 0)
 }
 
 /// Ticks since 1970, and what they are.
-fn moment(value: &ScalarValue) -> Option<(i64, TimeUnit)> {
+fn ticks_of(value: &ScalarValue) -> Option<(i64, TimeUnit)> {
     Some(match value {
         ScalarValue::TimestampSecond(ticks, _) => ((*ticks)?, TimeUnit::Second),
         ScalarValue::TimestampMillisecond(ticks, _) => ((*ticks)?, TimeUnit::Millisecond),
@@ -187,7 +174,7 @@ fn per_second(unit: TimeUnit) -> i64 {
     }
 }
 
-/// `finer(t)`: the same moment with more digits of a second.
+/// `finer(t)`: the same timestamp with more digits of a second.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Finer {
     unit: TimeUnit,
@@ -239,7 +226,7 @@ impl ScalarUDFImpl for Finer {
         else {
             return Ok(PreimageResult::None);
         };
-        let Some((ticks, of)) = moment(constant) else {
+        let Some((ticks, of)) = ticks_of(constant) else {
             return Ok(PreimageResult::None);
         };
         let each = per_second(of) / per_second(*unit);

@@ -4,13 +4,12 @@
 //! DataFusion would compare as DECIMAL(30, 15), which fails for large numbers and, at a bare column, keeps the comparison
 //! from being made on the stored values. Numbers that are written with a point are DECIMAL, so `x > 0.5` is such a case.
 
+use crate::expressions::rewrite_node;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, cast,
 };
@@ -28,13 +27,7 @@ impl AnalyzerRule for CompareAsDouble {
                 LogicalPlan::Union(union) => union_as_double(union)?,
                 other => other,
             };
-            let schema = merge_schema(&plan.inputs());
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let rewritten = expr.transform_up(|expr| Ok(rewrite(expr, &schema)))?;
-                Ok(rewritten.update_data(|expr| name.restore(expr)))
-            })
+            rewrite_node(plan, |expr, schema| Ok(rewrite(expr, schema)))
         })
         .data()
     }

@@ -17,12 +17,12 @@
 //! Such joins are made for conditions only. In a list of expressions, EXISTS is written as a count instead, which is a
 //! scalar subquery: `(SELECT count(*) FROM …) > 0`.
 
+use crate::expressions::rewrite_node;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
@@ -71,20 +71,14 @@ impl AnalyzerRule for ExactMembership {
 
 /// A list of expressions whose IN and EXISTS are counts.
 fn in_list(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let schema = merge_schema(&plan.inputs());
-    let names = NamePreserver::new(&plan);
-    plan.map_expressions(|expr| {
-        let name = names.save(&expr);
-        let rewritten = expr.transform_up(|expr| match expr {
-            Expr::InSubquery(membership) => {
-                let whole = three_valued(membership, &schema)?;
-                whole
-                    .transform_up(|expr| counted(expr, &schema))
-                    .map(|counted| Transformed::yes(counted.data))
-            }
-            other => counted(other, &schema),
-        })?;
-        Ok(rewritten.update_data(|expr| name.restore(expr)))
+    rewrite_node(plan, |expr, schema| match expr {
+        Expr::InSubquery(membership) => {
+            let whole = three_valued(membership, schema)?;
+            whole
+                .transform_up(|expr| counted(expr, schema))
+                .map(|counted| Transformed::yes(counted.data))
+        }
+        other => counted(other, schema),
     })
 }
 

@@ -15,16 +15,15 @@
 //!
 //! In a fragment they become the plain operators again.
 
-use crate::arithmetic::CheckedArithmetic;
-use crate::moments::TimestampText;
-use crate::rounding::RoundHalfEven;
+use super::checked::CheckedArithmetic;
+use super::rounding::RoundHalfEven;
+use super::timestamp_string::TimestampString;
+use crate::expressions::rewrite_all;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{BinaryExpr, Cast, TryCast};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast, lit};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::sync::{Arc, LazyLock};
@@ -35,19 +34,7 @@ pub(crate) struct ExactArithmetic;
 
 impl AnalyzerRule for ExactArithmetic {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| {
-            let mut schema = merge_schema(&plan.inputs());
-            if let LogicalPlan::TableScan(scan) = &plan {
-                schema.merge(&scan.projected_schema);
-            }
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let rewritten = expr.transform_up(|expr| Ok(rewrite(expr, &schema)))?;
-                Ok(rewritten.update_data(|expr| name.restore(expr)))
-            })
-        })
-        .data()
+        rewrite_all(plan, |expr, schema| Ok(rewrite(expr, schema)))
     }
 
     fn name(&self) -> &str {
@@ -60,8 +47,8 @@ static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operator::
 static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operator::Multiply));
 static ROUND: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::from(RoundHalfEven::default())));
-static TEXT: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(TimestampText::default())));
+static STRING: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::from(TimestampString::default())));
 
 fn function(op: Operator) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(CheckedArithmetic::new(op)))
@@ -103,11 +90,13 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Expr::IsFalse(expr) => Transformed::yes(compared(expr, Operator::IsNotDistinctFrom, false)),
         Expr::IsNotTrue(expr) => Transformed::yes(compared(expr, Operator::IsDistinctFrom, true)),
         Expr::IsNotFalse(expr) => Transformed::yes(compared(expr, Operator::IsDistinctFrom, false)),
-        Expr::Cast(Cast { expr, field }) if is_moment_as_text(&expr, field.data_type(), schema) => {
-            let text = TEXT.call(vec![*expr]);
+        Expr::Cast(Cast { expr, field })
+            if is_timestamp_as_string(&expr, field.data_type(), schema) =>
+        {
+            let string = STRING.call(vec![*expr]);
             Transformed::yes(match field.data_type() {
-                DataType::Utf8View => text,
-                other => cast(text, other.clone()),
+                DataType::Utf8View => string,
+                other => cast(string, other.clone()),
             })
         }
         Expr::Cast(Cast { expr, field }) => match rounded(&expr, field.data_type(), schema) {
@@ -128,7 +117,7 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-fn is_moment_as_text(expr: &Expr, to: &DataType, schema: &DFSchema) -> bool {
+fn is_timestamp_as_string(expr: &Expr, to: &DataType, schema: &DFSchema) -> bool {
     to.is_string()
         && expr
             .get_type(schema)

@@ -1,0 +1,5 @@
+//! Joins that spill, that can be cancelled, and whose filters reach the right column.
+
+pub(crate) mod same_names;
+pub(crate) mod spilling;
+pub(crate) mod yielding;

@@ -1,0 +1,73 @@
+//! DataFusion's rules with the repairs in place.
+
+use crate::aggregate::group_keys::SeparateGroups;
+use crate::aggregate::repeated_keys::OmitRepeatedKeys;
+use crate::aggregate::single_distinct::SingleDistinct;
+use crate::arithmetic::rule::ExactArithmetic;
+use crate::comparison::decimal::CompareAsDouble;
+use crate::comparison::membership::ExactMembership;
+use crate::comparison::timestamp::CompareTimestamps;
+use crate::join::same_names::UnlessSameNames;
+use crate::join::spilling::SpillJoins;
+use crate::join::yielding::YieldAfterJoins;
+use crate::memory::windows::AccountWindows;
+use datafusion::optimizer::OptimizerRule;
+use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
+use datafusion::optimizer::optimizer::Optimizer;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use std::sync::Arc;
+
+/// A rule of the analyzer, shared by all statements.
+pub type Analysis = Arc<dyn AnalyzerRule + Send + Sync>;
+
+/// A rule over logical plans.
+pub type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
+
+/// A rule over physical plans.
+pub type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// DataFusion's rules that find out types, among ours: comparisons are decided before operands get one type, all else after it.
+pub(crate) fn analyzer_rules() -> Vec<Analysis> {
+    let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(CompareAsDouble));
+    rules.insert(0, Arc::new(CompareTimestamps));
+    rules.push(Arc::new(OmitRepeatedKeys));
+    rules.push(Arc::new(ExactArithmetic));
+    rules.push(Arc::new(ExactMembership));
+    rules.push(Arc::new(SeparateGroups));
+    rules
+}
+
+/// DataFusion's rules for logical plans, one of them held back where it is wrong.
+pub(crate) fn optimizer_rules() -> Vec<LogicalRule> {
+    let mut rules = Optimizer::new().rules;
+    let own = SingleDistinct::default();
+    let place = rules.iter().position(|rule| rule.name() == own.name());
+    rules[place.expect("DataFusion has this rule")] = Arc::new(own);
+    rules
+}
+
+/// DataFusion's rules for physical plans, with the repairs among them: joins get their yield points before the last rule looks
+/// for places of dynamic filters, and learn to spill when they have theirs.
+pub fn physical_rules() -> Vec<PhysicalRule> {
+    let mut rules = PhysicalOptimizer::new().rules;
+    for rule in &mut rules {
+        if rule.name().starts_with("FilterPushdown") {
+            *rule = Arc::new(UnlessSameNames(Arc::clone(rule)));
+        }
+    }
+    insert_before(&mut rules, "EnsureCooperative", Arc::new(YieldAfterJoins));
+    insert_before(&mut rules, "SanityCheckPlan", Arc::new(SpillJoins));
+    insert_before(&mut rules, "SanityCheckPlan", Arc::new(AccountWindows));
+    rules
+}
+
+/// Inserts a rule before the one of this name.
+///
+/// # Panics
+/// If there is none: DataFusion has changed, and the rule needs another place.
+pub fn insert_before(rules: &mut Vec<PhysicalRule>, name: &str, rule: PhysicalRule) {
+    let place = rules.iter().position(|other| other.name() == name);
+    rules.insert(place.expect("DataFusion has this rule"), rule);
+}

@@ -1,0 +1,85 @@
+//! DataFusion's session state and settings with the repairs in place.
+
+use crate::aggregate::extreme_row::ExtremeRow;
+use crate::aggregate::sum::ExactSum;
+use crate::memory::pool::BudgetPool;
+use crate::memory::spill::Spill;
+use crate::rules::{PhysicalRule, analyzer_rules, optimizer_rules};
+use crate::types::{Types, ZONE};
+use datafusion::config::ConfigNonZeroUsize;
+use datafusion::error::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::context::SessionState;
+use datafusion::execution::disk_manager::DiskManagerBuilder;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::AggregateUDF;
+use datafusion::logical_expr::registry::FunctionRegistry;
+use datafusion::prelude::SessionConfig;
+use eris_numa::Budget;
+use std::sync::Arc;
+
+/// What a sort sets aside, per partition, for merging what it has spilled.
+const MERGE_BYTES: usize = 1 << 20;
+
+/// Keys of a join's build side that are told one by one.
+const LISTED_KEYS: usize = 4096;
+
+/// A state without tables: DataFusion's functions, types and rules, ours in the place of those that they repair.
+/// Operators take their memory from the budget and put what does not fit into files of `spill`.
+///
+/// # Errors
+/// DataFusion's, if it cannot be set up.
+pub fn session_state(
+    config: SessionConfig,
+    physical_rules: Vec<PhysicalRule>,
+    budget: &Budget,
+    spill: &Spill,
+) -> Result<SessionState> {
+    let files = DiskManagerBuilder::default().with_temp_file_factory(Arc::new(spill.clone()));
+    let runtime = RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(BudgetPool::new(budget)))
+        .with_disk_manager_builder(files)
+        .build_arc()?;
+    let mut state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features()
+        .with_type_planner(Arc::new(Types))
+        .with_analyzer_rules(analyzer_rules())
+        .with_optimizer_rules(optimizer_rules())
+        .with_physical_optimizer_rules(physical_rules)
+        .build();
+    for function in [
+        AggregateUDF::from(ExactSum::default()),
+        AggregateUDF::from(ExtremeRow::greatest()),
+        AggregateUDF::from(ExtremeRow::least()),
+    ] {
+        state.register_udaf(Arc::new(function))?;
+    }
+    Ok(state)
+}
+
+/// DataFusion's settings where its defaults would be wrong, or slow.
+pub fn session_config() -> SessionConfig {
+    let mut config = SessionConfig::new();
+    let options = config.options_mut();
+    options.execution.time_zone = Some(ZONE.into());
+    options.execution.parquet.pushdown_filters = true;
+    options.execution.parquet.reorder_filters = true;
+    options.execution.sort_spill_reservation_bytes = MERGE_BYTES;
+    // An exchange begins another file after each batch. Of larger files, several threads fill one each, but the reader
+    // empties them one after the other: it may wait for a batch in the first while the exchange lets nobody send until
+    // it has read the one in the second.
+    options.execution.max_spill_file_size_bytes =
+        ConfigNonZeroUsize::try_new(1).expect("it is not zero");
+    options.sql_parser.collect_spans = true;
+    // The order of a subquery or view is that of what is read from it, as long as nothing in between asks for another.
+    options.sql_parser.enable_subquery_sort_elimination = false;
+    // A join with few keys tells them all, so that they can be looked up instead of scanned for.
+    options
+        .optimizer
+        .hash_join_inlist_pushdown_max_distinct_values = LISTED_KEYS;
+    // 10.25 means just that, and compares with a DECIMAL column without a cast of the column.
+    options.sql_parser.parse_float_as_decimal = true;
+    config
+}
