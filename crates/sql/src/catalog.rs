@@ -26,10 +26,11 @@ pub(crate) use view::{Read, View};
 
 use crate::error::SqlError;
 use crate::error::similar::most_similar;
-use crate::plan_cache::PlanCache;
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use tokio::sync::{Mutex, MutexGuard};
 
 /// The current contents, and the turn of those who change them.
@@ -44,8 +45,8 @@ pub(crate) struct Catalog {
 #[derive(Debug)]
 pub(crate) struct Contents {
     schemas: BTreeMap<String, BTreeMap<String, Relation>>,
-    /// Plans over these tables. They end with them: a plan that outlived its table would keep the rows.
-    pub plans: PlanCache,
+    /// What others keep for as long as these are the contents: plans. One that outlived its table would keep the rows.
+    attached: OnceLock<Box<dyn Attached>>,
 }
 
 impl Clone for Contents {
@@ -53,10 +54,13 @@ impl Clone for Contents {
     fn clone(&self) -> Self {
         Contents {
             schemas: self.schemas.clone(),
-            plans: PlanCache::default(),
+            attached: OnceLock::new(),
         }
     }
 }
+
+/// What can be kept with contents of the catalogue, which do not know what it is.
+pub(crate) trait Attached: Any + fmt::Debug + Send + Sync {}
 
 /// What a name in a FROM clause leads to.
 #[derive(Clone, Debug)]
@@ -88,7 +92,7 @@ impl Default for Catalog {
         Catalog {
             current: RwLock::new(Arc::new(Contents {
                 schemas,
-                plans: PlanCache::default(),
+                attached: OnceLock::new(),
             })),
             turn: Mutex::default(),
         }
@@ -156,6 +160,13 @@ impl DerefMut for Change<'_> {
 }
 
 impl Contents {
+    /// What is kept with these contents; nothing at first. It is always of the same type.
+    pub fn attached<T: Attached + Default>(&self) -> &T {
+        let attached = self.attached.get_or_init(|| Box::<T>::default());
+        let attached: &dyn Any = attached.as_ref();
+        attached.downcast_ref().expect("nothing else is attached")
+    }
+
     pub fn get(&self, name: &RelationName) -> Option<&Relation> {
         self.schemas.get(&name.schema)?.get(&name.name)
     }

@@ -38,6 +38,7 @@ mod write;
 pub(crate) use prepared::PreparedPlan;
 
 use crate::cancel::CancelToken;
+use crate::catalog::Attached;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::running::outcome::Begun;
@@ -107,10 +108,10 @@ fn recall_if(
 ) -> Option<SendableRecordBatchStream> {
     let masked = Masked::new(statement.text())?;
     let contents = context.catalog.contents();
-    if let Some(constants) = contents.plans.constants.find(&masked) {
+    if let Some(constants) = contents.attached::<PlanCache>().constants.find(&masked) {
         return constants.plan.run(context, &masked);
     }
-    let found = contents.plans.queries.find(&masked)?;
+    let found = contents.attached::<PlanCache>().queries.find(&masked)?;
     let found = &found.plan;
     is_wanted(&found.template).then_some(())?;
     found.template.run(context, found.parameters(&masked)?)
@@ -124,18 +125,29 @@ pub(crate) async fn learn(
 ) -> Option<SendableRecordBatchStream> {
     let masked = Masked::new(statement.text())?;
     let contents = context.catalog.contents();
-    if contents.plans.queries.is_hopeless(context, &masked) {
+    if contents
+        .attached::<PlanCache>()
+        .queries
+        .is_hopeless(context, &masked)
+    {
         return None;
     }
-    if contents.plans.constants.find(&masked).is_none()
+    if contents
+        .attached::<PlanCache>()
+        .constants
+        .find(&masked)
+        .is_none()
         && let Some(plan) = Constants::plan(context, query, &masked, statement).await
     {
         let plan = Arc::new(TextPlan::new(plan, &masked, |_| true));
-        contents.plans.constants.remember(&masked, &plan);
+        contents
+            .attached::<PlanCache>()
+            .constants
+            .remember(&masked, &plan);
         return plan.plan.run(context, &masked);
     }
     // There is one, but not for such constants.
-    if let Some(known) = contents.plans.queries.find(&masked)
+    if let Some(known) = contents.attached::<PlanCache>().queries.find(&masked)
         && known.plan.parameters(&masked).is_none()
     {
         return None;
@@ -144,14 +156,20 @@ pub(crate) async fn learn(
     let template = match template.map(Arc::new) {
         Ok(template) => template,
         Err(hopeless) => {
-            contents.plans.queries.give_up(&masked, hopeless);
+            contents
+                .attached::<PlanCache>()
+                .queries
+                .give_up(&masked, hopeless);
             return None;
         }
     };
     let planned = &template.plan;
     // The contents that it was planned with, which may be newer.
     if let Some(contents) = planned.template.contents() {
-        contents.plans.queries.remember(&masked, &template);
+        contents
+            .attached::<PlanCache>()
+            .queries
+            .remember(&masked, &template);
     }
     let values = planned.parameters(&masked)?;
     planned.template.run(context, values)
@@ -181,7 +199,7 @@ pub(crate) fn recall_write(
 ) -> Option<ReadyWrite> {
     let masked = Masked::new(statement.text())?;
     let contents = context.catalog.contents();
-    let found = contents.plans.writes.find(&masked)?;
+    let found = contents.attached::<PlanCache>().writes.find(&masked)?;
     ready(&found.plan, &Given::Text(&masked))
 }
 
@@ -196,7 +214,7 @@ pub(crate) async fn learn_write(
     }
     let masked = Masked::new(statement.text())?;
     let contents = context.catalog.contents();
-    let writes = &contents.plans.writes;
+    let writes = &contents.attached::<PlanCache>().writes;
     // There may be one, but not for such constants.
     if writes.is_hopeless(context, &masked) || writes.find(&masked).is_some() {
         return None;
@@ -213,7 +231,10 @@ pub(crate) async fn learn_write(
     };
     let plan = TextPlan::new(Arc::clone(&write), &masked, is_operand);
     if let Some(contents) = write.contents() {
-        contents.plans.writes.remember(&masked, &Arc::new(plan));
+        contents
+            .attached::<PlanCache>()
+            .writes
+            .remember(&masked, &Arc::new(plan));
     }
     ready(&write, &Given::Text(&masked))
 }
@@ -248,6 +269,8 @@ async fn text_template(
         is_parameter.contains(&literal)
     }))
 }
+
+impl Attached for PlanCache {}
 
 impl PlanCache {
     /// Keeps the plan of a prepared statement.

@@ -1,7 +1,10 @@
 //! A session: takes statements, gives outcomes.
 
 pub(crate) mod database;
+mod dispatch;
+mod explain;
 pub(crate) mod pipeline;
+pub(crate) mod prepare;
 pub(crate) mod prepared;
 pub(crate) mod relations;
 pub(crate) mod table_rows;
@@ -17,9 +20,7 @@ use crate::running::outcome::Outcome;
 use crate::running::queries;
 use crate::running::query::{Direct, QueryStream, Task};
 use crate::session::database::Database;
-use crate::session::prepared::PreparedStatement;
-use crate::session::table_rows::TableRows;
-use crate::statements::prepare::{Prepared, begin_prepared};
+use crate::session::prepare::{Prepared, begin_prepared};
 use crate::text::parameter::Parameter;
 use crate::text::statement::{self, Statement};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -72,6 +73,13 @@ impl Work {
 /// Batches that may wait for their reader.
 const WAITING: usize = 2;
 
+impl Database {
+    /// A new session.
+    pub fn session(&self) -> Session {
+        Session::new(self.clone())
+    }
+}
+
 impl Session {
     pub(crate) fn new(database: Database) -> Self {
         let data = Arc::new(database.context().new_session());
@@ -97,25 +105,6 @@ impl Session {
         self.run(Work::Statement(statement.into()))
     }
 
-    /// Prepares a statement: it is parsed, its names are looked up and the types of its parameters are found, so that it can
-    /// be executed with different values. Parameters are written `$1`, `$2`, … or `?`.
-    ///
-    /// # Errors
-    /// Whatever is wrong with the statement.
-    pub fn prepare(
-        &self,
-        statement: impl Into<Statement>,
-    ) -> BoxFuture<'_, Result<PreparedStatement, SqlError>> {
-        let statement = statement.into();
-        let context = self.database.context().of_session(&self.data);
-        let prepared = async move { Prepared::new(&context, &statement).await };
-        let prepared = self.database.runtime().spawn(prepared);
-        Box::pin(async move {
-            let prepared = prepared.await.map_err(crate::running::query::panicked)??;
-            Ok(PreparedStatement::new(self.clone(), Arc::new(prepared)))
-        })
-    }
-
     /// Not generic, so that the code of all this is made once, in this crate.
     pub(crate) fn run(&self, work: Work) -> Running<'_> {
         let progress = Progress::default();
@@ -133,7 +122,7 @@ impl Session {
         progress: Progress,
         token: CancelToken,
     ) -> Result<Outcome, SqlError> {
-        let context = self.database.context().of_session(&self.data);
+        let context = self.context();
         let (reply, begun) = oneshot::channel();
         let text = match &work {
             Work::Statement(statement) => queries::shortened(statement.text()),
@@ -241,14 +230,9 @@ impl Session {
         }
     }
 
-    /// A way to the rows of a table by its PRIMARY KEY, for programs that need no SQL. The name is as it is stored, perhaps with
-    /// its schema and a point before it.
-    ///
-    /// # Errors
-    /// There is no such table, or it has no key.
-    pub fn rows(&self, table: &str) -> Result<TableRows, SqlError> {
-        let context = self.database.context().of_session(&self.data);
-        TableRows::new(self.database.clone(), context, table)
+    /// For a statement that begins now.
+    pub(crate) fn context(&self) -> StatementContext {
+        self.database.context().of_session(&self.data)
     }
 
     /// What it remembers.

@@ -11,4 +11,5 @@ pub(crate) mod quick;
 pub(crate) mod references;
 pub(crate) mod row_rules;
 pub(crate) mod table_writer;
+pub(crate) mod targets;
 pub(crate) mod unique_keys;

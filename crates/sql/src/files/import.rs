@@ -12,6 +12,7 @@ use crate::catalog::{RelationName, SCHEMA};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::running::outcome::Begun;
+use crate::statements::ddl;
 use crate::statements::ddl::{exists, release};
 use crate::text::identifier::normalize;
 use crate::text::parse::parse;
@@ -167,10 +168,7 @@ async fn create(
             return Ok(false);
         }
     }
-    let begun = STATEMENT.scope(
-        CancelToken::new(None),
-        crate::session::pipeline::begin(context, text),
-    );
+    let begun = STATEMENT.scope(CancelToken::new(None), ddl::run(context, parsed, text));
     let begun = Box::pin(begun).await;
     begun.map_err(|error| in_file(file, &error)).map(|_| true)
 }

@@ -26,6 +26,9 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+/// The column with the rows' ids.
+pub(crate) const ROW: &str = "row(";
+
 /// Rows for which a further stream is worth its tasks.
 const ROWS_PER_LANE: u64 = 65_536;
 

@@ -4,7 +4,7 @@ use super::conditions::parameter_types;
 use super::hopeless::Hopeless;
 use super::template::Template;
 use super::write::{Given, Origin, Write, compile};
-use super::{ReadyWrite, is_write, ready};
+use super::{PlanCache, ReadyWrite, is_write, ready};
 use crate::context::StatementContext;
 use crate::text::parameter::Parameter;
 use crate::text::statement::Statement;
@@ -104,7 +104,9 @@ impl PreparedPlan {
         let template = plan(context, query, values.len(), statement).await;
         let template = self.query.learn(template)?;
         if let Some(contents) = template.contents() {
-            contents.plans.keep(Arc::clone(&template) as _);
+            contents
+                .attached::<PlanCache>()
+                .keep(Arc::clone(&template) as _);
         }
         template.run(context, template.bind(values)?)
     }
@@ -142,7 +144,9 @@ impl PreparedPlan {
         let write = write.ok_or_else(|| Hopeless::now(context, &[]));
         let write = self.write.learn(write)?;
         if let Some(contents) = write.contents() {
-            contents.plans.keep(Arc::clone(&write) as _);
+            contents
+                .attached::<PlanCache>()
+                .keep(Arc::clone(&write) as _);
         }
         ready(&write, &Given::Parameters(values))
     }

@@ -6,6 +6,7 @@ use crate::Database;
 use crate::Outcome;
 use crate::Parameter;
 use crate::context::StatementContext;
+use crate::plan_cache::PlanCache;
 use crate::running::outcome::Begun;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::util::display::array_value_to_string;
@@ -50,7 +51,12 @@ async fn run(context: &StatementContext, sql: &str) -> Result<Vec<String>, Strin
 
 /// Texts with at least one template.
 fn templates(context: &StatementContext) -> usize {
-    context.catalog.contents().plans.queries.planned()
+    context
+        .catalog
+        .contents()
+        .attached::<PlanCache>()
+        .queries
+        .planned()
 }
 
 async fn table(context: &StatementContext) {
@@ -165,7 +171,14 @@ fn what_the_cache_answers_is_what_the_planner_answers() {
 fn constants_alone_are_what_the_planner_makes_of_them() {
     let database = database();
     let context = database.context();
-    let known = || context.catalog.contents().plans.constants.planned();
+    let known = || {
+        context
+            .catalog
+            .contents()
+            .attached::<PlanCache>()
+            .constants
+            .planned()
+    };
     runtime().block_on(async {
         let queries = [
             "SELECT 1",

@@ -4,7 +4,6 @@ use crate::context::{Services, StatementContext};
 use crate::error::{SqlError, SqlErrorKind};
 use crate::maintenance::balance::Balance;
 use crate::plan::planner;
-use crate::session::Session;
 use eris_engine::{Engine, Settings};
 use eris_exact::Spill;
 use std::fmt;
@@ -57,11 +56,6 @@ impl Database {
             context: Arc::new(context),
             runtime: Some(runtime),
         })))
-    }
-
-    /// A new session.
-    pub fn session(&self) -> Session {
-        Session::new(self.clone())
     }
 
     /// The engine below.

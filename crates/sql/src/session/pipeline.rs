@@ -1,9 +1,10 @@
 //! The way of a statement.
 
+use super::dispatch;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::running::outcome::Begun;
-use crate::statements::{self, show};
+use crate::statements::show;
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
 use crate::{cancel, files, plan_cache};
@@ -34,5 +35,5 @@ pub(crate) async fn begin(
     {
         return Ok(begun);
     }
-    statements::begin_tree(context, tree, statement).await
+    dispatch::begin_tree(context, tree, statement).await
 }

@@ -2,8 +2,11 @@
 
 use super::{Running, Session, Work};
 use crate::context::NamedStatement;
-use crate::statements::prepare::Prepared;
+use crate::error::SqlError;
+use crate::session::prepare::Prepared;
 use crate::text::parameter::Parameter;
+use crate::text::statement::Statement;
+use futures::future::BoxFuture;
 use std::sync::Arc;
 
 /// A statement with parameters, ready to be executed with values. Made by [`Session::prepare`]; executed in its session, with
@@ -31,5 +34,26 @@ impl PreparedStatement {
     /// SQL's names of the types of its parameters; `None` where any will do.
     pub fn parameter_types(&self) -> Vec<Option<String>> {
         self.prepared.type_names()
+    }
+}
+
+impl Session {
+    /// Prepares a statement: it is parsed, its names are looked up and the types of its parameters are found, so that it can
+    /// be executed with different values. Parameters are written `$1`, `$2`, … or `?`.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement.
+    pub fn prepare(
+        &self,
+        statement: impl Into<Statement>,
+    ) -> BoxFuture<'_, Result<PreparedStatement, SqlError>> {
+        let statement = statement.into();
+        let context = self.context();
+        let prepared = async move { Prepared::new(&context, &statement).await };
+        let prepared = self.database().runtime().spawn(prepared);
+        Box::pin(async move {
+            let prepared = prepared.await.map_err(crate::running::query::panicked)??;
+            Ok(PreparedStatement::new(self.clone(), Arc::new(prepared)))
+        })
     }
 }

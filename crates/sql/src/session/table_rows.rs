@@ -7,12 +7,13 @@ use crate::catalog::{Relation, RelationName, Table};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::running::query::Task;
+use crate::session::Session;
 use crate::session::database::Database;
-use crate::statements::insert;
 use crate::write::coerce::{self, Target};
 use crate::write::locks::SharedLocks;
 use crate::write::references::{Affected, Effect, Parents};
 use crate::write::row_rules::RowRules;
+use crate::write::targets;
 use crate::write::unique_keys::UniqueKeys;
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::compute::cast;
@@ -71,6 +72,18 @@ pub struct TableRows {
     table: Arc<Table>,
     uniques: UniqueKeys,
     rows: RowClient,
+}
+
+impl Session {
+    /// A way to the rows of a table by its PRIMARY KEY, for programs that need no SQL. The name is as it is stored, perhaps with
+    /// its schema and a point before it.
+    ///
+    /// # Errors
+    /// There is no such table, or it has no key.
+    pub fn rows(&self, table: &str) -> Result<TableRows, SqlError> {
+        let context = self.context();
+        TableRows::new(self.database().clone(), context, table)
+    }
 }
 
 /// The right to write to a table beside others.
@@ -196,7 +209,7 @@ impl TableRows {
             ..Effect::default()
         };
         let shared = self.shared(&effect).await?;
-        let targets: Vec<Target> = insert::targets(&context, &table, &given)?;
+        let targets: Vec<Target> = targets::targets(&context, &table, &given)?;
         let rows = coerce::rows(rows, &table, &targets, 1)?;
         RowRules::new(&context, &table)?.check(&table, &rows, 1)?;
         let wrong = |error| table.write_error(error);

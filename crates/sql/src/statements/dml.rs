@@ -53,8 +53,9 @@ use futures::StreamExt;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::plan::resolve::ROW;
 pub(crate) use conflict::conflicting;
-pub(crate) use target::{ROW, TARGET};
+pub(crate) use target::TARGET;
 
 /// A statement that changes rows, as a query that says which and how.
 pub(crate) struct Change {

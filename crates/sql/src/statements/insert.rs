@@ -1,37 +1,32 @@
 //! INSERT, and the writing part of CREATE TABLE AS.
 
-use crate::catalog::{DefaultValue, Table};
+use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::error::similar::most_similar;
 use crate::plan::planning;
 use crate::plan::resolve::Names;
 use crate::progress;
 use crate::running::outcome::Begun;
 use crate::statements::dml::{self, Kept};
-use crate::statements::prepare::placeholder;
-use crate::system::functions::session_state;
-use crate::text::identifier::normalize;
+use crate::text::parameter::placeholder;
 use crate::text::statement::Statement;
 use crate::write::coerce::{self, Target};
 use crate::write::locks;
 use crate::write::locks::Writable;
 use crate::write::references::Effect;
-use crate::write::row_rules::{ComputedDefault, RowRules};
+use crate::write::row_rules::RowRules;
 use crate::write::table_writer::TableWriter;
+use crate::write::targets::{columns, is_word_default, targets};
 use datafusion::arrow::array::{ArrayRef, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::common::ScalarValue;
-use datafusion::execution::context::SessionState;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
-    self, Ident, ObjectName, SetExpr, TableObject, UnaryOperator, Value, Values,
+    self, Ident, SetExpr, TableObject, UnaryOperator, Value, Values,
 };
 use eris_exact::types::ast_type;
 use futures::StreamExt;
-use std::cell::LazyCell;
 use std::sync::Arc;
 
 /// INSERT INTO table [(columns)] VALUES … or SELECT … or DEFAULT VALUES.
@@ -87,43 +82,6 @@ pub(crate) async fn insert(
     let returned = returned.await?;
     (writer.finish(context, |error| table.write_error(error))).await?;
     Ok(Begun::Rows(returned))
-}
-
-/// Where the values of each column of the table come from, if a source has those of `columns`, in this order.
-pub(crate) fn targets(
-    context: &StatementContext,
-    table: &Table,
-    columns: &[usize],
-) -> Result<Vec<Target>, SqlError> {
-    // Most statements need none.
-    let state = LazyCell::new(|| session_state(context));
-    let all = 0..table.types.len();
-    all.map(
-        |position| match columns.iter().position(|column| *column == position) {
-            Some(source) => Ok(Target::Source(source)),
-            None => default_target(&state, table, position),
-        },
-    )
-    .collect()
-}
-
-/// The default of a column, or NULL.
-pub(crate) fn default_target(
-    state: &SessionState,
-    table: &Table,
-    position: usize,
-) -> Result<Target, SqlError> {
-    let target = match &table.rules[position].default {
-        None => {
-            ScalarValue::try_from(table.schema.field(position).data_type()).map(Target::Constant)
-        }
-        Some(DefaultValue {
-            constant: Some(value),
-            ..
-        }) => Ok(Target::Constant(value.clone())),
-        Some(default) => ComputedDefault::new(state, default).map(Target::Computed),
-    };
-    target.map_err(SqlError::from_datafusion)
 }
 
 /// Writes all rows of a stream: all of them become visible, or none.
@@ -201,12 +159,6 @@ fn spell_out_defaults(source: &mut ast::Query, table: &Table, columns: &[usize])
     }
 }
 
-/// Whether the value is the word DEFAULT.
-pub(crate) fn is_word_default(cell: &ast::Expr) -> bool {
-    matches!(cell, ast::Expr::Identifier(word)
-        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"))
-}
-
 /// The value of an expression without columns, as an array of one row, and the name of its type.
 pub(crate) async fn collect_one(
     context: &StatementContext,
@@ -282,40 +234,6 @@ pub(crate) fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
         Some((_, what)) => Err(SqlError::not_supported(*what)),
         None => Ok(()),
     }
-}
-
-/// Positions in the table of the columns that an INSERT names; all of them if it names none.
-pub(crate) fn columns(table: &Table, names: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
-    if names.is_empty() {
-        return Ok((0..table.types.len()).collect());
-    }
-    let mut columns = Vec::with_capacity(names.len());
-    for name in names {
-        let plain: Option<&Ident> = match &name.0[..] {
-            [part] => part.as_ident(),
-            _ => None,
-        };
-        let plain = plain.map_or_else(|| name.to_string(), normalize);
-        let position = table.schema.index_of(&plain).map_err(|_| {
-            let all = table
-                .schema
-                .fields()
-                .iter()
-                .map(|field| field.name().as_str());
-            SqlError::invalid(format!(
-                "table \"{}\" has no column \"{plain}\"",
-                table.name
-            ))
-            .with_hint(most_similar(&plain, all).map(|name| format!("did you mean \"{name}\"?")))
-        })?;
-        if columns.contains(&position) {
-            return Err(SqlError::invalid(format!(
-                "column \"{plain}\" occurs twice"
-            )));
-        }
-        columns.push(position);
-    }
-    Ok(columns)
 }
 
 /// The numbers of one column of VALUES have to get one type, which may cost digits. Where all of them are written out, and

@@ -209,6 +209,17 @@ from! {
     String => Utf8,
 }
 
+/// The name of a parameter, if the expression is one.
+pub(crate) fn placeholder(expr: &ast::Expr) -> Option<&str> {
+    match expr {
+        ast::Expr::Value(value) => match &value.value {
+            Value::Placeholder(name) => Some(name),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use super::{database, run, runtime, templates};
 use crate::context::StatementContext;
+use crate::plan_cache::PlanCache;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -229,7 +230,12 @@ fn what_had_no_plan_gets_one_when_its_tables_have_become_others() {
             assert_eq!(run(context, query).await, planned);
             prepared.execute(&[3.into()]).await.unwrap();
             let contents = context.catalog.contents();
-            let kept = contents.plans.prepared.lock().unwrap().len();
+            let kept = contents
+                .attached::<PlanCache>()
+                .prepared
+                .lock()
+                .unwrap()
+                .len();
             (templates(context), kept)
         };
         // Both tables are about as large: no star, and no template.

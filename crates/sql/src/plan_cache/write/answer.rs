@@ -11,7 +11,7 @@ use super::program::over_given;
 use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::statements::dml;
-use crate::statements::prepare::placeholder;
+use crate::text::parameter::placeholder;
 use crate::text::statement::Statement;
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};

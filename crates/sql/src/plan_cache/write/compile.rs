@@ -11,15 +11,16 @@ use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::statements::dml;
 use crate::statements::insert;
-use crate::statements::prepare::placeholder;
 use crate::system::functions::session_state;
 use crate::text::identifier::normalize;
 use crate::text::parameter::Parameter;
+use crate::text::parameter::placeholder;
 use crate::text::statement::Statement;
 use crate::write::coerce::Target;
 use crate::write::locks::SharedLocks;
 use crate::write::references::{Effect, Parents};
 use crate::write::row_rules::RowRules;
+use crate::write::targets;
 use crate::write::unique_keys::UniqueKeys;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -152,8 +153,8 @@ impl Compiler<'_> {
         if !is_plain {
             return None;
         }
-        let columns = insert::columns(&self.table, &insert.columns).ok()?;
-        let defaults = insert::targets(self.context, &self.table, &columns).ok()?;
+        let columns = targets::columns(&self.table, &insert.columns).ok()?;
+        let defaults = targets::targets(self.context, &self.table, &columns).ok()?;
         let mut rows = Vec::new();
         let mut computed = Vec::new();
         for (column, default) in defaults.iter().enumerate() {
@@ -231,7 +232,7 @@ impl Compiler<'_> {
                 }
                 // It could mean both.
                 Expr::Identifier(word)
-                    if !insert::is_word_default(&Expr::Identifier(word.clone())) =>
+                    if !targets::is_word_default(&Expr::Identifier(word.clone())) =>
                 {
                     return ControlFlow::Break(());
                 }
@@ -437,7 +438,7 @@ impl Compiler<'_> {
     }
 
     fn column(&self, name: &ObjectName) -> Option<usize> {
-        let columns = insert::columns(&self.table, std::slice::from_ref(name)).ok()?;
+        let columns = targets::columns(&self.table, std::slice::from_ref(name)).ok()?;
         columns.first().copied()
     }
 
@@ -445,9 +446,9 @@ impl Compiler<'_> {
     fn cell(&mut self, expr: &Expr, column: usize) -> Option<Cell> {
         let data_type = self.table.schema.field(column).data_type();
         let constant = match expr {
-            expr if insert::is_word_default(expr) => {
+            expr if targets::is_word_default(expr) => {
                 let state = session_state(self.context);
-                match insert::default_target(&state, &self.table, column).ok()? {
+                match targets::default_target(&state, &self.table, column).ok()? {
                     Target::Constant(value) => Some(value),
                     _ => return None,
                 }

@@ -5,11 +5,11 @@ use super::{Action, Cell, Conflict, Program, Write, Written};
 use crate::cancel::CancelToken;
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::statements::insert;
 use crate::system::functions::session_state;
 use crate::write::coerce::{self, Target};
 use crate::write::row_rules::{ComputedDefault, RowRules};
 use crate::write::table_writer::without_nulls;
+use crate::write::targets;
 use crate::write::unique_keys::KeyChange;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::error::ArrowError;
@@ -360,7 +360,7 @@ impl<'a> Execution<'a> {
         let state = needs_state.then(|| session_state(self.context));
         for (column, default) in computed {
             targets[*column] = match (default, &state) {
-                (None, Some(state)) => own_way(insert::default_target(state, table, *column))?,
+                (None, Some(state)) => own_way(targets::default_target(state, table, *column))?,
                 (default, _) => Target::Computed(default.clone().expect("it needs no state")),
             };
         }

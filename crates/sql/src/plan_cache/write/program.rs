@@ -117,11 +117,7 @@ impl Program {
             .clone()
             .map(|field| field.as_ref().clone().with_nullable(true))
             .collect();
-        fields.push(Field::new(
-            crate::statements::dml::ROW,
-            DataType::Int64,
-            true,
-        ));
+        fields.push(Field::new(crate::plan::resolve::ROW, DataType::Int64, true));
         if has_excluded {
             let renamed = own.map(|field| {
                 let name = excluded(field.name()).value;

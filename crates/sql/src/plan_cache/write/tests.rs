@@ -5,6 +5,7 @@ use crate::Outcome;
 use crate::Parameter;
 use crate::Session;
 use crate::cancel::CancelToken;
+use crate::plan_cache::PlanCache;
 use crate::plan_cache::recall_write;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::util::pretty::pretty_format_batches;
@@ -50,7 +51,7 @@ fn run(session: &Session, runtime: &Runtime, sql: &str) -> Result<String, String
 /// Writes that are known.
 fn writes(session: &Session) -> usize {
     let contents = session.database().context().catalog.contents();
-    contents.plans.writes.planned()
+    contents.attached::<PlanCache>().writes.planned()
 }
 
 const TABLES: [&str; 7] = [

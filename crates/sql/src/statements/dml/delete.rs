@@ -1,9 +1,10 @@
 //! DELETE FROM table [USING …] [WHERE …] [RETURNING …]
 
-use super::target::{self, ROW};
+use super::target;
 use super::{Action, Change};
 use crate::catalog::Table;
 use crate::error::SqlError;
+use crate::plan::resolve::ROW;
 use datafusion::sql::sqlparser::ast::{Delete, FromTable, TableFactor, TableWithJoins};
 use std::sync::Arc;
 

@@ -9,16 +9,19 @@
 //! One query finds for every pair the first branch whose condition holds, and computes its values only.
 
 use super::per_row;
-use super::target::{self, ROW};
+use super::target;
 use super::update::{assigned, values};
 use super::{Action, Change};
 use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::statements::insert::{self, default_target, is_word_default};
+use crate::plan::resolve::ROW;
+use crate::statements::insert;
 use crate::system::functions::session_state;
 use crate::text::identifier::last_name;
 use crate::write::coerce;
+use crate::write::targets;
+use crate::write::targets::{default_target, is_word_default};
 use datafusion::arrow::array::{AsArray, BooleanArray};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::Int64Type;
@@ -255,7 +258,7 @@ fn of_clause(
             };
             let [row] = <[_; 1]>::try_from(given.rows)
                 .map_err(|_| SqlError::invalid("MERGE … INSERT takes one row of VALUES"))?;
-            let columns = insert::columns(table, &added.columns)?;
+            let columns = targets::columns(table, &added.columns)?;
             if columns.len() != row.content.len() {
                 return Err(SqlError::invalid(format!(
                     "MERGE … INSERT: {} columns, but {} values",

@@ -12,9 +12,6 @@ use datafusion::sql::sqlparser::ast::{
 /// The name under which the query knows the table. No table has it, for nothing closes its bracket.
 pub(crate) const TARGET: &str = "target(";
 
-/// The column with the rows' ids.
-pub(crate) const ROW: &str = "row(";
-
 /// The name of the table, and nothing but it and an alias.
 pub(super) fn name(factor: &TableFactor) -> Result<&ObjectName, SqlError> {
     match factor {

@@ -1,14 +1,17 @@
 //! UPDATE table SET … [FROM …] [WHERE …] [RETURNING …]
 
 use super::per_row;
-use super::target::{self, ROW};
+use super::target;
 use super::{Action, Change};
 use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::statements::insert::{self, default_target, is_word_default};
+use crate::plan::resolve::ROW;
+use crate::statements::insert;
 use crate::system::functions::session_state;
 use crate::write::coerce;
+use crate::write::targets;
+use crate::write::targets::{default_target, is_word_default};
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Ident, ObjectName, SelectItem, TableFactor, TableWithJoins,
     Update, UpdateTableFromKind,
@@ -106,7 +109,7 @@ pub(super) fn assigned(
         }
     }
     per_row::check(context, values.iter(), "SET")?;
-    let columns = insert::columns(table, &names)?;
+    let columns = targets::columns(table, &names)?;
     let mut set = vec![None; table.types.len()];
     for (column, value) in columns.into_iter().zip(values) {
         set[column] = Some(value);

@@ -9,7 +9,7 @@ use crate::error::SqlError;
 use crate::files::Files;
 use crate::plan::planning;
 use crate::plan::resolve::Names;
-use crate::statements::dml::ROW;
+use crate::plan::resolve::ROW;
 use crate::write::coerce::displayed;
 use crate::write::table_writer::without_nulls;
 use datafusion::arrow::array::{ArrayRef, UInt32Array};

@@ -9,6 +9,7 @@
 //! What is kept is the syntax tree, and of queries over one table and writes of single rows also the plan (see [`plan_cache`](crate::plan_cache)).
 //! Everything else is planned with its values, which planning decides by. Each execution has a snapshot of its own.
 
+use super::dispatch;
 use crate::cancel;
 use crate::context::{NamedStatement, StatementContext};
 use crate::error::SqlError;
@@ -19,9 +20,10 @@ use crate::running::queries::shortened;
 use crate::statements::dml;
 use crate::statements::insert;
 use crate::text::identifier::normalize;
-use crate::text::parameter::{Class, Parameter, class};
+use crate::text::parameter::{Class, Parameter, class, placeholder};
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
+use crate::write::targets;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::SendableRecordBatchStream;
@@ -341,18 +343,7 @@ pub(crate) async fn begin_prepared(
         }
     }
     let tree = prepared.bind(values)?;
-    crate::statements::begin_tree(context, tree, &prepared.statement).await
-}
-
-/// The name of a parameter, if the expression is one.
-pub(crate) fn placeholder(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Value(value) => match &value.value {
-            Value::Placeholder(name) => Some(name),
-            _ => None,
-        },
-        _ => None,
-    }
+    dispatch::begin_tree(context, tree, &prepared.statement).await
 }
 
 /// Refuses parameters in a statement that is not prepared.
@@ -419,7 +410,7 @@ async fn infer(
                 return Err(SqlError::not_supported("INSERT INTO a function or query"));
             };
             let table = context.table(name, statement)?;
-            let columns = insert::columns(&table, &insert.columns)?;
+            let columns = targets::columns(&table, &insert.columns)?;
             let Some(source) = &insert.source else {
                 return Ok(());
             };
