@@ -4,7 +4,7 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-/// Applies a function of whole columns to the argument: to a constant as to a column of one row, so it stays a constant.
+/// Applies a function of whole columns to the argument. A constant is a column of one row to it, and stays a constant.
 pub(crate) fn of_column(
     args: &ScalarFunctionArgs,
     function: impl FnOnce(&ArrayRef) -> Result<ArrayRef>,

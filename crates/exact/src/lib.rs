@@ -1,12 +1,44 @@
-//! DataFusion made exact: what Eris repairs of it, and nothing that knows a catalogue.
+//! DataFusion made exact: what Eris repairs of it, so that an upgrade of DataFusion touches one crate.
 //!
 //! ```text
-//! doors ─ sql ─[exact]─ DataFusion
+//! doors ─ sql ─┬─[exact]── DataFusion
+//!              ├─ files
+//!              └─ engine ─ route·aeu ─ exec ─ store ─ column·kernels
 //! ```
 //!
-//! Each module says what it repairs, and of what DataFusion does.
+//! [`session_config`], [`physical_rules`] and [`session_state`] give DataFusion's settings, rules and functions with all
+//! repairs in place. `sql` inserts its own rules among them, which move work into scans. Every module says which behaviour
+//! of DataFusion it **stands for**; a module goes when DataFusion does the same by itself.
 //!
-//! This crate must not know the catalogue, statements, sessions or the engine.
+//! | module | what it repairs |
+//! |---|---|
+//! | `arithmetic::{rule, checked}` | `+`, `-`, `*` and negation fail instead of wrapping around |
+//! | `arithmetic::rounding` | a cast to an integer rounds instead of dropping the fraction |
+//! | `arithmetic::timestamp_string` | a timestamp as a string has a blank between day and time |
+//! | `comparison::decimal` | DECIMAL against DOUBLE is compared as DOUBLE |
+//! | `comparison::timestamp` | a timestamp is compared with all digits of a constant |
+//! | `comparison::interval` | intervals are compared by how long they are |
+//! | `comparison::membership` | `IN (SELECT …)` is NULL where SQL says so |
+//! | `aggregate::sum` | SUM fails instead of wrapping around, and only if the whole sum does not fit |
+//! | `aggregate::extreme_row` | adds `max_by` and `min_by` |
+//! | `aggregate::group_keys` | groups by a key that was unique before a join keep all their columns |
+//! | `aggregate::repeated_keys` | a sort key may be named twice |
+//! | `aggregate::single_distinct` | `count(DISTINCT x)` beside a sum of decimals |
+//! | `join::spilling` | a hash join goes on in files when its build side does not fit |
+//! | `join::same_names` | a join's filter does not reach another column of the same name |
+//! | `join::yielding` | a join that produces many rows can be cancelled |
+//! | `memory::pool` | tables and operators share one budget, and spilling never starves |
+//! | `memory::windows` | window functions account for the input that they keep |
+//! | `memory::spill` | spilled files have a limit, are counted, and never outlive their process for long |
+//! | [`types`] | SQL's names of types are those that Eris stores |
+//! | `state` | settings whose defaults are wrong or slow |
+//!
+//! Repairs that are made in the syntax tree, before DataFusion resolves names, are `sql`'s: named windows, `EXCEPT ALL`,
+//! the precedence of `IS DISTINCT FROM`, other names of functions. They say how a statement reads, they fail with errors
+//! that name places in its text, and they do not change with DataFusion's plans.
+//!
+//! This crate must not know the catalogue, statements, sessions or the engine. It knows `fragment` for two reasons: an
+//! overflow is the same error wherever an expression is evaluated, and constants travel between the two ([`scalar`]).
 
 #![forbid(unsafe_code)]
 

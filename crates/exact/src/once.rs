@@ -1,4 +1,6 @@
 //! A leaf of a plan that is a stream: once, in one partition.
+//!
+//! **Adds** what DataFusion does not have: its leaves are for batches in memory, or for what can be read again.
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;

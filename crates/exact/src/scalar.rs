@@ -1,4 +1,6 @@
 //! Constants, between DataFusion and fragments.
+//!
+//! No repair: the same values in two forms, of which DataFusion's changes with its versions.
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;

@@ -1,5 +1,7 @@
 //! SQL's names of types, for columns and for casts.
 //!
+//! **Stands for** DataFusion's reading of type names: it knows fewer of them, and gives timestamps nanoseconds.
+//!
 //! ```text
 //! TINYINT, SMALLINT, INTEGER, BIGINT       Int8 … Int64      also INT2, INT4, INT8
 //! UTINYINT … UBIGINT, … UNSIGNED           UInt8 … UInt64

@@ -6,6 +6,8 @@
 //! ```
 //!
 //! Rows in which one of the two is NULL do not count. Of equal keys any one may win, for rows have no order.
+//!
+//! **Adds** what DataFusion does not have.
 
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array, new_null_array};
 use datafusion::arrow::compute::{nullif, take};

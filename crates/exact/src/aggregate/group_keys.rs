@@ -1,11 +1,13 @@
-//! Groups by a key that was unique before a join, kept apart: DataFusion takes such a key for one that tells whole rows of the groups,
-//! and then leaves out other columns that are grouped or sorted by, and DISTINCT.
+//! Groups by a key that was unique before a join.
+//!
+//! **Stands for** DataFusion's functional dependencies: behind a join it still takes such a key for one that determines
+//! whole rows, and then leaves out DISTINCT, and other columns that are grouped or sorted by.
 //!
 //! ```text
-//! GROUP BY o.k, x  over  (… GROUP BY k) AS o JOIN p        k tells m of o, but not x of p
+//! GROUP BY o.k, x  over  (… GROUP BY k) AS o JOIN p        k determines m of o, but not x of p
 //!
 //! Aggregate: [o.k, x]          Projection: [group_0 AS o.k, group_1 AS x]
-//!                       ──►      Aggregate: [o.k AS group_0, x AS group_1]       found under no name of the input, only both tell rows
+//!                       ──►      Aggregate: [o.k AS group_0, x AS group_1]       names of no input column: only both determine rows
 //! ```
 
 use datafusion::common::tree_node::{Transformed, TransformedResult};

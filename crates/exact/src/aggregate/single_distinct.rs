@@ -1,5 +1,7 @@
-//! `count(DISTINCT x)` as a grouping by `x`, as DataFusion's optimizer has it, but not beside sums of decimals: these become sums of sums, which
-//! have more digits than whatever is above expects.
+//! `count(DISTINCT x)` as a grouping by `x`, but not beside sums of decimals.
+//!
+//! **Stands for** DataFusion's `SingleDistinctToGroupBy`: it makes sums of sums beside the grouping, and these have more
+//! digits than the plan above expects.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;

@@ -1,4 +1,6 @@
-//! SUM that never wraps: takes the place of DataFusion's function of the same name.
+//! SUM that never wraps.
+//!
+//! **Stands for** DataFusion's function of the same name, which wraps around silently.
 //!
 //! ```text
 //!  sum of what was added  =  wraps · 2^bits + low        kept exactly, however often it leaves the type in between

@@ -1,4 +1,6 @@
 //! `+`, `-` and `*` of integers and DECIMAL as functions that fail where the result does not fit its type.
+//!
+//! **Stands for** DataFusion's binary operators, which wrap around, and exceed the digits of a DECIMAL.
 
 use datafusion::arrow::array::{Array, AsArray, Datum};
 use datafusion::arrow::compute::kernels::numeric;

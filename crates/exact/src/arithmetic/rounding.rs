@@ -1,4 +1,6 @@
 //! `round_half_even`: what comes before a cast of a floating-point number to an integer.
+//!
+//! **Stands for** Arrow's cast, which drops the fraction: 2.9 becomes 2.
 
 use crate::columns::of_column;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};

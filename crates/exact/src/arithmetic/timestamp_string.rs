@@ -1,4 +1,6 @@
 //! Timestamps as strings: `2024-02-29 13:05:00`, with a fraction of the second as far as there is one.
+//!
+//! **Stands for** Arrow's cast, which writes a `T` between day and time.
 
 use crate::columns::of_column;
 use datafusion::arrow::array::{Array, ArrayRef, StringViewBuilder};

@@ -1,18 +1,19 @@
 //! `x IN (SELECT …)` where it matters whether the answer is FALSE or NULL.
 //!
-//! DataFusion makes a join of it that marks the rows with a match and takes all others for FALSE. That is right where only
-//! TRUE lets a row pass, and wrong below NOT, in CASE and the like:
+//! **Stands for** DataFusion's decorrelation: it makes a join that marks the rows with a match and takes all others for
+//! FALSE. That is right where only TRUE lets a row pass, and wrong below NOT, in CASE and the like:
 //!
 //! ```text
 //!  x IN (SELECT c …)   is  TRUE   if a c equals x
 //!                          NULL   otherwise, if x is NULL and there is a row, or a c is NULL
 //!                          FALSE  otherwise
 //!
-//!  written as   x IN (SELECT c …) OR (x IS NULL AND EXISTS (SELECT c …) OR EXISTS (SELECT c … WHERE c IS NULL)) AND NULL
+//!  written as   x IN (SELECT c …)
+//!               OR (x IS NULL AND EXISTS (SELECT c …) OR EXISTS (SELECT c … WHERE c IS NULL)) AND NULL
 //! ```
 //!
-//! There every IN and EXISTS is TRUE or FALSE, as the join has it. `x NOT IN` alone, between ANDs, has a join of its own
-//! that is exact.
+//! There every IN and EXISTS is TRUE or FALSE, as the join has it. `x NOT IN` alone, between ANDs, has a join of its own,
+//! which is exact.
 //!
 //! Such joins are made for conditions only. In a list of expressions, EXISTS is written as a count instead, which is a
 //! scalar subquery: `(SELECT count(*) FROM …) > 0`.

@@ -1,7 +1,7 @@
 //! Comparisons of a timestamp with a constant that has more digits of a second than its type.
 //!
-//! DataFusion cuts the constant to the type of the column: `t = TIMESTAMP '… 00:00:00.5'` would find the second before, and
-//! `t < now()` miss the one that has begun. So, before DataFusion makes types equal, the column gets more digits by a
+//! **Stands for** DataFusion's type coercion, which cuts the constant to the type of the column: `t = TIMESTAMP '…
+//! 00:00:00.5'` would find the second before, and `t < now()` miss the one that has begun. So, before DataFusion makes types equal, the column gets more digits by a
 //! function that it does not look through. Constants that the column can have are compared as they are:
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //!                    t < '… 00:00:00.0'    t < TIMESTAMP(0) '… 00:00:00'
 //! ```
 //!
-//! In a fragment the function is a cast. Intervals, and differences of timestamps beside them, are compared by [how long they are](interval). A date
-//! or timestamp against a number is refused: DataFusion would count days.
+//! In a fragment the function is a cast. Intervals, and differences of timestamps beside them, are compared by
+//! [how long they are](super::interval). A date or timestamp against a number is rejected: DataFusion would count days.
 
 use super::interval;
 use crate::expressions::rewrite_all;
@@ -80,7 +80,7 @@ fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// Gives the timestamps among operands that vary the digits that the constants beside them have. Whether they lacked any.
+/// Gives the timestamps among operands that vary the digits of the constants beside them. Whether they lacked any.
 fn refine(operands: Vec<&mut Expr>, types: &[DataType]) -> bool {
     let operands = operands.into_iter().zip(types);
     let (mut varying, constants): (Vec<_>, Vec<_>) =
@@ -125,8 +125,8 @@ fn unit_of(data_type: &DataType) -> Option<TimeUnit> {
     }
 }
 
-/// A string that is a timestamp with more digits than the unit has, as one with microseconds, which all timestamps have whose
-/// type says nothing else. In the zone of the type `beside` it.
+/// A string that is a timestamp with more digits than the unit has. As one with microseconds, which a timestamp has whose
+/// type says nothing else, and in the zone of the type `beside` it.
 fn finer_string(constant: &Expr, beside: &DataType, unit: TimeUnit) -> Option<ScalarValue> {
     let (Expr::Literal(string, _), DataType::Timestamp(_, zone)) = (constant, beside) else {
         return None;

@@ -5,23 +5,25 @@
 //!                  │        │
 //!       build ─ feed        probe                    the feed keeps what passes until the hash table is finished
 //!
-//!  refused before that: what was kept and what is left of the build side are dealt by a hash of the keys
-//!       to 32 files, then the probe side likewise, then pair by pair:
+//!  memory denied before that: what was kept and what is left of the build side are repartitioned by a hash of
+//!       the keys into 32 buckets of files, then the probe side likewise, then pair by pair:
 //!
 //!       build 0 ⋈ probe 0,  build 1 ⋈ probe 1,  …    each again such a join, with another hash
 //!       build rows of one key alone that are too many: merge join over sorts, which spill
 //! ```
 //!
-//! (The Grace hash join.) Rows with equal keys meet in one pair, so every kind of join may be done pair by pair. Both inputs
-//! are read once, whatever happens. Where the plan relies on the order of the probe side, the result is sorted
-//! again; and a partition of the output has the rows of the same partition of the probe side, as if nothing had happened,
-//! except for kinds of join that yield unmatched build rows: these promise nothing about partitions.
+//! This is the Grace hash join. Rows with equal keys meet in one pair, so every kind of join may be done pair by pair.
+//! Both inputs are read once, whatever happens. Where the plan relies on the order of the probe side, the result is sorted
+//! again. A partition of the output has the rows of the same partition of the probe side, as without spilling; only joins
+//! that yield unmatched build rows promise nothing about partitions.
+//!
+//! **Stands for** DataFusion's `HashJoinExec`, which fails when its build side does not fit into memory.
 //!
 //! `docs/decisions/0007-joins-that-spill.md` has the reasons.
 
+mod buckets;
 mod feed;
 mod pairs;
-mod parts;
 mod spilled;
 
 use datafusion::common::Statistics;
@@ -46,8 +48,8 @@ use spilled::Spilled;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How often what does not fit is dealt to files again, before it is sorted: beyond a thousand files of one join, rows that
-/// are still too many have the same key.
+/// How often what does not fit is repartitioned before it is sorted. Beyond a thousand buckets of one join, rows that are
+/// still too many have the same key.
 const DEEPEST: usize = 2;
 
 /// The rule that makes all hash joins such joins; after all rules that look for hash joins.
@@ -86,7 +88,7 @@ pub(crate) struct SpillingJoinExec {
     /// The same over feeds.
     running: HashJoinExec,
     feed: Arc<Feed>,
-    /// How often the rows were dealt to files before.
+    /// How often the rows were repartitioned before.
     depth: usize,
     /// Per partition of the build side what replaces its hash join; made when the first of its partitions is opened.
     spilled: Mutex<Vec<Option<Arc<Spilled>>>>,
@@ -227,7 +229,7 @@ impl ExecutionPlan for SpillingJoinExec {
         let output = async move {
             let _abandon = abandon;
             match joined.next().await {
-                Some(Err(error)) if is_refusal(&error) && feed.give_up(build) => {
+                Some(Err(error)) if is_out_of_memory(&error) && feed.give_up(build) => {
                     // It gives back its memory, and tells the join's other partitions not to wait for its keys.
                     drop(joined);
                     // Takes what is left of the build side before it is abandoned.
@@ -277,7 +279,7 @@ impl Drop for Abandon {
     }
 }
 
-/// Whether memory was refused.
-fn is_refusal(error: &DataFusionError) -> bool {
+/// Whether memory was denied.
+fn is_out_of_memory(error: &DataFusionError) -> bool {
     matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
 }

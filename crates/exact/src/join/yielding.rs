@@ -1,7 +1,9 @@
 //! The physical rule that makes joins give way.
 //!
-//! An operator's task notices that it was cancelled only when it yields, and DataFusion's operators yield by the batches
-//! that they read. A join may turn one batch into thousands, so it has to count what it produces as well.
+//! An operator's task notices that it was cancelled only when it yields. A join may turn one batch into thousands.
+//!
+//! **Stands for** DataFusion's `EnsureCooperative`, which counts the batches that are read, but not those that a join
+//! produces.
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;

@@ -4,35 +4,42 @@
 //! limit  |== tables ==|== cannot spill ==|=== can spill ===|····· free ·····|·guaranteed·|·reserve·|
 //! ```
 //!
-//! The pool grants or refuses at once: nobody ever waits for memory, so nobody can wait in a circle. What is refused is
-//! decided by what the operator does next:
+//! The pool grants or denies at once. Nobody ever waits for memory, so nobody can wait in a circle. Whether a request is
+//! granted depends on what the operator does next:
 //!
-//! - It *collects* (batches of a sort, groups, a join's build side, an exchange), and puts on the disk what it has when it is
-//!   refused. It may not take what is *guaranteed* to other collectors that have not got it yet, or else the first sort of a
-//!   plan would starve the last, nor the *reserve*. Up to what is guaranteed to itself it may take both.
-//! - It *gives way*: sorts what it collected in order to write it, merges what it wrote, groups the merged rows. That needs
-//!   less than what was collected, but fails if it is refused. It gets all that is free: the reserve is there for that.
-//!   A sort keeps rows in another form beside the batches, and an aggregate doubles its tables before it asks; so a
-//!   third stays free of them. Reading what was written is also collecting: the more files at once the better, but two will do.
-//!   The sorted rows that a sort gathers before it writes them it does not need: they are written one batch after the other.
-//! - What has been allocated already, or is too little to be worth a failed statement – a batch, an empty table, the rows
-//!   that a merge in memory compares – is granted always. Where it does not fit, the budget is exceeded by that much.
+//! - It *collects*: batches of a sort, groups, a join's build side, an exchange. If it is denied memory, it spills what it
+//!   has. It may not take what is *guaranteed* to other collectors that have not got it yet, or else the first sort of a
+//!   plan would starve the last; nor the *reserve*. Up to what is guaranteed to itself it may take both.
+//! - It *spills*: it sorts what it collected in order to write it, merges what it wrote, groups the merged rows. That
+//!   needs less than what was collected, but fails if it is denied. It gets all that is free: the reserve is there for
+//!   that. A sort keeps rows in another form beside the batches, and an aggregate doubles its tables before it asks; so a
+//!   third stays free of them. Reading what was written is also collecting: the more files at once the better, but two
+//!   will do. A sort does not need the sorted rows that it gathers before it writes them: it writes batch after batch.
+//! - It has allocated the memory already, or asks for so little that a failed statement is not worth it: a batch, an
+//!   empty table, the rows that a merge in memory compares. This is granted always. Where it does not fit, the budget is
+//!   exceeded by that much.
 //! - It *cannot spill* (a window, a nested-loop join): it gets what is free and not guaranteed to others.
 //!
-//! So whoever can spill gets on with little, and the little is never refused. Which of these an operator does shows in its
-//! reservations: while it gives way, it asks for memory beside another reservation that it holds.
+//! So whoever can spill gets on with little, and the little is never denied. Which of these an operator does shows in its
+//! reservations: while it spills, it asks for memory beside another reservation that it holds.
+//!
+//! **Stands for** DataFusion's `FairSpillPool`. That splits a limit of its own evenly among the operators that can spill,
+//! and asks no one else before it grants memory; here tables and operators have one limit.
+
+mod operator;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
 use eris_numa::{Budget, Bytes, Reservation};
+use operator::{OperatorKind, in_words};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A collector is guaranteed so much, if a part of what there is for all of them is enough for that. Spilling files of this size
-/// is efficient.
+/// A collector is guaranteed so much, if a part of what there is for all of them is enough for that. Spilled files of
+/// this size are efficient.
 const GUARANTEED: u64 = 32 << 20;
 /// That part.
 const GUARANTEED_PART: u64 = 2;
@@ -42,7 +49,7 @@ const GROWING_RESERVE_PART: u64 = 3;
 const RESERVE_PART: u64 = 8;
 /// and so many bytes, if there are four times as many.
 const RESERVE_LEAST: u64 = 8 << 20;
-/// What a sort or an aggregate is never refused: a few batches.
+/// What a sort or an aggregate is never denied: a few batches.
 const LEAST: u64 = 4 << 20;
 /// How many operators an error names.
 const NAMED: usize = 3;
@@ -51,11 +58,11 @@ const NAMED: usize = 3;
 #[derive(Debug)]
 pub(crate) struct BudgetPool {
     budget: Budget,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct PoolState {
     held: Reservation,
     consumers: HashMap<usize, Consumer>,
 }
@@ -63,67 +70,14 @@ struct State {
 #[derive(Debug)]
 struct Consumer {
     name: String,
-    kind: Kind,
+    kind: OperatorKind,
     bytes: u64,
-    /// Of a sort: what its merge holds, which is nothing only while the sort begins to give way.
+    /// Of a sort: what its merge holds, which is nothing only while the sort begins to spill.
     merging: Option<u64>,
-    /// Whether the last that it asked for was refused.
-    refused: bool,
-    /// Whether anything ever was, so that it has put something on the disk.
+    /// Whether its last request was denied.
+    was_denied: bool,
+    /// Whether any request ever was, so that it has spilled.
     spilled: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Sort,
-    /// What a sort merges its batches or files with, or, without a sort, a merge of rows that are sorted already.
-    Merge {
-        sort: Option<usize>,
-    },
-    Aggregate,
-    /// Its input comes in order of some keys or all; then it keeps few groups, but cannot spill these.
-    OrderedAggregate,
-    Join,
-    /// It writes what it gets, and needs nothing to get on.
-    Exchange,
-    CannotSpill,
-}
-
-impl Kind {
-    fn of(consumer: &MemoryConsumer, consumers: &HashMap<usize, Consumer>) -> Self {
-        let name = consumer.name();
-        if let Some(partition) = name.strip_prefix("ExternalSorterMerge") {
-            // DataFusion registers a sort, then its merge.
-            let sorts = consumers.iter().filter(|(id, other)| {
-                let sorter = other.name.strip_prefix("ExternalSorter");
-                **id < consumer.id() && sorter == Some(partition)
-            });
-            let sort = sorts.map(|(id, _)| *id).max();
-            return Kind::Merge { sort };
-        }
-        if name.starts_with("SortPreservingMerge") || name.contains("[Merge ") {
-            return Kind::Merge { sort: None };
-        }
-        // DataFusion's hash join does not spill, but ours does.
-        if name.starts_with("HashJoin") {
-            return Kind::Join;
-        }
-        match name {
-            name if name.starts_with("Ordered") => Kind::OrderedAggregate,
-            name if is_aggregate(name) => Kind::Aggregate,
-            _ if !consumer.can_spill() => Kind::CannotSpill,
-            name if name.starts_with("Repartition") => Kind::Exchange,
-            _ => Kind::Sort,
-        }
-    }
-
-    fn is_guaranteed(self) -> bool {
-        self.is_aggregate() || matches!(self, Kind::Sort | Kind::Join)
-    }
-
-    fn is_aggregate(self) -> bool {
-        matches!(self, Kind::Aggregate | Kind::OrderedAggregate)
-    }
 }
 
 /// What a request is measured by.
@@ -139,7 +93,7 @@ impl BudgetPool {
     pub fn new(budget: &Budget) -> Self {
         BudgetPool {
             budget: budget.clone(),
-            state: Mutex::new(State {
+            state: Mutex::new(PoolState {
                 held: budget.try_reserve(0).expect("nothing is asked"),
                 consumers: HashMap::new(),
             }),
@@ -147,19 +101,19 @@ impl BudgetPool {
     }
 
     /// The state, also behind a panic: every change is complete or did not happen.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What this consumer may take for a reservation of so many bytes.
-    fn claim(&self, state: &State, id: usize, reserved: u64, asked: u64) -> Claim {
+    fn claim(&self, state: &PoolState, id: usize, reserved: u64, asked: u64) -> Claim {
         let Some(asking) = state.consumers.get(&id) else {
             return Claim::Leaving(0);
         };
         let few = asking.bytes + asked <= LEAST;
         match asking.kind {
             // It has put its groups on the disk or handed them on, and its empty tables take this.
-            kind if kind.is_aggregate() && (asking.refused || few) => Claim::Needed,
+            kind if kind.is_aggregate() && (asking.was_denied || few) => Claim::Needed,
             // It reads one of the files that it has written.
             kind if kind.is_aggregate() && asking.spilled && asking.bytes == 0 => Claim::Needed,
             // The second file, without which it cannot merge.
@@ -174,28 +128,32 @@ impl BudgetPool {
                 Claim::Needed
             }
             // The batch is there.
-            Kind::Sort if asking.bytes == 0 || few => Claim::Needed,
+            OperatorKind::Sort if asking.bytes == 0 || few => Claim::Needed,
             // Merged rows, which it would rather write together.
-            Kind::Sort if reserved == 0 => Claim::Leaving(u64::MAX),
+            OperatorKind::Sort if reserved == 0 => Claim::Leaving(u64::MAX),
             // Rows that it has sorted already, of some of its batches: they are to be merged.
-            Kind::Sort if reserved < asking.bytes || asking.merging == Some(0) => Claim::Needed,
+            OperatorKind::Sort if reserved < asking.bytes || asking.merging == Some(0) => {
+                Claim::Needed
+            }
             // Rows that it compares, already there: of files, it has reserved the largest batches before it reads any.
-            Kind::Merge { .. } if few || reserved < asking.bytes => Claim::Needed,
-            Kind::Merge { sort } => match sort.and_then(|sort| state.consumers.get(&sort)) {
-                // The sort has written its batches, so it merges files, more than two.
-                Some(sort) if sort.bytes == 0 && asking.bytes > asked => {
-                    self.leaving(state, sort, asked)
+            OperatorKind::Merge { .. } if few || reserved < asking.bytes => Claim::Needed,
+            OperatorKind::Merge { sort } => {
+                match sort.and_then(|sort| state.consumers.get(&sort)) {
+                    // The sort has written its batches, so it merges files, more than two.
+                    Some(sort) if sort.bytes == 0 && asking.bytes > asked => {
+                        self.leaving(state, sort, asked)
+                    }
+                    _ => Claim::Leaving(0),
                 }
-                _ => Claim::Leaving(0),
-            },
+            }
             _ => self.leaving(state, asking, asked),
         }
     }
 
     /// What has to stay free if a collector takes so much more, or one that cannot spill.
-    fn leaving(&self, state: &State, asking: &Consumer, asked: u64) -> Claim {
+    fn leaving(&self, state: &PoolState, asking: &Consumer, asked: u64) -> Claim {
         let unspillable: u64 = (state.consumers.values())
-            .filter(|consumer| consumer.kind == Kind::CannotSpill)
+            .filter(|consumer| consumer.kind == OperatorKind::CannotSpill)
             .map(|consumer| consumer.bytes)
             .sum();
         let tables = self.budget.used().saturating_sub(state.held.bytes());
@@ -213,15 +171,19 @@ impl BudgetPool {
             .map(|other| guaranteed.saturating_sub(held(other)))
             .sum();
         let part = match asking.kind {
-            Kind::CannotSpill | Kind::OrderedAggregate => return Claim::Leaving(owed),
-            Kind::Sort | Kind::Aggregate | Kind::Merge { .. } => GROWING_RESERVE_PART,
-            Kind::Join | Kind::Exchange => RESERVE_PART,
+            OperatorKind::CannotSpill | OperatorKind::OrderedAggregate => {
+                return Claim::Leaving(owed);
+            }
+            OperatorKind::Sort | OperatorKind::Aggregate | OperatorKind::Merge { .. } => {
+                GROWING_RESERVE_PART
+            }
+            OperatorKind::Join | OperatorKind::Exchange => RESERVE_PART,
         };
         let least = RESERVE_LEAST.min(for_spillers / 4);
         Claim::Leaving(owed + least.max(for_spillers / part))
     }
 
-    fn refused(&self, state: &State, asking: usize, asked: u64) -> DataFusionError {
+    fn denied(&self, state: &PoolState, asking: usize, asked: u64) -> DataFusionError {
         let mut others: Vec<&Consumer> = state.consumers.values().collect();
         others.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
         let holders: Vec<String> = (others.iter())
@@ -247,14 +209,14 @@ impl BudgetPool {
     }
 }
 
-impl State {
+impl PoolState {
     /// Changes what a consumer holds.
     fn count(&mut self, id: usize, change: impl Fn(u64) -> u64) {
         let Some(consumer) = self.consumers.get_mut(&id) else {
             return;
         };
         consumer.bytes = change(consumer.bytes);
-        if let Kind::Merge { sort: Some(sort) } = consumer.kind
+        if let OperatorKind::Merge { sort: Some(sort) } = consumer.kind
             && let Some(sort) = self.consumers.get_mut(&sort)
         {
             sort.merging = sort.merging.map(change);
@@ -269,15 +231,17 @@ impl MemoryPool for BudgetPool {
 
     fn register(&self, consumer: &MemoryConsumer) {
         let mut state = self.state();
+        let others = state.consumers.iter();
+        let others = others.map(|(id, other)| (*id, other.name.as_str()));
         let known = Consumer {
             name: consumer.name().to_owned(),
-            kind: Kind::of(consumer, &state.consumers),
+            kind: OperatorKind::of(consumer, others),
             bytes: 0,
             merging: None,
-            refused: false,
+            was_denied: false,
             spilled: false,
         };
-        if let Kind::Merge { sort: Some(sort) } = known.kind
+        if let OperatorKind::Merge { sort: Some(sort) } = known.kind
             && let Some(sort) = state.consumers.get_mut(&sort)
         {
             sort.merging = Some(0);
@@ -303,7 +267,7 @@ impl MemoryPool for BudgetPool {
         state.held.shrink(less as u64);
         state.count(id, |bytes| bytes.saturating_sub(less as u64));
         if let Some(consumer) = state.consumers.get_mut(&id) {
-            consumer.refused = false;
+            consumer.was_denied = false;
         }
     }
 
@@ -323,11 +287,11 @@ impl MemoryPool for BudgetPool {
             }
         };
         if let Some(consumer) = state.consumers.get_mut(&id) {
-            consumer.refused = !granted;
+            consumer.was_denied = !granted;
             consumer.spilled |= !granted;
         }
         if !granted {
-            return Err(self.refused(&state, id, asked));
+            return Err(self.denied(&state, id, asked));
         }
         state.count(id, |bytes| bytes.saturating_add(asked));
         Ok(())
@@ -351,35 +315,6 @@ impl fmt::Display for BudgetPool {
             Bytes(self.budget.limit())
         )
     }
-}
-
-fn is_aggregate(name: &str) -> bool {
-    let plain = name.split('[').next().unwrap_or(name);
-    plain.contains("Aggregate") || plain.contains("GroupedHash")
-}
-
-/// What users call the operator of this name, such as `ExternalSorterMerge[3]`.
-fn in_words(name: &str) -> &str {
-    const WORDS: [(&str, &str); 12] = [
-        ("ExternalSorter", "a sort"),
-        ("SortPreservingMerge", "a merge of sorted rows"),
-        ("TopK", "a sort with a limit"),
-        ("PartitionedTopK", "a window with a limit"),
-        ("HashJoin", "a join's hash table"),
-        ("SymmetricHashJoin", "a join's hash table"),
-        ("NestedLoopJoin", "a nested-loop join"),
-        ("CrossJoin", "a cross join"),
-        ("SMJ", "a merge join"),
-        ("Repartition", "an exchange between threads"),
-        ("RecursiveQuery", "a recursive query"),
-        ("Window", "a window function"),
-    ];
-    if is_aggregate(name) {
-        return "an aggregate";
-    }
-    let plain = name.split('[').next().unwrap_or(name);
-    let known = WORDS.iter().find(|(start, _)| plain.starts_with(start));
-    known.map_or(name, |(_, words)| words)
 }
 
 #[cfg(test)]
@@ -430,7 +365,10 @@ mod tests {
         window.try_grow(325 * MB).unwrap();
         let error = window.try_grow(10 * MB).unwrap_err().to_string();
         assert!(
-            error.contains("out of memory: a window function needs 10 MB more; of 1 GB, tables and scans hold 0 bytes, operators 991 MB (a sort 633 MB, a window function 325 MB, a sort 33 MB)"),
+            error.contains(
+                "out of memory: a window function needs 10 MB more; of 1 GB, tables and scans hold 0 bytes, \
+                 operators 991 MB (a sort 633 MB, a window function 325 MB, a sort 33 MB)"
+            ),
             "{error}"
         );
         first.free();
@@ -452,7 +390,7 @@ mod tests {
         let aggregate = register(&pool, "FinalHashAggregateStream[0]", true);
         aggregate.try_grow(660 * MB).unwrap();
         assert!(aggregate.try_grow(10 * MB).is_err());
-        // Refused once, it has emptied its tables; their capacity may be more than it had before.
+        // Denied once, it has emptied its tables; their capacity may be more than it had before.
         aggregate.try_grow(20 * MB).unwrap();
         assert!(aggregate.try_grow(MB).is_err());
         aggregate.shrink(400 * MB);
@@ -460,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_behind_a_refusal_is_never_refused() {
+    fn what_is_needed_after_a_denial_is_never_denied() {
         const MB: usize = 1_000_000;
         let budget = Budget::new(1000 * MB as u64);
         let pool = pool(&budget);
@@ -492,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn sorts_that_give_way_at_once_do_not_take_it_from_each_other() {
+    fn sorts_that_spill_at_once_do_not_take_it_from_each_other() {
         const MB: usize = 1_000_000;
         let budget = Budget::new(100 * MB as u64);
         let pool = pool(&budget);

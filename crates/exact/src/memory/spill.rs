@@ -6,9 +6,11 @@
 //!     sort-x3fK9a …                         one per run of a sort, per state of an aggregate, per part of a join
 //! ```
 //!
-//! A file goes when its last reader has gone, also when its statement failed or was cancelled. What a killed process left
-//! is removed by the next one that opens a database with the same temporary directory: such a directory is known by its
-//! lock being free, so that processes of other containers are safe although their numbers mean nothing here.
+//! A file is removed with its last reader, also when its statement failed or was cancelled. What a killed process left is
+//! removed by the next one that opens a database with the same temporary directory. It knows such a directory by its free
+//! lock, so processes of other containers are safe although their numbers mean nothing here.
+//!
+//! **Stands for** the files of DataFusion's `DiskManager`, which a killed process leaves behind for good.
 
 mod directory;
 mod file;
@@ -24,13 +26,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where operators put what does not fit into memory, how much of it there may be, and how much there is. Clones are the
-/// same.
+/// Where operators put what does not fit into memory, how much of it there may be, and how much there is. Clones share it.
 #[derive(Clone)]
 pub struct Spill(Arc<SpillState>);
 
 struct SpillState {
-    place: Mutex<SpillPlace>,
+    location: Mutex<SpillLocation>,
     /// Most bytes of all files together. Relaxed, as all numbers here: they guard nothing else.
     limit: AtomicU64,
     bytes: AtomicU64,
@@ -39,7 +40,7 @@ struct SpillState {
     written: AtomicU64,
 }
 
-struct SpillPlace {
+struct SpillLocation {
     /// Where the directory is made.
     parent: PathBuf,
     directory: Option<Arc<Directory>>,
@@ -47,13 +48,13 @@ struct SpillPlace {
 }
 
 impl Spill {
-    /// Files will be below the system's temporary directory (`TMPDIR`), as many as there is room for. Removes what processes
-    /// that have ended left there.
+    /// Files will be below the system's temporary directory (`TMPDIR`), as many as there is room for. Removes what killed
+    /// processes left there.
     pub fn in_system_directory() -> Self {
         let parent = std::env::temp_dir();
         directory::clean(&parent);
         Spill(Arc::new(SpillState {
-            place: Mutex::new(SpillPlace {
+            location: Mutex::new(SpillLocation {
                 parent,
                 directory: None,
                 closed: false,
@@ -67,10 +68,10 @@ impl Spill {
 
     /// The directory below which files are made.
     pub fn directory(&self) -> PathBuf {
-        self.place().parent.clone()
+        self.location().parent.clone()
     }
 
-    /// Makes new files below another directory; those that exist stay where they are until they are not needed any more.
+    /// Makes new files below another directory. Those that exist stay where they are until nobody needs them.
     ///
     /// # Errors
     /// It does not exist, or nothing can be written there.
@@ -82,10 +83,10 @@ impl Spill {
         }
         tempfile::tempfile_in(&parent).map_err(failed)?;
         directory::clean(&parent);
-        let mut place = self.place();
-        if place.parent != parent {
-            place.parent = parent;
-            place.directory = None;
+        let mut location = self.location();
+        if location.parent != parent {
+            location.parent = parent;
+            location.directory = None;
         }
         Ok(())
     }
@@ -118,31 +119,34 @@ impl Spill {
 
     /// Removes everything; who still runs and wants to write fails.
     pub fn close(&self) {
-        let mut place = self.place();
-        place.closed = true;
-        let directory = place.directory.take();
-        drop(place);
+        let mut location = self.location();
+        location.closed = true;
+        let directory = location.directory.take();
+        drop(location);
         if let Some(directory) = directory {
             directory.remove();
         }
     }
 
     /// The state, also behind a panic: it is replaced as a whole.
-    fn place(&self) -> MutexGuard<'_, SpillPlace> {
-        self.0.place.lock().unwrap_or_else(PoisonError::into_inner)
+    fn location(&self) -> MutexGuard<'_, SpillLocation> {
+        self.0
+            .location
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open_directory(&self) -> Result<Arc<Directory>, SpillError> {
-        let mut place = self.place();
-        if place.closed {
-            return Err(failure(&place.parent, "the database was closed"));
+        let mut location = self.location();
+        if location.closed {
+            return Err(failure(&location.parent, "the database was closed"));
         }
-        if let Some(directory) = &place.directory {
+        if let Some(directory) = &location.directory {
             return Ok(Arc::clone(directory));
         }
-        let made = Directory::create(&place.parent)
-            .map_err(|error| failure(&place.parent, &error.to_string()))?;
-        Ok(Arc::clone(place.directory.insert(Arc::new(made))))
+        let made = Directory::create(&location.parent)
+            .map_err(|error| failure(&location.parent, &error.to_string()))?;
+        Ok(Arc::clone(location.directory.insert(Arc::new(made))))
     }
 
     /// Takes room for bytes that will be written.

@@ -1,5 +1,7 @@
-//! Window functions whose frames have no upper bound keep all their input, and do not ask for the memory. So their input
-//! does, and they fail as everything else does when there is none.
+//! Memory for the input of window functions.
+//!
+//! **Stands for** DataFusion's `WindowAggExec`, for frames without upper bound: it keeps all its input and does not ask for
+//! the memory. So a node below it asks, and the statement fails as all others do when there is none.
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;

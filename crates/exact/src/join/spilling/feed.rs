@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! building ── the probe side is read for the first time ──► probing: nothing is kept any more
-//!    ├─────── the hash join was refused memory ───────────► given up ─► taken: what was kept, and the rest, go to files
+//!    ├─────── the hash join was denied memory ────────────► given up ─► taken: what was kept, and the rest, spill
 //!    └─────── the input failed ───────────────────────────► failed:   as without all this
 //! ```
 //!
@@ -28,19 +28,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 /// The build sides of one join, by partition.
-pub(super) struct Feed(Vec<Mutex<State>>);
+pub(super) struct Feed(Vec<Mutex<FeedState>>);
 
-enum State {
+enum FeedState {
     Waiting,
-    Building(Build),
+    Building(BuildInput),
     Probing,
-    GivenUp(Rest),
+    GivenUp(BuildRest),
     Taken,
     Failed,
 }
 
 /// A build side that is being read.
-struct Build {
+struct BuildInput {
     input: SendableRecordBatchStream,
     kept: Vec<RecordBatch>,
     counter: RecordBatchMemoryCounter,
@@ -49,7 +49,7 @@ struct Build {
 }
 
 /// A build side of which no hash table was made: what has been read of it and what has not.
-pub(super) struct Rest {
+pub(super) struct BuildRest {
     pub read: Vec<RecordBatch>,
     /// What the batches in `read` take.
     pub reservation: MemoryReservation,
@@ -58,20 +58,24 @@ pub(super) struct Rest {
 
 impl Feed {
     pub fn new(builds: usize) -> Self {
-        Feed((0..builds).map(|_| Mutex::new(State::Waiting)).collect())
+        Feed(
+            (0..builds)
+                .map(|_| Mutex::new(FeedState::Waiting))
+                .collect(),
+        )
     }
 
     /// The state, also behind a panic in an input, whose statement is lost anyway.
-    fn state(&self, build: usize) -> MutexGuard<'_, State> {
+    fn state(&self, build: usize) -> MutexGuard<'_, FeedState> {
         self.0[build].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the hash join over this build side is to be done otherwise, because it was refused memory before it began
-    /// to probe.
+    /// Whether the hash join over this build side is to be done otherwise, because it was denied memory before it began to
+    /// probe.
     pub fn give_up(&self, build: usize) -> bool {
         let mut state = self.state(build);
-        match std::mem::replace(&mut *state, State::Failed) {
-            State::Building(Build {
+        match std::mem::replace(&mut *state, FeedState::Failed) {
+            FeedState::Building(BuildInput {
                 input,
                 kept,
                 counter,
@@ -81,7 +85,7 @@ impl Feed {
                 let bytes = counter.memory_usage();
                 reservation.shrink(reservation.size().saturating_sub(bytes));
                 reservation.grow(bytes.saturating_sub(reservation.size()));
-                *state = State::GivenUp(Rest {
+                *state = FeedState::GivenUp(BuildRest {
                     read: kept,
                     reservation,
                     input,
@@ -89,7 +93,7 @@ impl Feed {
                 true
             }
             // By another partition of the probe side.
-            given_up @ (State::GivenUp(_) | State::Taken) => {
+            given_up @ (FeedState::GivenUp(_) | FeedState::Taken) => {
                 *state = given_up;
                 true
             }
@@ -101,10 +105,10 @@ impl Feed {
     }
 
     /// The build side that was given up; once.
-    pub fn take(&self, build: usize) -> Option<Rest> {
+    pub fn take(&self, build: usize) -> Option<BuildRest> {
         let mut state = self.state(build);
-        match std::mem::replace(&mut *state, State::Taken) {
-            State::GivenUp(rest) => Some(rest),
+        match std::mem::replace(&mut *state, FeedState::Taken) {
+            FeedState::GivenUp(rest) => Some(rest),
             other => {
                 *state = other;
                 None
@@ -114,7 +118,7 @@ impl Feed {
 
     /// Nobody reads this build side any more.
     pub fn abandon(&self, build: usize) {
-        let before = std::mem::replace(&mut *self.state(build), State::Failed);
+        let before = std::mem::replace(&mut *self.state(build), FeedState::Failed);
         // Not under the lock.
         drop(before);
     }
@@ -122,8 +126,8 @@ impl Feed {
     /// The hash table is finished.
     fn probing(&self, build: usize) {
         let before = match &mut *self.state(build) {
-            state @ (State::Building(_) | State::Waiting) => {
-                std::mem::replace(state, State::Probing)
+            state @ (FeedState::Building(_) | FeedState::Waiting) => {
+                std::mem::replace(state, FeedState::Probing)
             }
             _ => return,
         };
@@ -138,7 +142,7 @@ impl fmt::Debug for Feed {
     }
 }
 
-/// What the two sides of a feed have in common as nodes of a plan.
+/// What both inputs of a feed have in common as nodes of a plan.
 macro_rules! passing {
     ($node:ident, $name:literal) => {
         #[derive(Debug)]
@@ -237,13 +241,13 @@ impl BuildExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let consumer = MemoryConsumer::new(format!("HashJoinCopy[{partition}]"));
-        let build = Build {
+        let build = BuildInput {
             input: self.input.execute(partition, Arc::clone(&context))?,
             kept: Vec::new(),
             counter: RecordBatchMemoryCounter::new(),
             reservation: consumer.register(context.memory_pool()),
         };
-        *self.feed.state(partition) = State::Building(build);
+        *self.feed.state(partition) = FeedState::Building(build);
         Ok(Box::pin(BuildStream {
             schema: self.schema(),
             feed: Arc::clone(&self.feed),
@@ -264,7 +268,7 @@ impl Stream for BuildStream {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut state = self.feed.state(self.partition);
-        let State::Building(build) = &mut *state else {
+        let FeedState::Building(build) = &mut *state else {
             return Poll::Ready(None);
         };
         match ready!(build.input.poll_next_unpin(cx)) {
@@ -274,7 +278,7 @@ impl Stream for BuildStream {
                 Poll::Ready(Some(build.reservation.try_grow(bytes).map(|()| batch)))
             }
             Some(Err(error)) => {
-                *state = State::Failed;
+                *state = FeedState::Failed;
                 Poll::Ready(Some(Err(error)))
             }
             None => Poll::Ready(None),

@@ -1,6 +1,6 @@
-//! The rows with the same hash of both sides, joined.
+//! The buckets with the same hash of both inputs, joined.
 
-use super::parts::Parts;
+use super::buckets::Buckets;
 use super::{DEEPEST, SpillingJoinExec};
 use crate::once::OnceExec;
 use datafusion::arrow::compute::SortOptions;
@@ -26,12 +26,12 @@ use futures::{Stream, StreamExt, TryStreamExt, stream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Both sides in files.
+/// Both inputs, as buckets.
 pub(super) struct Pairs {
     pub join: Arc<HashJoinExec>,
-    pub build: Arc<Parts>,
-    pub probe: Arc<Parts>,
-    /// How often the rows were dealt to files before these.
+    pub build: Arc<Buckets>,
+    pub probe: Arc<Buckets>,
+    /// How often the rows were repartitioned before.
     pub depth: usize,
     pub context: Arc<TaskContext>,
 }
@@ -71,7 +71,7 @@ impl Pairs {
             .with_partition_mode(PartitionMode::CollectLeft)
             .with_null_equality(join.null_equality())
             .build()?;
-        // Rows that another hash would not deal better either are sorted at once.
+        // Rows that another hash would not spread better either are sorted at once.
         let most_in_one = self.build.rows[pair] > self.build.all_rows() / 2;
         let depth = if most_in_one { DEEPEST } else { self.depth + 1 };
         SpillingJoinExec::new(Arc::new(plan), depth)?.execute(0, Arc::clone(&self.context))

@@ -1,16 +1,19 @@
-//! A hash join that was given up: both sides go to files, then pair by pair to the result.
+//! A hash join that was given up: both inputs are repartitioned into files, then joined pair by pair.
 //!
-//! The build side is dealt once, by whichever partition of the output comes first; all wait for it. Then there are two ways:
+//! The build side is repartitioned once, by whichever partition of the output comes first; all wait for it. Then there are
+//! two ways:
 //!
 //! ```text
-//! yields unmatched build rows, and several partitions:   all probe partitions are dealt, by a task each; then each
-//!                                                        partition of the output takes the next pair that is left
-//! otherwise:   each partition of the output deals its own probe partition and does all pairs of these rows
+//! the join yields unmatched build rows,   a task per probe partition repartitions it;
+//! and there are several partitions:       then each partition of the output takes the next pair that is left
+//!
+//! otherwise:                              each partition of the output repartitions its own probe partition
+//!                                         and joins all pairs of these rows
 //! ```
 
-use super::feed::{Feed, Rest};
+use super::buckets::{Buckets, Repartitioner};
+use super::feed::{BuildRest, Feed};
 use super::pairs::Pairs;
-use super::parts::{Dealer, Parts};
 use super::{DEEPEST, pairs};
 use crate::once::OnceExec;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -34,8 +37,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
 
-/// A side that is being dealt; whoever waits for it drives it.
-type Dealing = Shared<BoxFuture<'static, Result<Arc<Parts>, Arc<DataFusionError>>>>;
+/// An input that is being repartitioned; whoever waits for it drives it.
+type Repartitioning = Shared<BoxFuture<'static, Result<Arc<Buckets>, Arc<DataFusionError>>>>;
 
 /// What replaces the hash join over one partition of the build side.
 pub(super) struct Spilled {
@@ -47,17 +50,17 @@ pub(super) struct Spilled {
     depth: usize,
     metrics: SpillMetrics,
     context: Arc<TaskContext>,
-    /// Both sides, once somebody has begun; the probe side only where it is dealt as a whole.
-    begun: Mutex<Option<Begun>>,
+    /// Both inputs, once somebody has begun; the probe side only where it is repartitioned as a whole.
+    begun: Mutex<Option<SpilledInputs>>,
     /// The next pair that nobody has taken, where partitions share the pairs.
     next: Arc<AtomicUsize>,
 }
 
 #[derive(Clone)]
-enum Begun {
-    Dealing {
-        build: Dealing,
-        probe: Option<Dealing>,
+enum SpilledInputs {
+    Repartitioning {
+        build: Repartitioning,
+        probe: Option<Repartitioning>,
     },
     /// At the greatest depth: the merge join's stream, for the only partition.
     Merging(Arc<Mutex<Option<SendableRecordBatchStream>>>),
@@ -108,19 +111,19 @@ impl Spilled {
         }
         let Some(rest) = self.feed.take(self.build) else {
             let error = DataFusionError::Internal("a build side was taken twice".into());
-            *begun = Some(Begun::Failed(Arc::new(error)));
+            *begun = Some(SpilledInputs::Failed(Arc::new(error)));
             return;
         };
         *begun = Some(if self.depth >= DEEPEST && self.probes.len() == 1 {
             let stream = self.merge(rest);
             match stream {
-                Ok(stream) => Begun::Merging(Arc::new(Mutex::new(Some(stream)))),
-                Err(error) => Begun::Failed(Arc::new(error)),
+                Ok(stream) => SpilledInputs::Merging(Arc::new(Mutex::new(Some(stream)))),
+                Err(error) => SpilledInputs::Failed(Arc::new(error)),
             }
         } else {
-            let probe = self.shares_pairs().then(|| self.deal_all_probes());
-            Begun::Dealing {
-                build: self.deal_build(rest),
+            let probe = self.shares_pairs().then(|| self.repartition_all_probes());
+            SpilledInputs::Repartitioning {
+                build: self.repartition_build(rest),
                 probe,
             }
         });
@@ -131,12 +134,14 @@ impl Spilled {
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = begun.clone().expect("begun before");
         let stream = match begun {
-            Begun::Failed(error) => return Err(DataFusionError::Shared(error)),
-            Begun::Merging(stream) => {
+            SpilledInputs::Failed(error) => return Err(DataFusionError::Shared(error)),
+            SpilledInputs::Merging(stream) => {
                 let stream = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
                 stream.ok_or_else(|| DataFusionError::Internal("a join was opened twice".into()))?
             }
-            Begun::Dealing { build, probe } => self.pairs(partition, build, probe)?,
+            SpilledInputs::Repartitioning { build, probe } => {
+                self.pairs(partition, build, probe)?
+            }
         };
         let stream = self.sorted(stream)?;
         Ok(match self.join.fetch() {
@@ -149,8 +154,8 @@ impl Spilled {
     fn pairs(
         &self,
         partition: usize,
-        build: Dealing,
-        probe: Option<Dealing>,
+        build: Repartitioning,
+        probe: Option<Repartitioning>,
     ) -> Result<SendableRecordBatchStream> {
         let next = match probe {
             Some(_) => Arc::clone(&self.next),
@@ -158,10 +163,10 @@ impl Spilled {
         };
         let probe = match probe {
             Some(probe) => probe
-                .map(|parts| parts.map_err(DataFusionError::Shared))
+                .map(|buckets| buckets.map_err(DataFusionError::Shared))
                 .boxed(),
             None => {
-                let dealer = self.probe_dealer();
+                let repartitioner = self.probe_repartitioner();
                 let input = self
                     .join
                     .right()
@@ -170,7 +175,7 @@ impl Spilled {
                 async move {
                     // One after the other: their buffers need not exist at the same time.
                     build.await.map_err(DataFusionError::Shared)?;
-                    deal(dealer, input).await.map(Arc::new)
+                    repartition(repartitioner, input).await.map(Arc::new)
                 }
                 .boxed()
             }
@@ -198,59 +203,65 @@ impl Spilled {
         )))
     }
 
-    fn deal_build(&self, rest: Rest) -> Dealing {
+    fn repartition_build(&self, rest: BuildRest) -> Repartitioning {
         let keys = self.join.on().iter().map(|(build, _)| Arc::clone(build));
-        let dealer = self.dealer(keys.collect(), rest.input.schema(), "join build side");
-        let Rest {
+        let repartitioner =
+            self.repartitioner(keys.collect(), rest.input.schema(), "join build side");
+        let BuildRest {
             read,
             reservation,
             input,
         } = rest;
-        let dealing = async move {
-            let mut dealer = dealer;
-            give_up(&mut dealer, read, reservation)?;
-            deal(dealer, input).await
+        let buckets = async move {
+            let mut repartitioner = repartitioner;
+            give_up(&mut repartitioner, read, reservation)?;
+            repartition(repartitioner, input).await
         };
-        shared(dealing)
+        shared(buckets)
     }
 
-    fn deal_all_probes(&self) -> Dealing {
-        let dealers: Vec<Dealer> = self.probes.clone().map(|_| self.probe_dealer()).collect();
+    fn repartition_all_probes(&self) -> Repartitioning {
+        let repartitioners: Vec<Repartitioner> = self
+            .probes
+            .clone()
+            .map(|_| self.probe_repartitioner())
+            .collect();
         let (right, context) = (Arc::clone(self.join.right()), Arc::clone(&self.context));
         let probes = self.probes.clone();
         shared(async move {
             // Tasks, so that all inputs make progress whichever partition of the output is read.
             let mut tasks = JoinSet::new();
-            for (partition, dealer) in probes.zip(dealers) {
+            for (partition, repartitioner) in probes.zip(repartitioners) {
                 let input = right.execute(partition, Arc::clone(&context))?;
-                tasks.spawn(deal(dealer, input));
+                tasks.spawn(repartition(repartitioner, input));
             }
-            let mut all = Parts::default();
-            while let Some(dealt) = tasks.join_next().await {
-                let dealt = dealt.map_err(|error| DataFusionError::External(Box::new(error)))?;
-                all = all.join(dealt?);
+            let mut all = Buckets::default();
+            while let Some(buckets) = tasks.join_next().await {
+                let buckets =
+                    buckets.map_err(|error| DataFusionError::External(Box::new(error)))?;
+                all = all.join(buckets?);
             }
             Ok(all)
         })
     }
 
-    fn probe_dealer(&self) -> Dealer {
+    fn probe_repartitioner(&self) -> Repartitioner {
         let keys = self.join.on().iter().map(|(_, probe)| Arc::clone(probe));
-        self.dealer(
+        self.repartitioner(
             keys.collect(),
             self.join.right().schema(),
             "join probe side",
         )
     }
 
-    fn dealer(
+    fn repartitioner(
         &self,
         keys: Vec<Arc<dyn PhysicalExpr>>,
         schema: SchemaRef,
         what: &'static str,
-    ) -> Dealer {
+    ) -> Repartitioner {
         let context = Arc::clone(&self.context);
-        Dealer::new(
+        Repartitioner::new(
             keys,
             schema,
             self.depth,
@@ -260,9 +271,9 @@ impl Spilled {
         )
     }
 
-    /// Sorts both sides and merges them.
-    fn merge(&self, rest: Rest) -> Result<SendableRecordBatchStream> {
-        let Rest {
+    /// Sorts both inputs and merges them.
+    fn merge(&self, rest: BuildRest) -> Result<SendableRecordBatchStream> {
+        let BuildRest {
             read,
             reservation,
             input,
@@ -295,30 +306,33 @@ impl fmt::Debug for Spilled {
     }
 }
 
-fn shared(dealing: impl Future<Output = Result<Parts>> + Send + 'static) -> Dealing {
-    let dealing = dealing.map(|parts| parts.map(Arc::new).map_err(Arc::new));
-    dealing.boxed().shared()
+fn shared(buckets: impl Future<Output = Result<Buckets>> + Send + 'static) -> Repartitioning {
+    let buckets = buckets.map(|buckets| buckets.map(Arc::new).map_err(Arc::new));
+    buckets.boxed().shared()
 }
 
-/// Deals what the hash join had read, and gives its memory back batch by batch.
+/// Repartitions what the hash join had read, and gives its memory back batch by batch.
 fn give_up(
-    dealer: &mut Dealer,
+    repartitioner: &mut Repartitioner,
     read: Vec<RecordBatch>,
     reservation: MemoryReservation,
 ) -> Result<()> {
     let share = reservation.size() / read.len().max(1);
     for batch in read {
-        dealer.deal(batch)?;
+        repartitioner.add(batch)?;
         reservation.shrink(share);
     }
     Ok(())
 }
 
-async fn deal(mut dealer: Dealer, mut input: SendableRecordBatchStream) -> Result<Parts> {
+async fn repartition(
+    mut repartitioner: Repartitioner,
+    mut input: SendableRecordBatchStream,
+) -> Result<Buckets> {
     while let Some(batch) = input.next().await {
-        dealer.deal(batch?)?;
+        repartitioner.add(batch?)?;
     }
-    dealer.finish()
+    repartitioner.finish()
 }
 
 /// The first rows.

@@ -19,9 +19,9 @@ const PIECE: usize = 256 << 10;
 const BUFFER: usize = 64 << 10;
 
 /// Open only while it is written or read, so that their number is not limited by that of open files.
-pub(super) struct File(Arc<Inner>);
+pub(super) struct File(Arc<OnDisk>);
 
-struct Inner {
+struct OnDisk {
     /// Removes the file when it is dropped, before its directory.
     path: TempPath,
     bytes: AtomicU64,
@@ -37,7 +37,7 @@ impl File {
             .tempfile_in(directory.path());
         let made = made.map_err(|error| failure(directory.path(), &reason(&error)))?;
         spill.0.files.fetch_add(1, Ordering::Relaxed);
-        Ok(File(Arc::new(Inner {
+        Ok(File(Arc::new(OnDisk {
             path: made.into_temp_path(),
             bytes: AtomicU64::new(0),
             spill,
@@ -46,7 +46,7 @@ impl File {
     }
 }
 
-impl Drop for Inner {
+impl Drop for OnDisk {
     fn drop(&mut self) {
         self.spill.give(*self.bytes.get_mut());
         self.spill.0.files.fetch_sub(1, Ordering::Relaxed);
@@ -90,13 +90,13 @@ impl SpillFile for File {
 
 /// How far the file was read. Keeps it on the disk.
 enum Reading {
-    Closed(Arc<Inner>),
-    Open(fs::File, Arc<Inner>),
+    Closed(Arc<OnDisk>),
+    Open(fs::File, Arc<OnDisk>),
 }
 
 impl Reading {
     fn next(self) -> Result<Option<(bytes::Bytes, Self)>, SpillError> {
-        let failed = |inner: &Inner, error: &io::Error| {
+        let failed = |inner: &OnDisk, error: &io::Error| {
             let path: PathBuf = inner.path.to_path_buf();
             failure(&path, &reason(error))
         };
@@ -120,12 +120,12 @@ impl Reading {
 struct Writer {
     /// The format writes many small pieces.
     file: BufWriter<fs::File>,
-    inner: Arc<Inner>,
+    inner: Arc<OnDisk>,
 }
 
 impl Write for Writer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Inner {
+        let OnDisk {
             spill, directory, ..
         } = &*self.inner;
         // Typed, so that it is found again behind the layers that it passes.

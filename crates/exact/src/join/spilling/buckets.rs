@@ -1,4 +1,4 @@
-//! One side of a join, dealt to files by a hash of its keys.
+//! One input of a join, repartitioned by a hash of its keys: a *bucket* holds the rows whose keys hash alike, in files.
 
 use datafusion::arrow::array::{Array, UInt32Array};
 use datafusion::arrow::compute::BatchCoalescer;
@@ -14,49 +14,49 @@ use datafusion::physical_plan::metrics::SpillMetrics;
 use datafusion::physical_plan::spill::SpillManager;
 use std::sync::Arc;
 
-/// Files of one side. More make smaller hash tables; each has a buffer of some 64 KiB while it is written.
-pub(super) const PARTS: usize = 32;
+/// Buckets of one input. More make smaller hash tables; each has a buffer of some 64 KiB while it is written.
+pub(super) const BUCKETS: usize = 32;
 /// Unlike the seeds of exchanges and hash tables.
 const SEED: u64 = 0x243f_6a88_85a3_08d3;
-/// Rows that wait for being written together, per file.
+/// Rows that wait for being written together, per bucket.
 const WRITTEN_ROWS: usize = 1024;
 
-/// What one side became.
+/// The buckets of one input.
 #[derive(Clone, Default)]
-pub(super) struct Parts {
-    /// Per part its files; none if it has no rows.
+pub(super) struct Buckets {
+    /// Per bucket its files; none if it has no rows.
     pub files: Vec<Vec<Arc<dyn SpillFile>>>,
-    /// Per part its rows.
+    /// Per bucket its rows.
     pub rows: Vec<usize>,
     /// Whether the key of some row is NULL; if there are several keys, the first.
     pub has_null: bool,
 }
 
-impl Parts {
+impl Buckets {
     pub fn all_rows(&self) -> usize {
         self.rows.iter().sum()
     }
 
     /// Both together.
-    pub fn join(mut self, other: Parts) -> Parts {
+    pub fn join(mut self, other: Buckets) -> Buckets {
         if self.files.is_empty() {
             return other;
         }
-        for (part, (files, rows)) in other.files.into_iter().zip(other.rows).enumerate() {
-            self.files[part].extend(files);
-            self.rows[part] += rows;
+        for (bucket, (files, rows)) in other.files.into_iter().zip(other.rows).enumerate() {
+            self.files[bucket].extend(files);
+            self.rows[bucket] += rows;
         }
         self.has_null |= other.has_null;
         self
     }
 }
 
-/// Deals rows to files.
-pub(super) struct Dealer {
+/// Repartitions the rows of one input.
+pub(super) struct Repartitioner {
     keys: Vec<Arc<dyn PhysicalExpr>>,
-    /// Of its own at each depth, or rows that went to one part once would do so again.
+    /// Of its own at each depth, or rows that went to one bucket once would do so again.
     hash: RandomState,
-    parts: Vec<Part>,
+    buckets: Vec<OpenBucket>,
     has_null: bool,
     what: &'static str,
     files: SpillManager,
@@ -66,13 +66,13 @@ pub(super) struct Dealer {
 /// Appends a batch to a file, or without one finishes it. The type of an open file has no name here.
 type Append = Box<dyn FnMut(Option<&RecordBatch>) -> Result<Option<Arc<dyn SpillFile>>> + Send>;
 
-struct Part {
+struct OpenBucket {
     waiting: BatchCoalescer,
     rows: usize,
     open: Option<Append>,
 }
 
-impl Dealer {
+impl Repartitioner {
     pub fn new(
         keys: Vec<Arc<dyn PhysicalExpr>>,
         schema: SchemaRef,
@@ -81,15 +81,15 @@ impl Dealer {
         context: Arc<TaskContext>,
         metrics: SpillMetrics,
     ) -> Self {
-        let part = || Part {
+        let bucket = || OpenBucket {
             waiting: BatchCoalescer::new(Arc::clone(&schema), WRITTEN_ROWS),
             rows: 0,
             open: None,
         };
-        Dealer {
+        Repartitioner {
             keys,
             hash: RandomState::with_seed(SEED + depth as u64),
-            parts: (0..PARTS).map(|_| part()).collect(),
+            buckets: (0..BUCKETS).map(|_| bucket()).collect(),
             has_null: false,
             what,
             files: SpillManager::new(context.runtime_env(), metrics, schema),
@@ -97,34 +97,34 @@ impl Dealer {
         }
     }
 
-    /// Deals the rows of a batch.
-    pub fn deal(&mut self, batch: RecordBatch) -> Result<()> {
+    /// Sends each row of a batch to its bucket.
+    pub fn add(&mut self, batch: RecordBatch) -> Result<()> {
         let keys = evaluate_expressions_to_arrays(&self.keys, &batch)?;
         self.has_null |= keys.first().is_some_and(|key| key.logical_null_count() > 0);
         self.hashes.clear();
         self.hashes.resize(batch.num_rows(), 0);
         create_hashes(&keys, &self.hash, &mut self.hashes)?;
-        let mut dealt = vec![Vec::new(); PARTS];
+        let mut rows_of = vec![Vec::new(); BUCKETS];
         for (row, hash) in self.hashes.iter().enumerate() {
             // The high bits: hash tables take the low ones.
-            let part = (u128::from(*hash) * PARTS as u128) >> 64;
-            dealt[part as usize].push(row as u32);
+            let bucket = (u128::from(*hash) * BUCKETS as u128) >> 64;
+            rows_of[bucket as usize].push(row as u32);
         }
-        for (part, rows) in dealt.into_iter().enumerate() {
+        for (bucket, rows) in rows_of.into_iter().enumerate() {
             if rows.is_empty() {
                 continue;
             }
-            self.parts[part].rows += rows.len();
+            self.buckets[bucket].rows += rows.len();
             let rows = UInt32Array::from(rows);
-            let waiting = &mut self.parts[part].waiting;
+            let waiting = &mut self.buckets[bucket].waiting;
             waiting.push_batch_with_indices(batch.clone(), &rows)?;
-            self.write(part)?;
+            self.write(bucket)?;
         }
         Ok(())
     }
 
-    fn write(&mut self, part: usize) -> Result<()> {
-        let Part { waiting, open, .. } = &mut self.parts[part];
+    fn write(&mut self, bucket: usize) -> Result<()> {
+        let OpenBucket { waiting, open, .. } = &mut self.buckets[bucket];
         while let Some(batch) = waiting.next_completed_batch() {
             let append = match open {
                 Some(append) => append,
@@ -141,21 +141,21 @@ impl Dealer {
         Ok(())
     }
 
-    /// The files, complete.
-    pub fn finish(mut self) -> Result<Parts> {
-        let mut all = Parts {
+    /// The buckets, complete.
+    pub fn finish(mut self) -> Result<Buckets> {
+        let mut all = Buckets {
             has_null: self.has_null,
-            ..Parts::default()
+            ..Buckets::default()
         };
-        for part in 0..PARTS {
-            self.parts[part].waiting.finish_buffered_batch()?;
-            self.write(part)?;
-            let file = match self.parts[part].open.take() {
+        for bucket in 0..BUCKETS {
+            self.buckets[bucket].waiting.finish_buffered_batch()?;
+            self.write(bucket)?;
+            let file = match self.buckets[bucket].open.take() {
                 Some(mut append) => append(None)?,
                 None => None,
             };
             all.files.push(file.into_iter().collect());
-            all.rows.push(self.parts[part].rows);
+            all.rows.push(self.buckets[bucket].rows);
         }
         Ok(all)
     }
