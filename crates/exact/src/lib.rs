@@ -6,9 +6,9 @@
 //!              └─ engine ─ route·aeu ─ exec ─ store ─ column·kernels
 //! ```
 //!
-//! [`session_config`], [`physical_rules`] and [`session_state`] give DataFusion's settings, rules and functions with all
-//! repairs in place. `sql` inserts its own rules among them, which move work into scans. Every module says which behaviour
-//! of DataFusion it **stands for**; a module goes when DataFusion does the same by itself.
+//! [`session_config`], [`physical_rules`] and [`session_state`] give DataFusion's settings, rules and functions with
+//! all repairs in place. `sql` inserts its own rules among them, which move work into scans. Every module says which
+//! behaviour of DataFusion it **stands for**; a module goes when DataFusion does the same by itself.
 //!
 //! | module | what it repairs |
 //! |---|---|
@@ -33,9 +33,9 @@
 //! | [`types`] | SQL's names of types are those that Eris stores |
 //! | `state` | settings whose defaults are wrong or slow |
 //!
-//! Repairs that are made in the syntax tree, before DataFusion resolves names, are `sql`'s: named windows, `EXCEPT ALL`,
-//! the precedence of `IS DISTINCT FROM`, other names of functions. They say how a statement reads, they fail with errors
-//! that name places in its text, and they do not change with DataFusion's plans.
+//! Repairs that are made in the syntax tree, before DataFusion resolves names, are `sql`'s: named windows, `EXCEPT
+//! ALL`, the precedence of `IS DISTINCT FROM`, other names of functions. They say how a statement reads, they fail
+//! with errors that name places in its text, and they do not change with DataFusion's plans.
 //!
 //! This crate must not know the catalogue, statements, sessions or the engine. It knows `fragment` for two reasons: an
 //! overflow is the same error wherever an expression is evaluated, and constants travel between the two ([`scalar`]).

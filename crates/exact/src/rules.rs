@@ -27,7 +27,8 @@ pub type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 /// A rule over physical plans.
 pub type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// DataFusion's rules that find out types, among ours. Comparisons are decided before operands get one type, all else after.
+/// DataFusion's rules that find out types, among ours. Comparisons are decided before operands get one type, all else
+/// after.
 pub(crate) fn analyzer_rules() -> Vec<Analysis> {
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(CompareAsDouble));
@@ -48,8 +49,8 @@ pub(crate) fn optimizer_rules() -> Vec<LogicalRule> {
     rules
 }
 
-/// DataFusion's rules for physical plans, with the repairs among them. Joins get their yield points before the last rule
-/// looks for places of dynamic filters, and become joins that spill once they have their own.
+/// DataFusion's rules for physical plans, with the repairs among them. Joins get their yield points before the last
+/// rule looks for places of dynamic filters, and become joins that spill once they have their own.
 pub fn physical_rules() -> Vec<PhysicalRule> {
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {

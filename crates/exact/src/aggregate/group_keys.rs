@@ -7,7 +7,7 @@
 //! GROUP BY o.k, x  over  (… GROUP BY k) AS o JOIN p        k determines m of o, but not x of p
 //!
 //! Aggregate: [o.k, x]          Projection: [group_0 AS o.k, group_1 AS x]
-//!                       ──►      Aggregate: [o.k AS group_0, x AS group_1]       names of no input column: only both determine rows
+//!                       ──►      Aggregate: [o.k AS group_0, x AS group_1]       only both determine rows
 //! ```
 
 use datafusion::common::tree_node::{Transformed, TransformedResult};

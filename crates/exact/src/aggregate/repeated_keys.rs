@@ -1,7 +1,7 @@
 //! Sort keys that repeat an earlier one, and so change nothing, are left out.
 //!
-//! **Stands for** DataFusion's `DISTINCT ON` and ordered aggregates, which count keys both before and after it drops such
-//! keys, and fail when the numbers differ.
+//! **Stands for** DataFusion's `DISTINCT ON` and ordered aggregates, which count keys both before and after it drops
+//! such keys, and fail when the numbers differ.
 //!
 //! ```text
 //!  DISTINCT ON (a) … ORDER BY a, b DESC, b         DISTINCT ON (a) … ORDER BY a, b DESC

@@ -1,7 +1,7 @@
 //! `count(DISTINCT x)` as a grouping by `x`, but not beside sums of decimals.
 //!
-//! **Stands for** DataFusion's `SingleDistinctToGroupBy`: it makes sums of sums beside the grouping, and these have more
-//! digits than the plan above expects.
+//! **Stands for** DataFusion's `SingleDistinctToGroupBy`: it makes sums of sums beside the grouping, and these have
+//! more digits than the plan above expects.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;

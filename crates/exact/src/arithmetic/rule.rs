@@ -1,8 +1,8 @@
 //! Arithmetic that fails rather than wrapping, and casts that round rather than cutting off, everywhere.
 //!
-//! **Stands for** DataFusion's `+`, `-` and `*`, which wrap around silently, and its casts of fractions to integers, which
-//! drop the fraction. Fragments do neither. So that it does not matter where an expression is evaluated, this rule puts
-//! functions in the place of those operators, once the operands' types are known:
+//! **Stands for** DataFusion's `+`, `-` and `*`, which wrap around silently, and its casts of fractions to integers,
+//! which drop the fraction. Fragments do neither. So that it does not matter where an expression is evaluated, this
+//! rule puts functions in the place of those operators, once the operands' types are known:
 //!
 //! ```text
 //!  a + b                    add(a, b)              integers and DECIMAL: an error if the result does not fit its type
@@ -130,8 +130,8 @@ fn can_overflow(expr: &Expr, schema: &DFSchema) -> bool {
     })
 }
 
-/// `x IS TRUE` and its like, as they are executed. DataFusion plans them as what is never NULL, executes them as what may
-/// be, and then finds that the plans differ.
+/// `x IS TRUE` and its like, as they are executed. DataFusion plans them as what is never NULL, executes them as what
+/// may be, and then finds that the plans differ.
 fn compared(expr: Box<Expr>, op: Operator, value: bool) -> Expr {
     Expr::BinaryExpr(BinaryExpr::new(expr, op, Box::new(lit(value))))
 }

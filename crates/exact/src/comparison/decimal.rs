@@ -1,9 +1,9 @@
-//! DECIMAL against DOUBLE is compared as DOUBLE, as arithmetic on them is done. What is one of both is DOUBLE: in CASE, in
-//! COALESCE and the like, and in UNION.
+//! DECIMAL against DOUBLE is compared as DOUBLE, as arithmetic on them is done. What is one of both is DOUBLE: in
+//! CASE, in COALESCE and the like, and in UNION.
 //!
-//! **Stands for** DataFusion's type coercion, which compares as DECIMAL(30, 15). That fails for large numbers. At a bare
-//! column it also keeps the comparison from being made on the stored values. Numbers that are written with a point are
-//! DECIMAL, so `x > 0.5` is such a case.
+//! **Stands for** DataFusion's type coercion, which compares as DECIMAL(30, 15). That fails for large numbers. At a
+//! bare column it also keeps the comparison from being made on the stored values. Numbers that are written with a
+//! point are DECIMAL, so `x > 0.5` is such a case.
 
 use crate::expressions::rewrite_node;
 use datafusion::arrow::datatypes::DataType;

@@ -1,8 +1,8 @@
 //! `nanoseconds(interval)`: what an interval of time is compared by.
 //!
-//! **Stands for** Arrow's comparison of intervals, part by part: months, days, nanoseconds. By it 25 hours are less than a
-//! day, and so is every difference of timestamps, which has nanoseconds alone. As in PostgreSQL and DuckDB a month counts
-//! as 30 days here, and a day as 24 hours.
+//! **Stands for** Arrow's comparison of intervals, part by part: months, days, nanoseconds. By it 25 hours are less
+//! than a day, and so is every difference of timestamps, which has nanoseconds alone. As in PostgreSQL and DuckDB a
+//! month counts as 30 days here, and a day as 24 hours.
 
 use crate::columns::of_column;
 use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array};

@@ -12,8 +12,8 @@
 //!               OR (x IS NULL AND EXISTS (SELECT c …) OR EXISTS (SELECT c … WHERE c IS NULL)) AND NULL
 //! ```
 //!
-//! There every IN and EXISTS is TRUE or FALSE, as the join has it. `x NOT IN` alone, between ANDs, has a join of its own,
-//! which is exact.
+//! There every IN and EXISTS is TRUE or FALSE, as the join has it. `x NOT IN` alone, between ANDs, has a join of its
+//! own, which is exact.
 //!
 //! Such joins are made for conditions only. In a list of expressions, EXISTS is written as a count instead, which is a
 //! scalar subquery: `(SELECT count(*) FROM …) > 0`.

@@ -1,8 +1,9 @@
 //! Comparisons of a timestamp with a constant that has more digits of a second than its type.
 //!
 //! **Stands for** DataFusion's type coercion, which cuts the constant to the type of the column: `t = TIMESTAMP '…
-//! 00:00:00.5'` would find the second before, and `t < now()` miss the one that has begun. So, before DataFusion makes types equal, the column gets more digits by a
-//! function that it does not look through. Constants that the column can have are compared as they are:
+//! 00:00:00.5'` would find the second before, and `t < now()` miss the one that has begun. So, before DataFusion
+//! makes types equal, the column gets more digits by a function that it does not look through. Constants that the
+//! column can have are compared as they are:
 //!
 //! ```text
 //!  t TIMESTAMP(0)    t < '… 00:00:00.5'    finer(t) < TIMESTAMP '… 00:00:00.5'    then  t < TIMESTAMP(0) '… 00:00:01'
@@ -125,8 +126,8 @@ fn unit_of(data_type: &DataType) -> Option<TimeUnit> {
     }
 }
 
-/// A string that is a timestamp with more digits than the unit has. As one with microseconds, which a timestamp has whose
-/// type says nothing else, and in the zone of the type `beside` it.
+/// A string that is a timestamp with more digits than the unit has. As one with microseconds, which a timestamp has
+/// whose type says nothing else, and in the zone of the type `beside` it.
 fn finer_string(constant: &Expr, beside: &DataType, unit: TimeUnit) -> Option<ScalarValue> {
     let (Expr::Literal(string, _), DataType::Timestamp(_, zone)) = (constant, beside) else {
         return None;

@@ -1,8 +1,8 @@
 //! Filters of joins and sorts, in plans with two columns of one name.
 //!
 //! **Stands for** DataFusion's `FilterPushdown`, which pushes such a filter down by the names of its columns. Where a
-//! relation has two columns of one name, as behind joins with one table twice, the filter may reach the wrong one, and rows
-//! that match are lost. Plans in which a filter might pass there are not given to that rule.
+//! relation has two columns of one name, as behind joins with one table twice, the filter may reach the wrong one,
+//! and rows that match are lost. Plans in which a filter might pass there are not given to that rule.
 
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;

@@ -12,10 +12,10 @@
 //!       build rows of one key alone that are too many: merge join over sorts, which spill
 //! ```
 //!
-//! This is the Grace hash join. Rows with equal keys meet in one pair, so every kind of join may be done pair by pair.
-//! Both inputs are read once, whatever happens. Where the plan relies on the order of the probe side, the result is sorted
-//! again. A partition of the output has the rows of the same partition of the probe side, as without spilling; only joins
-//! that yield unmatched build rows promise nothing about partitions.
+//! This is the Grace hash join. Rows with equal keys meet in one pair, so every kind of join may be done pair by
+//! pair. Both inputs are read once, whatever happens. Where the plan relies on the order of the probe side, the
+//! result is sorted again. A partition of the output has the rows of the same partition of the probe side, as without
+//! spilling; only joins that yield unmatched build rows promise nothing about partitions.
 //!
 //! **Stands for** DataFusion's `HashJoinExec`, which fails when its build side does not fit into memory.
 //!
@@ -48,8 +48,8 @@ use spilled::Spilled;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How often what does not fit is repartitioned before it is sorted. Beyond a thousand buckets of one join, rows that are
-/// still too many have the same key.
+/// How often what does not fit is repartitioned before it is sorted. Beyond a thousand buckets of one join, rows that
+/// are still too many have the same key.
 const DEEPEST: usize = 2;
 
 /// The rule that makes all hash joins such joins; after all rules that look for hash joins.

@@ -4,27 +4,29 @@
 //! limit  |== tables ==|== cannot spill ==|=== can spill ===|····· free ·····|·guaranteed·|·reserve·|
 //! ```
 //!
-//! The pool grants or denies at once. Nobody ever waits for memory, so nobody can wait in a circle. Whether a request is
-//! granted depends on what the operator does next:
+//! The pool grants or denies at once. Nobody ever waits for memory, so nobody can wait in a circle. Whether a request
+//! is granted depends on what the operator does next:
 //!
-//! - It *collects*: batches of a sort, groups, a join's build side, an exchange. If it is denied memory, it spills what it
-//!   has. It may not take what is *guaranteed* to other collectors that have not got it yet, or else the first sort of a
-//!   plan would starve the last; nor the *reserve*. Up to what is guaranteed to itself it may take both.
-//! - It *spills*: it sorts what it collected in order to write it, merges what it wrote, groups the merged rows. That
-//!   needs less than what was collected, but fails if it is denied. It gets all that is free: the reserve is there for
-//!   that. A sort keeps rows in another form beside the batches, and an aggregate doubles its tables before it asks; so a
-//!   third stays free of them. Reading what was written is also collecting: the more files at once the better, but two
-//!   will do. A sort does not need the sorted rows that it gathers before it writes them: it writes batch after batch.
-//! - It has allocated the memory already, or asks for so little that a failed statement is not worth it: a batch, an
-//!   empty table, the rows that a merge in memory compares. This is granted always. Where it does not fit, the budget is
-//!   exceeded by that much.
+//! - It *collects*: batches of a sort, groups, a join's build side, an exchange. If it is denied memory, it spills
+//!   what it has. It may not take what is *guaranteed* to other collectors that have not got it yet, or else the
+//!   first sort of a plan would starve the last; nor the *reserve*. Up to what is guaranteed to itself it may take
+//!   both.
+//! - It *spills*: it sorts what it collected in order to write it, merges what it wrote, groups the merged rows.
+//!   That needs less than what was collected, but fails if it is denied. It gets all that is free: the reserve is
+//!   there for that. A sort keeps rows in another form beside the batches, and an aggregate doubles its tables before
+//!   it asks; so a third stays free of them. Reading what was written is also collecting: the more files at once the
+//!   better, but two will do. A sort does not need the sorted rows that it gathers before it writes them: it writes
+//!   batch after batch.
+//! - It has allocated the memory already, or asks for so little that a failed statement is not worth it: a batch,
+//!   an empty table, the rows that a merge in memory compares. This is granted always. Where it does not fit, the
+//!   budget is exceeded by that much.
 //! - It *cannot spill* (a window, a nested-loop join): it gets what is free and not guaranteed to others.
 //!
-//! So whoever can spill gets on with little, and the little is never denied. Which of these an operator does shows in its
-//! reservations: while it spills, it asks for memory beside another reservation that it holds.
+//! So whoever can spill gets on with little, and the little is never denied. Which of these an operator does shows in
+//! its reservations: while it spills, it asks for memory beside another reservation that it holds.
 //!
-//! **Stands for** DataFusion's `FairSpillPool`. That splits a limit of its own evenly among the operators that can spill,
-//! and asks no one else before it grants memory; here tables and operators have one limit.
+//! **Stands for** DataFusion's `FairSpillPool`. That splits a limit of its own evenly among the operators that can
+//! spill, and asks no one else before it grants memory; here tables and operators have one limit.
 
 mod operator;
 

@@ -6,9 +6,9 @@
 //!     sort-x3fK9a …                         one per run of a sort, per state of an aggregate, per part of a join
 //! ```
 //!
-//! A file is removed with its last reader, also when its statement failed or was cancelled. What a killed process left is
-//! removed by the next one that opens a database with the same temporary directory. It knows such a directory by its free
-//! lock, so processes of other containers are safe although their numbers mean nothing here.
+//! A file is removed with its last reader, also when its statement failed or was cancelled. What a killed process
+//! left is removed by the next one that opens a database with the same temporary directory. It knows such a directory
+//! by its free lock, so processes of other containers are safe although their numbers mean nothing here.
 //!
 //! **Stands for** the files of DataFusion's `DiskManager`, which a killed process leaves behind for good.
 
@@ -26,7 +26,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where operators put what does not fit into memory, how much of it there may be, and how much there is. Clones share it.
+/// Where operators put what does not fit into memory, how much of it there may be, and how much there is. Clones
+/// share it.
 #[derive(Clone)]
 pub struct Spill(Arc<SpillState>);
 
@@ -48,8 +49,8 @@ struct SpillLocation {
 }
 
 impl Spill {
-    /// Files will be below the system's temporary directory (`TMPDIR`), as many as there is room for. Removes what killed
-    /// processes left there.
+    /// Files will be below the system's temporary directory (`TMPDIR`), as many as there is room for. Removes what
+    /// killed processes left there.
     pub fn in_system_directory() -> Self {
         let parent = std::env::temp_dir();
         directory::clean(&parent);

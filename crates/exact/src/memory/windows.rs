@@ -1,7 +1,7 @@
 //! Memory for the input of window functions.
 //!
-//! **Stands for** DataFusion's `WindowAggExec`, for frames without upper bound: it keeps all its input and does not ask for
-//! the memory. So a node below it asks, and the statement fails as all others do when there is none.
+//! **Stands for** DataFusion's `WindowAggExec`, for frames without upper bound: it keeps all its input and does not
+//! ask for the memory. So a node below it asks, and the statement fails as all others do when there is none.
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;

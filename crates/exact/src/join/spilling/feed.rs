@@ -70,8 +70,8 @@ impl Feed {
         self.0[build].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the hash join over this build side is to be done otherwise, because it was denied memory before it began to
-    /// probe.
+    /// Whether the hash join over this build side is to be done otherwise, because it was denied memory before it
+    /// began to probe.
     pub fn give_up(&self, build: usize) -> bool {
         let mut state = self.state(build);
         match std::mem::replace(&mut *state, FeedState::Failed) {

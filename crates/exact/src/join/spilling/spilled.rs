@@ -1,7 +1,7 @@
 //! A hash join that was given up: both inputs are repartitioned into files, then joined pair by pair.
 //!
-//! The build side is repartitioned once, by whichever partition of the output comes first; all wait for it. Then there are
-//! two ways:
+//! The build side is repartitioned once, by whichever partition of the output comes first; all wait for it. Then
+//! there are two ways:
 //!
 //! ```text
 //! the join yields unmatched build rows,   a task per probe partition repartitions it;
