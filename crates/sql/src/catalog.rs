@@ -25,7 +25,7 @@ pub(crate) use table::{
 pub(crate) use view::{Read, View};
 
 use crate::error::SqlError;
-use crate::error::similar::most_similar;
+use eris_types::most_similar;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -3,7 +3,6 @@
 pub(crate) mod duration;
 pub(crate) mod phrases;
 pub(crate) mod position;
-pub(crate) mod similar;
 pub(crate) mod wording;
 
 use crate::error::phrases::rephrase;
@@ -13,6 +12,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use eris_engine::EngineError;
 use eris_exact::SpillError;
+use eris_files::FileError;
 use eris_fragment::FragmentError;
 use std::error::Error;
 use std::fmt;
@@ -211,6 +211,9 @@ fn recover(error: &DataFusionError) -> Option<SqlError> {
         if let Some(error) = error.downcast_ref::<SpillError>() {
             return Some(error.clone().into());
         }
+        if let Some(error) = error.downcast_ref::<FileError>() {
+            return Some(error.clone().into());
+        }
         // What an error of input and output wraps is not its source, but part of it.
         let inner = error.downcast_ref::<std::io::Error>();
         if let Some(inner) = inner.and_then(std::io::Error::get_ref) {
@@ -266,6 +269,24 @@ impl From<FragmentError> for SqlError {
         }
         let hint = matches!(error, FragmentError::OutOfMemory(_)).then_some(MORE_MEMORY);
         Self::new(SqlErrorKind::Fragment(error)).with_hint(hint)
+    }
+}
+
+impl From<FileError> for SqlError {
+    fn from(error: FileError) -> Self {
+        let kind = match &error {
+            FileError::Fault(fault) => SqlErrorKind::File {
+                path: fault.path().to_owned(),
+                reason: fault.reason(),
+            },
+            FileError::Rows(rows) => {
+                return Self::from_datafusion(DataFusionError::Shared(Arc::clone(rows)));
+            }
+            FileError::Cancelled => SqlErrorKind::Fragment(FragmentError::Cancelled),
+            // A type that names no column of the file contradicts it.
+            other => SqlErrorKind::Invalid(other.to_string()),
+        };
+        Self::new(kind).with_hint(error.hint())
     }
 }
 

@@ -5,12 +5,13 @@
 //!                                                 ▼ rows(), bytes(), written()        ▼
 //! shared                     Progress: scans that report themselves · counters of bytes and of rows written
 //!                                                 ▲
-//! statement's task           current(): expect_scan · expect_bytes, read_bytes · wrote
+//! statement's task           current(): expect_scan · files · wrote             
 //! ```
 //!
 //! A scan happens where the rows are, and its executor knows how far it is: it is asked when somebody looks. So is the reader
 //! of Parquet files. Other files are read here, and whoever reads one counts. Nobody has to look, and looking disturbs nobody.
 
+use eris_files::ReadProgress;
 use eris_fragment::FragmentReport;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,14 +31,13 @@ pub struct Amount {
     pub total: u64,
 }
 
-/// The counters are statistics: each is added to by tasks of the statement and read by its client, and none says anything
-/// about other memory. So all accesses are relaxed.
+/// The counter is a statistic: tasks of the statement add to it and its client reads it, and it says nothing about other
+/// memory. So all accesses are relaxed.
 #[derive(Debug, Default)]
 struct Inner {
     /// Held for no longer than it takes to add a scan or to copy the list.
     scans: Mutex<Vec<Arc<Scanning>>>,
-    bytes_expected: AtomicU64,
-    bytes_read: AtomicU64,
+    files: ReadProgress,
     rows_written: AtomicU64,
 }
 
@@ -77,10 +77,10 @@ impl Progress {
 
     /// Bytes of files that are read.
     pub fn bytes(&self) -> Amount {
-        let total = self.0.bytes_expected.load(Ordering::Relaxed);
+        let files = &self.0.files;
         Amount {
-            done: self.0.bytes_read.load(Ordering::Relaxed).min(total),
-            total,
+            done: files.read(),
+            total: files.expected(),
         }
     }
 
@@ -100,14 +100,9 @@ impl Progress {
         scan
     }
 
-    /// So many more bytes of files will be read.
-    pub(crate) fn expect_bytes(&self, bytes: u64) {
-        self.0.bytes_expected.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// So many more bytes of files were read.
-    pub(crate) fn read_bytes(&self, bytes: u64) {
-        self.0.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    /// What readers of files tell.
+    pub(crate) fn files(&self) -> &ReadProgress {
+        &self.0.files
     }
 
     /// So many more rows were written.
@@ -193,18 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_and_rows_written_are_counted() {
+    fn rows_written_are_counted() {
         let progress = Progress::default();
-        progress.expect_bytes(100);
-        progress.read_bytes(40);
-        assert_eq!(progress.bytes().fraction(), Some(0.4));
-        progress.read_bytes(70);
         progress.wrote(5);
-        let bytes = Amount {
-            done: 100,
-            total: 100,
-        };
-        assert_eq!((progress.bytes(), progress.written()), (bytes, 5));
+        assert_eq!(
+            (progress.bytes(), progress.written()),
+            (Amount::default(), 5)
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Identifiers that every crate shares, as newtypes, so that no two kinds of number can be confused.
+//! What every crate shares: identifiers as newtypes, so that no two kinds of number can be confused, and the name that a wrong
+//! one was probably meant to be.
 //!
 //! ```text
 //! doors ─ sql ─ engine ─ route·aeu ─ exec ─ store ─ column·kernels
@@ -14,6 +15,10 @@
 //! ```
 
 #![forbid(unsafe_code)]
+
+mod similar;
+
+pub use similar::most_similar;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -102,7 +102,7 @@ impl StatementContext {
 
 /// What to do about the name of a schema that does not exist.
 pub(crate) fn no_schema_hint(contents: &Contents, schema: &str) -> String {
-    match crate::error::similar::most_similar(schema, contents.schema_names()) {
+    match eris_types::most_similar(schema, contents.schema_names()) {
         _ if schema == "main" => format!("the default schema is \"{SCHEMA}\""),
         Some(similar) => format!("there is no schema \"{schema}\"; did you mean \"{similar}\"?"),
         None => format!("there is no schema \"{schema}\"; CREATE SCHEMA makes one"),

@@ -180,7 +180,7 @@ fn unknown_function(holes: &[String], otherwise: &str) -> String {
 }
 
 fn is_like(name: &str, other: &str) -> bool {
-    crate::error::similar::most_similar(name, std::iter::once(other)).is_some()
+    eris_types::most_similar(name, std::iter::once(other)).is_some()
 }
 
 #[cfg(test)]

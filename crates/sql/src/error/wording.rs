@@ -136,7 +136,7 @@ fn hint(field: &Column, valid: &[Column]) -> Option<String> {
     // What nobody can write is no column of the user's.
     let valid = || valid.iter().filter(|column| !column.name.ends_with('('));
     let names = valid().map(|column| column.name.as_str());
-    if let Some(similar) = crate::error::similar::most_similar(&field.name, names) {
+    if let Some(similar) = eris_types::most_similar(&field.name, names) {
         let column = valid().find(|column| column.name == similar)?;
         let quote = column
             .name

@@ -3,16 +3,14 @@
 //! Text is parsed with the table's own types. Columns of CSV files are the table's, or those that are named, in this order;
 //! members of JSON objects go by name; columns of Parquet and Arrow files go by name if all are there, else in order.
 
-use super::column::Column;
-use super::format::Format;
-use super::glob;
-use super::read::{ReadOptions, open};
+use super::read_options::read_options;
 use super::statement::CopyFrom;
-use super::{Files, blocking, failed};
+use super::{Files, failed};
 use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlErrorKind};
 use crate::plan::planning;
+use crate::progress;
 use crate::running::outcome::Begun;
 use crate::statements::insert::write;
 use crate::text::statement::Statement;
@@ -23,6 +21,7 @@ use crate::write::references::Effect;
 use crate::write::targets::{columns, targets};
 use datafusion::arrow::datatypes::Schema;
 use datafusion::sql::sqlparser::ast::ObjectName;
+use eris_files::{FileColumn, Format, ReadOptions, format_of, open};
 use std::sync::Arc;
 
 /// The name under which the statement's query knows the files. No table has it, for nothing closes its bracket.
@@ -42,7 +41,7 @@ pub(super) async fn run(
         .map(|name| ObjectName::from(vec![name]))
         .collect();
     let columns = columns(&table, &names)?;
-    let options = ReadOptions::new(copy.options, None, "COPY FROM")?;
+    let options = read_options(copy.options, None, "COPY FROM")?;
     let rows = load(context, &table, &columns, copy.files, options).await?;
     Ok(Begun::Count { rows, tag: "COPY" })
 }
@@ -56,14 +55,14 @@ pub(super) async fn load(
     mut options: ReadOptions,
 ) -> Result<u64, SqlError> {
     let (shown, format) = (files.first().cloned().unwrap_or_default(), options.format);
-    let names = files.clone();
-    let (_, format) = blocking(move || glob::expand(&names, format)).await?;
+    let format = format_of(files.clone(), format).await?;
     options.format = Some(format);
     let given = match format {
         Format::Csv | Format::Json => Some(given(table, columns)),
         Format::Parquet | Format::Arrow => None,
     };
-    let provider = open(files, options, given, context.state()).await?;
+    let progress = progress::current();
+    let provider = open(files, options, given, context.state(), progress.files()).await?;
     let places = match format {
         Format::Csv | Format::Json => (0..columns.len()).collect(),
         Format::Parquet | Format::Arrow => places(&provider.schema(), table, columns, &shown)?,
@@ -91,8 +90,8 @@ pub(super) fn quoted(name: &str) -> String {
 }
 
 /// The table's columns as a text file has them.
-fn given(table: &Table, columns: &[usize]) -> Vec<Column> {
-    let column = |&at: &usize| Column {
+fn given(table: &Table, columns: &[usize]) -> Vec<FileColumn> {
+    let column = |&at: &usize| FileColumn {
         field: Arc::clone(&table.schema.fields()[at]),
         max_characters: table.rules[at].max_characters,
     };

@@ -1,15 +1,10 @@
 //! COPY table or query TO a file.
 
-use super::column::shortened;
-use super::compression::{Compression, ZSTD_LEVEL};
+use super::Files;
 use super::copy_from::quoted;
-use super::csv::CsvStyle;
-use super::format::Format;
 use super::options::{Given, Options};
-use super::read::{compression_of, format_of, pattern};
+use super::read_options::{compression_of, format_of, pattern};
 use super::statement::{CopySource, CopyTo};
-use super::write::{self, FileUnderWay, PIECE_BYTES, WriteOptions};
-use super::{Files, blocking, failed};
 use crate::cancel::begin_commit;
 use crate::catalog::SCHEMA;
 use crate::context::StatementContext;
@@ -20,14 +15,14 @@ use crate::progress;
 use crate::running::outcome::Begun;
 use crate::text::statement::Statement;
 use crate::write::targets::columns;
-use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::parquet::basic::{Compression as Codec, GzipLevel, ZstdLevel};
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
-use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::ObjectName;
-use futures::{StreamExt, TryStreamExt, stream};
+use eris_files::{
+    Compression, CsvStyle, FileUnderWay, Format, WriteOptions, ZSTD_LEVEL, shortened,
+    without_ending,
+};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Rows of a row group where nothing else is said.
 const ROW_GROUP: usize = 122_880;
@@ -56,7 +51,7 @@ pub(super) async fn run(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     if copy.file.is_empty() {
-        return Err(failed(&copy.file, "the name is empty"));
+        return Err(super::failed(&copy.file, "the name is empty"));
     }
     let options = options(copy.options, &copy.file)?;
     let plan = match copy.source {
@@ -80,7 +75,7 @@ pub(super) async fn run(
     };
     let (rows, file) = write(&plan, copy.file.into(), options).await?;
     begin_commit()?;
-    blocking(move || file.finish()).await?;
+    file.finish().await?;
     Ok(Begun::Count { rows, tag: "COPY" })
 }
 
@@ -90,65 +85,10 @@ pub(super) async fn write(
     path: PathBuf,
     options: WriteOptions,
 ) -> Result<(u64, FileUnderWay), SqlError> {
-    let schema = plan.physical.schema();
-    let (encoder, mut file) = blocking(move || write::create(&path, &schema, options)).await?;
-    let encoder = Arc::new(encoder);
-    let workers = plan.context.session_config().target_partitions().max(1);
-    let pieces = pieces(plan.run()?, encoder.piece_rows()).enumerate();
-    let mut encoded = pieces
-        .map(|(number, piece)| {
-            let encoder = Arc::clone(&encoder);
-            async move {
-                let piece: Vec<RecordBatch> = piece?;
-                let rows: usize = piece.iter().map(RecordBatch::num_rows).sum();
-                let piece = blocking(move || encoder.encode(number, piece)).await?;
-                Ok::<_, SqlError>((rows, piece))
-            }
-        })
-        .buffered(workers)
-        .boxed();
+    let workers = plan.context.session_config().target_partitions();
     let progress = progress::current();
-    let mut written = 0;
-    while let Some((rows, piece)) = encoded.try_next().await? {
-        file = blocking(move || {
-            file.append(piece)?;
-            Ok(file)
-        })
-        .await?;
-        written += rows as u64;
-        progress.wrote(rows as u64);
-    }
-    Ok((written, file))
-}
-
-/// Batches by the piece.
-fn pieces(
-    batches: SendableRecordBatchStream,
-    rows: usize,
-) -> impl stream::Stream<Item = Result<Vec<RecordBatch>, SqlError>> {
-    stream::try_unfold((batches, None), move |(mut batches, mut left)| async move {
-        let mut piece: Vec<RecordBatch> = Vec::new();
-        let (mut room, mut bytes) = (rows, 0);
-        while room > 0 && bytes < PIECE_BYTES {
-            let next: Option<RecordBatch> = match left.take() {
-                Some(left) => Some(left),
-                None => batches
-                    .try_next()
-                    .await
-                    .map_err(SqlError::from_datafusion)?,
-            };
-            let Some(batch) = next else {
-                break;
-            };
-            let taken = batch.slice(0, room.min(batch.num_rows()));
-            left = Some(batch.slice(taken.num_rows(), batch.num_rows() - taken.num_rows()))
-                .filter(|left| left.num_rows() > 0);
-            room -= taken.num_rows();
-            bytes += taken.get_array_memory_size();
-            piece.push(taken);
-        }
-        Ok((!piece.is_empty()).then_some((piece, (batches, left))))
-    })
+    let wrote = |rows| progress.wrote(rows);
+    Ok(eris_files::write(plan.run()?, path, options, workers, wrote).await?)
 }
 
 /// # Errors
@@ -161,7 +101,7 @@ pub(super) fn options(mut options: Options, file: &str) -> Result<WriteOptions, 
     };
     let usual = file.to_ascii_lowercase();
     let mut csv = CsvStyle::default();
-    if super::compression::without_ending(&usual).ends_with(".tsv") {
+    if without_ending(&usual).ends_with(".tsv") {
         csv.delimiter = b'\t';
     }
     let mut compression = Compression::of_name(file);
@@ -195,11 +135,7 @@ pub(super) fn options(mut options: Options, file: &str) -> Result<WriteOptions, 
         }
         Format::Arrow => {}
     }
-    let what = format!(
-        "COPY '{}' TO a {} file",
-        shortened(file),
-        &format.function()[5..]
-    );
+    let what = format!("COPY '{}' TO a {} file", shortened(file), format.name());
     options.finish(&what, &KNOWN)?;
     Ok(WriteOptions {
         format,

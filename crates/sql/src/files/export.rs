@@ -8,9 +8,8 @@
 //!
 //! The layout is DuckDB's, which reads it.
 
-use super::sink::name_beside;
+use super::copy_to;
 use super::statement::Export;
-use super::{blocking, copy_to, failed};
 use crate::cancel::begin_commit;
 use crate::catalog::create_statement::{create_statement_with, create_view_statement, foreign_key};
 use crate::catalog::{Contents, ForeignKey, RelationName, SCHEMA, Table, View, quoted};
@@ -22,9 +21,8 @@ use crate::running::outcome::Begun;
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use eris_files::DirectoryUnderWay;
+use std::path::PathBuf;
 
 /// The file with the statements that make the tables.
 pub(super) const SCHEMA_FILE: &str = "schema.sql";
@@ -39,14 +37,8 @@ pub(super) async fn run(context: &StatementContext, export: Export) -> Result<Be
     let parquet = export.options.0.iter().all(|given| given.name != "format");
     let file = if parquet { "x.parquet" } else { "" };
     let options = copy_to::options(export.options, file)?;
-    let ending = match options.format {
-        super::format::Format::Csv => "csv",
-        super::format::Format::Json => "json",
-        super::format::Format::Parquet => "parquet",
-        super::format::Format::Arrow => "arrow",
-    };
-    let name = target.clone();
-    let directory = blocking(move || Directory::create(&name)).await?;
+    let ending = options.format.name();
+    let directory = DirectoryUnderWay::create(target.clone()).await?;
     let names = Names::now(context);
     let contents = names.contents();
     let (mut schema, mut load) = (String::new(), String::new());
@@ -63,9 +55,9 @@ pub(super) async fn run(context: &StatementContext, export: Export) -> Result<Be
         };
         let plan = planning::plan_at(context, *query_tree, &names, &query).await?;
         let file = format!("{}.{ending}", file_stem(&table.name, number));
-        let path = directory.temporary.join(&file);
+        let path = directory.file(&file);
         let (_, written) = copy_to::write(&plan, path, options.clone()).await?;
-        blocking(move || written.finish()).await?;
+        written.finish().await?;
         created.push(&table.name);
         let is_there = |key: &ForeignKey| created.contains(&&key.table);
         schema += &format!("{};\n", create_statement_with(table, is_there));
@@ -86,7 +78,8 @@ pub(super) async fn run(context: &StatementContext, export: Export) -> Result<Be
         schema += &format!("{};\n", create_view_statement(view));
     }
     begin_commit()?;
-    blocking(move || directory.finish(&schema, &load)).await?;
+    let texts = vec![(SCHEMA_FILE, schema), (LOAD_FILE, load)];
+    directory.finish(texts).await?;
     Ok(Begun::Done {
         tag: "EXPORT DATABASE",
     })
@@ -132,76 +125,5 @@ fn file_stem(table: &RelationName, number: usize) -> String {
         table.to_owned()
     } else {
         format!("table {number}")
-    }
-}
-
-/// A directory that gets its name at the end. Dropped before, it is removed.
-struct Directory {
-    temporary: PathBuf,
-    target: PathBuf,
-    finished: bool,
-}
-
-impl Directory {
-    fn create(target: &Path) -> Result<Directory, SqlError> {
-        let why = |error: io::Error| {
-            failed(
-                &target.to_string_lossy(),
-                format!("cannot be written: {error}"),
-            )
-        };
-        match fs::read_dir(target) {
-            Ok(mut entries) => {
-                if entries.next().is_some() {
-                    return Err(
-                        failed(&target.to_string_lossy(), "the directory is not empty")
-                            .with_hint(Some("export into a new directory")),
-                    );
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(why(error)),
-        }
-        let temporary = name_beside(target);
-        fs::create_dir(&temporary).map_err(|error| {
-            let parent = target
-                .parent()
-                .filter(|parent| !parent.as_os_str().is_empty());
-            let missing = parent.filter(|parent| !parent.exists());
-            let hint =
-                missing.map(|parent| format!("create the directory '{}' first", parent.display()));
-            why(error).with_hint(hint)
-        })?;
-        Ok(Directory {
-            temporary,
-            target: target.to_owned(),
-            finished: false,
-        })
-    }
-
-    fn finish(mut self, schema: &str, load: &str) -> Result<(), SqlError> {
-        let finish = || -> io::Result<()> {
-            fs::write(self.temporary.join(SCHEMA_FILE), schema)?;
-            fs::write(self.temporary.join(LOAD_FILE), load)?;
-            // Replaces an empty directory.
-            fs::rename(&self.temporary, &self.target)
-        };
-        finish().map_err(|error| {
-            failed(
-                &self.target.to_string_lossy(),
-                format!("cannot be written: {error}"),
-            )
-        })?;
-        self.finished = true;
-        Ok(())
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        if !self.finished {
-            // Nothing can be done if even that fails.
-            let _ = fs::remove_dir_all(&self.temporary);
-        }
     }
 }

@@ -3,10 +3,10 @@
 //! DataFusion's table functions take neither names nor a query's own snapshot, so calls are taken out of the tree before it
 //! is planned: each becomes the name of a table that only this statement has.
 
-use super::format::Format;
 use super::options::{Given, Options, Value};
-use super::read::{ReadOptions, open};
+use super::read_options::read_options;
 use crate::error::SqlError;
+use crate::progress;
 use crate::text::identifier::normalize;
 use crate::text::parse::STRUCT;
 use crate::text::parse::place_of_expr;
@@ -17,12 +17,37 @@ use datafusion::sql::sqlparser::ast::{
     self, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query,
     TableAlias, TableFactor, UnaryOperator, VisitMut, VisitorMut,
 };
+use eris_files::{Format, ReadOptions, open};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// The tables that only one statement has, by name.
 pub(crate) type Files = HashMap<String, Arc<dyn TableProvider>>;
+
+/// The functions that read files, in order of their names.
+pub(crate) const FUNCTIONS: [(&str, Format); 4] = [
+    ("read_arrow", Format::Arrow),
+    ("read_csv", Format::Csv),
+    ("read_json", Format::Json),
+    ("read_parquet", Format::Parquet),
+];
+/// Their other names.
+const ALIASES: [(&str, Format); 6] = [
+    ("parquet_scan", Format::Parquet),
+    ("read_csv_auto", Format::Csv),
+    ("read_ipc", Format::Arrow),
+    ("read_json_auto", Format::Json),
+    ("read_ndjson", Format::Json),
+    ("read_ndjson_auto", Format::Json),
+];
+
+/// The format that the function of this name reads.
+fn format_of(function: &str) -> Option<Format> {
+    let mut known = FUNCTIONS.iter().chain(&ALIASES);
+    let known = known.find(|(name, _)| *name == function);
+    known.map(|(_, format)| *format)
+}
 
 /// Replaces the calls in a query by names, and opens their files.
 ///
@@ -41,10 +66,11 @@ pub(crate) async fn open_functions(
         return Err(*error);
     }
     let mut files = Files::new();
+    let progress = progress::current();
     for call in calls.found {
         files.insert(
             call.name,
-            open(call.paths, call.options, None, state).await?,
+            open(call.paths, call.options, None, state, progress.files()).await?,
         );
     }
     Ok(files)
@@ -85,7 +111,7 @@ impl Calls<'_> {
             ([part], Some(_)) => part.as_ident().map(normalize).unwrap_or_default(),
             _ => return Ok(()),
         };
-        let Some(format) = Format::of_function(&function) else {
+        let Some(format) = format_of(&function) else {
             return Ok(());
         };
         let shown = args.take().map(|args| args.args).unwrap_or_default();
@@ -112,7 +138,7 @@ impl Calls<'_> {
         self.found.push(Call {
             name: key,
             paths,
-            options: ReadOptions::new(options, Some(format), &function)?,
+            options: read_options(options, Some(format), &function)?,
         });
         Ok(())
     }

@@ -4,9 +4,9 @@
 
 use super::copy_from;
 use super::export::{LOAD_FILE, SCHEMA_FILE};
-use super::read::ReadOptions;
+use super::failed;
+use super::read_options::read_options;
 use super::statement::{self, FileStatement};
-use super::{blocking, failed};
 use crate::cancel::{CancelToken, STATEMENT, begin_commit};
 use crate::catalog::{RelationName, SCHEMA};
 use crate::context::StatementContext;
@@ -20,6 +20,7 @@ use crate::text::statement::{Statement, split};
 use crate::write::locks;
 use crate::write::references::Effect;
 use datafusion::sql::sqlparser::ast::{self, SchemaName};
+use eris_files::read_text;
 use std::path::{Path, PathBuf};
 use tokio::runtime::Handle;
 
@@ -175,14 +176,12 @@ async fn create(
 
 async fn read(directory: &Path, name: &str) -> Result<Vec<Statement>, SqlError> {
     let path = directory.join(name);
-    let text = blocking(move || {
-        std::fs::read_to_string(&path).map_err(|error| {
-            failed(&path.to_string_lossy(), error).with_hint(Some(
-                "the directory has to be one that EXPORT DATABASE has written",
-            ))
-        })
+    let text = read_text(path).await.map_err(|error| {
+        SqlError::from(error).with_hint(Some(
+            "the directory has to be one that EXPORT DATABASE has written",
+        ))
     });
-    split(&text.await?)
+    split(&text?)
 }
 
 /// Runs a COPY, of a file in the directory, wherever that was when it was written; or adds a foreign key.
@@ -223,7 +222,7 @@ async fn fill(
             *file = beside.to_string_lossy().into_owned();
         }
     }
-    let options = ReadOptions::new(copy.options, None, "COPY FROM").map_err(wrong)?;
+    let options = read_options(copy.options, None, "COPY FROM").map_err(wrong)?;
     let columns: Vec<usize> = (0..table.types.len()).collect();
     let load = copy_from::load(context, &table, &columns, copy.files, options);
     Box::pin(STATEMENT.scope(CancelToken::new(None), load)).await?;

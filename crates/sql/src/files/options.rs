@@ -2,7 +2,7 @@
 
 use crate::error::SqlError;
 use crate::error::position::Excerpt;
-use crate::error::similar::most_similar;
+use eris_types::most_similar;
 
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq)]

@@ -22,6 +22,7 @@ use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execut
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast::{self, visit_relations};
+use eris_files::context_of_load;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ impl Plan {
 
     /// The same, for rows that go into a table.
     pub fn run_into_table(&self) -> Result<SendableRecordBatchStream, SqlError> {
-        self.run_in(files::context_of_load(&self.physical, &self.context))
+        self.run_in(context_of_load(&self.physical, &self.context))
     }
 
     fn run_in(&self, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream, SqlError> {

@@ -21,6 +21,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSourc
 use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast;
 use eris_engine::HeldSnapshot;
+use eris_files::is_file_name;
 use eris_fragment::Type;
 use std::collections::HashSet;
 use std::fmt;
@@ -174,7 +175,7 @@ impl Names {
     pub fn knows(&self, name: &RelationName) -> bool {
         self.0.contents.get(name).is_some()
             || self.0.files.contains_key(&name.name)
-            || files::is_file_name(&name.name)
+            || is_file_name(&name.name)
             || system::has(&name.schema, &name.name)
     }
 
@@ -326,9 +327,13 @@ impl SchemaProvider for SchemaNames {
         }
         match self.names.contents().get(&self.name(name)) {
             Some(relation) => self.names.provider(relation).await.map(Some),
-            None if files::is_file_name(name) => files::open(name, self.names.0.context.state())
-                .await
-                .map(Some),
+            None if is_file_name(name) => {
+                let Inner {
+                    context, progress, ..
+                } = &*self.names.0;
+                let opened = files::open(name, context.state(), progress).await;
+                Ok(Some(opened?))
+            }
             None => Ok(None),
         }
     }

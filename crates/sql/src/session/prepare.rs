@@ -301,7 +301,7 @@ pub(crate) fn deallocate(context: &StatementContext, name: &ast::Ident) -> Resul
 
 fn unknown(context: &StatementContext, name: &str) -> SqlError {
     let known = context.session.prepared();
-    let similar = crate::error::similar::most_similar(name, known.keys().map(String::as_str));
+    let similar = eris_types::most_similar(name, known.keys().map(String::as_str));
     SqlError::invalid(format!("there is no prepared statement \"{name}\""))
         .with_hint(similar.map(|similar| format!("did you mean \"{similar}\"?")))
 }

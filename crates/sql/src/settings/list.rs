@@ -4,8 +4,8 @@ use super::value::{Kind, Value};
 use super::{Access, Setting};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::error::similar::most_similar;
 use crate::maintenance::balance::{Chosen, WAYS};
+use eris_types::most_similar;
 use std::time::Duration;
 
 /// Least memory: below this the engine's own structures would not fit.

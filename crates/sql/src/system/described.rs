@@ -3,12 +3,12 @@
 use crate::catalog::{Relation, Table, View};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::error::similar::most_similar;
 use crate::system::{INFORMATION, SYSTEM, relations};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use eris_engine::Partitioning;
 use eris_exact::types::sql_name;
 use eris_types::ObjectId;
+use eris_types::most_similar;
 
 /// A relation.
 pub(crate) struct Described {

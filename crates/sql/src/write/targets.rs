@@ -5,12 +5,12 @@ use super::row_rules::ComputedDefault;
 use crate::catalog::{DefaultValue, Table};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::error::similar::most_similar;
 use crate::system::functions::session_state;
 use crate::text::identifier::normalize;
 use datafusion::common::ScalarValue;
 use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName};
+use eris_types::most_similar;
 use std::cell::LazyCell;
 
 /// Where the values of each column of the table come from, if a source has those of `columns`, in this order.

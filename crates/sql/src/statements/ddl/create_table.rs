@@ -5,7 +5,6 @@ use crate::catalog::{
 };
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::error::similar::most_similar;
 use crate::plan::planning;
 use crate::running::outcome::Begun;
 use crate::statements::ddl::columns::{
@@ -28,6 +27,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use eris_engine::Partitioning;
 use eris_types::ColumnId;
+use eris_types::most_similar;
 use std::collections::HashSet;
 use std::sync::Arc;
 

@@ -3,7 +3,6 @@
 use crate::catalog::{Change, Contents, Definition, ForeignKey, RelationName, Table};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::error::similar::most_similar;
 use crate::statements::ddl::columns::constraint_name;
 use crate::statements::ddl::{excerpt, excerpt_of};
 use crate::text::identifier::normalize;
@@ -14,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
     ReferentialAction,
 };
 use eris_exact::types::sql_name;
+use eris_types::most_similar;
 use std::sync::Arc;
 
 /// A FOREIGN KEY, or REFERENCES of a column, as it is written.

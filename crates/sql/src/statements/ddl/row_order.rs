@@ -1,12 +1,12 @@
 //! `CREATE TABLE … ORDER BY (…)`: how rows follow each other where their order is for Eris to choose.
 
 use crate::error::SqlError;
-use crate::error::similar::most_similar;
 use crate::statements::ddl::excerpt_of;
 use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::sql::sqlparser::ast::{Expr, OneOrManyWithParens};
+use eris_types::most_similar;
 
 /// The columns, in the order in which they were named.
 ///

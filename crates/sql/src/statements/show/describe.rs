@@ -3,7 +3,6 @@
 use super::{batch_of, text};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::files;
 use crate::plan::planning;
 use crate::running::outcome::Begun;
 use crate::system;
@@ -17,6 +16,7 @@ use datafusion::sql::sqlparser::ast::{
     ShowStatementOptions,
 };
 use eris_exact::types::sql_name;
+use eris_files::is_file_name;
 use std::sync::Arc;
 
 /// The query of DESCRIBE query.
@@ -100,7 +100,7 @@ async fn of_relation(
 ) -> Result<RecordBatch, SqlError> {
     let full = context.resolve(name, statement)?;
     let is_users = context.catalog.contents().get(&full).is_some();
-    if !is_users && (system::has(&full.schema, &full.name) || files::is_file_name(&full.name)) {
+    if !is_users && (system::has(&full.schema, &full.name) || is_file_name(&full.name)) {
         return of_query(context, super::list::everything_of(name)?, statement).await;
     }
     batch(&describe_relation(&context.relation(name, statement)?).columns)

@@ -3,7 +3,6 @@
 use crate::catalog::{Contents, Definition, ForeignKey, RelationName, Table, Unique};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::error::similar::most_similar;
 use crate::statements::ddl::columns::{
     NamedColumns, add_checks, add_unique, column, columns_of, default_value, rename_in,
     table_check, table_key, table_unique,
@@ -21,6 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 use eris_engine::Partitioning;
 use eris_exact::types::column_type;
 use eris_types::ColumnId;
+use eris_types::most_similar;
 use std::sync::Arc;
 
 /// The table as it is to be.

@@ -1,15 +1,22 @@
 //! A file that is there as a whole or not at all: written under another name beside it, renamed at the end.
 
-use super::failed;
-use crate::error::SqlError;
+use crate::error::{Cause, FileError, FileFaultKind};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Runs work that writes a file; what it fails with is told of the file.
+pub(crate) fn writing<T>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, Cause>,
+) -> Result<T, FileError> {
+    work().map_err(|cause| FileError::new(path, FileFaultKind::unwritable(cause)))
+}
+
 /// A name beside `target` that nothing has yet.
-pub(super) fn name_beside(target: &Path) -> PathBuf {
+pub(crate) fn name_beside(target: &Path) -> PathBuf {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = target.file_name().unwrap_or_default().to_string_lossy();
@@ -18,7 +25,7 @@ pub(super) fn name_beside(target: &Path) -> PathBuf {
 
 /// The file. Dropped before [`Sink::finish`], it leaves nothing.
 #[derive(Debug)]
-pub(super) struct Sink {
+pub(crate) struct Sink {
     file: File,
     target: PathBuf,
     /// `None`: written in place, for the target is a terminal, a pipe or a device; or it has its name already.
@@ -26,7 +33,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    pub fn create(target: &Path) -> Result<Sink, SqlError> {
+    pub fn create(target: &Path) -> Result<Sink, FileError> {
         let opened = || -> io::Result<Sink> {
             // The process' own outputs are shared with whoever prints besides.
             let own = match target.to_str() {
@@ -71,18 +78,15 @@ impl Sink {
             })
         };
         opened().map_err(|error| {
-            let failed = failed(
-                &target.to_string_lossy(),
-                format!("cannot be written: {error}"),
-            );
-            match target.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => failed
-                    .with_hint(Some(format!(
-                        "create the directory '{}' first",
-                        parent.display()
-                    ))),
-                _ => failed,
-            }
+            let parent = target
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            let missing = parent.filter(|parent| !parent.is_dir());
+            let kind = FileFaultKind::Unwritable {
+                cause: error.into(),
+                missing: missing.map(Path::to_owned),
+            };
+            FileError::new(target, kind)
         })
     }
 

@@ -1,5 +1,7 @@
 //! Rows as CSV text.
 
+use crate::error::shortened;
+use crate::values::{TIMESTAMP, TIMESTAMP_ZONED};
 use datafusion::arrow::array::Array;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -8,14 +10,20 @@ use std::fmt::Write;
 
 /// How CSV is written.
 #[derive(Clone, Debug)]
-pub(in crate::files) struct CsvStyle {
+pub struct CsvStyle {
+    /// Whether the first line names the columns.
     pub header: bool,
+    /// What separates fields.
     pub delimiter: u8,
     /// `None`: nothing is quoted.
     pub quote: Option<u8>,
+    /// What is put in front of a quote within quotes.
     pub escape: u8,
+    /// What stands for NULL.
     pub null: String,
+    /// How dates are written, if not as SQL writes them: `%d.%m.%Y`.
     pub date_format: Option<String>,
+    /// How timestamps are written, if not as SQL writes them.
     pub timestamp_format: Option<String>,
 }
 
@@ -38,7 +46,7 @@ impl CsvStyle {
     ///
     /// # Errors
     /// As [`format`].
-    pub fn header_line<'a>(
+    pub(crate) fn header_line<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
     ) -> Result<String, ArrowError> {
@@ -72,7 +80,7 @@ impl CsvStyle {
             None if text.bytes().any(special) => {
                 return Err(ArrowError::CsvError(format!(
                     "'{}' holds a delimiter or line end, and QUOTE '' leaves it without quotes",
-                    super::shortened(text)
+                    shortened(text)
                 )));
             }
             _ => line.push_str(text),
@@ -85,17 +93,12 @@ impl CsvStyle {
 ///
 /// # Errors
 /// A text that would be read as several fields, because nothing is quoted.
-pub(in crate::files) fn format(
-    style: &CsvStyle,
-    batch: &RecordBatch,
-) -> Result<String, ArrowError> {
+pub(crate) fn format(style: &CsvStyle, batch: &RecordBatch) -> Result<String, ArrowError> {
     let timestamps = style.timestamp_format.as_deref();
     let options = FormatOptions::default()
         .with_date_format(style.date_format.as_deref())
-        .with_timestamp_format(Some(timestamps.unwrap_or(super::super::write::TIMESTAMP)))
-        .with_timestamp_tz_format(Some(
-            timestamps.unwrap_or(super::super::write::TIMESTAMP_ZONED),
-        ));
+        .with_timestamp_format(Some(timestamps.unwrap_or(TIMESTAMP)))
+        .with_timestamp_tz_format(Some(timestamps.unwrap_or(TIMESTAMP_ZONED)));
     let columns = batch.columns().iter();
     let columns = columns
         .map(|column| {

@@ -1,18 +1,18 @@
 //! Which files a name means: one, those of a directory, or those that a pattern matches.
 
-use super::failed;
-use super::format::{Format, endings};
-use crate::error::SqlError;
+use crate::error::{FileError, FileFaultKind};
+use crate::format::Format;
+use eris_types::most_similar;
 use std::path::{Path, PathBuf};
 
 /// The files, in order of their names.
 ///
 /// # Errors
 /// There are none, or a directory cannot be read.
-pub(super) fn expand(
+pub(crate) fn expand(
     names: &[String],
     format: Option<Format>,
-) -> Result<(Vec<PathBuf>, Format), SqlError> {
+) -> Result<(Vec<PathBuf>, Format), FileError> {
     let mut files = Vec::new();
     for name in names {
         let found = expand_one(name, format)?;
@@ -24,22 +24,16 @@ pub(super) fn expand(
     let name = names.first().map_or("", String::as_str);
     let named = |file: &PathBuf| Format::of_name(&file.to_string_lossy());
     let Some(format) = format.or_else(|| files.first().and_then(named)) else {
-        return Err(failed(
-            name,
-            "its name does not tell which format the file has",
-        )
-        .with_hint(Some(format!(
-            "names end with {}, perhaps with .gz or .zst behind it; or use read_csv('{name}'), read_json, read_parquet, read_arrow",
-            endings()
-        ))));
+        return Err(FileError::new(name, FileFaultKind::UnknownFormat));
     };
     Ok((files, format))
 }
 
-fn expand_one(name: &str, format: Option<Format>) -> Result<Vec<PathBuf>, SqlError> {
+fn expand_one(name: &str, format: Option<Format>) -> Result<Vec<PathBuf>, FileError> {
     let path = Path::new(name);
     if path.is_dir() {
-        return directory(path, format).map_err(|error| failed(name, error));
+        return directory(path, format)
+            .map_err(|error| FileError::new(name, FileFaultKind::unreadable(error)));
     }
     // A file of exactly this name comes before a pattern.
     if path.exists() {
@@ -49,15 +43,15 @@ fn expand_one(name: &str, format: Option<Format>) -> Result<Vec<PathBuf>, SqlErr
         return Ok(Vec::new());
     }
     let found = glob::glob(name).map_err(|error| {
-        let place = error.pos + 1;
-        failed(
-            name,
-            format!("the pattern is wrong at character {place}: {}", error.msg),
-        )
+        let kind = FileFaultKind::Pattern {
+            character: error.pos + 1,
+            reason: error.msg,
+        };
+        FileError::new(name, kind)
     })?;
     let mut files = Vec::new();
     for file in found {
-        let file = file.map_err(|error| failed(name, error))?;
+        let file = file.map_err(|error| FileError::new(name, FileFaultKind::unreadable(error)))?;
         if file.is_file() {
             files.push(file);
         }
@@ -82,20 +76,21 @@ fn directory(path: &Path, format: Option<Format>) -> std::io::Result<Vec<PathBuf
 }
 
 /// The error of a name that means no files.
-fn none(name: &str) -> SqlError {
-    let path = Path::new(name);
-    if path.is_dir() {
-        let hint = format!("names in it have to end with {}", endings());
-        return failed(name, "a directory without files to read").with_hint(Some(hint));
-    }
-    match name.contains(['*', '?', '[']) {
-        true => failed(name, "no file matches"),
-        false => failed(name, "no such file").with_hint(nearby(name)),
-    }
+fn none(name: &str) -> FileError {
+    let kind = if Path::new(name).is_dir() {
+        FileFaultKind::NothingToRead
+    } else if name.contains(['*', '?', '[']) {
+        FileFaultKind::NoMatch
+    } else {
+        FileFaultKind::Missing {
+            similar: nearby(name),
+        }
+    };
+    FileError::new(name, kind)
 }
 
 /// A file beside the missing one whose name is like it.
-fn nearby(name: &str) -> Option<String> {
+fn nearby(name: &str) -> Option<PathBuf> {
     let path = Path::new(name);
     let parent = path
         .parent()
@@ -105,10 +100,9 @@ fn nearby(name: &str) -> Option<String> {
         .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
         .collect();
     let wanted = path.file_name()?.to_string_lossy();
-    let similar = crate::error::similar::most_similar(&wanted, names.iter().map(String::as_str))?;
-    let similar = match parent {
+    let similar = most_similar(&wanted, names.iter().map(String::as_str))?;
+    Some(match parent {
         Some(parent) => parent.join(similar),
         None => similar.into(),
-    };
-    Some(format!("did you mean '{}'?", similar.display()))
+    })
 }

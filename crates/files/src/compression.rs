@@ -1,6 +1,6 @@
 //! Compressed text: gzip and zstd, by a name's ending or by an option. Several members or frames in a row are one text.
 
-use crate::progress::Progress;
+use crate::progress::ReadProgress;
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -8,23 +8,26 @@ use std::path::Path;
 
 /// How a text file is compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Compression {
+pub enum Compression {
+    /// It is not.
     #[default]
     None,
+    /// gzip.
     Gzip,
+    /// zstd.
     Zstd,
 }
 
 /// A file whose bytes are counted while they are read.
-pub(super) struct Counted {
+pub(crate) struct Counted {
     pub file: File,
-    pub progress: Progress,
+    pub progress: ReadProgress,
 }
 
 impl Read for Counted {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(bytes)?;
-        self.progress.read_bytes(read as u64);
+        self.progress.count(read as u64);
         Ok(read)
     }
 }
@@ -52,8 +55,7 @@ impl<R: Read> Read for Told<R> {
             if error.raw_os_error().is_some() {
                 return error;
             }
-            let is_short = error.kind() == io::ErrorKind::UnexpectedEof
-                || error.to_string().starts_with("incomplete");
+            let is_short = error.kind() == io::ErrorKind::UnexpectedEof;
             let what = match is_short {
                 true => format!("the {name} data is cut off, or no {name} at all"),
                 false => format!("damaged {name} data, or no {name} at all: {error}"),
@@ -64,7 +66,7 @@ impl<R: Read> Read for Told<R> {
 }
 
 /// Level of zstd where none is said: its own default.
-pub(super) const ZSTD_LEVEL: i32 = 3;
+pub const ZSTD_LEVEL: i32 = 3;
 
 impl Compression {
     /// By the name's ending.
@@ -91,7 +93,11 @@ impl Compression {
     }
 
     /// The file's text; the progress counts the file's bytes.
-    pub fn read(self, path: &Path, progress: Progress) -> io::Result<Box<dyn Read + Send>> {
+    pub(crate) fn read(
+        self,
+        path: &Path,
+        progress: ReadProgress,
+    ) -> io::Result<Box<dyn Read + Send>> {
         let file = Counted {
             file: File::open(path)?,
             progress,
@@ -110,7 +116,7 @@ impl Compression {
     }
 
     /// A piece of text as a member or frame of its own, so that pieces can be compressed side by side.
-    pub fn pack(self, text: Vec<u8>) -> io::Result<Vec<u8>> {
+    pub(crate) fn pack(self, text: Vec<u8>) -> io::Result<Vec<u8>> {
         match self {
             Compression::None => Ok(text),
             Compression::Gzip => {
@@ -124,7 +130,7 @@ impl Compression {
     }
 
     /// How many bytes of text a byte of the file stands for, roughly.
-    pub fn factor(self) -> u64 {
+    pub(crate) fn factor(self) -> u64 {
         match self {
             Compression::None => 1,
             Compression::Gzip | Compression::Zstd => 4,
@@ -133,7 +139,7 @@ impl Compression {
 }
 
 /// The name without the ending of a compression.
-pub(super) fn without_ending(name: &str) -> &str {
+pub fn without_ending(name: &str) -> &str {
     match (Compression::of_name(name), name.rsplit_once('.')) {
         (Compression::Gzip | Compression::Zstd, Some((stem, _))) => stem,
         _ => name,

@@ -1,10 +1,9 @@
 //! Arrow's IPC files and streams: batches as they are, file by file.
 
-use super::compression::Counted;
-use super::failed;
-use super::scan::{Bytes, Reading, Source, length};
-use crate::error::SqlError;
-use crate::progress::Progress;
+use crate::compression::Counted;
+use crate::error::{FileError, FileFaultKind};
+use crate::progress::ReadProgress;
+use crate::scan::{FileBytes, FileReading, FileSource, length};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
@@ -22,30 +21,30 @@ type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
 /// IPC files whose columns agree.
 #[derive(Debug)]
-pub(super) struct IpcFiles {
+pub(crate) struct IpcFiles {
     files: Vec<PathBuf>,
     schema: SchemaRef,
 }
 
 impl IpcFiles {
     /// Reads the schemas of the files.
-    pub fn new(files: Vec<PathBuf>) -> Result<Self, SqlError> {
+    pub fn new(files: Vec<PathBuf>) -> Result<Self, FileError> {
         let mut schema: Option<SchemaRef> = None;
         for file in &files {
-            let (found, _) = open(file, None, Progress::default())?;
+            let (found, _) = open(file, None, ReadProgress::default())?;
             match &schema {
                 None => schema = Some(found),
                 Some(first) if *first.fields() == *found.fields() => {}
                 Some(_) => {
-                    let reason = format!("its columns are not those of '{}'", files[0].display());
-                    return Err(failed(&file.to_string_lossy(), reason)
-                        .with_hint(Some("read files with different columns one by one")));
+                    let first = files[0].clone();
+                    let kind = FileFaultKind::OtherColumns { first };
+                    return Err(FileError::new(file, kind));
                 }
             }
         }
         let schema = schema.expect("a name means at least one file");
         if schema.fields().is_empty() {
-            return Err(failed(&files[0].to_string_lossy(), "no columns in it"));
+            return Err(FileError::new(&files[0], FileFaultKind::NoColumns));
         }
         Ok(IpcFiles { files, schema })
     }
@@ -55,9 +54,8 @@ impl IpcFiles {
 fn open(
     path: &Path,
     columns: Option<Vec<usize>>,
-    progress: Progress,
-) -> Result<(SchemaRef, Batches), SqlError> {
-    let name = path.to_string_lossy();
+    progress: ReadProgress,
+) -> Result<(SchemaRef, Batches), FileError> {
     let opened = move || -> Result<(SchemaRef, Batches), ArrowError> {
         let mut file = BufReader::new(Counted {
             file: File::open(path)?,
@@ -76,33 +74,35 @@ fn open(
             (whole, Box::new(StreamReader::try_new(file, columns)?))
         })
     };
-    opened().map_err(|error| broken(&name, &error))
+    opened().map_err(|error| broken(path, error))
 }
 
 /// The error of a file that cannot be read as what its name says.
-fn broken(name: &str, error: &ArrowError) -> SqlError {
-    let what = match error {
-        ArrowError::IoError(_, cause) if cause.raw_os_error().is_some() => cause.to_string(),
-        _ => "damaged, cut off, or no Arrow IPC file or stream at all".to_owned(),
+fn broken(path: &Path, error: ArrowError) -> FileError {
+    let kind = match error {
+        ArrowError::IoError(_, cause) if cause.raw_os_error().is_some() => {
+            FileFaultKind::unreadable(cause)
+        }
+        _ => FileFaultKind::Damaged("Arrow IPC file or stream"),
     };
-    failed(name, what)
+    FileError::new(path, kind)
 }
 
-impl Source for IpcFiles {
+impl FileSource for IpcFiles {
     fn schema(&self) -> SchemaRef {
         // Keys and values that came with the schema are for other programs.
         Arc::new(Schema::new(self.schema.fields().clone()))
     }
 
-    fn bytes(&self) -> Bytes {
+    fn bytes(&self) -> FileBytes {
         let of_files = self.files.iter().map(|file| length(file)).sum();
-        Bytes {
+        FileBytes {
             of_files,
             of_rows: of_files,
         }
     }
 
-    fn begin(&self, projection: &[usize], progress: &Progress) -> Arc<dyn Reading> {
+    fn begin(&self, projection: &[usize], progress: &ReadProgress) -> Arc<dyn FileReading> {
         let schema = self.schema().project(projection);
         let files = self
             .files
@@ -123,12 +123,12 @@ struct IpcReading {
     files: Vec<(PathBuf, Mutex<Option<Batches>>)>,
     schema: SchemaRef,
     projection: Vec<usize>,
-    progress: Progress,
+    progress: ReadProgress,
     unbegun: AtomicUsize,
 }
 
 impl IpcReading {
-    fn of_file(&self, file: usize) -> Result<Option<RecordBatch>, SqlError> {
+    fn of_file(&self, file: usize) -> Result<Option<RecordBatch>, FileError> {
         let (path, batches) = &self.files[file];
         let mut batches = batches.lock().unwrap_or_else(PoisonError::into_inner);
         if batches.is_none() {
@@ -143,13 +143,13 @@ impl IpcReading {
         }
         let next = batches.as_mut().and_then(Iterator::next);
         drop(batches);
-        let why = |error: ArrowError| broken(&path.to_string_lossy(), &error);
+        let why = |error: ArrowError| broken(path, error);
         let Some(batch) = next.transpose().map_err(why)? else {
             return Ok(None);
         };
         let arrays = self.schema.fields().iter().map(|field| {
             let column = batch.column_by_name(field.name()).cloned();
-            column.ok_or_else(|| failed(&path.to_string_lossy(), "its columns have changed"))
+            column.ok_or_else(|| FileError::new(path, FileFaultKind::Changed))
         });
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
@@ -159,8 +159,8 @@ impl IpcReading {
     }
 }
 
-impl Reading for IpcReading {
-    fn next(&self, current: &mut Option<usize>) -> Result<Option<RecordBatch>, SqlError> {
+impl FileReading for IpcReading {
+    fn next(&self, current: &mut Option<usize>) -> Result<Option<RecordBatch>, FileError> {
         if let Some(file) = *current
             && let Some(batch) = self.of_file(file)?
         {

@@ -1,9 +1,10 @@
 //! From fields to arrays, column by column.
 
-use super::dialect::Dialect;
-use super::tokenize::{Field, unescape};
-use crate::files::column::{Column, Misfit};
-use crate::files::values;
+use super::dialect::CsvDialect;
+use super::tokenize::{CsvField, unescape};
+use crate::column::FileColumn;
+use crate::error::Misfit;
+use crate::values::{self, ValueFormats};
 use datafusion::arrow::array::{
     ArrayRef, ArrowPrimitiveType, BooleanArray, BooleanBufferBuilder, Decimal128Array,
     PrimitiveArray, StringViewBuilder,
@@ -17,28 +18,9 @@ use datafusion::arrow::datatypes::{
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// How texts are read as values.
-#[derive(Clone, Debug)]
-pub(in crate::files) struct Reading {
-    /// What stands for NULL where it is not quoted.
-    pub nulls: Vec<String>,
-    pub date_format: Option<String>,
-    pub timestamp_format: Option<String>,
-}
-
-impl Default for Reading {
-    fn default() -> Self {
-        Reading {
-            nulls: vec![String::new()],
-            date_format: None,
-            timestamp_format: None,
-        }
-    }
-}
-
 /// A value that does not fit: the row within the cells, and why.
 #[derive(Debug)]
-pub(in crate::files) struct BadCell {
+pub(crate) struct BadCell {
     pub row: usize,
     pub text: String,
     pub misfit: Misfit,
@@ -46,12 +28,12 @@ pub(in crate::files) struct BadCell {
 
 /// The fields of one column.
 #[derive(Clone, Copy)]
-pub(in crate::files) struct Cells<'a> {
-    pub dialect: &'a Dialect,
-    pub reading: &'a Reading,
+pub(crate) struct Cells<'a> {
+    pub dialect: &'a CsvDialect,
+    pub formats: &'a ValueFormats,
     pub text: &'a str,
     /// Of all columns, record by record.
-    pub fields: &'a [Field],
+    pub fields: &'a [CsvField],
     pub width: usize,
     /// This column's place among them.
     pub place: usize,
@@ -62,15 +44,15 @@ impl<'a> Cells<'a> {
         self.fields.len() / self.width
     }
 
-    fn fields(self) -> impl Iterator<Item = Field> + 'a {
+    fn fields(self) -> impl Iterator<Item = CsvField> + 'a {
         let place = self.place.min(self.fields.len());
         self.fields[place..].iter().step_by(self.width).copied()
     }
 
     /// The text of a field; `None` is NULL. Within quotes nothing is NULL, unless the column cannot hold texts.
-    pub fn value(&self, field: Field, of_text: bool) -> Option<Cow<'a, str>> {
+    pub fn value(&self, field: CsvField, of_text: bool) -> Option<Cow<'a, str>> {
         let raw = &self.text[field.range()];
-        if (!field.is_quoted() || !of_text) && self.reading.nulls.iter().any(|null| null == raw) {
+        if (!field.is_quoted() || !of_text) && self.formats.nulls.iter().any(|null| null == raw) {
             return None;
         }
         Some(if field.is_escaped() {
@@ -84,13 +66,9 @@ impl<'a> Cells<'a> {
     ///
     /// # Errors
     /// The first one that does not fit.
-    pub fn convert(&self, column: &Column) -> Result<ArrayRef, BadCell> {
+    pub fn convert(&self, column: &FileColumn) -> Result<ArrayRef, BadCell> {
         let data_type = column.field.data_type();
-        let format = &self.reading.date_format;
-        let date = |text: &str| match format {
-            Some(format) => values::date_like(text, format),
-            None => values::date(text),
-        };
+        let date = |text: &str| self.formats.date(text);
         Ok(match data_type {
             DataType::Boolean => self.booleans(column)?,
             DataType::Int8 => self.primitive::<Int8Type>(column, values::integer)?,
@@ -116,7 +94,7 @@ impl<'a> Cells<'a> {
         })
     }
 
-    fn bad(&self, row: usize, field: Field, misfit: Misfit) -> BadCell {
+    fn bad(&self, row: usize, field: CsvField, misfit: Misfit) -> BadCell {
         BadCell {
             row,
             text: self.text[field.range()].to_owned(),
@@ -126,7 +104,7 @@ impl<'a> Cells<'a> {
 
     fn collect<T: ArrowPrimitiveType>(
         &self,
-        column: &Column,
+        column: &FileColumn,
         parse: impl Fn(&str) -> Option<T::Native>,
     ) -> Result<(Vec<T::Native>, Option<NullBuffer>), BadCell> {
         let mut values = Vec::with_capacity(self.len());
@@ -150,7 +128,7 @@ impl<'a> Cells<'a> {
 
     fn primitive<T: ArrowPrimitiveType>(
         &self,
-        column: &Column,
+        column: &FileColumn,
         parse: impl Fn(&str) -> Option<T::Native>,
     ) -> Result<ArrayRef, BadCell> {
         let (values, nulls) = self.collect::<T>(column, parse)?;
@@ -160,7 +138,7 @@ impl<'a> Cells<'a> {
         ))
     }
 
-    fn timestamps(&self, column: &Column, unit: TimeUnit) -> Result<ArrayRef, BadCell> {
+    fn timestamps(&self, column: &FileColumn, unit: TimeUnit) -> Result<ArrayRef, BadCell> {
         let (per_second, divisor) = match unit {
             TimeUnit::Second => (1, 1_000_000_000),
             TimeUnit::Millisecond => (1_000, 1_000_000),
@@ -168,10 +146,7 @@ impl<'a> Cells<'a> {
             TimeUnit::Nanosecond => (1_000_000_000, 1),
         };
         let parse = |text: &str| {
-            let (seconds, nanos, _) = match &self.reading.timestamp_format {
-                Some(format) => values::timestamp_like(text, format)?,
-                None => values::timestamp(text)?,
-            };
+            let (seconds, nanos, _) = self.formats.timestamp(text)?;
             seconds
                 .checked_mul(per_second)?
                 .checked_add(i64::from(nanos / divisor))
@@ -184,7 +159,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    fn booleans(&self, column: &Column) -> Result<ArrayRef, BadCell> {
+    fn booleans(&self, column: &FileColumn) -> Result<ArrayRef, BadCell> {
         let mut values = Vec::with_capacity(self.len());
         for (row, field) in self.fields().enumerate() {
             values.push(match self.value(field, false) {
@@ -198,7 +173,7 @@ impl<'a> Cells<'a> {
         Ok(Arc::new(BooleanArray::from(values)))
     }
 
-    fn texts(&self, column: &Column) -> Result<ArrayRef, BadCell> {
+    fn texts(&self, column: &FileColumn) -> Result<ArrayRef, BadCell> {
         let mut builder = StringViewBuilder::with_capacity(self.len());
         let most = column.max_characters.unwrap_or(u64::MAX);
         for (row, field) in self.fields().enumerate() {

@@ -1,10 +1,10 @@
 //! Files as a leaf of a plan: each partition is a worker that parses blocks until there are none left.
 
-use super::blocks::{Block, Blocks, Cutting};
-use super::column::{Column, schema};
-use super::compression::Compression;
-use crate::error::SqlError;
-use crate::progress::{self, Progress};
+use crate::blocks::{Block, Blocks, Cutting};
+use crate::column::{FileColumn, schema};
+use crate::compression::Compression;
+use crate::error::FileError;
+use crate::progress::ReadProgress;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -34,58 +34,58 @@ const BYTES_PER_WORKER: u64 = 2 << 20;
 const WAITING: usize = 2;
 
 /// What can be read by several workers.
-pub(super) trait Source: Send + Sync + fmt::Debug {
+pub(crate) trait FileSource: Send + Sync + fmt::Debug {
     fn schema(&self) -> SchemaRef;
 
     /// How much there is to be read.
-    fn bytes(&self) -> Bytes;
+    fn bytes(&self) -> FileBytes;
 
     /// Begins to read these columns.
-    fn begin(&self, projection: &[usize], progress: &Progress) -> Arc<dyn Reading>;
+    fn begin(&self, projection: &[usize], progress: &ReadProgress) -> Arc<dyn FileReading>;
 }
 
 /// Sizes of files.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bytes {
+pub(crate) struct FileBytes {
     pub of_files: u64,
     /// What is in them, roughly.
     pub of_rows: u64,
 }
 
 /// A file's length; that of one that is gone is 0.
-pub(super) fn length(file: &Path) -> u64 {
+pub(crate) fn length(file: &Path) -> u64 {
     std::fs::metadata(file).map_or(0, |metadata| metadata.len())
 }
 
 /// A reading that is under way.
-pub(super) trait Reading: Send + Sync {
+pub(crate) trait FileReading: Send + Sync {
     /// A worker's next rows; `current` is what it works on.
-    fn next(&self, current: &mut Option<usize>) -> Result<Option<RecordBatch>, SqlError>;
+    fn next(&self, current: &mut Option<usize>) -> Result<Option<RecordBatch>, FileError>;
 }
 
 /// What makes rows of text.
-pub(super) trait Parser: Send + Sync + fmt::Debug {
-    fn columns(&self) -> &[Column];
+pub(crate) trait RecordParser: Send + Sync + fmt::Debug {
+    fn columns(&self) -> &[FileColumn];
 
     /// The rows of whole records.
-    fn parse(&self, block: &Block, projection: &[usize]) -> Result<RecordBatch, SqlError>;
+    fn parse(&self, block: &Block, projection: &[usize]) -> Result<RecordBatch, FileError>;
 }
 
 /// Text files.
 #[derive(Debug)]
-pub(super) struct TextFiles<P> {
+pub(crate) struct TextFiles<P> {
     pub parser: Arc<P>,
     pub files: Vec<PathBuf>,
     pub cutting: Cutting,
 }
 
-impl<P: Parser + 'static> Source for TextFiles<P> {
+impl<P: RecordParser + 'static> FileSource for TextFiles<P> {
     fn schema(&self) -> SchemaRef {
         schema(self.parser.columns())
     }
 
-    fn bytes(&self) -> Bytes {
-        let mut bytes = Bytes {
+    fn bytes(&self) -> FileBytes {
+        let mut bytes = FileBytes {
             of_files: 0,
             of_rows: 0,
         };
@@ -99,7 +99,7 @@ impl<P: Parser + 'static> Source for TextFiles<P> {
         bytes
     }
 
-    fn begin(&self, projection: &[usize], progress: &Progress) -> Arc<dyn Reading> {
+    fn begin(&self, projection: &[usize], progress: &ReadProgress) -> Arc<dyn FileReading> {
         Arc::new(TextReading {
             parser: Arc::clone(&self.parser),
             blocks: Blocks::new(&self.files, self.cutting.clone(), progress.clone()),
@@ -114,8 +114,8 @@ struct TextReading<P> {
     projection: Vec<usize>,
 }
 
-impl<P: Parser> Reading for TextReading<P> {
-    fn next(&self, current: &mut Option<usize>) -> Result<Option<RecordBatch>, SqlError> {
+impl<P: RecordParser> FileReading for TextReading<P> {
+    fn next(&self, current: &mut Option<usize>) -> Result<Option<RecordBatch>, FileError> {
         let block = self.blocks.next(current)?;
         block
             .map(|block| self.parser.parse(&block, &self.projection))
@@ -125,12 +125,22 @@ impl<P: Parser> Reading for TextReading<P> {
 
 /// Files as a table.
 #[derive(Debug)]
-pub(super) struct FileTable(pub Arc<dyn Source>);
+pub(crate) struct FileTable {
+    source: Arc<dyn FileSource>,
+    progress: ReadProgress,
+}
+
+impl FileTable {
+    /// A table whose reading is counted there.
+    pub fn new(source: Arc<dyn FileSource>, progress: ReadProgress) -> Self {
+        FileTable { source, progress }
+    }
+}
 
 #[async_trait]
 impl TableProvider for FileTable {
     fn schema(&self) -> SchemaRef {
-        self.0.schema()
+        self.source.schema()
     }
 
     fn table_type(&self) -> TableType {
@@ -144,59 +154,59 @@ impl TableProvider for FileTable {
         _: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let all = || (0..self.0.schema().fields().len()).collect();
+        let all = || (0..self.source.schema().fields().len()).collect();
         let projection = projection.cloned().unwrap_or_else(all);
-        let most = session.config().target_partitions();
         Ok(Arc::new(FileExec::new(
-            Arc::clone(&self.0),
+            self,
             projection,
             limit,
-            most,
+            session.config().target_partitions(),
         )?))
     }
 }
 
 /// The leaf.
 #[derive(Clone, Debug)]
-pub(super) struct FileExec {
-    source: Arc<dyn Source>,
+pub(crate) struct FileExec {
+    source: Arc<dyn FileSource>,
     projection: Vec<usize>,
     limit: Option<usize>,
-    bytes: Bytes,
-    progress: Progress,
+    bytes: FileBytes,
+    progress: ReadProgress,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-    runs: Arc<Mutex<Runs>>,
+    runs: Arc<Mutex<ScanRuns>>,
 }
 
 /// The executions of one plan node: the n-th opening of a partition belongs to the n-th run.
 #[derive(Default)]
-struct Runs {
+struct ScanRuns {
     opened: Vec<usize>,
-    runs: Vec<Run>,
+    runs: Vec<ScanRun>,
 }
 
 /// A reading, and how many rows are still wanted of it.
 #[derive(Clone)]
-struct Run {
-    reading: Arc<dyn Reading>,
+struct ScanRun {
+    reading: Arc<dyn FileReading>,
     wanted: Arc<AtomicUsize>,
 }
 
-impl fmt::Debug for Runs {
+impl fmt::Debug for ScanRuns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Runs({})", self.runs.len())
+        write!(f, "ScanRuns({})", self.runs.len())
     }
 }
 
 impl FileExec {
     pub fn new(
-        source: Arc<dyn Source>,
+        table: &FileTable,
         projection: Vec<usize>,
         limit: Option<usize>,
         most_workers: usize,
     ) -> Result<Self> {
+        let source = Arc::clone(&table.source);
         let schema = Arc::new(source.schema().project(&projection)?);
         let bytes = source.bytes();
         let workers =
@@ -212,7 +222,7 @@ impl FileExec {
             projection,
             limit,
             bytes,
-            progress: progress::current(),
+            progress: table.progress.clone(),
             schema,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
@@ -220,7 +230,7 @@ impl FileExec {
         })
     }
 
-    fn open(&self, partition: usize) -> Run {
+    fn open(&self, partition: usize) -> ScanRun {
         let mut runs = self.runs.lock().expect("nothing panics under this lock");
         let runs = &mut *runs;
         runs.opened
@@ -228,8 +238,8 @@ impl FileExec {
         let number = runs.opened[partition];
         runs.opened[partition] += 1;
         if number == runs.runs.len() {
-            self.progress.expect_bytes(self.bytes.of_files);
-            runs.runs.push(Run {
+            self.progress.expect(self.bytes.of_files);
+            runs.runs.push(ScanRun {
                 reading: self.source.begin(&self.projection, &self.progress),
                 wanted: Arc::new(AtomicUsize::new(self.limit.unwrap_or(usize::MAX))),
             });
@@ -238,7 +248,7 @@ impl FileExec {
     }
 }
 
-impl Run {
+impl ScanRun {
     /// As many of the rows as are still wanted.
     fn take(&self, batch: RecordBatch) -> RecordBatch {
         let rows = batch.num_rows();
@@ -315,11 +325,7 @@ impl ExecutionPlan for FileExec {
             let mut current = None;
             while !run.is_satisfied() && !sender.is_closed() {
                 let timer = metrics.elapsed_compute().timer();
-                let batch = run
-                    .reading
-                    .next(&mut current)
-                    .map_err(SqlError::into_datafusion)?;
-                let Some(batch) = batch else {
+                let Some(batch) = run.reading.next(&mut current)? else {
                     break;
                 };
                 let batch = run.take(batch);

@@ -14,52 +14,54 @@ mod dialect;
 mod tokenize;
 mod write;
 
-pub(super) use convert::Reading;
-pub(super) use detect::{Wanted, inspect};
-pub(super) use dialect::Dialect;
-pub(super) use write::{CsvStyle, format};
+pub(crate) use detect::{WantedColumns, inspect};
+pub(crate) use dialect::CsvDialect;
+pub use write::CsvStyle;
+pub(crate) use write::format;
 
-use super::blocks::{Block, Boundary, Cutting};
-use super::column::{Column, bad_line, bad_value, shortened};
-use super::compression::Compression;
-use super::scan::Parser;
-use crate::error::SqlError;
+use crate::blocks::{BLOCK, Block, Boundary, Cutting};
+use crate::column::{ColumnRef, FileColumn, schema};
+use crate::compression::Compression;
+use crate::error::{ColumnPlace, FileError, FileFaultKind, TypeOrigin, shortened};
+use crate::scan::RecordParser;
+use crate::values::ValueFormats;
 use convert::{BadCell, Cells};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use std::sync::Arc;
-use tokenize::{Fault, Field, MOST_BYTES, Malformed, Records, tokenize};
+use tokenize::{CsvField, CsvRecords, MOST_BYTES, MalformedRecord, RecordFault, tokenize};
 
 /// What the user has said about a CSV file.
 #[derive(Clone, Debug)]
-pub(super) struct CsvOptions {
+pub struct CsvOptions {
+    /// Whether the first record is a header; otherwise that is found.
     pub header: Option<bool>,
+    /// What separates fields; otherwise that is found.
     pub delimiter: Option<u8>,
     /// `Some(None)`: nothing is quoted.
     pub quote: Option<Option<u8>>,
+    /// What makes a quote within quotes an ordinary character, if not the quote itself.
     pub escape: Option<u8>,
+    /// A line that begins with it is none.
     pub comment: Option<u8>,
+    /// Lines in front that are no records.
     pub skip: u64,
-    pub reading: Reading,
+    /// How texts are read as values.
+    pub formats: ValueFormats,
     /// Names of the columns, instead of the header's.
     pub names: Vec<String>,
     /// Types of the columns with these names or numbers, instead of those that are found.
     pub types: Vec<(ColumnRef, DataType)>,
+    /// All columns that have no other type here hold strings.
     pub all_text: bool,
     /// Records from which types are found.
     pub sample: usize,
+    /// Most bytes of a record.
     pub most: usize,
+    /// How the file is compressed, if not as its name says.
     pub compression: Option<Compression>,
     /// Skip records with a fault instead of failing.
     pub ignore_errors: bool,
-}
-
-/// A column of which the user speaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ColumnRef {
-    Name(String),
-    /// From 0.
-    Number(usize),
 }
 
 /// Records from which types are found where nothing else is said.
@@ -76,7 +78,7 @@ impl Default for CsvOptions {
             escape: None,
             comment: None,
             skip: 0,
-            reading: Reading::default(),
+            formats: ValueFormats::default(),
             names: Vec::new(),
             types: Vec::new(),
             all_text: false,
@@ -90,48 +92,46 @@ impl Default for CsvOptions {
 
 impl CsvOptions {
     /// How files are cut in this dialect.
-    pub fn cutting(&self, dialect: &Dialect) -> Cutting {
+    pub(crate) fn cutting(&self, dialect: &CsvDialect) -> Cutting {
         Cutting {
             boundary: Arc::new(dialect.clone()),
             compression: self.compression,
             skip: self.skip,
             most: self.most.min(MOST_BYTES),
-            block: super::blocks::BLOCK,
+            block: BLOCK,
         }
     }
 }
 
-impl Boundary for Dialect {
+impl Boundary for CsvDialect {
     fn last_end(&self, bytes: &[u8]) -> Option<usize> {
-        Dialect::last_end(self, bytes)
+        CsvDialect::last_end(self, bytes)
     }
 
-    fn endless(&self, most: usize) -> String {
-        format!(
-            "no end of the record within {most} bytes: a quote may be missing, or the line is longer than max_line_size"
-        )
+    fn endless(&self, most: usize) -> FileFaultKind {
+        FileFaultKind::EndlessRecord { most }
     }
 }
 
 /// CSV files with all that is known of them.
 #[derive(Debug)]
-pub(super) struct Csv {
-    pub dialect: Dialect,
-    pub reading: Reading,
+pub(crate) struct CsvFiles {
+    pub dialect: CsvDialect,
+    pub formats: ValueFormats,
     /// The names in the files' first record, if that is a header.
     pub header: Option<Vec<String>>,
-    pub columns: Vec<Column>,
+    pub columns: Vec<FileColumn>,
     /// Whether the types were found in a sample of so many records.
     pub sampled: Option<usize>,
     pub ignore_errors: bool,
 }
 
-impl Parser for Csv {
-    fn columns(&self) -> &[Column] {
+impl RecordParser for CsvFiles {
+    fn columns(&self) -> &[FileColumn] {
         &self.columns
     }
 
-    fn parse(&self, block: &Block, projection: &[usize]) -> Result<RecordBatch, SqlError> {
+    fn parse(&self, block: &Block, projection: &[usize]) -> Result<RecordBatch, FileError> {
         let mut records = self.tokenize(block)?;
         if block.first {
             self.take_header(block, &mut records)?;
@@ -146,21 +146,21 @@ impl Parser for Csv {
             }
             Err((place, bad)) => {
                 let field = records.fields[bad.row * self.columns.len() + place];
-                let line = block.line_at(field.start as usize);
-                let column = &self.columns[place];
-                let error = bad_value(&block.path, line, place + 1, column, &bad.text, bad.misfit);
-                Err(self.explain(error, column))
+                let at = field.start as usize;
+                let column = (place, &self.columns[place]);
+                let origin = self.sampled.map_or(TypeOrigin::Given, TypeOrigin::Records);
+                Err(block.misfit(at, column, &bad.text, bad.misfit, origin))
             }
         }
     }
 }
 
-impl Csv {
-    fn tokenize(&self, block: &Block) -> Result<Records, SqlError> {
+impl CsvFiles {
+    fn tokenize(&self, block: &Block) -> Result<CsvRecords, FileError> {
         let width = self.columns.len();
-        let mut records = Records {
+        let mut records = CsvRecords {
             fields: Vec::with_capacity(block.bytes.len() / 8),
-            ..Records::default()
+            ..CsvRecords::default()
         };
         let mut from = 0;
         loop {
@@ -191,36 +191,42 @@ impl Csv {
         }
     }
 
-    fn malformed(&self, block: &Block, malformed: &Malformed) -> SqlError {
-        let name = |column: usize| match self.columns.get(column) {
-            Some(known) => format!("column {} \"{}\"", column + 1, known.field.name()),
-            None => format!("column {}", column + 1),
-        };
-        let width = self.columns.len();
-        let delimiter = char::from(self.dialect.delimiter);
+    fn malformed(&self, block: &Block, malformed: &MalformedRecord) -> FileError {
         let line = &block.bytes[malformed.start..];
         let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let shown = shortened(String::from_utf8_lossy(line).trim_end());
-        let at = block.line_at(malformed.start);
-        let (what, hint) = match &malformed.fault {
-            Fault::Fields(found) => (
-                format!("{found} fields, but {width} columns: '{shown}'"),
-                format!("fields are separated by '{delimiter}'; a value that holds one needs quotes around it, and another delimiter is said with DELIMITER"),
+        let at = malformed.start;
+        match malformed.fault {
+            RecordFault::Fields(found) => block.error(
+                at,
+                FileFaultKind::FieldCount {
+                    found,
+                    wanted: self.columns.len(),
+                    delimiter: self.dialect.delimiter.into(),
+                    shown,
+                },
             ),
-            Fault::Unclosed(column) => (
-                format!("{}: a quote that nothing closes: '{shown}'", name(*column)),
-                "close it; if quotes are ordinary characters in this file, say QUOTE ''".to_owned(),
-            ),
-            Fault::BehindQuote(column, _) => (
-                format!("{}: text behind the closing quote: '{shown}'", name(*column)),
-                "a quote within quotes is written twice; if quotes are ordinary characters in this file, say QUOTE ''".to_owned(),
-            ),
-        };
-        bad_line(&block.path, at, what).with_hint(Some(hint))
+            RecordFault::Unclosed(column) => {
+                let kind = FileFaultKind::UnclosedQuote { shown };
+                block.error_in(at, self.place(column), kind)
+            }
+            RecordFault::BehindQuote(column, _) => {
+                let kind = FileFaultKind::BehindQuote { shown };
+                block.error_in(at, self.place(column), kind)
+            }
+        }
+    }
+
+    fn place(&self, column: usize) -> ColumnPlace {
+        let known = self.columns.get(column);
+        ColumnPlace {
+            number: column + 1,
+            name: known.map(|known| known.field.name().clone()),
+        }
     }
 
     /// Takes the header away, which has to be the same in all files.
-    fn take_header(&self, block: &Block, records: &mut Records) -> Result<(), SqlError> {
+    fn take_header(&self, block: &Block, records: &mut CsvRecords) -> Result<(), FileError> {
         let Some(header) = &self.header else {
             return Ok(());
         };
@@ -231,32 +237,29 @@ impl Csv {
         let text = String::from_utf8_lossy(&block.bytes);
         let names = detect::names(&self.dialect, &text, &records.fields[..width]);
         if matches!(text, std::borrow::Cow::Borrowed(_)) && names != *header {
-            let what = format!(
-                "the header names ({}), but that of the first file ({})",
-                names.join(", "),
-                header.join(", ")
-            );
-            let at = block.line_at(records.starts[0] as usize);
-            return Err(bad_line(&block.path, at, what)
-                .with_hint(Some("read files with different columns one by one")));
+            let kind = FileFaultKind::OtherHeader {
+                found: names,
+                first: header.clone(),
+            };
+            return Err(block.error(records.starts[0] as usize, kind));
         }
         self.remove(records, 0);
         Ok(())
     }
 
-    fn remove(&self, records: &mut Records, row: usize) {
+    fn remove(&self, records: &mut CsvRecords, row: usize) {
         let width = self.columns.len();
         records.starts.remove(row);
         records.fields.drain(row * width..(row + 1) * width);
     }
 
     /// Keeps the records all of whose values fit.
-    fn keep_good(&self, text: &str, records: &mut Records) {
+    fn keep_good(&self, text: &str, records: &mut CsvRecords) {
         let width = self.columns.len();
         let all: Vec<usize> = (0..width).collect();
-        let mut good = Records::default();
+        let mut good = CsvRecords::default();
         for (record, fields) in records.fields.chunks(width).enumerate() {
-            let alone = Records {
+            let alone = CsvRecords {
                 fields: fields.to_vec(),
                 starts: vec![records.starts[record]],
                 ends: Vec::new(),
@@ -269,36 +272,28 @@ impl Csv {
         *records = good;
     }
 
-    fn utf8<'a>(&self, block: &'a Block, records: &Records) -> Result<&'a str, SqlError> {
+    fn utf8<'a>(&self, block: &'a Block, records: &CsvRecords) -> Result<&'a str, FileError> {
         std::str::from_utf8(&block.bytes).map_err(|error| {
             let at = error.valid_up_to();
-            let holds = |field: &Field| field.range().contains(&at);
-            let column = records.fields.iter().position(holds);
-            let place =
-                column
-                    .map(|field| field % self.columns.len())
-                    .map_or(String::new(), |column| {
-                        let name = self.columns[column].field.name();
-                        format!("column {} \"{name}\": ", column + 1)
-                    });
-            let byte = block.bytes[at];
-            let what = format!("{place}byte 0x{byte:02X} is no UTF-8");
-            bad_line(&block.path, block.line_at(at), what).with_hint(Some(
-                "convert the file first, for instance: iconv -f latin1 -t utf-8",
-            ))
+            let holds = |field: &CsvField| field.range().contains(&at);
+            let kind = FileFaultKind::NotUtf8(block.bytes[at]);
+            match records.fields.iter().position(holds) {
+                Some(field) => block.error_in(at, self.place(field % self.columns.len()), kind),
+                None => block.error(at, kind),
+            }
         })
     }
 
     fn convert(
         &self,
         text: &str,
-        records: &Records,
+        records: &CsvRecords,
         projection: &[usize],
     ) -> Result<RecordBatch, (usize, BadCell)> {
         let arrays = projection.iter().map(|&place| {
             let cells = Cells {
                 dialect: &self.dialect,
-                reading: &self.reading,
+                formats: &self.formats,
                 text,
                 fields: &records.fields,
                 width: self.columns.len(),
@@ -308,24 +303,13 @@ impl Csv {
             column.map_err(|bad| (place, bad))
         });
         let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
-        let fields: Vec<Column> = projection
+        let fields: Vec<FileColumn> = projection
             .iter()
             .map(|&at| self.columns[at].clone())
             .collect();
         let options = RecordBatchOptions::new().with_row_count(Some(records.len()));
-        let schema = super::column::schema(&fields);
+        let schema = schema(&fields);
         Ok(RecordBatch::try_new_with_options(schema, arrays, &options)
             .expect("the arrays are made for the columns"))
-    }
-
-    /// Adds what to do about a type that was found in a sample.
-    fn explain(&self, error: SqlError, column: &Column) -> SqlError {
-        let Some(sampled) = self.sampled else {
-            return error;
-        };
-        let name = column.field.name();
-        error.with_hint(Some(format!(
-            "the type was found in the first {sampled} records; read_csv with types => {{'{name}': 'VARCHAR'}}, all_varchar => true or sample_size => -1 reads others"
-        )))
     }
 }

@@ -6,11 +6,11 @@
 //! starts  0, 13                                                  where each record begins
 //! ```
 
-use super::dialect::{Dialect, NEWLINE};
+use super::dialect::{CsvDialect, NEWLINE};
 
 /// A field's bytes, without its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::files) struct Field {
+pub(crate) struct CsvField {
     pub start: u32,
     /// With two flags on top.
     end: u32,
@@ -19,11 +19,11 @@ pub(in crate::files) struct Field {
 const QUOTED: u32 = 1 << 31;
 const ESCAPED: u32 = 1 << 30;
 /// A text that is tokenized at once must be shorter than this.
-pub(in crate::files) const MOST_BYTES: usize = (1 << 30) - 1;
+pub(crate) const MOST_BYTES: usize = (1 << 30) - 1;
 
-impl Field {
+impl CsvField {
     fn new(start: usize, end: usize, flags: u32) -> Self {
-        Field {
+        CsvField {
             start: start as u32,
             end: end as u32 | flags,
         }
@@ -49,21 +49,21 @@ impl Field {
 
 /// Fields, record by record.
 #[derive(Debug, Default)]
-pub(in crate::files) struct Records {
-    pub fields: Vec<Field>,
+pub(crate) struct CsvRecords {
+    pub fields: Vec<CsvField>,
     /// Where each record begins in the text.
     pub starts: Vec<u32>,
     /// Behind each record's last field; only where they may differ in number.
     pub ends: Vec<u32>,
 }
 
-impl Records {
+impl CsvRecords {
     pub fn len(&self) -> usize {
         self.starts.len()
     }
 
     /// The fields of a record, where their number was left open.
-    pub fn record(&self, record: usize) -> &[Field] {
+    pub fn record(&self, record: usize) -> &[CsvField] {
         let from = record.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.fields[from as usize..self.ends[record] as usize]
     }
@@ -71,15 +71,15 @@ impl Records {
 
 /// What makes a text no records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::files) struct Malformed {
+pub(crate) struct MalformedRecord {
     /// Where the record begins.
     pub start: usize,
-    pub fault: Fault,
+    pub fault: RecordFault,
 }
 
 /// A fault of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::files) enum Fault {
+pub(crate) enum RecordFault {
     /// Another number of fields than there are columns.
     Fields(usize),
     /// A quote that nothing closes, in this column.
@@ -89,12 +89,12 @@ pub(in crate::files) enum Fault {
 }
 
 /// Tokenizes whole records. `width` is the number of columns, if known; then every record has to have as many.
-pub(in crate::files) fn tokenize(
-    dialect: &Dialect,
+pub(crate) fn tokenize(
+    dialect: &CsvDialect,
     text: &[u8],
     width: Option<usize>,
-    records: &mut Records,
-) -> Result<(), Malformed> {
+    records: &mut CsvRecords,
+) -> Result<(), MalformedRecord> {
     assert!(text.len() <= MOST_BYTES, "blocks are cut smaller");
     let mut at = 0;
     while at < text.len() {
@@ -106,7 +106,7 @@ pub(in crate::files) fn tokenize(
         let first = records.fields.len();
         loop {
             let column = records.fields.len() - first;
-            let (field, end) = field(dialect, text, at).map_err(|fault| Malformed {
+            let (field, end) = field(dialect, text, at).map_err(|fault| MalformedRecord {
                 start,
                 fault: fault.in_column(column),
             })?;
@@ -130,9 +130,9 @@ pub(in crate::files) fn tokenize(
             }
             if count != width {
                 records.fields.truncate(first);
-                return Err(Malformed {
+                return Err(MalformedRecord {
                     start,
-                    fault: Fault::Fields(count),
+                    fault: RecordFault::Fields(count),
                 });
             }
         } else {
@@ -143,28 +143,28 @@ pub(in crate::files) fn tokenize(
     Ok(())
 }
 
-impl Fault {
+impl RecordFault {
     fn in_column(self, column: usize) -> Self {
         match self {
-            Fault::Unclosed(_) => Fault::Unclosed(column),
-            Fault::BehindQuote(_, at) => Fault::BehindQuote(column, at),
+            RecordFault::Unclosed(_) => RecordFault::Unclosed(column),
+            RecordFault::BehindQuote(_, at) => RecordFault::BehindQuote(column, at),
             other => other,
         }
     }
 }
 
 /// The field that begins at `at`, and the delimiter or line end behind it, or the end of the text.
-fn field(dialect: &Dialect, text: &[u8], at: usize) -> Result<(Field, usize), Fault> {
+fn field(dialect: &CsvDialect, text: &[u8], at: usize) -> Result<(CsvField, usize), RecordFault> {
     if at < text.len() && Some(text[at]) == dialect.quote {
         return quoted(dialect, text, at);
     }
     let end = plain_end(dialect, text, at);
-    Ok((Field::new(at, before_line_end(text, at, end), 0), end))
+    Ok((CsvField::new(at, before_line_end(text, at, end), 0), end))
 }
 
 /// The next delimiter or line end. Eight bytes are compared at once: a byte that is equal becomes zero by XOR, and the least
 /// zero byte of a word is found by arithmetic.
-fn plain_end(dialect: &Dialect, text: &[u8], mut at: usize) -> usize {
+fn plain_end(dialect: &CsvDialect, text: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = 0x8080_8080_8080_8080;
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
@@ -199,24 +199,24 @@ fn before_line_end(text: &[u8], start: usize, end: usize) -> usize {
     }
 }
 
-fn quoted(dialect: &Dialect, text: &[u8], at: usize) -> Result<(Field, usize), Fault> {
+fn quoted(dialect: &CsvDialect, text: &[u8], at: usize) -> Result<(CsvField, usize), RecordFault> {
     let closing = dialect
         .closing_quote(text, at + 1)
-        .ok_or(Fault::Unclosed(0))?;
+        .ok_or(RecordFault::Unclosed(0))?;
     let behind = closing + 1;
     let end = plain_end(dialect, text, behind);
     if before_line_end(text, behind, end) != behind {
-        return Err(Fault::BehindQuote(0, behind));
+        return Err(RecordFault::BehindQuote(0, behind));
     }
     let escaped = dialect
         .escape
         .is_some_and(|escape| memchr::memchr(escape, &text[at + 1..closing]).is_some());
     let flags = if escaped { QUOTED | ESCAPED } else { QUOTED };
-    Ok((Field::new(at + 1, closing, flags), end))
+    Ok((CsvField::new(at + 1, closing, flags), end))
 }
 
 /// The text of an escaped field.
-pub(in crate::files) fn unescape(dialect: &Dialect, text: &str) -> String {
+pub(crate) fn unescape(dialect: &CsvDialect, text: &str) -> String {
     let quote = dialect.quote.map(char::from);
     let escape = dialect.escape.map(char::from);
     let mut plain = String::with_capacity(text.len());
@@ -233,10 +233,10 @@ pub(in crate::files) fn unescape(dialect: &Dialect, text: &str) -> String {
     plain
 }
 
-impl Field {
+impl CsvField {
     /// The field of a text that is the end of a longer one.
     pub fn shifted(self, by: usize) -> Self {
-        Field {
+        CsvField {
             start: self.start + by as u32,
             end: self.end + by as u32,
         }

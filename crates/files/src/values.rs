@@ -2,6 +2,50 @@
 
 use chrono::{NaiveDate, NaiveDateTime};
 
+/// Timestamps in text, as SQL writes them.
+pub(crate) const TIMESTAMP: &str = "%Y-%m-%d %H:%M:%S%.f";
+/// The same with a zone.
+pub(crate) const TIMESTAMP_ZONED: &str = "%Y-%m-%d %H:%M:%S%.f%:z";
+
+/// How texts are read as values.
+#[derive(Clone, Debug)]
+pub struct ValueFormats {
+    /// What stands for NULL where it is not quoted.
+    pub nulls: Vec<String>,
+    /// How dates are written, if not as SQL writes them: `%d.%m.%Y`.
+    pub date_format: Option<String>,
+    /// How timestamps are written, if not as SQL writes them.
+    pub timestamp_format: Option<String>,
+}
+
+impl Default for ValueFormats {
+    fn default() -> Self {
+        ValueFormats {
+            nulls: vec![String::new()],
+            date_format: None,
+            timestamp_format: None,
+        }
+    }
+}
+
+impl ValueFormats {
+    /// Days since 1970-01-01.
+    pub(crate) fn date(&self, text: &str) -> Option<i32> {
+        match &self.date_format {
+            Some(format) => date_like(text, format),
+            None => date(text),
+        }
+    }
+
+    /// Seconds since 1970-01-01 00:00:00, nanoseconds, and whether the text names a zone.
+    pub(crate) fn timestamp(&self, text: &str) -> Option<(i64, u32, bool)> {
+        match &self.timestamp_format {
+            Some(format) => timestamp_like(text, format),
+            None => timestamp(text),
+        }
+    }
+}
+
 /// Powers of ten that fit.
 const POWERS: [i128; 39] = {
     let mut powers = [1; 39];
@@ -13,7 +57,7 @@ const POWERS: [i128; 39] = {
     powers
 };
 
-pub(super) fn boolean(text: &str) -> Option<bool> {
+pub(crate) fn boolean(text: &str) -> Option<bool> {
     let text = text.trim_ascii();
     let is = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
     if is(&["true", "t", "1", "yes", "y"]) {
@@ -26,7 +70,7 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
 }
 
 /// A whole number; one with a fraction or exponent is rounded.
-pub(super) fn integer<T>(text: &str) -> Option<T>
+pub(crate) fn integer<T>(text: &str) -> Option<T>
 where
     T: std::str::FromStr + TryFrom<i128>,
 {
@@ -37,7 +81,7 @@ where
 }
 
 /// A whole number, however it is written; one with a fraction is none.
-pub(super) fn whole<T>(text: &str) -> Option<T>
+pub(crate) fn whole<T>(text: &str) -> Option<T>
 where
     T: std::str::FromStr + TryFrom<i128>,
 {
@@ -52,7 +96,7 @@ where
     }
 }
 
-pub(super) fn float<T: std::str::FromStr + Into<f64> + Copy>(text: &str) -> Option<T> {
+pub(crate) fn float<T: std::str::FromStr + Into<f64> + Copy>(text: &str) -> Option<T> {
     let text = text.trim_ascii();
     let value: T = text.parse().ok()?;
     // Digits that are too large are not infinity.
@@ -60,7 +104,7 @@ pub(super) fn float<T: std::str::FromStr + Into<f64> + Copy>(text: &str) -> Opti
 }
 
 /// A number as a multiple of `10^-scale`, rounded half away from zero, of at most `precision` digits.
-pub(super) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
+pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
     let text = text.trim_ascii();
     let (negative, digits) = match text.as_bytes() {
         [b'-', rest @ ..] => (true, rest),
@@ -118,7 +162,7 @@ pub(super) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
 }
 
 /// Days since 1970-01-01.
-pub(super) fn date(text: &str) -> Option<i32> {
+pub(crate) fn date(text: &str) -> Option<i32> {
     let text = text.trim_ascii();
     match date_prefix(text.as_bytes()) {
         Some((days, [])) => Some(days),
@@ -183,7 +227,7 @@ fn days(year: i64, month: u32, day: u32) -> Option<i32> {
 }
 
 /// Seconds since 1970-01-01 00:00:00, nanoseconds, and whether the text names a zone; without one it is UTC.
-pub(super) fn timestamp(text: &str) -> Option<(i64, u32, bool)> {
+pub(crate) fn timestamp(text: &str) -> Option<(i64, u32, bool)> {
     let (days, rest) = date_prefix(text.trim_ascii().as_bytes())?;
     let midnight = i64::from(days) * 86_400;
     let rest = match rest {
@@ -247,14 +291,14 @@ fn offset(text: &[u8]) -> Option<Option<i32>> {
 }
 
 /// A date written like `%d.%m.%Y`.
-pub(super) fn date_like(text: &str, format: &str) -> Option<i32> {
+pub(crate) fn date_like(text: &str, format: &str) -> Option<i32> {
     let date = NaiveDate::parse_from_str(text.trim_ascii(), format).ok()?;
     let epoch = NaiveDate::from_ymd_opt(1970, 1, 1)?;
     i32::try_from(date.signed_duration_since(epoch).num_days()).ok()
 }
 
 /// A timestamp written like `%d.%m.%Y %H:%M`.
-pub(super) fn timestamp_like(text: &str, format: &str) -> Option<(i64, u32, bool)> {
+pub(crate) fn timestamp_like(text: &str, format: &str) -> Option<(i64, u32, bool)> {
     let text = text.trim_ascii();
     if let Ok(zoned) = chrono::DateTime::parse_from_str(text, format) {
         return Some((zoned.timestamp(), zoned.timestamp_subsec_nanos(), true));

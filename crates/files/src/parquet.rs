@@ -1,8 +1,6 @@
 //! Parquet files as a table: DataFusion's reader, which reads row groups side by side and pushes filters down.
 
-use super::failed;
-use crate::error::SqlError;
-use crate::progress::Progress;
+use crate::error::{FileError, FileFaultKind};
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
@@ -20,33 +18,32 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The rows of all files, whose columns have to agree.
-pub(super) async fn open(
+pub(crate) async fn open(
     files: &[PathBuf],
     state: &SessionState,
-) -> std::result::Result<Arc<dyn TableProvider>, SqlError> {
+) -> std::result::Result<Arc<dyn TableProvider>, FileError> {
     let format = ParquetFormat::default().with_options(state.table_options().parquet.clone());
     let options = ListingOptions::new(Arc::new(format)).with_file_extension("");
     let mut urls = Vec::with_capacity(files.len());
     let mut schema = None;
     for file in files {
-        let name = file.to_string_lossy();
-        let why = |error: DataFusionError| broken(&name, &error);
+        let why = |error: DataFusionError| broken(file, error);
         // A name is not a pattern here.
-        let url = ListingTableUrl::parse(escaped(&name)).map_err(why)?;
+        let url = ListingTableUrl::parse(escaped(&file.to_string_lossy())).map_err(why)?;
         if schema.is_none() {
             let inferred = options.infer_schema(state, &url).await.map_err(why)?;
             if inferred.fields().is_empty() {
                 let empty = file.metadata().is_ok_and(|file| file.len() == 0);
-                let why = if empty {
-                    "the file is empty"
+                let kind = if empty {
+                    FileFaultKind::Empty
                 } else {
-                    "no columns in it"
+                    FileFaultKind::NoColumns
                 };
-                return Err(failed(&name, why));
+                return Err(FileError::new(file, kind));
             }
             schema = Some(inferred);
         }
@@ -56,28 +53,49 @@ pub(super) async fn open(
     let config = ListingTableConfig::new_with_multi_paths(urls)
         .with_listing_options(options)
         .with_schema(schema);
-    let table = ListingTable::try_new(config).map_err(SqlError::from_datafusion)?;
+    let table = ListingTable::try_new(config).map_err(|error| broken(&files[0], error))?;
     Ok(Arc::new(table))
 }
 
-/// Tells the statement's progress of the Parquet files that a plan reads, before it runs.
+/// A leaf of a plan that reads Parquet files.
+pub struct ParquetScan {
+    source: Arc<dyn ExecutionPlan>,
+    /// Rows of the files.
+    pub rows: u64,
+}
+
+impl ParquetScan {
+    /// How many rows are done so far.
+    ///
+    /// The reader counts the rows that it gives and those that a filter takes out on the way, but not those of row groups
+    /// that it skips: a statement may end before all rows are counted.
+    pub fn rows_read(&self) -> u64 {
+        let metrics = self.source.metrics().unwrap_or_default();
+        let filtered = metrics.sum_by_name("pushdown_rows_pruned");
+        let filtered = filtered.map_or(0, |rows| rows.as_usize());
+        (metrics.output_rows().unwrap_or(0) + filtered) as u64
+    }
+}
+
+/// The leaves of a plan that read Parquet files.
 ///
-/// Their reader counts the rows that it gives and those that a filter takes out on the way, but not those of row groups that it
-/// skips: a statement may end before all rows are counted.
-pub(crate) fn tell_progress(plan: &Arc<dyn ExecutionPlan>, progress: &Progress) -> Result<()> {
+/// # Errors
+/// The plan does not know its statistics.
+pub fn parquet_scans(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<ParquetScan>> {
+    let mut scans = Vec::new();
     plan.apply(|node| {
         if is_parquet(node) {
             let statistics =
                 StatisticsContext::new().compute(node.as_ref(), &StatisticsArgs::new())?;
             let rows = statistics.num_rows.get_value().copied().unwrap_or(0);
-            let source = Arc::clone(node);
-            progress
-                .expect_scan(rows as u64)
-                .counts(Arc::new(move || rows_read(source.as_ref())));
+            scans.push(ParquetScan {
+                source: Arc::clone(node),
+                rows: rows as u64,
+            });
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    Ok(())
+    Ok(scans)
 }
 
 /// Rows of a batch on its way from files into a table, if that is all that a plan does. Larger batches than operators like
@@ -85,7 +103,7 @@ pub(crate) fn tell_progress(plan: &Arc<dyn ExecutionPlan>, progress: &Progress) 
 const LOAD_ROWS: usize = 16_384;
 
 /// How a plan whose rows go into a table is best run: as it is, or with larger batches.
-pub(crate) fn context_of_load(
+pub fn context_of_load(
     plan: &Arc<dyn ExecutionPlan>,
     context: &Arc<TaskContext>,
 ) -> Arc<TaskContext> {
@@ -120,25 +138,18 @@ fn is_parquet(node: &Arc<dyn ExecutionPlan>) -> bool {
     source.is_some_and(|source| source.downcast_to_file_source::<ParquetSource>().is_some())
 }
 
-fn rows_read(source: &dyn ExecutionPlan) -> u64 {
-    let metrics = source.metrics().unwrap_or_default();
-    let filtered = metrics.sum_by_name("pushdown_rows_pruned");
-    let filtered = filtered.map_or(0, |rows| rows.as_usize());
-    (metrics.output_rows().unwrap_or(0) + filtered) as u64
-}
-
 /// A name whose characters mean themselves, where patterns are understood.
 fn escaped(name: &str) -> String {
     glob::Pattern::escape(name)
 }
 
 /// The error of a file that cannot be read as what its name says.
-fn broken(name: &str, error: &DataFusionError) -> SqlError {
-    let what = match error.find_root() {
+fn broken(path: &Path, error: DataFusionError) -> FileError {
+    let kind = match error.find_root() {
         DataFusionError::ParquetError(_) | DataFusionError::ArrowError(..) => {
-            "damaged, cut off, or no Parquet file at all".to_owned()
+            FileFaultKind::Damaged("Parquet file")
         }
-        other => other.message().into_owned(),
+        other => FileFaultKind::unreadable(other.message().into_owned()),
     };
-    failed(name, what)
+    FileError::new(path, kind)
 }

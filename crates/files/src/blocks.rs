@@ -9,11 +9,10 @@
 //! Only the search for the last record's end is serial, and decompression. Files that nobody has begun are begun first, so
 //! that many files are read side by side; then workers help with those that are under way.
 
-use super::column::bad_line;
-use super::compression::Compression;
-use super::failed;
-use crate::error::SqlError;
-use crate::progress::Progress;
+use crate::column::FileColumn;
+use crate::compression::Compression;
+use crate::error::{ColumnPlace, FileError, FileFaultKind, Misfit, TypeOrigin, shortened};
+use crate::progress::ReadProgress;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -21,20 +20,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of a block, unless a record is longer.
-pub(super) const BLOCK: usize = 1 << 20;
+pub(crate) const BLOCK: usize = 1 << 20;
 
 /// Where records end.
-pub(super) trait Boundary: Send + Sync + fmt::Debug {
+pub(crate) trait Boundary: Send + Sync + fmt::Debug {
     /// Behind the last whole record of bytes that begin with a record.
     fn last_end(&self, bytes: &[u8]) -> Option<usize>;
 
     /// What is wrong with a record of more than the most bytes.
-    fn endless(&self, most: usize) -> String;
+    fn endless(&self, most: usize) -> FileFaultKind;
 }
 
 /// Whole records of one file.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(crate) struct Block {
     pub bytes: Vec<u8>,
     pub path: Arc<Path>,
     /// The line with which it begins, from 1.
@@ -48,6 +47,48 @@ impl Block {
     pub fn line_at(&self, at: usize) -> u64 {
         self.line + lines(&self.bytes[..at.min(self.bytes.len())])
     }
+
+    /// The error of the record at a place in it.
+    pub fn error(&self, at: usize, kind: FileFaultKind) -> FileError {
+        FileError::line(&self.path, self.line_at(at), kind)
+    }
+
+    /// The error of a field at a place in it.
+    pub fn error_in(&self, at: usize, column: ColumnPlace, kind: FileFaultKind) -> FileError {
+        FileError::column(&self.path, self.line_at(at), column, kind)
+    }
+
+    /// The error of a value in it that does not fit its column, which is the one of this number, from 0.
+    pub fn misfit(
+        &self,
+        at: usize,
+        (number, column): (usize, &FileColumn),
+        text: &str,
+        misfit: Misfit,
+        origin: TypeOrigin,
+    ) -> FileError {
+        let is_number = column.field.data_type().is_numeric();
+        let place = ColumnPlace {
+            number: number + 1,
+            name: Some(column.field.name().clone()),
+        };
+        let kind = FileFaultKind::Value {
+            misfit: match misfit {
+                Misfit::Type if is_number && is_integer(text) => Misfit::Range,
+                other => other,
+            },
+            shown: shortened(text),
+            column: column.clone(),
+            origin,
+        };
+        self.error_in(at, place, kind)
+    }
+}
+
+fn is_integer(text: &str) -> bool {
+    let text = text.trim_ascii();
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn lines(bytes: &[u8]) -> u64 {
@@ -56,7 +97,7 @@ fn lines(bytes: &[u8]) -> u64 {
 
 /// How files are cut.
 #[derive(Clone, Debug)]
-pub(super) struct Cutting {
+pub(crate) struct Cutting {
     pub boundary: Arc<dyn Boundary>,
     pub compression: Option<Compression>,
     /// Lines in front that are no records.
@@ -68,7 +109,7 @@ pub(super) struct Cutting {
 }
 
 /// One file on its way.
-pub(super) struct Cutter {
+pub(crate) struct Cutter {
     cutting: Cutting,
     path: Arc<Path>,
     reader: Box<dyn Read + Send>,
@@ -80,13 +121,17 @@ pub(super) struct Cutter {
 
 impl Cutter {
     /// Opens a file and skips what is in front of its records.
-    pub fn open(path: &Path, cutting: Cutting, progress: Progress) -> Result<Cutter, SqlError> {
+    pub fn open(
+        path: &Path,
+        cutting: Cutting,
+        progress: ReadProgress,
+    ) -> Result<Cutter, FileError> {
         let name = path.to_string_lossy();
         let compression = cutting.compression;
         let compression = compression.unwrap_or_else(|| Compression::of_name(&name));
         let reader = compression
             .read(path, progress)
-            .map_err(|error| failed(&name, error))?;
+            .map_err(|error| FileError::new(path, FileFaultKind::unreadable(error)))?;
         let mut cutter = Cutter {
             path: path.into(),
             reader,
@@ -107,7 +152,7 @@ impl Cutter {
     }
 
     /// Reads until there are so many bytes, or the file ends.
-    fn fill(&mut self, bytes: usize) -> Result<(), SqlError> {
+    fn fill(&mut self, bytes: usize) -> Result<(), FileError> {
         let missing = bytes.saturating_sub(self.rest.len());
         self.rest.reserve(missing);
         let read = self
@@ -115,12 +160,13 @@ impl Cutter {
             .by_ref()
             .take(missing as u64)
             .read_to_end(&mut self.rest);
-        let read = read.map_err(|error| failed(&self.path.to_string_lossy(), error))?;
+        let read =
+            read.map_err(|error| FileError::new(&self.path, FileFaultKind::unreadable(error)))?;
         self.ended |= read < missing;
         Ok(())
     }
 
-    fn skip_line(&mut self) -> Result<(), SqlError> {
+    fn skip_line(&mut self) -> Result<(), FileError> {
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.rest) {
                 self.rest.drain(..=end);
@@ -136,7 +182,7 @@ impl Cutter {
     }
 
     /// The next whole records; `None` at the end.
-    pub fn next(&mut self) -> Result<Option<Block>, SqlError> {
+    pub fn next(&mut self) -> Result<Option<Block>, FileError> {
         let mut wanted = self.cutting.block;
         let end = loop {
             self.fill(wanted)?;
@@ -148,7 +194,7 @@ impl Cutter {
             }
             if self.rest.len() >= self.cutting.most {
                 let what = self.cutting.boundary.endless(self.cutting.most);
-                return Err(bad_line(&self.path, self.line, what));
+                return Err(FileError::line(&self.path, self.line, what));
             }
             wanted = (2 * self.rest.len()).min(self.cutting.most);
         };
@@ -159,7 +205,7 @@ impl Cutter {
             // The file's end has come with the last piece.
             if self.cutting.boundary.last_end(&self.rest).is_none() {
                 let what = self.cutting.boundary.endless(self.cutting.most);
-                return Err(bad_line(&self.path, self.line, what));
+                return Err(FileError::line(&self.path, self.line, what));
             }
         }
         let mut next = Vec::with_capacity(self.cutting.block.max(self.rest.len() - end));
@@ -178,25 +224,25 @@ impl Cutter {
 }
 
 /// The blocks of several files, for several workers.
-pub(super) struct Blocks {
+pub(crate) struct Blocks {
     cutting: Cutting,
-    progress: Progress,
-    files: Vec<(PathBuf, Mutex<State>)>,
+    progress: ReadProgress,
+    files: Vec<(PathBuf, Mutex<FileState>)>,
     /// The first file that nobody has begun.
     unbegun: AtomicUsize,
 }
 
-enum State {
+enum FileState {
     Unbegun,
     Begun(Box<Cutter>),
     Done,
 }
 
 impl Blocks {
-    pub fn new(files: &[PathBuf], cutting: Cutting, progress: Progress) -> Self {
+    pub fn new(files: &[PathBuf], cutting: Cutting, progress: ReadProgress) -> Self {
         let files = files
             .iter()
-            .map(|file| (file.clone(), Mutex::new(State::Unbegun)));
+            .map(|file| (file.clone(), Mutex::new(FileState::Unbegun)));
         Blocks {
             cutting,
             progress,
@@ -206,7 +252,7 @@ impl Blocks {
     }
 
     /// A worker's next block; `current` is the file that it works on.
-    pub fn next(&self, current: &mut Option<usize>) -> Result<Option<Block>, SqlError> {
+    pub fn next(&self, current: &mut Option<usize>) -> Result<Option<Block>, FileError> {
         if let Some(file) = *current
             && let Some(block) = self.of_file(file)?
         {
@@ -232,22 +278,22 @@ impl Blocks {
         Ok(None)
     }
 
-    fn of_file(&self, file: usize) -> Result<Option<Block>, SqlError> {
+    fn of_file(&self, file: usize) -> Result<Option<Block>, FileError> {
         let (path, state) = &self.files[file];
         // Behind a panic or an error, the file is done.
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut cutter = match std::mem::replace(&mut *state, State::Done) {
-            State::Unbegun => Box::new(Cutter::open(
+        let mut cutter = match std::mem::replace(&mut *state, FileState::Done) {
+            FileState::Unbegun => Box::new(Cutter::open(
                 path,
                 self.cutting.clone(),
                 self.progress.clone(),
             )?),
-            State::Begun(cutter) => cutter,
-            State::Done => return Ok(None),
+            FileState::Begun(cutter) => cutter,
+            FileState::Done => return Ok(None),
         };
         let block = cutter.next()?;
         if block.is_some() {
-            *state = State::Begun(cutter);
+            *state = FileState::Begun(cutter);
         }
         Ok(block)
     }

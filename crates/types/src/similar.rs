@@ -1,10 +1,7 @@
-//! What was probably meant by a name that means nothing.
+//! The name that was probably meant by one that is unknown, for hints.
 
 /// The candidate that was probably meant: at most a third of the letters differ.
-pub(crate) fn most_similar<'a>(
-    name: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<String> {
+pub fn most_similar<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     let wanted: Vec<char> = name.to_lowercase().chars().collect();
     candidates
         .map(|candidate| {

@@ -1,17 +1,18 @@
 //! Finding out what a CSV file is like, from its first records: delimiter, header, names and types of columns.
 
-use super::convert::{Cells, Reading};
-use super::dialect::Dialect;
-use super::tokenize::{Field, Records, tokenize};
-use super::{ColumnRef, Csv, CsvOptions};
-use crate::error::SqlError;
-use crate::files::blocks::{Block, Cutter};
-use crate::files::column::Column;
-use crate::files::compression::without_ending;
-use crate::files::kind::Kind;
-use crate::files::{failed, unique_names};
-use crate::progress::Progress;
-use datafusion::arrow::datatypes::{DataType, Field as ArrowField};
+use super::convert::Cells;
+use super::dialect::CsvDialect;
+use super::tokenize::{CsvField, CsvRecords, tokenize};
+use super::{CsvFiles, CsvOptions};
+use crate::blocks::{Block, Cutter};
+use crate::column::{ColumnRef, FileColumn};
+use crate::compression::without_ending;
+use crate::error::{FileError, FileFaultKind};
+use crate::kind::ValueKind;
+use crate::progress::ReadProgress;
+use crate::values::ValueFormats;
+use datafusion::arrow::datatypes::{DataType, Field};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,25 +22,25 @@ const DELIMITERS: [u8; 4] = [b',', b'|', b';', b'\t'];
 const TELLING: usize = 512;
 
 /// What the columns have to be.
-pub(in crate::files) enum Wanted<'a> {
+pub(crate) enum WantedColumns<'a> {
     /// As the file has them.
     Found,
     /// A table's.
-    Given(&'a [Column]),
+    Given(&'a [FileColumn]),
 }
 
 /// What the file is like; the other files have to be alike.
-pub(in crate::files) fn inspect(
+pub(crate) fn inspect(
     path: &Path,
     options: &CsvOptions,
-    wanted: &Wanted<'_>,
-) -> Result<Csv, SqlError> {
+    wanted: &WantedColumns<'_>,
+) -> Result<CsvFiles, FileError> {
     let given = options.quote.unwrap_or(Some(b'"'));
-    let mut dialect = Dialect {
+    let mut dialect = CsvDialect {
         quote: given,
         escape: options.escape.or(given),
         comment: options.comment,
-        ..Dialect::default()
+        ..CsvDialect::default()
     };
     let name = path.to_string_lossy();
     let lower = without_ending(&name).to_ascii_lowercase();
@@ -49,18 +50,18 @@ pub(in crate::files) fn inspect(
         () => b',',
     };
     let width = match wanted {
-        Wanted::Given(columns) => Some(columns.len()),
-        Wanted::Found if options.names.is_empty() => None,
-        Wanted::Found => Some(options.names.len()),
+        WantedColumns::Given(columns) => Some(columns.len()),
+        WantedColumns::Found if options.names.is_empty() => None,
+        WantedColumns::Found => Some(options.names.len()),
     };
-    let mut cutter = Cutter::open(path, options.cutting(&dialect), Progress::default())?;
+    let mut cutter = Cutter::open(path, options.cutting(&dialect), ReadProgress::default())?;
     let Some(block) = cutter.next()? else {
         return empty(&name, dialect, options, wanted);
     };
     dialect.delimiter = options
         .delimiter
         .unwrap_or_else(|| delimiter(&dialect, &block.bytes, usual, width));
-    let sample = Sample::new(&dialect, &block);
+    let sample = CsvSample::new(&dialect, &block);
     if sample.records.len() == 0 {
         return empty(&name, dialect, options, wanted);
     }
@@ -70,18 +71,18 @@ pub(in crate::files) fn inspect(
         None => lower.ends_with(".tbl") && all_blank_ends,
     };
     match wanted {
-        Wanted::Given(columns) => {
-            let header = sample.header_of(&dialect, &options.reading, options.header, columns);
-            Ok(Csv {
+        WantedColumns::Given(columns) => {
+            let header = sample.header_of(&dialect, &options.formats, options.header, columns);
+            Ok(CsvFiles {
                 header,
                 columns: columns.to_vec(),
                 sampled: None,
-                reading: options.reading.clone(),
+                formats: options.formats.clone(),
                 ignore_errors: options.ignore_errors,
                 dialect,
             })
         }
-        Wanted::Found => {
+        WantedColumns::Found => {
             let tbl = lower.ends_with(".tbl").then_some(false);
             let header = options.header.or(tbl);
             found(dialect, options, header, sample, &mut cutter)
@@ -91,33 +92,36 @@ pub(in crate::files) fn inspect(
 
 fn empty(
     name: &str,
-    dialect: Dialect,
+    dialect: CsvDialect,
     options: &CsvOptions,
-    wanted: &Wanted<'_>,
-) -> Result<Csv, SqlError> {
+    wanted: &WantedColumns<'_>,
+) -> Result<CsvFiles, FileError> {
     match wanted {
-        Wanted::Given(columns) => Ok(Csv {
+        WantedColumns::Given(columns) => Ok(CsvFiles {
             dialect,
-            reading: options.reading.clone(),
+            formats: options.formats.clone(),
             header: None,
             columns: columns.to_vec(),
             sampled: None,
             ignore_errors: options.ignore_errors,
         }),
-        Wanted::Found => Err(failed(name, "the file is empty, so it has no columns")),
+        WantedColumns::Found => Err(FileError::new(
+            name,
+            FileFaultKind::NoRecords("the file is empty"),
+        )),
     }
 }
 
 /// The delimiter that cuts most records into equally many fields, and then into most.
-fn delimiter(dialect: &Dialect, bytes: &[u8], usual: u8, width: Option<usize>) -> u8 {
+fn delimiter(dialect: &CsvDialect, bytes: &[u8], usual: u8, width: Option<usize>) -> u8 {
     let mut best = (usual, 0.0, 1);
     let others = DELIMITERS.into_iter().filter(|&other| other != usual);
     for delimiter in std::iter::once(usual).chain(others) {
-        let dialect = Dialect {
+        let dialect = CsvDialect {
             delimiter,
             ..dialect.clone()
         };
-        let mut records = Records::default();
+        let mut records = CsvRecords::default();
         let end = nth_line_end(bytes, TELLING);
         let end = dialect.last_end(&bytes[..end]).unwrap_or(end);
         let faults = usize::from(tokenize(&dialect, &bytes[..end], None, &mut records).is_err());
@@ -155,22 +159,22 @@ fn most_frequent(counts: &[usize]) -> usize {
 }
 
 /// The first records, as far as they can be told apart.
-struct Sample<'a> {
-    dialect: Dialect,
+struct CsvSample<'a> {
+    dialect: CsvDialect,
     text: std::borrow::Cow<'a, str>,
-    records: Records,
+    records: CsvRecords,
 }
 
-impl<'a> Sample<'a> {
-    fn new(dialect: &Dialect, block: &'a Block) -> Self {
+impl<'a> CsvSample<'a> {
+    fn new(dialect: &CsvDialect, block: &'a Block) -> Self {
         let text = String::from_utf8_lossy(&block.bytes);
-        let mut records = Records::default();
+        let mut records = CsvRecords::default();
         // A fault is reported by whoever reads the file; what is in front of it tells enough.
         let _ = tokenize(dialect, text.as_bytes(), None, &mut records);
         records
             .fields
             .truncate(records.ends.last().map_or(0, |end| *end as usize));
-        Sample {
+        CsvSample {
             dialect: dialect.clone(),
             text,
             records,
@@ -195,10 +199,10 @@ impl<'a> Sample<'a> {
     /// value of a column that holds other things than texts.
     fn header_of(
         &self,
-        dialect: &Dialect,
-        reading: &Reading,
+        dialect: &CsvDialect,
+        formats: &ValueFormats,
         said: Option<bool>,
-        columns: &[Column],
+        columns: &[FileColumn],
     ) -> Option<Vec<String>> {
         let first = self.records.record(0);
         let names = self.first_names(columns.len());
@@ -210,7 +214,7 @@ impl<'a> Sample<'a> {
         let fits = |place: usize| {
             let cells = Cells {
                 dialect,
-                reading,
+                formats,
                 text: &self.text,
                 fields: &first[..columns.len()],
                 width: columns.len(),
@@ -240,14 +244,14 @@ fn is_word(text: &str) -> bool {
 }
 
 /// The texts of a header.
-pub(super) fn names(dialect: &Dialect, text: &str, fields: &[Field]) -> Vec<String> {
-    let reading = Reading {
+pub(crate) fn names(dialect: &CsvDialect, text: &str, fields: &[CsvField]) -> Vec<String> {
+    let formats = ValueFormats {
         nulls: Vec::new(),
-        ..Reading::default()
+        ..ValueFormats::default()
     };
     let cells = Cells {
         dialect,
-        reading: &reading,
+        formats: &formats,
         text,
         fields,
         width: fields.len().max(1),
@@ -261,25 +265,25 @@ pub(super) fn names(dialect: &Dialect, text: &str, fields: &[Field]) -> Vec<Stri
 
 /// Columns as the file has them.
 fn found(
-    dialect: Dialect,
+    dialect: CsvDialect,
     options: &CsvOptions,
     header: Option<bool>,
-    sample: Sample<'_>,
+    sample: CsvSample<'_>,
     cutter: &mut Cutter,
-) -> Result<Csv, SqlError> {
+) -> Result<CsvFiles, FileError> {
     let width = sample.records.record(0).len() - usize::from(dialect.trailing);
-    let mut kinds = vec![Kind::Unknown; width];
+    let mut kinds = vec![ValueKind::Unknown; width];
     let mut seen = note(
         &dialect,
-        &options.reading,
+        &options.formats,
         &sample,
         1,
         options.sample,
         &mut kinds,
     );
-    let mut first = vec![Kind::Unknown; width];
-    note(&dialect, &options.reading, &sample, 0, 1, &mut first);
-    let text = |kind: &Kind| matches!(kind, Kind::Text | Kind::Unknown);
+    let mut first = vec![ValueKind::Unknown; width];
+    note(&dialect, &options.formats, &sample, 0, 1, &mut first);
+    let text = |kind: &ValueKind| matches!(kind, ValueKind::Text | ValueKind::Unknown);
     let alone = sample.records.len() == 1;
     let is_header = header.unwrap_or_else(|| {
         let consistent = kinds
@@ -305,10 +309,10 @@ fn found(
         let Some(block) = cutter.next()? else {
             break;
         };
-        let more = Sample::new(&dialect, &block);
+        let more = CsvSample::new(&dialect, &block);
         seen += note(
             &dialect,
-            &options.reading,
+            &options.formats,
             &more,
             0,
             options.sample - seen,
@@ -328,8 +332,8 @@ fn found(
             None if options.all_text => DataType::Utf8View,
             None => kinds[at].data_type(),
         };
-        columns.push(Column {
-            field: Arc::new(ArrowField::new(name, data_type, true)),
+        columns.push(FileColumn {
+            field: Arc::new(Field::new(name, data_type, true)),
             max_characters: None,
         });
     }
@@ -341,19 +345,16 @@ fn found(
             ColumnRef::Number(number) => *number < width,
         };
         if !known(column) {
-            let names: Vec<_> = columns
-                .iter()
-                .map(|column| column.field.name().as_str())
-                .collect();
-            return Err(
-                SqlError::invalid(format!("types: the file has no column {column}"))
-                    .with_hint(Some(format!("its columns are {}", names.join(", ")))),
-            );
+            let names = columns.iter().map(|column| column.field.name().clone());
+            return Err(FileError::UnknownColumn {
+                column: column.clone(),
+                known: names.collect(),
+            });
         }
     }
-    Ok(Csv {
+    Ok(CsvFiles {
         dialect,
-        reading: options.reading.clone(),
+        formats: options.formats.clone(),
         header: header_names,
         columns,
         sampled: Some(seen),
@@ -363,40 +364,49 @@ fn found(
 
 /// Notes the values' kinds of records from `from` on; returns how many records there were.
 fn note(
-    dialect: &Dialect,
-    reading: &Reading,
-    sample: &Sample<'_>,
+    dialect: &CsvDialect,
+    formats: &ValueFormats,
+    sample: &CsvSample<'_>,
     from: usize,
     most: usize,
-    kinds: &mut [Kind],
+    kinds: &mut [ValueKind],
 ) -> usize {
     let end = from.saturating_add(most).min(sample.records.len());
     for record in from..end {
         let fields = sample.records.record(record);
         let cells = Cells {
             dialect,
-            reading,
+            formats,
             text: &sample.text,
             fields,
             width: fields.len(),
             place: 0,
         };
         for (kind, field) in kinds.iter_mut().zip(fields) {
-            if *kind != Kind::Text
+            if *kind != ValueKind::Text
                 && let Some(value) = cells.value(*field, false)
             {
-                *kind = kind.with(&value, reading);
+                *kind = kind.with(&value, formats);
             }
         }
     }
     end.saturating_sub(from)
 }
 
-impl std::fmt::Display for ColumnRef {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ColumnRef::Name(name) => write!(f, "\"{name}\""),
-            ColumnRef::Number(number) => write!(f, "{}", number + 1),
+/// As many names, each once: those that are missing or empty get a number, repeated ones a number behind them.
+fn unique_names(mut names: Vec<String>, width: usize) -> Vec<String> {
+    names.resize(width, String::new());
+    let mut seen = HashSet::new();
+    for (at, name) in names.iter_mut().enumerate() {
+        if name.is_empty() {
+            *name = format!("column{at}");
+        }
+        let plain = name.clone();
+        let mut number = 0;
+        while !seen.insert(name.to_lowercase()) {
+            number += 1;
+            *name = format!("{plain}_{number}");
         }
     }
+    names
 }

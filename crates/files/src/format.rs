@@ -1,12 +1,15 @@
 //! Which format a file has: by an option, by its function, or by its name.
 
-use super::compression::without_ending;
+use crate::compression::without_ending;
 
 /// The formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Format {
+pub enum Format {
+    /// Text of fields, separated by a delimiter.
     Csv,
+    /// Objects, line by line or in an array.
     Json,
+    /// Parquet.
     Parquet,
     /// Arrow's IPC, as file or as stream.
     Arrow,
@@ -47,37 +50,24 @@ impl Format {
         })
     }
 
-    /// The function that reads it.
-    pub fn function(self) -> &'static str {
+    /// Its name, as an option's value and as the ending of files.
+    pub fn name(self) -> &'static str {
         match self {
-            Format::Csv => "read_csv",
-            Format::Json => "read_json",
-            Format::Parquet => "read_parquet",
-            Format::Arrow => "read_arrow",
+            Format::Csv => "csv",
+            Format::Json => "json",
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
         }
-    }
-
-    /// The functions that read files, without their other names.
-    pub fn functions() -> impl Iterator<Item = &'static str> {
-        [Format::Arrow, Format::Csv, Format::Json, Format::Parquet]
-            .into_iter()
-            .map(Format::function)
-    }
-
-    /// By the name of the function that reads it.
-    pub fn of_function(name: &str) -> Option<Format> {
-        Some(match name {
-            "read_csv" | "read_csv_auto" => Format::Csv,
-            "read_json" | "read_json_auto" | "read_ndjson" | "read_ndjson_auto" => Format::Json,
-            "read_parquet" | "parquet_scan" => Format::Parquet,
-            "read_arrow" | "read_ipc" => Format::Arrow,
-            _ => return None,
-        })
     }
 }
 
+/// Whether a name that is no table's means a file.
+pub fn is_file_name(name: &str) -> bool {
+    Format::of_name(name).is_some() || name.contains(['/', '*'])
+}
+
 /// For messages: the endings that are known.
-pub(super) fn endings() -> String {
+pub(crate) fn endings() -> String {
     let endings: Vec<_> = ENDINGS.iter().map(|(ending, _)| *ending).collect();
     endings.join(", ")
 }

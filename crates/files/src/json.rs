@@ -5,16 +5,14 @@
 //! [ {"a": 1}, {"a": 2} ]            an array: its brackets and commas become blanks, a block ends with an object
 //! ```
 
-use super::blocks::{BLOCK, Block, Boundary, Cutter, Cutting};
-use super::column::{Column, Misfit, bad_line, bad_value, schema, shortened};
-use super::compression::Compression;
-use super::csv::Reading;
-use super::failed;
-use super::kind::Kind;
-use super::scan::Parser;
-use super::values::whole;
-use crate::error::SqlError;
-use crate::progress::Progress;
+use crate::blocks::{BLOCK, Block, Boundary, Cutter, Cutting};
+use crate::column::{FileColumn, schema};
+use crate::compression::Compression;
+use crate::error::{FileError, FileFaultKind, Misfit, TypeOrigin, shortened};
+use crate::kind::ValueKind;
+use crate::progress::ReadProgress;
+use crate::scan::RecordParser;
+use crate::values::{ValueFormats, whole};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, PrimitiveArray, StringViewArray, downcast_integer,
 };
@@ -35,7 +33,7 @@ const SAMPLE: usize = 20_480;
 
 /// How the objects follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
+enum JsonLayout {
     Lines,
     /// Objects that span lines, or an array of them.
     Free,
@@ -43,22 +41,22 @@ enum Layout {
 
 /// JSON files with all that is known of them.
 #[derive(Debug)]
-pub(super) struct Json {
-    pub columns: Vec<Column>,
-    sampled: bool,
-    layout: Layout,
+pub(crate) struct JsonFiles {
+    pub columns: Vec<FileColumn>,
+    origin: TypeOrigin,
+    layout: JsonLayout,
 }
 
-impl Boundary for Layout {
+impl Boundary for JsonLayout {
     fn last_end(&self, bytes: &[u8]) -> Option<usize> {
         match self {
-            Layout::Lines => memchr::memrchr(b'\n', bytes).map(|at| at + 1),
-            Layout::Free => objects(bytes).last().map(|object| object.end),
+            JsonLayout::Lines => memchr::memrchr(b'\n', bytes).map(|at| at + 1),
+            JsonLayout::Free => objects(bytes).last().map(|object| object.end),
         }
     }
 
-    fn endless(&self, most: usize) -> String {
-        format!("no end of the object within {most} bytes")
+    fn endless(&self, most: usize) -> FileFaultKind {
+        FileFaultKind::EndlessObject { most }
     }
 }
 
@@ -89,7 +87,7 @@ fn objects(bytes: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
     })
 }
 
-fn cutting(layout: Layout, compression: Option<Compression>) -> Cutting {
+fn cutting(layout: JsonLayout, compression: Option<Compression>) -> Cutting {
     Cutting {
         boundary: Arc::new(layout),
         compression,
@@ -100,35 +98,35 @@ fn cutting(layout: Layout, compression: Option<Compression>) -> Cutting {
 }
 
 /// What the file is like, as columns that are found or given; the other files have to be alike.
-pub(super) fn inspect(
+pub(crate) fn inspect(
     path: &Path,
     compression: Option<Compression>,
-    given: Option<&[Column]>,
-) -> Result<(Json, Cutting), SqlError> {
+    given: Option<&[FileColumn]>,
+) -> Result<(JsonFiles, Cutting), FileError> {
     let layout = layout(path, compression)?;
     let cutting = cutting(layout, compression);
-    let (columns, sampled) = match given {
-        Some(columns) => (columns.to_vec(), false),
-        None => (found(path, cutting.clone(), layout)?, true),
+    let (columns, origin) = match given {
+        Some(columns) => (columns.to_vec(), TypeOrigin::Given),
+        None => (found(path, cutting.clone(), layout)?, TypeOrigin::Objects),
     };
-    let json = Json {
+    let json = JsonFiles {
         columns,
-        sampled,
+        origin,
         layout,
     };
     Ok((json, cutting))
 }
 
 /// Lines, if the first line that is not blank is an object.
-fn layout(path: &Path, compression: Option<Compression>) -> Result<Layout, SqlError> {
+fn layout(path: &Path, compression: Option<Compression>) -> Result<JsonLayout, FileError> {
     let mut cutter = Cutter::open(
         path,
-        cutting(Layout::Lines, compression),
-        Progress::default(),
+        cutting(JsonLayout::Lines, compression),
+        ReadProgress::default(),
     )?;
     // Without a line end in so many bytes, it is one line or none.
     let Ok(Some(block)) = cutter.next() else {
-        return Ok(Layout::Free);
+        return Ok(JsonLayout::Free);
     };
     let mut lines = block.bytes.split(|byte| *byte == b'\n');
     let line = lines
@@ -137,14 +135,14 @@ fn layout(path: &Path, compression: Option<Compression>) -> Result<Layout, SqlEr
     let is_object = serde_json::from_slice::<Value>(line).is_ok_and(|value| value.is_object());
     let broken = line.trim_ascii().starts_with(b"{") && line.trim_ascii().ends_with(b"}");
     Ok(if is_object || broken {
-        Layout::Lines
+        JsonLayout::Lines
     } else {
-        Layout::Free
+        JsonLayout::Free
     })
 }
 
-fn found(path: &Path, cutting: Cutting, layout: Layout) -> Result<Vec<Column>, SqlError> {
-    let mut cutter = Cutter::open(path, cutting, Progress::default())?;
+fn found(path: &Path, cutting: Cutting, layout: JsonLayout) -> Result<Vec<FileColumn>, FileError> {
+    let mut cutter = Cutter::open(path, cutting, ReadProgress::default())?;
     let mut values = Vec::new();
     let mut members = Members::default();
     while values.len() < SAMPLE
@@ -161,21 +159,24 @@ fn found(path: &Path, cutting: Cutting, layout: Layout) -> Result<Vec<Column>, S
             members.note(text);
         }
     }
-    let name = path.to_string_lossy();
     if values.is_empty() {
-        return Err(failed(&name, "no objects in it, so it has no columns"));
+        return Err(FileError::new(
+            path,
+            FileFaultKind::NoRecords("no objects in it"),
+        ));
     }
     let inferred = infer_json_schema_from_iterator(values.iter().map(Ok));
-    let inferred = inferred.map_err(|error| failed(&name, error))?;
+    let inferred =
+        inferred.map_err(|error| FileError::new(path, FileFaultKind::unreadable(error)))?;
     if inferred.fields().is_empty() {
-        return Err(failed(
-            &name,
-            "its objects have no members, so it has no columns",
+        return Err(FileError::new(
+            path,
+            FileFaultKind::NoRecords("its objects have no members"),
         ));
     }
     let mut fields: Vec<_> = inferred.fields().iter().collect();
     fields.sort_by_key(|field| members.0.iter().position(|member| member == field.name()));
-    let columns = fields.into_iter().map(|field| Column {
+    let columns = fields.into_iter().map(|field| FileColumn {
         field: Arc::new(Field::new(field.name(), refined(field, &values), true)),
         max_characters: None,
     });
@@ -223,7 +224,7 @@ fn refined(field: &Field, values: &[Value]) -> DataType {
     match field.data_type() {
         DataType::Null => DataType::Utf8View,
         DataType::Utf8 => {
-            let reading = Reading::default();
+            let formats = ValueFormats::default();
             let texts = values
                 .iter()
                 .filter_map(|value| match value.get(field.name()) {
@@ -231,19 +232,20 @@ fn refined(field: &Field, values: &[Value]) -> DataType {
                     Some(Value::String(text)) => Some(text.as_str()),
                     Some(_) => Some(""),
                 });
-            let mut kinds = texts.map(|text| Kind::of_time(text, &reading).unwrap_or(Kind::Text));
-            let first = kinds.next().unwrap_or(Kind::Text);
-            kinds.fold(first, Kind::join).data_type()
+            let mut kinds =
+                texts.map(|text| ValueKind::of_time(text, &formats).unwrap_or(ValueKind::Text));
+            let first = kinds.next().unwrap_or(ValueKind::Text);
+            kinds.fold(first, ValueKind::join).data_type()
         }
         other => other.clone(),
     }
 }
 
 /// The places of the records in a block.
-fn records(layout: Layout, bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+fn records(layout: JsonLayout, bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     match layout {
-        Layout::Free => objects(bytes).collect(),
-        Layout::Lines => {
+        JsonLayout::Free => objects(bytes).collect(),
+        JsonLayout::Lines => {
             let mut start = 0;
             let lines = bytes.split(|byte| *byte == b'\n').map(|line| {
                 let range = start..start + line.len();
@@ -257,41 +259,27 @@ fn records(layout: Layout, bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     }
 }
 
-fn malformed(block: &Block, at: usize, text: &[u8], error: &serde_json::Error) -> SqlError {
+fn malformed(block: &Block, at: usize, text: &[u8], error: &serde_json::Error) -> FileError {
     let shown = shortened(&String::from_utf8_lossy(text));
-    let reason = error.to_string();
-    let reason = reason
-        .split(" at line ")
-        .next()
-        .unwrap_or_default()
-        .to_owned();
+    let said = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let reason = said.strip_suffix(&place).unwrap_or(&said).to_owned();
     let line = block.line_at(at) + error.line().saturating_sub(1) as u64;
-    let column = error.column();
-    bad_line(
-        &block.path,
-        line,
-        format!("character {column}: {reason}: '{shown}'"),
-    )
-    .with_hint(Some("each record has to be one JSON object"))
+    let kind = FileFaultKind::MalformedJson {
+        character: error.column(),
+        reason,
+        shown,
+    };
+    FileError::line(&block.path, line, kind)
 }
 
-fn no_object(block: &Block, at: usize, text: &[u8]) -> SqlError {
+fn no_object(block: &Block, at: usize, text: &[u8]) -> FileError {
     let shown = shortened(&String::from_utf8_lossy(text));
-    bad_line(
-        &block.path,
-        block.line_at(at),
-        format!("no JSON object: '{shown}'"),
-    )
-    .with_hint(Some(
-        "each record has to be one object, such as {\"a\": 1, \"b\": \"x\"}",
-    ))
+    block.error(at, FileFaultKind::NoObject { shown })
 }
 
-fn stray(block: &Block, at: usize) -> SqlError {
-    let line = block.line_at(at);
-    bad_line(&block.path, line, "a comma without an object behind it").with_hint(Some(
-        "objects are separated by one comma each, and none is behind the last",
-    ))
+fn stray(block: &Block, at: usize) -> FileError {
+    block.error(at, FileFaultKind::StrayComma)
 }
 
 /// The first comma that separates nothing, in what is between two objects or behind the last of all.
@@ -315,13 +303,13 @@ fn stray_comma(between: &[u8], is_last: bool) -> Option<usize> {
     }
 }
 
-impl Parser for Json {
-    fn columns(&self) -> &[Column] {
+impl RecordParser for JsonFiles {
+    fn columns(&self) -> &[FileColumn] {
         &self.columns
     }
 
-    fn parse(&self, block: &Block, projection: &[usize]) -> Result<RecordBatch, SqlError> {
-        let columns: Vec<Column> = projection
+    fn parse(&self, block: &Block, projection: &[usize]) -> Result<RecordBatch, FileError> {
+        let columns: Vec<FileColumn> = projection
             .iter()
             .map(|&at| self.columns[at].clone())
             .collect();
@@ -348,14 +336,14 @@ impl Parser for Json {
             arrays.push(Arc::clone(array));
         }
         RecordBatch::try_new_with_options(schema(&columns), arrays, &options)
-            .map_err(|error| failed(&block.path.to_string_lossy(), error))
+            .map_err(|error| FileError::new(&block.path, FileFaultKind::unreadable(error)))
     }
 }
 
-impl Json {
+impl JsonFiles {
     /// The text as objects one behind the other.
-    fn text<'a>(&self, block: &'a Block) -> Result<std::borrow::Cow<'a, [u8]>, SqlError> {
-        if self.layout == Layout::Lines {
+    fn text<'a>(&self, block: &'a Block) -> Result<std::borrow::Cow<'a, [u8]>, FileError> {
+        if self.layout == JsonLayout::Lines {
             return Ok(block.bytes.as_slice().into());
         }
         let mut text = Vec::with_capacity(block.bytes.len());
@@ -379,7 +367,7 @@ impl Json {
     }
 
     /// The first fault of a block in which there is one: found by reading it again, record by record and value by value.
-    fn fault(&self, block: &Block, columns: &[Column]) -> SqlError {
+    fn fault(&self, block: &Block, columns: &[FileColumn]) -> FileError {
         for record in records(self.layout, &block.bytes) {
             let text = &block.bytes[record.clone()];
             let value = match serde_json::from_slice::<Value>(text) {
@@ -418,23 +406,11 @@ impl Json {
                     .columns
                     .iter()
                     .position(|other| other.field.name() == column.field.name());
-                let line = block.line_at(record.start);
-                let error = bad_value(
-                    &block.path,
-                    line,
-                    number.unwrap_or(0) + 1,
-                    column,
-                    &shown,
-                    misfit,
-                );
-                return if self.sampled {
-                    error.with_hint(Some("the types were found in the file's first objects; COPY into a table with other types"))
-                } else {
-                    error
-                };
+                let column = (number.unwrap_or(0), column);
+                return block.misfit(record.start, column, &shown, misfit, self.origin);
             }
         }
-        failed(&block.path.to_string_lossy(), "it is no JSON")
+        FileError::new(&block.path, FileFaultKind::NoJson)
     }
 }
 
@@ -447,8 +423,8 @@ fn is_longer(array: &dyn Array, most: u64) -> bool {
     })
 }
 
-/// The objects' members as columns; whatever is wrong is found out by [`Json::fault`].
-fn decode(text: &[u8], columns: &[Column], rows: usize) -> Result<RecordBatch, ()> {
+/// The objects' members as columns; whatever is wrong is found out by [`JsonFiles::fault`].
+fn decode(text: &[u8], columns: &[FileColumn], rows: usize) -> Result<RecordBatch, ()> {
     // NULLs are looked for afterwards.
     let fields = columns
         .iter()

@@ -3,11 +3,11 @@
 use memchr::{memchr, memchr2, memrchr};
 
 /// Ends a line; a `\r` in front of it is dropped.
-pub(super) const NEWLINE: u8 = b'\n';
+pub(crate) const NEWLINE: u8 = b'\n';
 
 /// The characters with a meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::files) struct Dialect {
+pub(crate) struct CsvDialect {
     pub delimiter: u8,
     pub quote: Option<u8>,
     /// Within quotes: what makes the next character an ordinary one. Mostly the quote itself.
@@ -18,9 +18,9 @@ pub(in crate::files) struct Dialect {
     pub trailing: bool,
 }
 
-impl Default for Dialect {
+impl Default for CsvDialect {
     fn default() -> Self {
-        Dialect {
+        CsvDialect {
             delimiter: b',',
             quote: Some(b'"'),
             escape: Some(b'"'),
@@ -30,7 +30,7 @@ impl Default for Dialect {
     }
 }
 
-impl Dialect {
+impl CsvDialect {
     /// Where the last whole record ends. The bytes begin with a record.
     ///
     /// A quote has a meaning only at the beginning of a field, so it does not do to count them: the walk goes from quote to

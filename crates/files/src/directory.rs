@@ -1,0 +1,103 @@
+//! A directory that is there as a whole or not at all: filled under another name beside it, renamed at the end.
+
+use crate::blocking::blocking;
+use crate::error::{FileError, FileFaultKind};
+use crate::sink::{name_beside, writing};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A directory that gets its name at the end. Dropped before, it is removed.
+#[derive(Debug)]
+pub struct DirectoryUnderWay {
+    temporary: PathBuf,
+    target: PathBuf,
+    finished: bool,
+}
+
+impl DirectoryUnderWay {
+    /// Makes it, under another name.
+    ///
+    /// # Errors
+    /// Something with files has its name, or it cannot be made.
+    pub async fn create(target: PathBuf) -> Result<DirectoryUnderWay, FileError> {
+        blocking(move || DirectoryUnderWay::make(target)).await
+    }
+
+    fn make(target: PathBuf) -> Result<DirectoryUnderWay, FileError> {
+        let unwritable =
+            |error: io::Error| FileError::new(&target, FileFaultKind::unwritable(error));
+        match fs::read_dir(&target) {
+            Ok(mut entries) => {
+                if entries.next().is_some() {
+                    return Err(FileError::new(&target, FileFaultKind::NotEmpty));
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(unwritable(error)),
+        }
+        let temporary = name_beside(&target);
+        fs::create_dir(&temporary).map_err(|error| {
+            let parent = target
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            let missing = parent.filter(|parent| !parent.exists());
+            let kind = FileFaultKind::Unwritable {
+                cause: error.into(),
+                missing: missing.map(Path::to_owned),
+            };
+            FileError::new(&target, kind)
+        })?;
+        Ok(DirectoryUnderWay {
+            temporary,
+            target,
+            finished: false,
+        })
+    }
+
+    /// Where a file of this name is until the directory is finished.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.temporary.join(name)
+    }
+
+    /// Adds these texts as files, and gives the directory its name.
+    ///
+    /// # Errors
+    /// That cannot be done; then it is as if it had never been made.
+    pub async fn finish(self, texts: Vec<(&'static str, String)>) -> Result<(), FileError> {
+        blocking(move || self.publish(&texts)).await
+    }
+
+    fn publish(mut self, texts: &[(&'static str, String)]) -> Result<(), FileError> {
+        writing(&self.target, || {
+            for (name, text) in texts {
+                fs::write(self.temporary.join(name), text)?;
+            }
+            // Replaces an empty directory.
+            Ok(fs::rename(&self.temporary, &self.target)?)
+        })?;
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for DirectoryUnderWay {
+    fn drop(&mut self) {
+        if !self.finished {
+            // Nothing can be done if even that fails.
+            let _ = fs::remove_dir_all(&self.temporary);
+        }
+    }
+}
+
+/// The text of a file in UTF-8.
+///
+/// # Errors
+/// It cannot be read, or is no UTF-8.
+pub async fn read_text(path: PathBuf) -> Result<String, FileError> {
+    blocking(move || {
+        let text = fs::read_to_string(&path);
+        text.map_err(|error| FileError::new(&path, FileFaultKind::unreadable(error)))
+    })
+    .await
+}

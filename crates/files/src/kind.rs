@@ -1,0 +1,108 @@
+//! Kinds of values, as texts look like them, and the kind of a whole column.
+//!
+//! ```text
+//! Unknown ─┬─► Boolean ────────────────────┐
+//!          ├─► Integer ──► Double ─────────┼─► Text
+//!          └─► Date ──► Timestamp ──► Zoned┘
+//! ```
+
+use crate::values::{self, ValueFormats};
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use eris_exact::types::ZONE;
+
+/// What all values of a column look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueKind {
+    /// There is none but NULL.
+    Unknown,
+    Boolean,
+    Integer,
+    Double,
+    Date,
+    Timestamp,
+    /// Timestamps with zone.
+    Zoned,
+    Text,
+}
+
+impl ValueKind {
+    /// Of one text.
+    fn of(text: &str, formats: &ValueFormats) -> ValueKind {
+        let trimmed = text.trim_ascii();
+        if ["true", "false", "t", "f"]
+            .iter()
+            .any(|word| trimmed.eq_ignore_ascii_case(word))
+        {
+            ValueKind::Boolean
+        } else if trimmed.parse::<i64>().is_ok() {
+            ValueKind::Integer
+        } else {
+            Self::of_time(trimmed, formats).unwrap_or_else(|| {
+                let digits = trimmed.bytes().any(|byte| byte.is_ascii_digit());
+                if digits && values::float::<f64>(trimmed).is_some() {
+                    ValueKind::Double
+                } else {
+                    ValueKind::Text
+                }
+            })
+        }
+    }
+
+    /// Of one text that may be a date or a timestamp.
+    pub fn of_time(text: &str, formats: &ValueFormats) -> Option<ValueKind> {
+        // A timestamp at midnight is no date.
+        let may_be_date = formats.date_format.is_some() || text.len() <= 11;
+        if may_be_date && formats.date(text).is_some() {
+            return Some(ValueKind::Date);
+        }
+        let timestamp = formats.timestamp(text);
+        timestamp.map(|(_, _, zoned)| {
+            if zoned {
+                ValueKind::Zoned
+            } else {
+                ValueKind::Timestamp
+            }
+        })
+    }
+
+    /// Of a column with one value more.
+    pub fn with(self, text: &str, formats: &ValueFormats) -> ValueKind {
+        let number = matches!(self, ValueKind::Integer | ValueKind::Double);
+        let of = ValueKind::of(text, formats);
+        // Infinity and NaN are numbers among numbers only.
+        if number && of == ValueKind::Text && values::float::<f64>(text).is_some() {
+            return ValueKind::Double;
+        }
+        self.join(of)
+    }
+
+    /// The least kind that has all values of both.
+    pub fn join(self, other: ValueKind) -> ValueKind {
+        match (self, other) {
+            (ValueKind::Unknown, kind) | (kind, ValueKind::Unknown) => kind,
+            (a, b) if a == b => a,
+            (ValueKind::Integer, ValueKind::Double) | (ValueKind::Double, ValueKind::Integer) => {
+                ValueKind::Double
+            }
+            (ValueKind::Date, ValueKind::Timestamp) | (ValueKind::Timestamp, ValueKind::Date) => {
+                ValueKind::Timestamp
+            }
+            (ValueKind::Date | ValueKind::Timestamp, ValueKind::Zoned)
+            | (ValueKind::Zoned, ValueKind::Date | ValueKind::Timestamp) => ValueKind::Zoned,
+            _ => ValueKind::Text,
+        }
+    }
+
+    /// The type of such a column.
+    pub fn data_type(self) -> DataType {
+        match self {
+            ValueKind::Unknown | ValueKind::Text => DataType::Utf8View,
+            ValueKind::Boolean => DataType::Boolean,
+            ValueKind::Integer => DataType::Int64,
+            ValueKind::Double => DataType::Float64,
+            ValueKind::Date => DataType::Date32,
+            ValueKind::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+            ValueKind::Zoned => DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Files: read as tables, written from rows.
+//!
+//! ```text
+//! doors ─ sql ─[files]─ DataFusion's plans, Arrow's formats
+//! ```
+//!
+//! ```text
+//! open     names ── expand: files ── format ── inspect ── a table of DataFusion's
+//!                                                            │ scan
+//!          CSV, JSON   blocks: cut at record ends ── parse side by side ── batches
+//!          Arrow       batches of the file
+//!          Parquet     DataFusion's reader: row groups side by side, filters and statistics pushed down
+//!
+//! write    batches ── encode pieces side by side ── a file of another name ── renamed when it is finished
+//! ```
+//!
+//! Whatever is wrong with a file is a [`FileError`], which names the file, the line and the column. How many bytes are read
+//! is told to a [`ReadProgress`]. A reading ends when its stream is dropped; what is written leaves nothing behind unless
+//! it is finished.
+//!
+//! This crate knows no catalogue, no session and no SQL: what a statement says about files comes as values.
+
+#![forbid(unsafe_code)]
+
+mod blocking;
+mod blocks;
+mod column;
+mod compression;
+mod csv;
+mod directory;
+mod error;
+mod expand;
+mod format;
+mod ipc;
+mod json;
+mod kind;
+mod parquet;
+mod progress;
+mod read;
+mod scan;
+mod sink;
+mod values;
+mod write;
+
+pub use column::{ColumnRef, FileColumn};
+pub use compression::{Compression, ZSTD_LEVEL, without_ending};
+pub use csv::{CsvOptions, CsvStyle};
+pub use directory::{DirectoryUnderWay, read_text};
+pub use error::{ColumnPlace, FileError, FileFault, FileFaultKind, Misfit, TypeOrigin, shortened};
+pub use format::{Format, is_file_name};
+pub use parquet::{ParquetScan, context_of_load, parquet_scans};
+pub use progress::ReadProgress;
+pub use read::{ReadOptions, format_of, open};
+pub use values::ValueFormats;
+pub use write::{FileUnderWay, WriteOptions, write};

@@ -1,0 +1,95 @@
+//! Opening files as a table.
+
+use crate::blocking::blocking;
+use crate::blocks::Cutting;
+use crate::column::FileColumn;
+use crate::csv::{self, CsvOptions, WantedColumns};
+use crate::error::FileError;
+use crate::format::Format;
+use crate::ipc::IpcFiles;
+use crate::progress::ReadProgress;
+use crate::scan::{FileSource, FileTable, RecordParser, TextFiles};
+use crate::{expand, json, parquet};
+use datafusion::catalog::TableProvider;
+use datafusion::execution::context::SessionState;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What is said of files that are read.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// Their format, if not what their names say.
+    pub format: Option<Format>,
+    /// What is said of CSV files; their compression is that of JSON files, too.
+    pub csv: CsvOptions,
+}
+
+/// The format of the files that these names and patterns mean: the one that is given, or what the first file's name says.
+///
+/// # Errors
+/// There are no files, or the name says nothing.
+pub async fn format_of(names: Vec<String>, given: Option<Format>) -> Result<Format, FileError> {
+    blocking(move || Ok(expand::expand(&names, given)?.1)).await
+}
+
+/// The files' rows as a table: with columns as they have them, or as they are given. Parquet and Arrow files have their own
+/// in any case. Bytes are counted by `progress` when the table is read.
+///
+/// # Errors
+/// There are no files, or they are not what the options say.
+pub async fn open(
+    names: Vec<String>,
+    options: ReadOptions,
+    given: Option<Vec<FileColumn>>,
+    state: &SessionState,
+    progress: &ReadProgress,
+) -> Result<Arc<dyn TableProvider>, FileError> {
+    let format = options.format;
+    let (files, format) = blocking(move || expand::expand(&names, format)).await?;
+    if format == Format::Parquet {
+        return parquet::open(&files, state).await;
+    }
+    let inspect = move || {
+        Ok(match format {
+            Format::Csv => csv_files(files, &options, given)?,
+            Format::Json => json_files(files, &options, given)?,
+            Format::Arrow | Format::Parquet => Arc::new(IpcFiles::new(files)?) as _,
+        })
+    };
+    let source: Arc<dyn FileSource> = blocking(inspect).await?;
+    Ok(Arc::new(FileTable::new(source, progress.clone())))
+}
+
+fn csv_files(
+    files: Vec<PathBuf>,
+    options: &ReadOptions,
+    given: Option<Vec<FileColumn>>,
+) -> Result<Arc<dyn FileSource>, FileError> {
+    let wanted = given
+        .as_deref()
+        .map_or(WantedColumns::Found, WantedColumns::Given);
+    let parser = csv::inspect(&files[0], &options.csv, &wanted)?;
+    let cutting = options.csv.cutting(&parser.dialect);
+    Ok(text_files(parser, files, cutting))
+}
+
+fn json_files(
+    files: Vec<PathBuf>,
+    options: &ReadOptions,
+    given: Option<Vec<FileColumn>>,
+) -> Result<Arc<dyn FileSource>, FileError> {
+    let (parser, cutting) = json::inspect(&files[0], options.csv.compression, given.as_deref())?;
+    Ok(text_files(parser, files, cutting))
+}
+
+fn text_files<P: RecordParser + 'static>(
+    parser: P,
+    files: Vec<PathBuf>,
+    cutting: Cutting,
+) -> Arc<dyn FileSource> {
+    Arc::new(TextFiles {
+        parser: Arc::new(parser),
+        files,
+        cutting,
+    })
+}

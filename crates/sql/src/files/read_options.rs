@@ -1,0 +1,192 @@
+//! What a statement or function says about the files it reads.
+
+use super::options::{Given, Options, Value};
+use crate::error::SqlError;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use eris_exact::types::column_type;
+use eris_files::{ColumnRef, Compression, Format, ReadOptions};
+
+/// The options' names, for the hint of an unknown one.
+const KNOWN: [&str; 19] = [
+    "format",
+    "header",
+    "delimiter",
+    "quote",
+    "escape",
+    "null",
+    "comment",
+    "skip",
+    "compression",
+    "names",
+    "types",
+    "columns",
+    "all_varchar",
+    "sample_size",
+    "max_line_size",
+    "dateformat",
+    "timestampformat",
+    "ignore_errors",
+    "encoding",
+];
+
+/// # Errors
+/// An unknown option, or a value that it cannot have.
+pub(super) fn read_options(
+    mut options: Options,
+    format: Option<Format>,
+    what: &str,
+) -> Result<ReadOptions, SqlError> {
+    let mut read = ReadOptions {
+        format,
+        ..ReadOptions::default()
+    };
+    if let Some(given) = options.take(&["format"])? {
+        read.format = Some(format_of(&given)?);
+        // PostgreSQL's text format, which is separated by tabs.
+        if given
+            .text()
+            .is_ok_and(|text| text.eq_ignore_ascii_case("tsv"))
+        {
+            read.csv.delimiter = Some(b'\t');
+        }
+    }
+    let csv = &mut read.csv;
+    if let Some(given) = options.take(&["header"])? {
+        csv.header = Some(given.flag()?);
+    }
+    if let Some(given) = options.take(&["delimiter", "delim", "sep", "delimiters"])? {
+        let byte = given.byte()?;
+        csv.delimiter = Some(byte.ok_or_else(|| given.refuse("a character"))?);
+    }
+    if let Some(given) = options.take(&["quote"])? {
+        csv.quote = Some(given.byte()?);
+        if csv.delimiter.is_some() && csv.quote == Some(csv.delimiter) {
+            return Err(given.refuse("another character than DELIMITER"));
+        }
+    }
+    if let Some(given) = options.take(&["escape"])? {
+        csv.escape = given.byte()?;
+    }
+    if let Some(given) = options.take(&["null", "nullstr", "nulls"])? {
+        csv.formats.nulls = given.texts()?;
+    }
+    if let Some(given) = options.take(&["comment"])? {
+        csv.comment = given.byte()?;
+    }
+    if let Some(given) = options.take(&["skip"])? {
+        csv.skip = u64::try_from(given.number()?).map_err(|_| given.refuse("a number of lines"))?;
+    }
+    if let Some(given) = options.take(&["compression"])? {
+        csv.compression = compression_of(&given)?;
+    }
+    if let Some(given) = options.take(&["names", "column_names"])? {
+        csv.names = given.texts()?;
+    }
+    if let Some(given) = options.take(&["types", "dtypes", "column_types"])? {
+        csv.types = types(&given)?;
+    }
+    if let Some(given) = options.take(&["columns"])? {
+        csv.types = types(&given)?;
+        for (column, _) in &csv.types {
+            match column {
+                ColumnRef::Name(name) => csv.names.push(name.clone()),
+                ColumnRef::Number(_) => {
+                    return Err(given.refuse("names and types, {'a': 'INTEGER'}"));
+                }
+            }
+        }
+    }
+    if let Some(given) = options.take(&["all_varchar"])? {
+        csv.all_text = given.flag()?;
+    }
+    if let Some(given) = options.take(&["sample_size"])? {
+        csv.sample = match given.number()? {
+            -1 => usize::MAX,
+            rows => usize::try_from(rows)
+                .map_err(|_| given.refuse("a number of records, or -1 for all"))?,
+        };
+    }
+    if let Some(given) = options.take(&["max_line_size", "maximum_line_size"])? {
+        let bytes = usize::try_from(given.number()?)
+            .ok()
+            .filter(|bytes| *bytes > 0);
+        csv.most = bytes.ok_or_else(|| given.refuse("a number of bytes"))?;
+    }
+    if let Some(given) = options.take(&["dateformat", "date_format"])? {
+        csv.formats.date_format = Some(pattern(&given)?);
+    }
+    if let Some(given) = options.take(&["timestampformat", "timestamp_format"])? {
+        csv.formats.timestamp_format = Some(pattern(&given)?);
+    }
+    if let Some(given) = options.take(&["ignore_errors"])? {
+        csv.ignore_errors = given.flag()?;
+    }
+    if let Some(given) = options.take(&["encoding"])? {
+        let name = given.text()?.to_ascii_lowercase();
+        if !matches!(name.as_str(), "utf-8" | "utf8") {
+            return Err(given.refuse("UTF8 only; convert the file first, for instance with iconv"));
+        }
+    }
+    if let Some(given) = options.take(&["auto_detect"])?
+        && !given.flag()?
+    {
+        csv.all_text = csv.types.is_empty();
+        csv.header = csv.header.or(Some(false));
+        csv.delimiter = csv.delimiter.or(Some(b','));
+    }
+    options.finish(what, &KNOWN)?;
+    Ok(read)
+}
+
+/// The value of FORMAT.
+pub(super) fn format_of(given: &Given) -> Result<Format, SqlError> {
+    let named = given.text().ok().and_then(Format::named);
+    named.ok_or_else(|| given.refuse("csv, parquet, json or arrow"))
+}
+
+/// The value of COMPRESSION; `None` goes by the file's name.
+pub(super) fn compression_of(given: &Given) -> Result<Option<Compression>, SqlError> {
+    let named = given.text().ok().and_then(Compression::named);
+    named.ok_or_else(|| given.refuse("none, gzip, zstd or auto"))
+}
+
+/// A pattern of dates or times.
+pub(super) fn pattern(given: &Given) -> Result<String, SqlError> {
+    let text = given.text()?;
+    let known =
+        chrono::format::StrftimeItems::new(text).all(|item| item != chrono::format::Item::Error);
+    if known && text.contains('%') {
+        Ok(text.to_owned())
+    } else {
+        Err(given.refuse("a pattern such as '%d.%m.%Y'"))
+    }
+}
+
+/// `{'a': 'INTEGER'}` or `['INTEGER', 'VARCHAR']`.
+fn types(given: &Given) -> Result<Vec<(ColumnRef, DataType)>, SqlError> {
+    let wanted = "types by name, {'a': 'INTEGER'}, or in order, ['INTEGER', 'VARCHAR']";
+    let data_type = |value: &Value| match value {
+        Value::Text(name) => {
+            let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(name);
+            let parsed = parser.and_then(|mut parser| parser.parse_data_type());
+            let parsed = parsed.map_err(|_| given.refuse(wanted))?;
+            let known = column_type(&parsed).map_err(SqlError::not_supported)?;
+            Ok(known.data_type)
+        }
+        _ => Err(given.refuse(wanted)),
+    };
+    match &given.value {
+        Value::Map(entries) => entries
+            .iter()
+            .map(|(name, value)| Ok((ColumnRef::Name(name.clone()), data_type(value)?)))
+            .collect(),
+        Value::List(values) => values
+            .iter()
+            .enumerate()
+            .map(|(number, value)| Ok((ColumnRef::Number(number), data_type(value)?)))
+            .collect(),
+        _ => Err(given.refuse(wanted)),
+    }
+}
