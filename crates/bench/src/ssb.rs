@@ -11,21 +11,23 @@
 //! A query's time reaches from handing over its text to the last batch of its result: parsing, planning, fragments and
 //! what DataFusion does above them. Results are read, not printed, within it.
 
+mod answer;
+mod error;
 mod load;
+mod result;
 mod sessions;
 mod summary;
 
-use arrow_array::{Array, RecordBatch, StringViewArray};
-use arrow_row::{OwnedRow, RowConverter, SortField};
-use arrow_schema::{ArrowError, SchemaRef};
-use eris_sql::{Database, Outcome, Session, SqlError};
-use eris_ssb::{Query, Scale, SsbTable, WriteError};
-use eris_telemetry::AeuSnapshot;
-use indicatif::{ProgressBar, ProgressStyle};
-use parquet::errors::ParquetError;
-use serde::Serialize;
+pub use answer::Sample;
+pub use error::SsbError;
+pub use result::{QueryRun, SsbRun, Work};
 pub use sessions::SessionsRun;
-use std::io;
+
+use answer::{answer, failed};
+use arrow_array::{Array, StringViewArray};
+use eris_sql::{Database, Session, SqlError};
+use eris_ssb::{Query, Scale};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -46,152 +48,6 @@ pub struct SsbOptions {
     pub sessions: usize,
     /// Explain each query once more: where its time, rows and bytes went.
     pub breakdown: bool,
-}
-
-/// Why the benchmark did not run through.
-#[derive(Debug, thiserror::Error)]
-pub enum SsbError {
-    /// A query or definition failed.
-    #[error("{what}: {source}")]
-    Statement {
-        /// The query or table.
-        what: String,
-        /// Why.
-        source: SqlError,
-    },
-    /// A query had other rows than before.
-    #[error(
-        "query {query} has {got} rows among other sessions, {different} of which are not among its {expected} rows alone"
-    )]
-    OtherAnswer {
-        /// Which query.
-        query: &'static str,
-        /// How many rows it has.
-        got: usize,
-        /// How many of these it did not have before.
-        different: usize,
-        /// How many rows it had.
-        expected: usize,
-    },
-    /// The data could not be generated.
-    #[error(transparent)]
-    Generate(#[from] WriteError),
-    /// The directory has no file of a table.
-    #[error("{}: no {table}.parquet and no {table}.tbl in it", directory.display())]
-    NoFile {
-        /// Where it was looked for.
-        directory: PathBuf,
-        /// The table.
-        table: SsbTable,
-    },
-    /// A file or directory cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file or directory.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A `.tbl` file holds something else than its table.
-    #[error("{}: {source}", path.display())]
-    Text {
-        /// The file.
-        path: PathBuf,
-        /// What and where.
-        source: ArrowError,
-    },
-    /// A `.tbl` file cannot be converted.
-    #[error("cannot write {}: {source}", path.display())]
-    Convert {
-        /// The temporary file.
-        path: PathBuf,
-        /// Why.
-        source: ParquetError,
-    },
-}
-
-/// The result. Its JSON form has `scale`, `load_s`, `bytes` and `queries`, and `sessions` if that was asked for, and
-/// nothing else.
-#[derive(Debug, Serialize)]
-pub struct SsbRun {
-    /// The scale factor.
-    pub scale: f64,
-    /// Seconds from the files to tables: reading, converting and writing, but not generating.
-    pub load_s: f64,
-    /// Memory of the five tables in bytes.
-    pub bytes: u64,
-    /// Per query, in the order of running.
-    pub queries: Vec<QueryRun>,
-    /// Several sessions at a time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sessions: Option<SessionsRun>,
-    /// Rows of the five tables.
-    #[serde(skip)]
-    pub rows: u64,
-    /// The same bytes by node.
-    #[serde(skip)]
-    pub bytes_by_node: Vec<u64>,
-    /// The answer of one query, to look at.
-    #[serde(skip)]
-    pub sample: Option<Sample>,
-    /// What each AEU did, by its number: the sum over all queries, one run each.
-    #[serde(skip)]
-    pub work: Vec<Work>,
-}
-
-/// One query's runs.
-#[derive(Debug, Serialize)]
-pub struct QueryRun {
-    /// `"1.1"` to `"4.3"`.
-    pub id: &'static str,
-    /// Rows of its result.
-    pub rows: u64,
-    /// Milliseconds of each timed run.
-    pub ms: Vec<f64>,
-    /// The plan with what it did in each AEU, if that was asked for: a line each, as `EXPLAIN ANALYZE` gives them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub breakdown: Vec<String>,
-}
-
-/// What one AEU did.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Work {
-    /// The node it runs on.
-    pub node: u16,
-    /// What it counted.
-    pub counted: AeuSnapshot,
-}
-
-/// A query's answer.
-#[derive(Debug)]
-pub struct Sample {
-    /// Which query.
-    pub id: &'static str,
-    /// Its columns.
-    pub schema: SchemaRef,
-    /// Its rows.
-    pub batches: Vec<RecordBatch>,
-}
-
-impl Sample {
-    fn rows(&self) -> u64 {
-        let batches = self.batches.iter();
-        batches.map(|batch| batch.num_rows() as u64).sum()
-    }
-
-    /// All rows, sorted: rows that a query's order does not tell apart may come either way.
-    fn sorted_rows(&self) -> Result<Vec<OwnedRow>, ArrowError> {
-        let fields = self.schema.fields().iter();
-        let fields = fields.map(|field| SortField::new(field.data_type().clone()));
-        let converter = RowConverter::new(fields.collect())?;
-        let mut all = Vec::new();
-        for batch in &self.batches {
-            let rows = converter.convert_columns(batch.columns())?;
-            all.extend(rows.iter().map(|row| row.owned()));
-        }
-        all.sort_unstable();
-        Ok(all)
-    }
 }
 
 /// Answers with more rows than this are no sample.
@@ -299,26 +155,6 @@ async fn query_runs(
         breakdown,
     });
     Ok(())
-}
-
-fn failed(query: &Query, source: SqlError) -> SsbError {
-    SsbError::Statement {
-        what: format!("query {}", query.id),
-        source,
-    }
-}
-
-/// A query's answer, all of it.
-async fn answer(session: &Session, sql: &str) -> Result<Sample, SqlError> {
-    let Outcome::Rows(stream) = session.execute(sql).await? else {
-        unreachable!("the benchmark's queries are SELECTs");
-    };
-    let schema = stream.schema().clone();
-    Ok(Sample {
-        id: "",
-        schema,
-        batches: stream.collect().await?,
-    })
 }
 
 /// The lines of `EXPLAIN ANALYZE`.

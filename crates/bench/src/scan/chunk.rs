@@ -8,7 +8,8 @@
 //! The paper sums ten million 8-byte values. The same is done here for values packed at 12 bits, on which a chunk of
 //! ours has fewer bytes to hide a jump behind.
 
-use super::{Predicate, Random, SCANNED, ScanError};
+use super::error::ScanError;
+use super::values::{Predicate, Random, SCANNED};
 use crate::report::Report;
 use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack, popcount};
 use eris_numa::{Memory, Topology, pin_current_thread};

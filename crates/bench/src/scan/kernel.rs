@@ -1,6 +1,8 @@
 //! The kernels alone: one thread per AEU over packed words of its own node.
 
-use super::{Predicate, Random, SCANNED, ScanError, read_bandwidth};
+use super::bandwidth::read_bandwidth;
+use super::error::ScanError;
+use super::values::{Predicate, Random, SCANNED};
 use crate::report::{Report, median};
 use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack, popcount};
 use eris_numa::measure::LocalReads;

@@ -4,7 +4,10 @@
 //! modulo q` with two primes: equally distributed over the width, the same on every run, and computed alike, without
 //! overflow, by the statement that fills the table and by the check of what it counts.
 
-use super::{Predicate, READING, ScanError, ScanOptions};
+use super::ScanOptions;
+use super::bandwidth::READING;
+use super::error::ScanError;
+use super::values::Predicate;
 use crate::report::{Report, median};
 use arrow_array::{Array, Int64Array};
 use eris_engine::Settings;

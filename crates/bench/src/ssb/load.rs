@@ -9,7 +9,8 @@
 //! All ways end in the statement that a user would write. Other generators' columns may have other types; they are
 //! cast.
 
-use super::{SsbError, SsbOptions, style};
+use super::error::SsbError;
+use super::{SsbOptions, style};
 use arrow_csv::ReaderBuilder;
 use arrow_schema::DataType;
 use eris_sql::{Outcome, Session, SqlError};

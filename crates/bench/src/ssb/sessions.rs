@@ -5,8 +5,9 @@
 //! together   s0: 1.1 1.2 1.3 …   s1: 1.2 1.3 2.1 …   s2: 1.3 2.1 2.2 …      each begins with another query
 //! ```
 
+use super::answer::{Sample, answer, failed};
+use super::error::SsbError;
 use super::summary::bytes;
-use super::{Sample, SsbError, failed};
 use crate::report::{digits, median};
 use arrow_row::OwnedRow;
 use eris_sql::{Database, Session};
@@ -88,7 +89,7 @@ async fn mix(
     let mut answers = Vec::with_capacity(queries.len());
     for at in (0..queries.len()).map(|at| (first + at) % queries.len()) {
         let query = &queries[at];
-        let answer = super::answer(session, query.sql).await;
+        let answer = answer(session, query.sql).await;
         answers.push((at, answer.map_err(|source| failed(query, source))?));
         bar.inc(1);
     }

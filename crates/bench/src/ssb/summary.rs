@@ -1,6 +1,6 @@
 //! What a person wants to read of a run.
 
-use super::{QueryRun, SsbRun, Work};
+use super::result::{QueryRun, SsbRun, Work};
 use crate::report::{align, digits, median};
 use std::io::{self, Write};
 
