@@ -21,6 +21,8 @@ SLT ?=
 SSB ?=
 DEMO ?= --breakdown
 NUMA ?=
+# Targets of `make fuzz`, as crate/target.
+FUZZ ?= index/art sql/sql sql/csv sql/json
 ERIS := $(CARGO_TARGET_DIR)/release/eris
 RIVALS := $(ERIS_CACHE)/target-rivals/release/rivals
 # The parts of `make test`; how long each took, and what it printed if it may be skipped.
@@ -122,8 +124,14 @@ test-oracle: build ## the same data and queries in DuckDB, results compared
 	fi
 
 .PHONY: fuzz
-fuzz: cargo ## indexes against a model, inputs chosen by coverage (a minute; needs cargo-fuzz)
-	cd crates/index && CARGO_TARGET_DIR=$(ERIS_CACHE)/target-fuzz cargo +nightly fuzz run art -- -max_total_time=60
+fuzz: cargo ## inputs chosen by coverage: index, SQL text, CSV, JSON (a minute each; FUZZ=sql/csv; needs cargo-fuzz)
+	@for target in $(FUZZ); do \
+	  crate=crates/$${target%/*} name=$${target#*/} found=$(ERIS_CACHE)/fuzz/$$target; \
+	  mkdir -p $$found; \
+	  seeds=$$(test ! -d $$crate/fuzz/seeds/$$name || echo fuzz/seeds/$$name); \
+	  (cd $$crate && CARGO_TARGET_DIR=$(ERIS_CACHE)/target-fuzz \
+	    cargo +nightly fuzz run $$name $$found $$seeds -- -max_total_time=60); \
+	done
 
 .PHONY: slt
 slt: cargo ## run sqllogictest files of other databases: make slt FILES="select1.test dir" [SLT=--verbose]

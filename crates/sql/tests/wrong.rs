@@ -1,11 +1,15 @@
 //! Wrong statements and wrong files: each is told exactly what is written in `wrong/*.txt`, and leaves nothing behind.
 //!
 //! ```text
-//! SELECT 1 +                                         the case: statements of a new session, of which the last one fails
-//!   | line 1:11: syntax error: Expected: …           what it says, with place and hint
+//! SELECT 1 +                                 the case: statements of a new session, of which the last one fails
+//!   | line 1:11: syntax error: Expected: …   what it says, with place and hint
 //! ```
 //!
-//! `ERIS_WRITE=1` writes down what is said now, to be read before it is committed. `{dir}` is the directory of the files.
+//! `ERIS_WRITE=1` writes down what is said now, to be read before it is committed. `{dir}` is the directory of the
+//! files.
+
+#[path = "wrong/inputs.rs"]
+mod inputs;
 
 use eris_engine::Settings;
 use eris_numa::{HugePages, Topology};
@@ -241,4 +245,56 @@ fn wrong_files_and_options_say_what_is_wrong_and_change_nothing() {
         }
     });
     check("files", &directory, 60);
+}
+
+/// Calls `run` with each seed of a fuzz target, and with some changes of it by chance; `ERIS_SEEDS` says how many.
+fn changed_seeds(target: &str, run: impl Fn(&[u8])) {
+    let changes = std::env::var("ERIS_SEEDS").map_or(40, |seeds| seeds.parse().unwrap());
+    let mut seeds: Vec<_> = std::fs::read_dir(format!("fuzz/seeds/{target}"))
+        .unwrap()
+        .map(|seed| std::fs::read(seed.unwrap().path()).unwrap())
+        .collect();
+    seeds.sort();
+    assert!(seeds.len() >= 4);
+    let mut state = 1u64;
+    let mut below = |end: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % end
+    };
+    for (number, seed) in seeds.iter().enumerate() {
+        run(seed);
+        for _ in 0..changes {
+            let mut input = seed.clone();
+            for _ in 0..=below(3) {
+                let other = &seeds[(number + below(seeds.len())) % seeds.len()];
+                let (at, from) = (below(input.len() + 1), below(other.len()));
+                let end = (at + below(8)).min(input.len());
+                match below(3) {
+                    // A part goes, a part of another seed comes, a byte is another.
+                    0 => drop(input.drain(at..end)),
+                    1 => drop(input.splice(at..at, other[from..].iter().copied().take(16))),
+                    _ => input[at..]
+                        .iter_mut()
+                        .take(1)
+                        .for_each(|byte| *byte = below(256) as u8),
+                }
+            }
+            run(&input);
+        }
+    }
+}
+
+#[test]
+fn any_bytes_as_sql_get_an_answer() {
+    let inputs = inputs::Inputs::new();
+    changed_seeds("sql", |input| inputs.sql(input));
+}
+
+#[test]
+fn any_bytes_as_files_get_an_answer() {
+    let inputs = inputs::Inputs::new();
+    changed_seeds("csv", |input| inputs.csv(input));
+    changed_seeds("json", |input| inputs.json(input));
 }
