@@ -173,15 +173,23 @@ class Crate:
         return None
 
     def cycles(self):
-        """Sets of more than one file, each of which leads to each other, the largest first."""
-        return sorted((part for part in components(self.edges) if len(part) > 1), key=lambda part: (-len(part), part))
+        """Sets of more than one file, each of which leads to each other, the largest first.
+
+        A folder's own file, `plan.rs` beside `plan/`, calls what is in the folder: that is its purpose, and no edge here.
+        """
+        edges = {
+            module: {target for target in targets if target[: len(module)] != module}
+            for module, targets in self.edges.items()
+        }
+        return sorted((part for part in components(edges) if len(part) > 1), key=lambda part: (-len(part), part))
 
     def rooms(self):
-        """For each top-level module the others that it uses; `lib` is the root."""
+        """For each top-level module the others that it uses. The root is none: it may use all of them."""
         rooms = {}
         for module, targets in self.edges.items():
-            room = rooms.setdefault(room_of(module), set())
-            room |= {room_of(target) for target in targets}
+            if module:
+                room = rooms.setdefault(room_of(module), set())
+                room |= {room_of(target) for target in targets}
         return {room: targets - {room} for room, targets in rooms.items()}
 
 
@@ -241,7 +249,7 @@ def self_test():
         crate = Crate(folder)
     assert crate.cycles() == [[("a",), ("b",), ("c",)]], crate.cycles()
     assert crate.edges[("c",)] == {("a",), ("a", "inner")}, crate.edges
-    assert crate.rooms() == {"lib": set(), "a": {"b", "c"}, "b": {"c"}, "c": {"a"}}, crate.rooms()
+    assert crate.rooms() == {"a": {"b", "c"}, "b": {"c"}, "c": {"a"}}, crate.rooms()
 
 
 def main():
