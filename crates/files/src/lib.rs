@@ -51,5 +51,5 @@ pub use format::{Format, is_file_name};
 pub use parquet::{ParquetScan, context_of_load, parquet_scans};
 pub use progress::ReadProgress;
 pub use read::{ReadOptions, format_of, open};
-pub use values::ValueFormats;
+pub use values::{ValueFormats, is_time_format};
 pub use write::{FileUnderWay, WriteOptions, write};

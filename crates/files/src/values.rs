@@ -1,5 +1,6 @@
 //! Values from text, as SQL casts them: what is no value of the type is `None`.
 
+use chrono::format::{Item, StrftimeItems};
 use chrono::{NaiveDate, NaiveDateTime};
 
 /// Timestamps in text, as SQL writes them.
@@ -44,6 +45,11 @@ impl ValueFormats {
             None => timestamp(text),
         }
     }
+}
+
+/// Whether a text is a format of dates or times, such as `%d.%m.%Y`.
+pub fn is_time_format(text: &str) -> bool {
+    text.contains('%') && StrftimeItems::new(text).all(|item| item != Item::Error)
 }
 
 /// Powers of ten that fit.

@@ -26,7 +26,6 @@ mod cancel;
 mod catalog;
 mod context;
 mod error;
-mod files;
 mod maintenance;
 mod plan;
 mod plan_cache;

@@ -10,6 +10,7 @@
 
 pub(crate) mod aggregate_rule;
 pub(crate) mod dynamic_filter;
+pub(crate) mod files;
 pub(crate) mod fragment_exec;
 pub(crate) mod merge_groups;
 pub(crate) mod order_rule;

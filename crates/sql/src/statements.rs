@@ -2,6 +2,7 @@
 
 pub(crate) mod ddl;
 pub(crate) mod dml;
+pub(crate) mod files;
 pub(crate) mod insert;
 pub(crate) mod set;
 pub(crate) mod show;

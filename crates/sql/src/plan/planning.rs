@@ -4,7 +4,7 @@ use crate::cancel;
 use crate::catalog::{CATALOG, RelationName};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::files;
+use crate::plan::files;
 use crate::plan::resolve::Names;
 use crate::progress;
 use crate::running::queries::{MeteredPool, Query};
@@ -127,7 +127,7 @@ pub(crate) async fn plan_at(
 pub(crate) async fn plan_text(
     context: &StatementContext,
     query: &str,
-    files: files::Files,
+    files: files::StatementTables,
 ) -> Result<Plan, SqlError> {
     let statement = Statement::from(query);
     let names = Names::now(context).with_files(files);

@@ -3,7 +3,7 @@
 use crate::catalog::{CATALOG, Contents, Relation, RelationName, Table, View};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::files::{self, Files};
+use crate::plan::files::{self, StatementTables};
 use crate::plan::scan::{Scan, ScannedTable};
 use crate::plan::statistics::TableStatistics;
 use crate::progress::{self, Progress};
@@ -50,7 +50,7 @@ struct Inner {
     /// The views in which the names occur, the outermost first.
     within: Vec<Arc<View>>,
     /// The files that this statement has opened already, by the names it gave them.
-    files: Files,
+    files: StatementTables,
     /// The types of the plan's parameters.
     parameters: Vec<Type>,
 }
@@ -85,13 +85,13 @@ impl Names {
             progress: progress::current(),
             current_schema: context.current_schema.to_string(),
             within: Vec::new(),
-            files: Files::new(),
+            files: StatementTables::new(),
             parameters: Vec::new(),
         }))
     }
 
     /// These files, too.
-    pub fn with_files(self, files: Files) -> Self {
+    pub fn with_files(self, files: StatementTables) -> Self {
         if files.is_empty() {
             return self;
         }
@@ -110,7 +110,11 @@ impl Names {
     }
 
     /// The names that a view's query can see.
-    fn within(&self, view: &Arc<View>, files: Files) -> std::result::Result<Self, SqlError> {
+    fn within(
+        &self,
+        view: &Arc<View>,
+        files: StatementTables,
+    ) -> std::result::Result<Self, SqlError> {
         let mut within = self.0.within.clone();
         within.push(Arc::clone(view));
         if within.len() > VIEWS_DEEP {

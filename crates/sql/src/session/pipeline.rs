@@ -4,10 +4,11 @@ use super::dispatch;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::running::outcome::Begun;
+use crate::statements::files;
 use crate::statements::show;
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
-use crate::{cancel, files, plan_cache};
+use crate::{cancel, plan_cache};
 use datafusion::sql::sqlparser::ast;
 
 /// Begins a statement.

@@ -132,7 +132,7 @@ impl Database {
         for name in state.table_functions().keys() {
             add(name, FunctionKind::Table, None);
         }
-        for (name, _) in crate::files::FUNCTIONS {
+        for (name, _) in crate::plan::files::FUNCTIONS {
             add(name, FunctionKind::Table, None);
         }
         functions.sort_by(|a, b| (&a.name, a.kind).cmp(&(&b.name, b.kind)));

@@ -26,7 +26,7 @@ pub(crate) use returning::{Kept, query as returning};
 use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::files;
+use crate::plan::files;
 use crate::plan::planning;
 use crate::plan::planning::Plan;
 use crate::plan::resolve::Names;

@@ -12,7 +12,7 @@ use super::super::template::is_immutable;
 use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::files::Files;
+use crate::plan::files::StatementTables;
 use crate::plan::planning;
 use crate::plan::resolve::Names;
 use crate::statements::dml::TARGET;
@@ -80,7 +80,7 @@ pub(super) async fn over_given(
     statement: &Statement,
 ) -> Option<OverGiven> {
     let given = Given(Arc::new(schema));
-    let files = Files::from([(TARGET.to_owned(), Arc::new(given) as _)]);
+    let files = StatementTables::from([(TARGET.to_owned(), Arc::new(given) as _)]);
     let context = context.in_one_stream();
     let names = Names::now(&context).with_files(files);
     let planned = planning::logical_at(&context, query, &names, statement).await;

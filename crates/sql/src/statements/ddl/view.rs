@@ -3,7 +3,7 @@
 use crate::catalog::{Read, Relation, SCHEMA, View};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::files;
+use crate::plan::files;
 use crate::plan::planning;
 use crate::plan::resolve::Names;
 use crate::running::outcome::Begun;

@@ -9,7 +9,7 @@ use super::target::{self, TARGET};
 use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::files::Files;
+use crate::plan::files::StatementTables;
 use crate::plan::planning;
 use crate::plan::resolve::Names;
 use crate::running::reserved::Reserved;
@@ -102,7 +102,7 @@ impl Kept {
             .map(|batch| RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()));
         let batches = batches.collect::<Result<Vec<_>, _>>()?;
         let rows = MemTable::try_new(schema, vec![batches]).map_err(SqlError::from_datafusion)?;
-        let files = Files::from([(TARGET.to_owned(), Arc::new(rows) as _)]);
+        let files = StatementTables::from([(TARGET.to_owned(), Arc::new(rows) as _)]);
         let text = Statement::from("RETURNING");
         let context = context.in_one_stream();
         let names = names.clone().with_files(files);

@@ -6,7 +6,7 @@ use super::outgoing::Outgoing;
 use crate::catalog::{ForeignKey, RelationName, Table, positions, quoted};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::files::Files;
+use crate::plan::files::StatementTables;
 use crate::plan::planning;
 use crate::plan::resolve::Names;
 use crate::plan::resolve::ROW;
@@ -140,7 +140,7 @@ impl Incoming {
         let removed = MemTable::try_new(schema, vec![vec![removed]]);
         let removed = Arc::new(removed.map_err(SqlError::from_datafusion)?);
         let rows = Names::now(context).table_with_row_ids(&self.by, ROW)?;
-        let files = Files::from([
+        let files = StatementTables::from([
             (REFERENCING.to_owned(), rows),
             (REMOVED.to_owned(), removed as _),
         ]);
@@ -224,7 +224,7 @@ pub(crate) async fn check_all(
         names.join(", "),
         whole.collect::<Vec<_>>().join(" AND ")
     );
-    let files = Files::from([(REFERENCING.to_owned(), rows)]);
+    let files = StatementTables::from([(REFERENCING.to_owned(), rows)]);
     let mut stream = planning::plan_text(context, &query, files).await?.run()?;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(SqlError::from_datafusion)?;

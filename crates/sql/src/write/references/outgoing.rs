@@ -6,7 +6,7 @@ use super::{Affected, Columns, References};
 use crate::catalog::{ForeignKey, RelationName, Table, positions};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::files::Files;
+use crate::plan::files::StatementTables;
 use crate::plan::planning;
 use crate::plan::resolve::Names;
 use crate::plan::resolve::ROW;
@@ -163,7 +163,11 @@ pub(crate) async fn verify(
         "SELECT {} FROM \"{ROWS}\"",
         names.collect::<Vec<_>>().join(", ")
     );
-    let plan = planning::plan_text(context, &query, Files::from([(ROWS.to_owned(), rows)]));
+    let plan = planning::plan_text(
+        context,
+        &query,
+        StatementTables::from([(ROWS.to_owned(), rows)]),
+    );
     let mut stream = plan.await?.run()?;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(SqlError::from_datafusion)?;

@@ -1,12 +1,12 @@
 //! What a statement or function says about the files it reads.
 
-use super::options::{Given, Options, Value};
+use super::options::{GivenOption, GivenOptions, OptionValue};
 use crate::error::SqlError;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_exact::types::column_type;
-use eris_files::{ColumnRef, Compression, Format, ReadOptions};
+use eris_files::{ColumnRef, Compression, Format, ReadOptions, is_time_format};
 
 /// The options' names, for the hint of an unknown one.
 const KNOWN: [&str; 19] = [
@@ -33,8 +33,8 @@ const KNOWN: [&str; 19] = [
 
 /// # Errors
 /// An unknown option, or a value that it cannot have.
-pub(super) fn read_options(
-    mut options: Options,
+pub(crate) fn read_options(
+    mut options: GivenOptions,
     format: Option<Format>,
     what: &str,
 ) -> Result<ReadOptions, SqlError> {
@@ -58,12 +58,12 @@ pub(super) fn read_options(
     }
     if let Some(given) = options.take(&["delimiter", "delim", "sep", "delimiters"])? {
         let byte = given.byte()?;
-        csv.delimiter = Some(byte.ok_or_else(|| given.refuse("a character"))?);
+        csv.delimiter = Some(byte.ok_or_else(|| given.reject("a character"))?);
     }
     if let Some(given) = options.take(&["quote"])? {
         csv.quote = Some(given.byte()?);
         if csv.delimiter.is_some() && csv.quote == Some(csv.delimiter) {
-            return Err(given.refuse("another character than DELIMITER"));
+            return Err(given.reject("another character than DELIMITER"));
         }
     }
     if let Some(given) = options.take(&["escape"])? {
@@ -76,7 +76,7 @@ pub(super) fn read_options(
         csv.comment = given.byte()?;
     }
     if let Some(given) = options.take(&["skip"])? {
-        csv.skip = u64::try_from(given.number()?).map_err(|_| given.refuse("a number of lines"))?;
+        csv.skip = u64::try_from(given.number()?).map_err(|_| given.reject("a number of lines"))?;
     }
     if let Some(given) = options.take(&["compression"])? {
         csv.compression = compression_of(&given)?;
@@ -93,7 +93,7 @@ pub(super) fn read_options(
             match column {
                 ColumnRef::Name(name) => csv.names.push(name.clone()),
                 ColumnRef::Number(_) => {
-                    return Err(given.refuse("names and types, {'a': 'INTEGER'}"));
+                    return Err(given.reject("names and types, {'a': 'INTEGER'}"));
                 }
             }
         }
@@ -105,14 +105,14 @@ pub(super) fn read_options(
         csv.sample = match given.number()? {
             -1 => usize::MAX,
             rows => usize::try_from(rows)
-                .map_err(|_| given.refuse("a number of records, or -1 for all"))?,
+                .map_err(|_| given.reject("a number of records, or -1 for all"))?,
         };
     }
     if let Some(given) = options.take(&["max_line_size", "maximum_line_size"])? {
         let bytes = usize::try_from(given.number()?)
             .ok()
             .filter(|bytes| *bytes > 0);
-        csv.most = bytes.ok_or_else(|| given.refuse("a number of bytes"))?;
+        csv.most = bytes.ok_or_else(|| given.reject("a number of bytes"))?;
     }
     if let Some(given) = options.take(&["dateformat", "date_format"])? {
         csv.formats.date_format = Some(pattern(&given)?);
@@ -126,7 +126,7 @@ pub(super) fn read_options(
     if let Some(given) = options.take(&["encoding"])? {
         let name = given.text()?.to_ascii_lowercase();
         if !matches!(name.as_str(), "utf-8" | "utf8") {
-            return Err(given.refuse("UTF8 only; convert the file first, for instance with iconv"));
+            return Err(given.reject("UTF8 only; convert the file first, for instance with iconv"));
         }
     }
     if let Some(given) = options.take(&["auto_detect"])?
@@ -141,52 +141,50 @@ pub(super) fn read_options(
 }
 
 /// The value of FORMAT.
-pub(super) fn format_of(given: &Given) -> Result<Format, SqlError> {
+pub(crate) fn format_of(given: &GivenOption) -> Result<Format, SqlError> {
     let named = given.text().ok().and_then(Format::named);
-    named.ok_or_else(|| given.refuse("csv, parquet, json or arrow"))
+    named.ok_or_else(|| given.reject("csv, parquet, json or arrow"))
 }
 
 /// The value of COMPRESSION; `None` goes by the file's name.
-pub(super) fn compression_of(given: &Given) -> Result<Option<Compression>, SqlError> {
+pub(crate) fn compression_of(given: &GivenOption) -> Result<Option<Compression>, SqlError> {
     let named = given.text().ok().and_then(Compression::named);
-    named.ok_or_else(|| given.refuse("none, gzip, zstd or auto"))
+    named.ok_or_else(|| given.reject("none, gzip, zstd or auto"))
 }
 
 /// A pattern of dates or times.
-pub(super) fn pattern(given: &Given) -> Result<String, SqlError> {
+pub(crate) fn pattern(given: &GivenOption) -> Result<String, SqlError> {
     let text = given.text()?;
-    let known =
-        chrono::format::StrftimeItems::new(text).all(|item| item != chrono::format::Item::Error);
-    if known && text.contains('%') {
+    if is_time_format(text) {
         Ok(text.to_owned())
     } else {
-        Err(given.refuse("a pattern such as '%d.%m.%Y'"))
+        Err(given.reject("a pattern such as '%d.%m.%Y'"))
     }
 }
 
 /// `{'a': 'INTEGER'}` or `['INTEGER', 'VARCHAR']`.
-fn types(given: &Given) -> Result<Vec<(ColumnRef, DataType)>, SqlError> {
+fn types(given: &GivenOption) -> Result<Vec<(ColumnRef, DataType)>, SqlError> {
     let wanted = "types by name, {'a': 'INTEGER'}, or in order, ['INTEGER', 'VARCHAR']";
-    let data_type = |value: &Value| match value {
-        Value::Text(name) => {
+    let data_type = |value: &OptionValue| match value {
+        OptionValue::Text(name) => {
             let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(name);
             let parsed = parser.and_then(|mut parser| parser.parse_data_type());
-            let parsed = parsed.map_err(|_| given.refuse(wanted))?;
+            let parsed = parsed.map_err(|_| given.reject(wanted))?;
             let known = column_type(&parsed).map_err(SqlError::not_supported)?;
             Ok(known.data_type)
         }
-        _ => Err(given.refuse(wanted)),
+        _ => Err(given.reject(wanted)),
     };
     match &given.value {
-        Value::Map(entries) => entries
+        OptionValue::Map(entries) => entries
             .iter()
             .map(|(name, value)| Ok((ColumnRef::Name(name.clone()), data_type(value)?)))
             .collect(),
-        Value::List(values) => values
+        OptionValue::List(values) => values
             .iter()
             .enumerate()
             .map(|(number, value)| Ok((ColumnRef::Number(number), data_type(value)?)))
             .collect(),
-        _ => Err(given.refuse(wanted)),
+        _ => Err(given.reject(wanted)),
     }
 }

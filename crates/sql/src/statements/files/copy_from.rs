@@ -3,12 +3,13 @@
 //! Text is parsed with the table's own types. Columns of CSV files are the table's, or those that are named, in this order;
 //! members of JSON objects go by name; columns of Parquet and Arrow files go by name if all are there, else in order.
 
-use super::read_options::read_options;
-use super::statement::CopyFrom;
-use super::{Files, failed};
+use super::failed;
+use super::parse::CopyFrom;
 use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlErrorKind};
+use crate::plan::files::StatementTables;
+use crate::plan::files::read_options::read_options;
 use crate::plan::planning;
 use crate::progress;
 use crate::running::outcome::Begun;
@@ -72,7 +73,7 @@ pub(super) async fn load(
         .map(|&place| quoted(provider.schema().field(place).name()))
         .collect();
     let query = format!("SELECT {} FROM {}", selected.join(", "), quoted(FILES));
-    let files = Files::from([(FILES.to_owned(), provider)]);
+    let files = StatementTables::from([(FILES.to_owned(), provider)]);
     let plan = planning::plan_text(context, &query, files).await?;
     let sources: Vec<Target> = targets(context, table, columns)?;
     let written = write(context, table, plan.run_into_table()?, sources).await;

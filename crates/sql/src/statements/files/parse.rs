@@ -7,9 +7,9 @@
 //! IMPORT DATABASE 'directory'
 //! ```
 
-use super::function::value;
-use super::options::{Given, Options, Value};
 use crate::error::SqlError;
+use crate::plan::files::option_value as constant;
+use crate::plan::files::options::{GivenOption, GivenOptions, OptionValue};
 use crate::text::parse::{parse_with, position, repair_query};
 use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query};
@@ -32,14 +32,14 @@ pub(crate) struct CopyFrom {
     pub table: ObjectName,
     pub columns: Vec<Ident>,
     pub files: Vec<String>,
-    pub(super) options: Options,
+    pub(super) options: GivenOptions,
 }
 
 #[derive(Debug)]
 pub(crate) struct CopyTo {
     pub source: CopySource,
     pub file: String,
-    pub(super) options: Options,
+    pub(super) options: GivenOptions,
 }
 
 /// What is copied into a file.
@@ -52,7 +52,7 @@ pub(crate) enum CopySource {
 #[derive(Debug)]
 pub(crate) struct Export {
     pub directory: String,
-    pub(super) options: Options,
+    pub(super) options: GivenOptions,
 }
 
 /// The statement, if it is one about files.
@@ -179,9 +179,9 @@ fn word(parser: &mut Parser<'_>, wanted: &str) -> Result<(), ParserError> {
     }
 }
 
-/// Options in parentheses, or as PostgreSQL had them before: a list of words.
-fn options(parser: &mut Parser<'_>, places: &mut Vec<Span>) -> Result<Options, ParserError> {
-    let mut options = Options::default();
+/// GivenOptions in parentheses, or as PostgreSQL had them before: a list of words.
+fn options(parser: &mut Parser<'_>, places: &mut Vec<Span>) -> Result<GivenOptions, ParserError> {
+    let mut options = GivenOptions::default();
     let with = parser.parse_keyword(Keyword::WITH);
     if parser.consume_token(&Token::LParen) {
         loop {
@@ -189,11 +189,11 @@ fn options(parser: &mut Parser<'_>, places: &mut Vec<Span>) -> Result<Options, P
             // Some write an equals sign.
             let _ = parser.consume_token(&Token::Eq);
             let value = match parser.peek_token().token {
-                Token::Comma | Token::RParen => Value::Absent,
+                Token::Comma | Token::RParen => OptionValue::Absent,
                 _ => option_value(parser)?,
             };
             places.push(span);
-            options.0.push(Given {
+            options.0.push(GivenOption {
                 name,
                 value,
                 place: None,
@@ -209,15 +209,15 @@ fn options(parser: &mut Parser<'_>, places: &mut Vec<Span>) -> Result<Options, P
     while matches!(parser.peek_token().token, Token::Word(_)) {
         let (name, span) = option_name(parser)?;
         let (name, value) = match name.as_str() {
-            "csv" => ("format".to_owned(), Value::Text("csv".into())),
-            "header" => (name, Value::Absent),
+            "csv" => ("format".to_owned(), OptionValue::Text("csv".into())),
+            "header" => (name, OptionValue::Absent),
             _ => {
                 let _ = parser.parse_keyword(Keyword::AS);
                 (name, option_value(parser)?)
             }
         };
         places.push(span);
-        options.0.push(Given {
+        options.0.push(GivenOption {
             name,
             value,
             place: None,
@@ -238,7 +238,7 @@ fn option_name(parser: &mut Parser<'_>) -> Result<(String, Span), ParserError> {
     }
 }
 
-fn option_value(parser: &mut Parser<'_>) -> Result<Value, ParserError> {
+fn option_value(parser: &mut Parser<'_>) -> Result<OptionValue, ParserError> {
     let next = parser.peek_token();
     // Words such as `true` or `gzip`; among them are keywords with which no expression begins.
     if let Token::Word(word) = &next.token
@@ -249,10 +249,10 @@ fn option_value(parser: &mut Parser<'_>) -> Result<Value, ParserError> {
         && !word.value.eq_ignore_ascii_case(crate::text::parse::STRUCT)
     {
         parser.next_token();
-        return Ok(Value::Text(word.value.clone()));
+        return Ok(OptionValue::Text(word.value.clone()));
     }
     let expr = parser.parse_expr()?;
-    match value(&expr) {
+    match constant(&expr) {
         Some(value) => Ok(value),
         None => parser.expected("a constant", next),
     }

@@ -9,7 +9,8 @@
 //! The layout is DuckDB's, which reads it.
 
 use super::copy_to;
-use super::statement::Export;
+use super::parse::Export;
+use super::write_options::write_options;
 use crate::cancel::begin_commit;
 use crate::catalog::create_statement::{create_statement_with, create_view_statement, foreign_key};
 use crate::catalog::{Contents, ForeignKey, RelationName, SCHEMA, Table, View, quoted};
@@ -36,7 +37,7 @@ pub(super) async fn run(context: &StatementContext, export: Export) -> Result<Be
     let target = PathBuf::from(export.directory.trim_end_matches('/'));
     let parquet = export.options.0.iter().all(|given| given.name != "format");
     let file = if parquet { "x.parquet" } else { "" };
-    let options = copy_to::options(export.options, file)?;
+    let options = write_options(export.options, file)?;
     let ending = options.format.name();
     let directory = DirectoryUnderWay::create(target.clone()).await?;
     let names = Names::now(context);

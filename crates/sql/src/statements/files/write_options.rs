@@ -1,28 +1,13 @@
-//! COPY table or query TO a file.
+//! What a statement says about the file it writes.
 
-use super::Files;
-use super::copy_from::quoted;
-use super::options::{Given, Options};
-use super::read_options::{compression_of, format_of, pattern};
-use super::statement::{CopySource, CopyTo};
-use crate::cancel::begin_commit;
-use crate::catalog::SCHEMA;
-use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::plan::planning;
-use crate::plan::planning::Plan;
-use crate::progress;
-use crate::running::outcome::Begun;
-use crate::text::statement::Statement;
-use crate::write::targets::columns;
+use crate::plan::files::options::{GivenOption, GivenOptions};
+use crate::plan::files::read_options::{compression_of, format_of, pattern};
 use datafusion::parquet::basic::{Compression as Codec, GzipLevel, ZstdLevel};
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
-use datafusion::sql::sqlparser::ast::ObjectName;
 use eris_files::{
-    Compression, CsvStyle, FileUnderWay, Format, WriteOptions, ZSTD_LEVEL, shortened,
-    without_ending,
+    Compression, CsvStyle, Format, WriteOptions, ZSTD_LEVEL, shortened, without_ending,
 };
-use std::path::PathBuf;
 
 /// Rows of a row group where nothing else is said.
 const ROW_GROUP: usize = 122_880;
@@ -44,56 +29,12 @@ const KNOWN: [&str; 11] = [
     "timestampformat",
 ];
 
-/// Runs the statement.
-pub(super) async fn run(
-    context: &StatementContext,
-    copy: CopyTo,
-    statement: &Statement,
-) -> Result<Begun, SqlError> {
-    if copy.file.is_empty() {
-        return Err(super::failed(&copy.file, "the name is empty"));
-    }
-    let options = options(copy.options, &copy.file)?;
-    let plan = match copy.source {
-        CopySource::Query(query) => planning::plan(context, *query, statement).await?,
-        CopySource::Table(name, names) => {
-            let table = context.table(&name, statement)?;
-            let names: Vec<_> = names
-                .into_iter()
-                .map(|name| ObjectName::from(vec![name]))
-                .collect();
-            let columns = columns(&table, &names)?;
-            let columns: Vec<_> = columns
-                .iter()
-                .map(|&at| quoted(table.schema.field(at).name()))
-                .collect();
-            let query = format!("SELECT {} FROM {}", columns.join(", "), table.name.sql());
-            // The name is that of the table, whatever schema is current.
-            let context = context.clone().in_schema(SCHEMA);
-            planning::plan_text(&context, &query, Files::new()).await?
-        }
-    };
-    let (rows, file) = write(&plan, copy.file.into(), options).await?;
-    begin_commit()?;
-    file.finish().await?;
-    Ok(Begun::Count { rows, tag: "COPY" })
-}
-
-/// Writes all rows of a plan into a file, which has its name once it is finished; until then what had it is as it was.
-pub(super) async fn write(
-    plan: &Plan,
-    path: PathBuf,
-    options: WriteOptions,
-) -> Result<(u64, FileUnderWay), SqlError> {
-    let workers = plan.context.session_config().target_partitions();
-    let progress = progress::current();
-    let wrote = |rows| progress.wrote(rows);
-    Ok(eris_files::write(plan.run()?, path, options, workers, wrote).await?)
-}
-
 /// # Errors
 /// An unknown option, or one that the format does not have.
-pub(super) fn options(mut options: Options, file: &str) -> Result<WriteOptions, SqlError> {
+pub(super) fn write_options(
+    mut options: GivenOptions,
+    file: &str,
+) -> Result<WriteOptions, SqlError> {
     let said = options.take(&["format"])?;
     let format = match &said {
         Some(given) => format_of(given)?,
@@ -130,7 +71,7 @@ pub(super) fn options(mut options: Options, file: &str) -> Result<WriteOptions, 
                 let rows = usize::try_from(given.number()?)
                     .ok()
                     .filter(|rows| *rows > 0);
-                piece_rows = rows.ok_or_else(|| given.refuse("a number of rows"))?;
+                piece_rows = rows.ok_or_else(|| given.reject("a number of rows"))?;
             }
         }
         Format::Arrow => {}
@@ -146,12 +87,12 @@ pub(super) fn options(mut options: Options, file: &str) -> Result<WriteOptions, 
     })
 }
 
-fn style(options: &mut Options, csv: &mut CsvStyle) -> Result<(), SqlError> {
+fn style(options: &mut GivenOptions, csv: &mut CsvStyle) -> Result<(), SqlError> {
     if let Some(given) = options.take(&["header"])? {
         csv.header = given.flag()?;
     }
     if let Some(given) = options.take(&["delimiter", "delim", "sep"])? {
-        csv.delimiter = given.byte()?.ok_or_else(|| given.refuse("a character"))?;
+        csv.delimiter = given.byte()?.ok_or_else(|| given.reject("a character"))?;
     }
     if let Some(given) = options.take(&["quote"])? {
         csv.quote = given.byte()?;
@@ -173,11 +114,13 @@ fn style(options: &mut Options, csv: &mut CsvStyle) -> Result<(), SqlError> {
 }
 
 /// The codec of Parquet's pages.
-fn codec_of(codec: Option<&Given>, level: Option<&Given>) -> Result<Codec, SqlError> {
-    let number = level.map(Given::number).transpose()?;
-    let name = codec.map_or(Ok("zstd"), Given::text)?.to_ascii_lowercase();
+fn codec_of(codec: Option<&GivenOption>, level: Option<&GivenOption>) -> Result<Codec, SqlError> {
+    let number = level.map(GivenOption::number).transpose()?;
+    let name = codec
+        .map_or(Ok("zstd"), GivenOption::text)?
+        .to_ascii_lowercase();
     let refused = |wanted: &str| match codec.or(level) {
-        Some(given) => given.refuse(wanted),
+        Some(given) => given.reject(wanted),
         None => SqlError::invalid(wanted.to_owned()),
     };
     match name.as_str() {

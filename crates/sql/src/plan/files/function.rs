@@ -3,7 +3,7 @@
 //! DataFusion's table functions take neither names nor a query's own snapshot, so calls are taken out of the tree before it
 //! is planned: each becomes the name of a table that only this statement has.
 
-use super::options::{Given, Options, Value};
+use super::options::{GivenOption, GivenOptions, OptionValue};
 use super::read_options::read_options;
 use crate::error::SqlError;
 use crate::progress;
@@ -23,7 +23,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// The tables that only one statement has, by name.
-pub(crate) type Files = HashMap<String, Arc<dyn TableProvider>>;
+pub(crate) type StatementTables = HashMap<String, Arc<dyn TableProvider>>;
 
 /// The functions that read files, in order of their names.
 pub(crate) const FUNCTIONS: [(&str, Format); 4] = [
@@ -57,15 +57,15 @@ pub(crate) async fn open_functions(
     query: &mut Query,
     state: &SessionState,
     statement: &Statement,
-) -> Result<Files, SqlError> {
-    let mut calls = Calls {
+) -> Result<StatementTables, SqlError> {
+    let mut calls = FileCalls {
         statement,
         found: Vec::new(),
     };
     if let ControlFlow::Break(error) = query.visit(&mut calls) {
         return Err(*error);
     }
-    let mut files = Files::new();
+    let mut files = StatementTables::new();
     let progress = progress::current();
     for call in calls.found {
         files.insert(
@@ -76,19 +76,19 @@ pub(crate) async fn open_functions(
     Ok(files)
 }
 
-struct Call {
+struct FileCall {
     /// The name that stands in its place.
     name: String,
     paths: Vec<String>,
     options: ReadOptions,
 }
 
-struct Calls<'a> {
+struct FileCalls<'a> {
     statement: &'a Statement,
-    found: Vec<Call>,
+    found: Vec<FileCall>,
 }
 
-impl VisitorMut for Calls<'_> {
+impl VisitorMut for FileCalls<'_> {
     type Break = Box<SqlError>;
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
@@ -99,7 +99,7 @@ impl VisitorMut for Calls<'_> {
     }
 }
 
-impl Calls<'_> {
+impl FileCalls<'_> {
     fn take(&mut self, factor: &mut TableFactor) -> Result<(), SqlError> {
         let TableFactor::Table {
             name, alias, args, ..
@@ -135,7 +135,7 @@ impl Calls<'_> {
         let mut ident = Ident::with_quote('"', &key);
         ident.span = span.unwrap_or(ident.span);
         *name = ObjectName::from(vec![ident]);
-        self.found.push(Call {
+        self.found.push(FileCall {
             name: key,
             paths,
             options: read_options(options, Some(format), &function)?,
@@ -148,13 +148,13 @@ impl Calls<'_> {
         &self,
         function: &str,
         args: Vec<FunctionArg>,
-    ) -> Result<(Vec<String>, Options), SqlError> {
+    ) -> Result<(Vec<String>, GivenOptions), SqlError> {
         let refuse = |what: &str| {
             SqlError::invalid(format!("{function}: {what}"))
                 .with_hint(Some(format!("{function}('dir/*.csv', option => value)")))
         };
         let mut paths = Vec::new();
-        let mut options = Options::default();
+        let mut options = GivenOptions::default();
         for (number, arg) in args.into_iter().enumerate() {
             let (name, expr) = match arg {
                 FunctionArg::Named {
@@ -180,9 +180,9 @@ impl Calls<'_> {
                 _ => return Err(refuse("an argument has to be a constant")),
             };
             let place = place_of_expr(&expr).map(|place| self.statement.excerpt(place));
-            let value = value(&expr)
+            let value = option_value(&expr)
                 .ok_or_else(|| refuse("an argument has to be a constant").at(place.clone()))?;
-            let given = Given {
+            let given = GivenOption {
                 name: name.clone().unwrap_or_else(|| "path".to_owned()),
                 value,
                 place,
@@ -206,45 +206,49 @@ impl Calls<'_> {
 }
 
 /// A constant of an option.
-pub(super) fn value(expr: &Expr) -> Option<Value> {
+pub(crate) fn option_value(expr: &Expr) -> Option<OptionValue> {
     Some(match expr {
         Expr::Value(value) => match &value.value {
-            ast::Value::Boolean(flag) => Value::Bool(*flag),
-            ast::Value::Number(digits, _) => Value::Text(digits.clone()),
+            ast::Value::Boolean(flag) => OptionValue::Bool(*flag),
+            ast::Value::Number(digits, _) => OptionValue::Text(digits.clone()),
             ast::Value::SingleQuotedString(text)
             | ast::Value::EscapedStringLiteral(text)
-            | ast::Value::DoubleQuotedString(text) => Value::Text(text.clone()),
-            ast::Value::DollarQuotedString(text) => Value::Text(text.value.clone()),
+            | ast::Value::DoubleQuotedString(text) => OptionValue::Text(text.clone()),
+            ast::Value::DollarQuotedString(text) => OptionValue::Text(text.value.clone()),
             _ => return None,
         },
-        Expr::Identifier(word) => Value::Text(word.value.clone()),
-        Expr::Nested(inner) => value(inner)?,
+        Expr::Identifier(word) => OptionValue::Text(word.value.clone()),
+        Expr::Nested(inner) => option_value(inner)?,
         Expr::UnaryOp {
             op: UnaryOperator::Minus,
             expr,
-        } => match value(expr)? {
-            Value::Text(digits) => Value::Text(format!("-{digits}")),
+        } => match option_value(expr)? {
+            OptionValue::Text(digits) => OptionValue::Text(format!("-{digits}")),
             _ => return None,
         },
-        Expr::Array(array) => Value::List(array.elem.iter().map(value).collect::<Option<_>>()?),
-        Expr::Tuple(elements) => Value::List(elements.iter().map(value).collect::<Option<_>>()?),
+        Expr::Array(array) => {
+            OptionValue::List(array.elem.iter().map(option_value).collect::<Option<_>>()?)
+        }
+        Expr::Tuple(elements) => {
+            OptionValue::List(elements.iter().map(option_value).collect::<Option<_>>()?)
+        }
         Expr::Function(function) if function.name.to_string() == STRUCT => entries(&function.args)?,
         _ => return None,
     })
 }
 
-fn entries(args: &FunctionArguments) -> Option<Value> {
+fn entries(args: &FunctionArguments) -> Option<OptionValue> {
     let FunctionArguments::List(list) = args else {
         return None;
     };
     let constant = |arg: &FunctionArg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => value(expr),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => option_value(expr),
         _ => None,
     };
     let values = list.args.iter().map(constant).collect::<Option<Vec<_>>>()?;
     let pairs = values.chunks(2).map(|pair| match pair {
-        [Value::Text(name), value] => Some((name.clone(), value.clone())),
+        [OptionValue::Text(name), value] => Some((name.clone(), value.clone())),
         _ => None,
     });
-    Some(Value::Map(pairs.collect::<Option<_>>()?))
+    Some(OptionValue::Map(pairs.collect::<Option<_>>()?))
 }

@@ -5,12 +5,12 @@
 use super::copy_from;
 use super::export::{LOAD_FILE, SCHEMA_FILE};
 use super::failed;
-use super::read_options::read_options;
-use super::statement::{self, FileStatement};
+use super::parse::{self, FileStatement};
 use crate::cancel::{CancelToken, STATEMENT, begin_commit};
 use crate::catalog::{RelationName, SCHEMA};
 use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::plan::files::read_options::read_options;
 use crate::running::outcome::Begun;
 use crate::statements::ddl;
 use crate::statements::ddl::{exists, release};
@@ -193,7 +193,7 @@ async fn fill(
 ) -> Result<(), SqlError> {
     let load_file = directory.join(LOAD_FILE).to_string_lossy().into_owned();
     let wrong = |error: SqlError| in_file(&load_file, &error);
-    let Some(FileStatement::CopyFrom(mut copy)) = statement::parse(text).map_err(wrong)? else {
+    let Some(FileStatement::CopyFrom(mut copy)) = parse::parse(text).map_err(wrong)? else {
         if let ast::Statement::AlterTable(alter) = parse(text).map_err(wrong)?
             && is_foreign_key(&alter)
             && let Ok(name) = context.resolve(&alter.name, text)

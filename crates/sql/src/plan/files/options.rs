@@ -1,4 +1,4 @@
-//! Options as they are written, `(HEADER true, DELIMITER '|')` or `header => true`, and taking them by name.
+//! GivenOptions as they are written, `(HEADER true, DELIMITER '|')` or `header => true`, and taking them by name.
 
 use crate::error::SqlError;
 use crate::error::position::Excerpt;
@@ -6,28 +6,28 @@ use eris_types::most_similar;
 
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum OptionValue {
     /// Only its name was given.
     Absent,
     Bool(bool),
     /// A string, a word or a number, as written.
     Text(String),
-    List(Vec<Value>),
-    Map(Vec<(String, Value)>),
+    List(Vec<OptionValue>),
+    Map(Vec<(String, OptionValue)>),
 }
 
 /// One option.
 #[derive(Clone, Debug)]
-pub(super) struct Given {
+pub(crate) struct GivenOption {
     /// In lower case.
     pub name: String,
-    pub value: Value,
+    pub value: OptionValue,
     pub place: Option<Excerpt>,
 }
 
-impl Given {
+impl GivenOption {
     /// The error of a value that the option cannot have.
-    pub fn refuse(&self, wanted: &str) -> SqlError {
+    pub fn reject(&self, wanted: &str) -> SqlError {
         SqlError::invalid(format!(
             "option {} takes {wanted}",
             self.name.to_uppercase()
@@ -37,21 +37,21 @@ impl Given {
 
     pub fn flag(&self) -> Result<bool, SqlError> {
         match &self.value {
-            Value::Absent => Ok(true),
-            Value::Bool(flag) => Ok(*flag),
-            Value::Text(text) => match text.to_ascii_lowercase().as_str() {
+            OptionValue::Absent => Ok(true),
+            OptionValue::Bool(flag) => Ok(*flag),
+            OptionValue::Text(text) => match text.to_ascii_lowercase().as_str() {
                 "true" | "on" | "1" | "yes" => Ok(true),
                 "false" | "off" | "0" | "no" => Ok(false),
-                _ => Err(self.refuse("true or false")),
+                _ => Err(self.reject("true or false")),
             },
-            _ => Err(self.refuse("true or false")),
+            _ => Err(self.reject("true or false")),
         }
     }
 
     pub fn text(&self) -> Result<&str, SqlError> {
         match &self.value {
-            Value::Text(text) => Ok(text),
-            _ => Err(self.refuse("a string")),
+            OptionValue::Text(text) => Ok(text),
+            _ => Err(self.reject("a string")),
         }
     }
 
@@ -64,22 +64,22 @@ impl Given {
         match text.as_bytes() {
             [] => Ok(None),
             [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r') => Ok(Some(*byte)),
-            _ => Err(self.refuse("a single ASCII character other than a line end")),
+            _ => Err(self.reject("a single ASCII character other than a line end")),
         }
     }
 
     pub fn number(&self) -> Result<i64, SqlError> {
         let number = self.text().ok().and_then(|text| text.parse().ok());
-        number.ok_or_else(|| self.refuse("a whole number"))
+        number.ok_or_else(|| self.reject("a whole number"))
     }
 
     pub fn texts(&self) -> Result<Vec<String>, SqlError> {
-        let text = |value: &Value| match value {
-            Value::Text(text) => Ok(text.clone()),
-            _ => Err(self.refuse("a string or a list of strings")),
+        let text = |value: &OptionValue| match value {
+            OptionValue::Text(text) => Ok(text.clone()),
+            _ => Err(self.reject("a string or a list of strings")),
         };
         match &self.value {
-            Value::List(values) => values.iter().map(text).collect(),
+            OptionValue::List(values) => values.iter().map(text).collect(),
             value => Ok(vec![text(value)?]),
         }
     }
@@ -87,14 +87,14 @@ impl Given {
 
 /// The options of one statement or function, each taken by whoever knows it.
 #[derive(Debug, Default)]
-pub(super) struct Options(pub Vec<Given>);
+pub(crate) struct GivenOptions(pub Vec<GivenOption>);
 
-impl Options {
+impl GivenOptions {
     /// Takes the option with one of these names; `known` collects them for the error of an unknown one.
     ///
     /// # Errors
     /// It is there twice.
-    pub fn take(&mut self, names: &[&str]) -> Result<Option<Given>, SqlError> {
+    pub fn take(&mut self, names: &[&str]) -> Result<Option<GivenOption>, SqlError> {
         let mut found = None;
         while let Some(at) = self
             .0

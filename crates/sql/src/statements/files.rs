@@ -1,0 +1,45 @@
+//! Statements about files: COPY, EXPORT DATABASE and IMPORT DATABASE.
+//!
+//! ```text
+//! COPY t FROM 'x.csv' (…) ── read options ── open ── writer of a table
+//! COPY … TO 'x.csv' (…) ── write options ── write ── finish: the file has its name
+//! EXPORT DATABASE 'dir' ── a directory of another name: schema.sql, load.sql, a Parquet file per table ── renamed
+//! IMPORT DATABASE 'dir' ── the statements of its schema.sql and load.sql
+//! ```
+
+mod copy_from;
+mod copy_to;
+mod export;
+mod import;
+mod parse;
+mod write_options;
+
+pub(crate) use parse::parse;
+
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlErrorKind};
+use crate::running::outcome::Begun;
+use crate::text::statement::Statement;
+use parse::FileStatement;
+
+/// Runs a statement about files.
+pub(crate) async fn run(
+    context: &StatementContext,
+    file_statement: FileStatement,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    match file_statement {
+        FileStatement::CopyFrom(copy) => copy_from::run(context, copy, statement).await,
+        FileStatement::CopyTo(copy) => copy_to::run(context, copy, statement).await,
+        FileStatement::Export(export) => export::run(context, export).await,
+        FileStatement::Import(directory) => import::run(context, &directory).await,
+    }
+}
+
+/// The error of a file.
+fn failed(path: &str, reason: impl std::fmt::Display) -> SqlError {
+    SqlError::new(SqlErrorKind::File {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    })
+}

@@ -1,0 +1,66 @@
+//! COPY table or query TO a file.
+
+use super::copy_from::quoted;
+use super::parse::{CopySource, CopyTo};
+use super::write_options::write_options;
+use crate::cancel::begin_commit;
+use crate::catalog::SCHEMA;
+use crate::context::StatementContext;
+use crate::error::SqlError;
+use crate::plan::files::StatementTables;
+use crate::plan::planning;
+use crate::plan::planning::Plan;
+use crate::progress;
+use crate::running::outcome::Begun;
+use crate::text::statement::Statement;
+use crate::write::targets::columns;
+use datafusion::sql::sqlparser::ast::ObjectName;
+use eris_files::{FileUnderWay, WriteOptions};
+use std::path::PathBuf;
+
+/// Runs the statement.
+pub(super) async fn run(
+    context: &StatementContext,
+    copy: CopyTo,
+    statement: &Statement,
+) -> Result<Begun, SqlError> {
+    if copy.file.is_empty() {
+        return Err(super::failed(&copy.file, "the name is empty"));
+    }
+    let options = write_options(copy.options, &copy.file)?;
+    let plan = match copy.source {
+        CopySource::Query(query) => planning::plan(context, *query, statement).await?,
+        CopySource::Table(name, names) => {
+            let table = context.table(&name, statement)?;
+            let names: Vec<_> = names
+                .into_iter()
+                .map(|name| ObjectName::from(vec![name]))
+                .collect();
+            let columns = columns(&table, &names)?;
+            let columns: Vec<_> = columns
+                .iter()
+                .map(|&at| quoted(table.schema.field(at).name()))
+                .collect();
+            let query = format!("SELECT {} FROM {}", columns.join(", "), table.name.sql());
+            // The name is that of the table, whatever schema is current.
+            let context = context.clone().in_schema(SCHEMA);
+            planning::plan_text(&context, &query, StatementTables::new()).await?
+        }
+    };
+    let (rows, file) = write(&plan, copy.file.into(), options).await?;
+    begin_commit()?;
+    file.finish().await?;
+    Ok(Begun::Count { rows, tag: "COPY" })
+}
+
+/// Writes all rows of a plan into a file, which has its name once it is finished; until then what had it is as it was.
+pub(super) async fn write(
+    plan: &Plan,
+    path: PathBuf,
+    options: WriteOptions,
+) -> Result<(u64, FileUnderWay), SqlError> {
+    let workers = plan.context.session_config().target_partitions();
+    let progress = progress::current();
+    let wrote = |rows| progress.wrote(rows);
+    Ok(eris_files::write(plan.run()?, path, options, workers, wrote).await?)
+}
