@@ -11,10 +11,10 @@
 //!
 //! The imbalance of a phase is the load of the busiest AEU as so many times the mean, without a balancer; that is by
 //! how much a balancer can raise the throughput at most. The *balanced level* is measured as well: an index whose
-//! ranges were dealt for just these keys.
+//! ranges were cut for just these keys, which is ideal.
 //!
 //! ```text
-//! phase 0:  dealt │ none │ One-Shot │ MA1 │ MA8      phase 1:  dealt │ none │ One-Shot │ MA1 │ MA8      …
+//! phase 0:  ideal │ none │ One-Shot │ MA1 │ MA8      phase 1:  ideal │ none │ One-Shot │ MA1 │ MA8      …
 //! ```
 //!
 //! Each of them has an engine of its own, and they take turns phase by phase, so that the machine's moods fall on all
@@ -75,8 +75,8 @@ const ALGORITHMS: [(&str, Option<Algorithm>); 4] = [
     ("MA1", Some(Algorithm::MovingAverage(1))),
     ("MA8", Some(Algorithm::MovingAverage(8))),
 ];
-/// What has ranges dealt for each phase.
-const DEALT: &str = "dealt";
+/// What has ranges cut for each phase.
+const IDEAL: &str = "ideal";
 /// How often the workload moves further to the left.
 const MOVES: u64 = 4;
 /// By which part of all keys: 8 million of 512.
@@ -126,12 +126,12 @@ pub fn run(settings: &Settings, options: &BalanceOptions) -> Result<Report, Bala
     let contenders = ALGORITHMS.map(|(_, algorithm)| start(0..options.keys, algorithm));
     let contenders: Vec<Contender> = contenders.into_iter().collect::<Result<_, _>>()?;
     let mut courses: Vec<Vec<Seen>> = ALGORITHMS.iter().map(|_| Vec::new()).collect();
-    let (mut dealt, mut imbalances) = (Vec::new(), Vec::new());
+    let (mut ideal, mut imbalances) = (Vec::new(), Vec::new());
     for (number, phase) in phases.iter().enumerate() {
         let before = &phases[number.saturating_sub(1)];
-        bar.set_message(format!("phase {number}: {DEALT}"));
+        bar.set_message(format!("phase {number}: {IDEAL}"));
         let of_phase = start(phase.keys.clone(), None)?;
-        dealt.push(of_phase.run(options, [&phase.keys; 2], options.time, &bar)?);
+        ideal.push(of_phase.run(options, [&phase.keys; 2], options.time, &bar)?);
         of_phase.end()?;
         // Each of them is the first one in turn.
         for turn in 0..contenders.len() {
@@ -145,12 +145,12 @@ pub fn run(settings: &Settings, options: &BalanceOptions) -> Result<Report, Bala
     }
     contenders.into_iter().try_for_each(Contender::end)?;
     bar.finish_and_clear();
-    Ok(report(settings, &dealt, &imbalances, &courses))
+    Ok(report(settings, &ideal, &imbalances, &courses))
 }
 
 fn report(
     settings: &Settings,
-    dealt: &[Seen],
+    ideal: &[Seen],
     imbalances: &[f64],
     courses: &[Vec<Seen>],
 ) -> Report {
@@ -165,8 +165,8 @@ fn report(
             None,
         );
     }
-    let levels: Vec<f64> = dealt.iter().map(Seen::mean).collect();
-    let params = [("algorithm", json!(DEALT))];
+    let levels: Vec<f64> = ideal.iter().map(Seen::mean).collect();
+    let params = [("algorithm", json!(IDEAL))];
     report.row("level", params, "million lookups/s", levels.clone(), None);
     // All but the first phase, in which nothing has changed.
     let allowed = courses[0].iter().zip(imbalances).skip(1);
@@ -189,11 +189,11 @@ fn report(
         };
         of_changes(
             "part of level",
-            "of the dealt one",
+            "of the ideal one",
             parts(&Seen::level),
             None,
         );
-        of_changes("least", "of the dealt level", parts(&Seen::least), None);
+        of_changes("least", "of the ideal level", parts(&Seen::least), None);
         let moving = changed.iter().filter_map(Seen::while_moving).collect();
         of_changes("while moving", "of what was before", moving, None);
         let recovered = changed

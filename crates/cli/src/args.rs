@@ -37,7 +37,7 @@ pub struct Cli {
     #[command(flatten)]
     pub statements: Statements,
 
-    /// Number of AEUs (workers), dealt over the NUMA nodes [default: one per core]
+    /// Number of AEUs (workers), spread over the NUMA nodes [default: one per core]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub aeus: Option<u16>,
 
@@ -221,7 +221,7 @@ pub enum BenchCommand {
     /// Load balancing while the workload moves: no balancer, One-Shot, MA1 and MA8
     #[command(
         after_help = "Every AEU has the same share of a core, so that more of them than the machine has cores show what as many slow cores would. The algorithms take turns phase by phase, \
-                            beside an index whose ranges are dealt for each phase; that takes about fifty times `--seconds`.\n\n\
+                            beside an index whose ranges are cut for each phase; that takes about fifty times `--seconds`.\n\n\
                             Examples:\n  ERIS_TOPOLOGY=8x4 eris bench balance\n  \
                             ERIS_TOPOLOGY=8x4 eris bench balance --keys 64000000 --seconds 10 --svg figure-13.svg"
     )]

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_refused_with_its_line() {
+    fn what_is_no_text_is_rejected_with_its_line() {
         let mut arriving = Arriving::default();
         arriving.push(b"SELECT 1;\nSELECT\n").expect("a script");
         let error = arriving

@@ -44,9 +44,9 @@ pub fn run(runner: &mut Runner, database: &Database, runtime: &Runtime) -> Resul
 /// Once this has run, Ctrl-C ends the process no more, whatever it is doing.
 fn forget_interrupts(runtime: &Runtime) {
     // The runtime hears of signals when it waits.
-    const MOMENT: Duration = Duration::from_millis(1);
+    const SHORT_WAIT: Duration = Duration::from_millis(1);
     runtime.block_on(async {
-        let _ = tokio::time::timeout(MOMENT, tokio::signal::ctrl_c()).await;
+        let _ = tokio::time::timeout(SHORT_WAIT, tokio::signal::ctrl_c()).await;
     });
 }
 

@@ -42,7 +42,7 @@ const NO_DICTIONARY: [&str; 7] = [
 /// 262,144 rows. The bytes do not depend on `threads`.
 ///
 /// # Errors
-/// If the file system or the Parquet library refuses; tables completed before stay.
+/// If the file system or the Parquet library fails; tables completed before stay.
 pub fn write_parquet(
     generator: &Generator,
     directory: &Path,

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_cannot_be_generated() {
+    fn rejects_what_cannot_be_generated() {
         for bad in [0.0, -1.0, 0.0009, 1000.1, f64::NAN, f64::INFINITY] {
             assert!(Scale::new(bad).is_err(), "{bad}");
         }

@@ -15,7 +15,7 @@ use std::path::Path;
 /// `threads`.
 ///
 /// # Errors
-/// If the file system refuses; tables completed before stay.
+/// If the file system fails; tables completed before stay.
 pub fn write_tbl(
     generator: &Generator,
     directory: &Path,

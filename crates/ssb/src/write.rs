@@ -36,7 +36,7 @@ pub struct Written {
 /// Why the data could not be written. No file of the table under way is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The file system refused.
+    /// The file system failed.
     #[error("cannot write {}: {source}", path.display())]
     Io {
         /// The file or directory.
@@ -44,7 +44,7 @@ pub enum WriteError {
         /// What the system said.
         source: io::Error,
     },
-    /// The Parquet library refused.
+    /// The Parquet library failed.
     #[error("cannot write {}: {source}", path.display())]
     Parquet {
         /// The file.

@@ -67,7 +67,7 @@ impl ColumnId {
 }
 
 identifier!(
-    /// A statement that writes or reads; names its staged rows and its messages. Never reused.
+    /// A statement that writes or reads; names its uncommitted rows and its messages. Never reused.
     StatementId(u64), "statement ");
 identifier!(
     /// A dictionary code: the stable, unordered number of a string in its column's dictionary.

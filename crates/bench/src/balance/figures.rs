@@ -1,7 +1,7 @@
 //! The report as pictures: throughput over time, a line for each algorithm, as in the ERIS paper's Figure 13, and the
 //! balanced level.
 
-use super::{ALGORITHMS, DEALT};
+use super::{ALGORITHMS, IDEAL};
 use crate::plot::Plot;
 use crate::report::Report;
 
@@ -20,8 +20,8 @@ fn line(report: &Report, algorithm: &str) -> Vec<(f64, f64)> {
 /// The balanced level of each phase, while it lasts.
 fn levels(report: &Report) -> Vec<(f64, f64)> {
     let rows = || report.rows.iter();
-    let mut dealt = rows().filter(|row| row.case == "level" && row.params["algorithm"] == DEALT);
-    let levels = dealt.next().map_or(&[][..], |row| &row.runs);
+    let mut ideal = rows().filter(|row| row.case == "level" && row.params["algorithm"] == IDEAL);
+    let levels = ideal.next().map_or(&[][..], |row| &row.runs);
     let of_phase = |(phase, level): (usize, &f64)| {
         let ticks =
             rows().filter(move |row| row.case == "throughput" && row.params["phase"] == phase);

@@ -1,4 +1,4 @@
-//! How work is dealt to threads. `bench/rivals` has this file, too.
+//! How work is divided among threads. `bench/rivals` has this file, too.
 
 use std::ops::Range;
 use std::thread;

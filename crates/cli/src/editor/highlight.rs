@@ -16,7 +16,7 @@ const STRING: &str = "\x1b[32m";
 const NUMBER: &str = "\x1b[36m";
 const COMMENT: &str = "\x1b[2m";
 const COMMAND: &str = "\x1b[35m";
-const PARTNER: &str = "\x1b[1;33m";
+const MATCHING: &str = "\x1b[1;33m";
 const PLAIN: &str = "\x1b[0m";
 
 /// Colours SQL and commands.
@@ -32,10 +32,10 @@ impl SqlHighlighter {
             painter.paint("", &text[name..]);
             return painter.out;
         }
-        let partner = partner(text, position);
+        let matching = matching(text, position);
         for (span, colour) in spans(text) {
-            let colour = match partner {
-                Some(pair) if pair.contains(&span.start) => PARTNER,
+            let colour = match matching {
+                Some(pair) if pair.contains(&span.start) => MATCHING,
                 _ => colour,
             };
             painter.paint(colour, &text[span]);
@@ -140,7 +140,7 @@ fn word_colour(word: &str) -> &'static str {
 }
 
 /// The places of the parenthesis at or before the cursor and of the one that belongs to it.
-fn partner(text: &str, position: usize) -> Option<[usize; 2]> {
+fn matching(text: &str, position: usize) -> Option<[usize; 2]> {
     let mut open = Vec::new();
     let mut pairs = Vec::new();
     for lexeme in lexemes(text).filter(|lexeme| lexeme.kind == LexemeKind::Other) {
@@ -167,7 +167,7 @@ mod tests {
             (NUMBER, "<n:"),
             (COMMENT, "<c:"),
             (COMMAND, "<m:"),
-            (PARTNER, "<p:"),
+            (MATCHING, "<p:"),
             (PLAIN, ">"),
         ]
         .iter()
