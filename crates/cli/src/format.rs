@@ -70,6 +70,11 @@ impl Format {
     pub fn is_for_people(self) -> bool {
         matches!(self, Format::Table | Format::Line)
     }
+
+    /// Whether programs read it that expect JSON, of errors too.
+    pub fn is_json(self) -> bool {
+        matches!(self, Format::Json | Format::Jsonl)
+    }
 }
 
 #[cfg(test)]

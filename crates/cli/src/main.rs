@@ -21,6 +21,7 @@ mod footer;
 mod format;
 mod interactive;
 mod interrupt;
+mod json_error;
 mod meter;
 mod numbers;
 mod output;
@@ -36,6 +37,7 @@ use args::{Cli, Command, Source};
 use eris_engine::Settings;
 use eris_numa::{Topology, TopologyError};
 use eris_sql::{Database, SqlError};
+use json_error::json_error;
 use runner::{Flow, Runner};
 use script_error::ScriptError;
 use std::io::{self, IsTerminal, Read};
@@ -94,11 +96,16 @@ fn main() -> ExitCode {
             return ExitCode::from(error.exit_code() as u8);
         }
     };
+    let in_json = cli.statements.format.is_json();
     match run(cli, sources) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            if !error.is_closed_pipe() {
-                eprintln!("error: {error}");
+            match &error {
+                error if error.is_closed_pipe() => {}
+                CliError::Script { script, source } if in_json => {
+                    eprintln!("{}", json_error(script, source));
+                }
+                error => eprintln!("error: {error}"),
             }
             ExitCode::from(error.exit_code())
         }

@@ -41,6 +41,15 @@ pub enum ScriptError {
 }
 
 impl ScriptError {
+    /// What a statement failed with, if it was one that failed.
+    pub fn statement(&self) -> Option<&SqlError> {
+        match self {
+            ScriptError::Statement(error) => Some(error),
+            ScriptError::Included { error, .. } => error.statement(),
+            _ => None,
+        }
+    }
+
     /// The error of the output, if it is one: then nobody can see results any more. Otherwise the same.
     pub fn into_output(self) -> Result<FormatError, ScriptError> {
         match self {

@@ -422,3 +422,18 @@ fn a_command_that_fails_ends_the_script() {
     let errors = failure(&run(&["-c", "\\copy t from stdin"]), 1);
     assert!(errors.contains("stdin is not supported"), "{errors}");
 }
+
+#[test]
+fn who_asks_for_json_gets_errors_as_json() {
+    let script = "SELECT 1 AS n;\nSELECT x FROM nowhere";
+    let output = run(&["--format", "jsonl", "-c", script]);
+    let errors = failure(&output, 1);
+    assert_eq!(
+        errors,
+        "{\"error\":{\"sqlstate\":\"42P01\",\"message\":\"table \\\"nowhere\\\" does not exist\",\
+         \"line\":2,\"column\":15,\"script\":\"-c\"}}\n"
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "{\"n\":1}\n");
+    let errors = failure(&run(&["--format", "json", "-c", "\\nothing"]), 1);
+    assert!(errors.starts_with("{\"error\":{\"message\":"), "{errors}");
+}

@@ -1,19 +1,22 @@
 //! What a statement can fail with, told in the user's terms: what, where in the text, and what to do about it.
 
 pub(crate) mod duration;
-pub(crate) mod phrases;
+pub(crate) mod error_text;
 pub(crate) mod position;
-pub(crate) mod wording;
+pub(crate) mod sql_terms;
+mod sqlstate;
 
-use crate::error::phrases::rephrase;
-use crate::error::position::{Excerpt, Position};
-use crate::error::wording::{in_sql, of_schema};
+pub use sqlstate::{Mistake, SqlState, Violation};
+
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use eris_engine::EngineError;
 use eris_exact::SpillError;
 use eris_files::FileError;
 use eris_fragment::FragmentError;
+use error_text::Told;
+use position::{Excerpt, Position};
+use sql_terms::{in_sql, of_schema};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -46,11 +49,11 @@ pub enum SqlErrorKind {
     #[error("not supported yet: {0}")]
     NotSupported(String),
     /// The statement contradicts the catalogue, its own types or itself.
-    #[error("{0}")]
-    Invalid(String),
+    #[error("{1}")]
+    Invalid(Mistake, String),
     /// A row breaks a rule of its table; the statement left no trace.
-    #[error("{0}")]
-    Constraint(String),
+    #[error("{1}")]
+    Constraint(Violation, String),
     /// A file that the statement names cannot be read.
     #[error("file '{path}': {reason}")]
     File {
@@ -58,6 +61,8 @@ pub enum SqlErrorKind {
         path: String,
         /// Why.
         reason: String,
+        /// Whether it is missing, cannot be read, or does not hold what it should.
+        sqlstate: SqlState,
     },
     /// What does not fit into memory could not be put on the disk either.
     #[error("{0}")]
@@ -92,16 +97,16 @@ impl SqlError {
         }
     }
 
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(SqlErrorKind::Invalid(message.into()))
+    pub(crate) fn invalid(mistake: Mistake, message: impl Into<String>) -> Self {
+        Self::new(SqlErrorKind::Invalid(mistake, message.into()))
     }
 
     pub(crate) fn not_supported(what: impl Into<String>) -> Self {
         Self::new(SqlErrorKind::NotSupported(what.into()))
     }
 
-    pub(crate) fn constraint(message: impl Into<String>) -> Self {
-        Self::new(SqlErrorKind::Constraint(message.into()))
+    pub(crate) fn constraint(violation: Violation, message: impl Into<String>) -> Self {
+        Self::new(SqlErrorKind::Constraint(violation, message.into()))
     }
 
     pub(crate) fn at(mut self, place: Option<Excerpt>) -> Self {
@@ -123,12 +128,13 @@ impl SqlError {
         match &mut self.kind {
             SqlErrorKind::Syntax(text)
             | SqlErrorKind::NotSupported(text)
-            | SqlErrorKind::Invalid(text)
-            | SqlErrorKind::Constraint(text)
+            | SqlErrorKind::Invalid(_, text)
+            | SqlErrorKind::Constraint(_, text)
             | SqlErrorKind::Internal(text) => *text = format!("{part}: {text}"),
             SqlErrorKind::File { reason, .. } => *reason = format!("{reason} (read by {part})"),
             SqlErrorKind::Execution(error) => {
-                self.kind = SqlErrorKind::Invalid(format!("{part}: {}", innermost(error)));
+                let mistake = sqlstate::mistake_of_execution(error);
+                self.kind = SqlErrorKind::Invalid(mistake, format!("{part}: {}", innermost(error)));
             }
             SqlErrorKind::Fragment(_)
             | SqlErrorKind::Engine(_)
@@ -142,6 +148,16 @@ impl SqlError {
     /// What failed.
     pub fn kind(&self) -> &SqlErrorKind {
         &self.kind
+    }
+
+    /// The kind of failure as programs know it.
+    pub fn sqlstate(&self) -> SqlState {
+        self.kind.sqlstate()
+    }
+
+    /// The message alone, without place and hint.
+    pub fn message(&self) -> String {
+        self.kind.to_string()
     }
 
     /// Where in the text that was given to the session, if known.
@@ -164,25 +180,28 @@ impl SqlError {
         if let Some(own) = recover(&error) {
             return own;
         }
-        let exhausted = matches!(error.find_root(), DataFusionError::ResourcesExhausted(_));
-        if let Some((message, hint)) = rephrase(&innermost(&error)).filter(|_| !exhausted) {
-            let kind = match error.find_root() {
-                DataFusionError::NotImplemented(_) => SqlErrorKind::NotSupported(message),
-                _ => SqlErrorKind::Invalid(message),
+        let root = error.find_root();
+        let exhausted = matches!(root, DataFusionError::ResourcesExhausted(_));
+        if let Some(told) = error_text::tell(&innermost(&error)).filter(|_| !exhausted) {
+            return match root {
+                DataFusionError::NotImplemented(_) => {
+                    Self::not_supported(told.message).with_hint(told.hint)
+                }
+                _ => told.into(),
             };
-            return Self::new(kind).with_hint(hint);
         }
-        match error.find_root() {
+        match root {
             DataFusionError::NotImplemented(what) => {
                 Self::not_supported(in_sql(what.trim_end_matches('.')))
             }
-            DataFusionError::SchemaError(schema, _) if of_schema(schema).is_some() => {
-                let (message, hint) = of_schema(schema).unwrap_or_default();
-                Self::invalid(message).with_hint(hint)
+            DataFusionError::SchemaError(schema, _) => match of_schema(schema) {
+                Some(told) => told.into(),
+                None => Self::invalid(Mistake::Other, innermost(&error)),
+            },
+            DataFusionError::Plan(_) => Self::invalid(Mistake::Other, innermost(&error)),
+            DataFusionError::Configuration(_) => {
+                Self::invalid(Mistake::InvalidParameterValue, innermost(&error))
             }
-            DataFusionError::Plan(_)
-            | DataFusionError::SchemaError(..)
-            | DataFusionError::Configuration(_) => Self::invalid(innermost(&error)),
             DataFusionError::SQL(parser, _) => Self::new(SqlErrorKind::Syntax(parser.to_string())),
             DataFusionError::ResourcesExhausted(_) => {
                 FragmentError::OutOfMemory(innermost(&error)).into()
@@ -260,12 +279,18 @@ fn innermost(error: &DataFusionError) -> String {
 const MORE_MEMORY: &str =
     "raise memory_limit (or start with --memory), or drop tables that are not needed";
 
+impl From<Told> for SqlError {
+    fn from(told: Told) -> Self {
+        Self::invalid(told.mistake, told.message).with_hint(told.hint)
+    }
+}
+
 impl From<FragmentError> for SqlError {
     fn from(error: FragmentError) -> Self {
         if let FragmentError::Evaluation(inner) = &error
-            && let Some((message, hint)) = rephrase(&in_sql(&inner.to_string()))
+            && let Some(told) = error_text::tell(&in_sql(&inner.to_string()))
         {
-            return Self::invalid(message).with_hint(hint);
+            return told.into();
         }
         let hint = matches!(error, FragmentError::OutOfMemory(_)).then_some(MORE_MEMORY);
         Self::new(SqlErrorKind::Fragment(error)).with_hint(hint)
@@ -278,13 +303,14 @@ impl From<FileError> for SqlError {
             FileError::Fault(fault) => SqlErrorKind::File {
                 path: fault.path().to_owned(),
                 reason: fault.reason(),
+                sqlstate: SqlState::of_file(fault.kind()),
             },
             FileError::Rows(rows) => {
                 return Self::from_datafusion(DataFusionError::Shared(Arc::clone(rows)));
             }
             FileError::Cancelled => SqlErrorKind::Fragment(FragmentError::Cancelled),
             // A type that names no column of the file contradicts it.
-            other => SqlErrorKind::Invalid(other.to_string()),
+            other => SqlErrorKind::Invalid(Mistake::UndefinedColumn, other.to_string()),
         };
         Self::new(kind).with_hint(error.hint())
     }

@@ -41,7 +41,7 @@ mod write;
 pub use catalog::quoted;
 pub use eris_exact::{Spill, SpillError};
 pub use error::position::Position;
-pub use error::{SqlError, SqlErrorKind};
+pub use error::{Mistake, SqlError, SqlErrorKind, SqlState, Violation};
 pub use progress::{Amount, Progress};
 pub use running::outcome::Outcome;
 pub use running::query::QueryStream;

@@ -15,7 +15,7 @@ mod value;
 pub(crate) use list::{SETTINGS, find};
 
 use crate::context::{StatementContext, Variables};
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use value::Kind;
 pub(crate) use value::Value;
 
@@ -86,7 +86,8 @@ impl Setting {
     pub fn parse(&self, text: &str) -> Result<Value, SqlError> {
         self.kind.parse(text).ok_or_else(|| {
             let message = format!("'{text}' is no value for setting \"{}\"", self.name);
-            SqlError::invalid(message).with_hint(Some(format!("it takes {}", self.kind)))
+            SqlError::invalid(Mistake::InvalidParameterValue, message)
+                .with_hint(Some(format!("it takes {}", self.kind)))
         })
     }
 
@@ -117,6 +118,6 @@ impl Setting {
 
     fn fixed(&self, how: &str) -> SqlError {
         let message = format!("setting \"{}\" is fixed when the engine starts", self.name);
-        SqlError::invalid(message).with_hint(Some(how))
+        SqlError::invalid(Mistake::CannotChangeSetting, message).with_hint(Some(how))
     }
 }

@@ -9,6 +9,7 @@
 pub(crate) mod depth;
 pub(crate) mod identifier;
 pub(crate) mod lexeme;
+pub(crate) mod mistakes;
 pub(crate) mod named_windows;
 pub(crate) mod names;
 pub(crate) mod parameter;

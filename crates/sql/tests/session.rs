@@ -311,7 +311,7 @@ fn errors_know_their_place_and_kind() {
         let position = error.position().unwrap();
         assert_eq!((position.line, position.column), (3, 5), "{error}");
         assert!(
-            matches!(error.kind(), SqlErrorKind::Invalid(_)),
+            matches!(error.kind(), SqlErrorKind::Invalid(..)),
             "{error:?}"
         );
         let error = session.execute(&statements[2]).await.unwrap_err();

@@ -167,7 +167,7 @@ fn rules_hold_whoever_comes_in_between() {
                             Ok(Ok(_)) => _ = kept.fetch_add(1, Ordering::Relaxed),
                             Ok(Err(error)) => {
                                 let is_constraint =
-                                    matches!(error.kind(), SqlErrorKind::Constraint(_));
+                                    matches!(error.kind(), SqlErrorKind::Constraint(..));
                                 assert!(is_constraint, "{sql}: {error}");
                             }
                             Err(_) => {}

@@ -1,8 +1,8 @@
 //! Wrong statements and wrong files: each is told exactly what is written in `wrong/*.txt`, and leaves nothing behind.
 //!
 //! ```text
-//! SELECT 1 +                                 the case: statements of a new session, of which the last one fails
-//!   | line 1:11: syntax error: Expected: …   what it says, with place and hint
+//! SELECT 1 +                                         the case: statements of a new session, of which the last one fails
+//!   | [42601] line 1:11: syntax error: Expected: …   what it says, with SQLSTATE, place and hint
 //! ```
 //!
 //! `ERIS_WRITE=1` writes down what is said now, to be read before it is committed. `{dir}` is the directory of the
@@ -100,7 +100,7 @@ async fn told(database: &Database, case: &str) -> String {
     let session = database.session();
     let statements = match Session::split(case) {
         Ok(statements) => statements,
-        Err(error) => return error.to_string(),
+        Err(error) => return with_sqlstate(&error),
     };
     let (last, first) = statements.split_last().expect("a case has a statement");
     for statement in first {
@@ -108,8 +108,12 @@ async fn told(database: &Database, case: &str) -> String {
     }
     match run(&session, last.text()).await {
         Ok(rows) => format!("SUCCESS {rows}"),
-        Err(error) => error.to_string(),
+        Err(error) => with_sqlstate(&error),
     }
+}
+
+fn with_sqlstate(error: &SqlError) -> String {
+    format!("[{}] {error}", error.sqlstate())
 }
 
 /// The cases of a file: statements, and what they say.

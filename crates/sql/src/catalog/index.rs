@@ -1,7 +1,7 @@
 //! Secondary indexes of tables, by name.
 
 use super::Table;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use eris_engine::{Engine, IndexKind};
 use eris_types::ColumnId;
 use std::sync::Arc;
@@ -46,11 +46,14 @@ impl Table {
             }
             let columns = index.columns.iter().map(|&column| {
                 place(column).ok_or_else(|| {
-                    SqlError::invalid(format!(
-                        "column \"{}\" cannot be dropped: index \"{}\" is of it",
-                        old.schema.field(column).name(),
-                        index.name
-                    ))
+                    SqlError::invalid(
+                        Mistake::DependentObjects,
+                        format!(
+                            "column \"{}\" cannot be dropped: index \"{}\" is of it",
+                            old.schema.field(column).name(),
+                            index.name
+                        ),
+                    )
                     .with_hint(Some(format!(
                         "DROP INDEX {} first, or DROP COLUMN … CASCADE",
                         super::quoted(&index.name)

@@ -1,7 +1,7 @@
 //! Tables: names for data objects, and the rules of their rows.
 
 use crate::catalog::{ForeignKey, RelationName, TableIndex, positions};
-use crate::error::SqlError;
+use crate::error::{SqlError, Violation};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::sql::sqlparser::ast;
@@ -277,11 +277,14 @@ impl Table {
                 None => return error.into(),
             },
         };
-        SqlError::constraint(format!(
-            "table \"{}\": {kind} \"{name}\" does not hold: there is a row with ({}) = ({values}) already",
-            self.name,
-            columns.join(", ")
-        ))
+        SqlError::constraint(
+            Violation::Unique,
+            format!(
+                "table \"{}\": {kind} \"{name}\" does not hold: there is a row with ({}) = ({values}) already",
+                self.name,
+                columns.join(", ")
+            ),
+        )
     }
 
     /// The columns of the PRIMARY KEY or UNIQUE constraint that a data object has for its key.

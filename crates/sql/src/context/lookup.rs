@@ -2,7 +2,7 @@
 
 use super::StatementContext;
 use crate::catalog::{CATALOG, Contents, Relation, RelationName, SCHEMA, Table, is_reserved};
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::text::identifier::normalize;
 use crate::text::parse::place_of;
 use crate::text::statement::Statement;
@@ -25,11 +25,14 @@ impl StatementContext {
             _ => (contents.similar(name, &self.current_schema))
                 .map(|similar| format!("did you mean \"{similar}\"?")),
         };
-        SqlError::invalid(format!("{kind} \"{shown}\" does not exist"))
-            .at(place
-                .and_then(place_of)
-                .map(|place| statement.excerpt(place)))
-            .with_hint(hint)
+        SqlError::invalid(
+            Mistake::UndefinedTable,
+            format!("{kind} \"{shown}\" does not exist"),
+        )
+        .at(place
+            .and_then(place_of)
+            .map(|place| statement.excerpt(place)))
+        .with_hint(hint)
     }
 
     /// The table or view of this name.
@@ -50,9 +53,10 @@ impl StatementContext {
         let full = self.resolve(name, statement)?;
         match self.catalog.contents().get(&full) {
             Some(Relation::Table(table)) => Ok(Arc::clone(table)),
-            Some(Relation::View(_)) => Err(SqlError::invalid(format!(
-                "\"{full}\" is a view, not a table"
-            ))
+            Some(Relation::View(_)) => Err(SqlError::invalid(
+                Mistake::WrongObjectType,
+                format!("\"{full}\" is a view, not a table"),
+            )
             .at(place_of(name).map(|place| statement.excerpt(place)))),
             None => Err(self.missing("table", &full, name, statement)),
         }
@@ -89,13 +93,14 @@ impl StatementContext {
             Some([catalog, schema, name]) if catalog == CATALOG => {
                 Ok(RelationName::new(schema.as_str(), name.as_str()))
             }
-            _ => Err(
-                SqlError::invalid(format!("\"{name}\": the only catalogue is {CATALOG}"))
-                    .at(place_of(name).map(|place| statement.excerpt(place)))
-                    .with_hint(Some(format!(
-                        "names have the form table, schema.table or {CATALOG}.schema.table"
-                    ))),
-            ),
+            _ => Err(SqlError::invalid(
+                Mistake::UndefinedCatalog,
+                format!("\"{name}\": the only catalogue is {CATALOG}"),
+            )
+            .at(place_of(name).map(|place| statement.excerpt(place)))
+            .with_hint(Some(format!(
+                "names have the form table, schema.table or {CATALOG}.schema.table"
+            )))),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Balancing as SQL sees it: what is set, for all tables and for one.
 
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use eris_engine::{Algorithm, Balanced, Balancer, Balancing, Engine};
 use eris_types::ObjectId;
 use std::collections::HashMap;
@@ -137,6 +137,7 @@ impl Balance {
         change(&mut other);
         if other.period < LEAST_PERIOD {
             return Err(SqlError::invalid(
+                Mistake::NotReady,
                 "loads say too little after less than 10 ms",
             ));
         }

@@ -96,7 +96,7 @@ pub(crate) async fn logical_at(
     state.mark_start_execution();
     check_names(context, &tree, &state, names, statement)?;
     let logical = state.statement_to_plan(tree).await;
-    let logical = logical.map_err(|error| planning_error(error, statement))?;
+    let logical = logical.map_err(|error| planning_error(error, statement, &state))?;
     Ok((state, logical, headers))
 }
 
@@ -144,7 +144,7 @@ pub(crate) async fn plan_logical(
     state: &SessionState,
     statement: &Statement,
 ) -> Result<Plan, SqlError> {
-    let failed = |error| planning_error(error, statement);
+    let failed = |error| planning_error(error, statement, state);
     let logical = state.optimize(&logical).map_err(failed)?;
     let physical = state
         .query_planner()
@@ -213,7 +213,7 @@ pub(crate) fn check_names(
 ) -> Result<Vec<RelationName>, SqlError> {
     let references = state
         .resolve_table_references(tree)
-        .map_err(|error| planning_error(error, statement))?;
+        .map_err(|error| planning_error(error, statement, state))?;
     let mut found = Vec::with_capacity(references.len());
     for reference in references {
         let schema = reference.schema().unwrap_or(&context.current_schema);

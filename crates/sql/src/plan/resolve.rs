@@ -2,7 +2,7 @@
 
 use crate::catalog::{CATALOG, Contents, Relation, RelationName, Table, View};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::plan::files::{self, StatementTables};
 use crate::plan::scan::{Scan, ScannedTable};
 use crate::plan::statistics::TableStatistics;
@@ -118,10 +118,13 @@ impl Names {
         let mut within = self.0.within.clone();
         within.push(Arc::clone(view));
         if within.len() > VIEWS_DEEP {
-            return Err(SqlError::invalid(format!(
-                "view \"{}\" lies above more than {VIEWS_DEEP} others",
-                within[0].name
-            )));
+            return Err(SqlError::invalid(
+                Mistake::TooComplex,
+                format!(
+                    "view \"{}\" lies above more than {VIEWS_DEEP} others",
+                    within[0].name
+                ),
+            ));
         }
         Ok(Names(Arc::new(Inner {
             contents: Arc::clone(&self.0.contents),

@@ -1,7 +1,7 @@
 //! Which statements run, and which did: what `eris.queries` shows, and where KILL finds them.
 
 use crate::cancel::CancelToken;
-use crate::error::{SqlError, SqlErrorKind};
+use crate::error::{Mistake, SqlError, SqlErrorKind};
 use crate::progress::Progress;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{
@@ -128,14 +128,18 @@ impl Queries {
     pub fn kill(&self, id: u64, by: u64) -> Result<(), SqlError> {
         let query = self.state().running.get(&id).cloned();
         let query = query.ok_or_else(|| {
-            SqlError::invalid(format!("no statement with number {id} is running"))
-                .with_hint(Some("SELECT * FROM eris.queries WHERE state = 'running'"))
+            SqlError::invalid(
+                Mistake::UndefinedObject,
+                format!("no statement with number {id} is running"),
+            )
+            .with_hint(Some("SELECT * FROM eris.queries WHERE state = 'running'"))
         })?;
         match query.token.stop(SqlErrorKind::Killed(by)) {
             true => Ok(()),
-            false => Err(SqlError::invalid(format!(
-                "statement {id} is ending already"
-            ))),
+            false => Err(SqlError::invalid(
+                Mistake::NotReady,
+                format!("statement {id} is ending already"),
+            )),
         }
     }
 
@@ -299,7 +303,7 @@ mod tests {
         let dropped = begin(&queries, "SELECT 3");
         let running = begin(&queries, "SELECT\n   4");
         finished.end(None);
-        failed.end(Some(SqlError::invalid("wrong")));
+        failed.end(Some(SqlError::invalid(Mistake::UndefinedObject, "wrong")));
         drop((finished, failed, dropped));
         let rows = queries.rows();
         let states: Vec<_> = rows.iter().map(|row| (row.id, row.state)).collect();

@@ -12,7 +12,7 @@
 use super::dispatch;
 use crate::cancel;
 use crate::context::{NamedStatement, StatementContext};
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::plan::planning;
 use crate::plan_cache::{PreparedPlan, ReadyWrite};
 use crate::running::outcome::Begun;
@@ -145,11 +145,14 @@ impl Prepared {
                 .collect();
             let hint =
                 (!names.is_empty()).then(|| format!("its parameters are {}", names.join(", ")));
-            return Err(SqlError::invalid(format!(
-                "the prepared statement has {} parameters, but {} values were given",
-                self.parameters.len(),
-                values.len()
-            ))
+            return Err(SqlError::invalid(
+                Mistake::Syntax,
+                format!(
+                    "the prepared statement has {} parameters, but {} values were given",
+                    self.parameters.len(),
+                    values.len()
+                ),
+            )
             .with_hint(hint));
         }
         let literals = self.parameters.iter().zip(values);
@@ -194,12 +197,15 @@ impl Slot {
             (Class::Text, _) => value.literal(),
             (_, Class::Text) => value.cast(data_type, &self.name)?.literal(),
             (wanted, given) if wanted == given => value.literal(),
-            _ => Err(SqlError::invalid(format!(
-                "parameter {} is {}, but a value of type {} was given",
-                self.name,
-                sql_name(data_type, None),
-                sql_name(&value.data_type(), None)
-            ))),
+            _ => Err(SqlError::invalid(
+                Mistake::DatatypeMismatch,
+                format!(
+                    "parameter {} is {}, but a value of type {} was given",
+                    self.name,
+                    sql_name(data_type, None),
+                    sql_name(&value.data_type(), None)
+                ),
+            )),
         }
     }
 }
@@ -214,8 +220,11 @@ pub(crate) async fn prepare(
 ) -> Result<Begun, SqlError> {
     let name = normalize(name);
     let exists = || {
-        SqlError::invalid(format!("prepared statement \"{name}\" exists already"))
-            .with_hint(Some(format!("DEALLOCATE {name}")))
+        SqlError::invalid(
+            Mistake::DuplicatePreparedStatement,
+            format!("prepared statement \"{name}\" exists already"),
+        )
+        .with_hint(Some(format!("DEALLOCATE {name}")))
     };
     if context.session.prepared().contains_key(&name) {
         return Err(exists());
@@ -271,7 +280,10 @@ pub(crate) async fn executed(
                 let slots = &mut prepared.parameters.iter();
                 let found = slots.position(|slot| slot.name[1..] == alias);
                 found.ok_or_else(|| {
-                    SqlError::invalid(format!("\"{name}\" has no parameter ${alias}"))
+                    SqlError::invalid(
+                        Mistake::UndefinedParameter,
+                        format!("\"{name}\" has no parameter ${alias}"),
+                    )
                 })?
             }
         };
@@ -302,8 +314,11 @@ pub(crate) fn deallocate(context: &StatementContext, name: &ast::Ident) -> Resul
 fn unknown(context: &StatementContext, name: &str) -> SqlError {
     let known = context.session.prepared();
     let similar = eris_types::most_similar(name, known.keys().map(String::as_str));
-    SqlError::invalid(format!("there is no prepared statement \"{name}\""))
-        .with_hint(similar.map(|similar| format!("did you mean \"{similar}\"?")))
+    SqlError::invalid(
+        Mistake::UndefinedPreparedStatement,
+        format!("there is no prepared statement \"{name}\""),
+    )
+    .with_hint(similar.map(|similar| format!("did you mean \"{similar}\"?")))
 }
 
 /// Begins what EXECUTE means.
@@ -354,9 +369,10 @@ pub(crate) fn refuse_parameters(tree: &ast::Statement) -> Result<(), SqlError> {
     });
     match found {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(name) => Err(SqlError::invalid(format!(
-            "parameter {name} has no value"
-        ))
+        ControlFlow::Break(name) => Err(SqlError::invalid(
+            Mistake::UndefinedParameter,
+            format!("parameter {name} has no value"),
+        )
         .with_hint(Some(
             "PREPARE name AS the statement, then EXECUTE name (values)",
         ))),
@@ -379,12 +395,17 @@ fn parameter_names(tree: &ast::Statement) -> Result<Vec<String>, SqlError> {
         return Ok(names);
     }
     let numbers: Option<Vec<usize>> = names.iter().map(number).collect();
-    let numbers = numbers
-        .ok_or_else(|| SqlError::invalid("parameters have either numbers or names, not both"))?;
+    let numbers = numbers.ok_or_else(|| {
+        SqlError::invalid(
+            Mistake::Syntax,
+            "parameters have either numbers or names, not both",
+        )
+    })?;
     match numbers.iter().max() {
-        Some(&most) if numbers.contains(&0) || most > MOST => Err(SqlError::invalid(format!(
-            "parameters are numbered from $1 to ${MOST}"
-        ))),
+        Some(&most) if numbers.contains(&0) || most > MOST => Err(SqlError::invalid(
+            Mistake::UndefinedParameter,
+            format!("parameters are numbered from $1 to ${MOST}"),
+        )),
         most => Ok((1..=most.copied().unwrap_or(0))
             .map(|number| format!("${number}"))
             .collect()),

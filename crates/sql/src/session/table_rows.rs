@@ -5,7 +5,7 @@ mod alone;
 use crate::cancel::{CancelToken, STATEMENT};
 use crate::catalog::{Relation, RelationName, Table};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::running::query::Task;
 use crate::session::Session;
 use crate::session::database::Database;
@@ -108,17 +108,24 @@ impl TableRows {
         let table = match context.catalog.contents().get(&name) {
             Some(Relation::Table(table)) => Arc::clone(table),
             Some(Relation::View(_)) => {
-                return Err(SqlError::invalid(format!(
-                    "\"{name}\" is a view: only tables have rows by a key"
-                )));
+                return Err(SqlError::invalid(
+                    Mistake::WrongObjectType,
+                    format!("\"{name}\" is a view: only tables have rows by a key"),
+                ));
             }
-            None => return Err(SqlError::invalid(format!("there is no table \"{name}\""))),
+            None => {
+                return Err(SqlError::invalid(
+                    Mistake::UndefinedTable,
+                    format!("there is no table \"{name}\""),
+                ));
+            }
         };
         if table.key.is_none() {
-            return Err(
-                SqlError::invalid(format!("table \"{name}\" has no PRIMARY KEY"))
-                    .with_hint(Some("CREATE TABLE … (…, PRIMARY KEY (…))")),
-            );
+            return Err(SqlError::invalid(
+                Mistake::WrongObjectType,
+                format!("table \"{name}\" has no PRIMARY KEY"),
+            )
+            .with_hint(Some("CREATE TABLE … (…, PRIMARY KEY (…))")));
         }
         let rows = context.engine.rows(table.object)?;
         Ok(TableRows {
@@ -340,11 +347,14 @@ impl TableRows {
         let names = self.key();
         let rows = keys.first().map_or(0, |column| column.len());
         if keys.len() != names.len() || keys.iter().any(|column| column.len() != rows) {
-            return Err(SqlError::invalid(format!(
-                "table \"{}\": a key is ({}), one array of the same length for each",
-                self.table.name,
-                names.join(", ")
-            )));
+            return Err(SqlError::invalid(
+                Mistake::DatatypeMismatch,
+                format!(
+                    "table \"{}\": a key is ({}), one array of the same length for each",
+                    self.table.name,
+                    names.join(", ")
+                ),
+            ));
         }
         let cast = keys.iter().zip(names).map(|(column, name)| {
             let (_, field) = self
@@ -357,10 +367,13 @@ impl TableRows {
             let back = cast(&key, column.data_type())?;
             match back.as_ref() == column.as_ref() {
                 true => Ok(key),
-                false => Err(SqlError::invalid(format!(
-                    "table \"{}\": a value does not fit the key's column \"{name}\"",
-                    self.table.name
-                ))),
+                false => Err(SqlError::invalid(
+                    Mistake::DatatypeMismatch,
+                    format!(
+                        "table \"{}\": a value does not fit the key's column \"{name}\"",
+                        self.table.name
+                    ),
+                )),
             }
         });
         cast.collect()
@@ -371,10 +384,13 @@ impl TableRows {
         if let Bound::Included(key) | Bound::Excluded(key) = bound
             && !is_one(key)
         {
-            return Err(SqlError::invalid(format!(
-                "table \"{}\": a bound is one key, without NULL",
-                self.table.name
-            )));
+            return Err(SqlError::invalid(
+                Mistake::InvalidParameterValue,
+                format!(
+                    "table \"{}\": a bound is one key, without NULL",
+                    self.table.name
+                ),
+            ));
         }
         Ok(match bound {
             Bound::Included(key) => Bound::Included(self.keys(key)?),
@@ -395,12 +411,18 @@ impl TableRows {
 }
 
 fn changed(table: &Table) -> SqlError {
-    SqlError::invalid(format!("table \"{}\" was changed or dropped", table.name))
-        .with_hint(Some("ask the session for its rows again"))
+    SqlError::invalid(
+        Mistake::NotReady,
+        format!("table \"{}\" was changed or dropped", table.name),
+    )
+    .with_hint(Some("ask the session for its rows again"))
 }
 
 fn no_column(table: &Table, name: &str) -> SqlError {
-    SqlError::invalid(format!("table \"{}\" has no column \"{name}\"", table.name))
+    SqlError::invalid(
+        Mistake::UndefinedColumn,
+        format!("table \"{}\" has no column \"{name}\"", table.name),
+    )
 }
 
 impl fmt::Debug for TableRows {

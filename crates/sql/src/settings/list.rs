@@ -3,7 +3,7 @@
 use super::value::{Kind, Value};
 use super::{Access, Setting};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::maintenance::balance::{Chosen, WAYS};
 use eris_types::most_similar;
 use std::time::Duration;
@@ -345,7 +345,11 @@ pub(crate) fn find(name: &str) -> Result<&'static Setting, SqlError> {
             Some(similar) => format!("did you mean \"{similar}\"?"),
             None => "SHOW ALL lists all settings".to_owned(),
         };
-        SqlError::invalid(format!("there is no setting \"{name}\"")).with_hint(Some(hint))
+        SqlError::invalid(
+            Mistake::UndefinedObject,
+            format!("there is no setting \"{name}\""),
+        )
+        .with_hint(Some(hint))
     })
 }
 

@@ -25,8 +25,8 @@ pub(crate) use truncate::is_delete_of_all;
 use crate::catalog::{Contents, RelationName, is_reserved};
 use crate::context::StatementContext;
 use crate::context::no_schema_hint;
-use crate::error::SqlError;
 use crate::error::position::Excerpt;
+use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
 use crate::text::parse::place_of;
 use crate::text::statement::Statement;
@@ -72,10 +72,16 @@ fn check_schema(
 ) -> Result<(), SqlError> {
     let schema = &full.schema;
     let refused = if is_reserved(schema) {
-        SqlError::invalid(format!("schema \"{schema}\" is reserved for system tables"))
+        SqlError::invalid(
+            Mistake::InsufficientPrivilege,
+            format!("schema \"{schema}\" is reserved for system tables"),
+        )
     } else if !contents.has_schema(schema) {
-        SqlError::invalid(format!("schema \"{schema}\" does not exist"))
-            .with_hint(Some(no_schema_hint(contents, schema)))
+        SqlError::invalid(
+            Mistake::UndefinedSchema,
+            format!("schema \"{schema}\" does not exist"),
+        )
+        .with_hint(Some(no_schema_hint(contents, schema)))
     } else {
         return Ok(());
     };
@@ -84,7 +90,11 @@ fn check_schema(
 
 /// The error of a name that is taken.
 pub(crate) fn exists(kind: &str, name: &RelationName, hint: Option<&str>) -> SqlError {
-    SqlError::invalid(format!("{kind} \"{name}\" exists already")).with_hint(hint)
+    SqlError::invalid(
+        Mistake::DuplicateTable,
+        format!("{kind} \"{name}\" exists already"),
+    )
+    .with_hint(hint)
 }
 
 /// The place of a name.

@@ -25,7 +25,7 @@ pub(crate) use returning::{Kept, query as returning};
 
 use crate::catalog::Table;
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, Violation};
 use crate::plan::files;
 use crate::plan::planning;
 use crate::plan::planning::Plan;
@@ -436,10 +436,13 @@ impl Change {
                 "several rows of FROM match it; make the condition unique, or choose one with a subquery",
             ),
         };
-        SqlError::constraint(format!(
-            "table \"{}\": a row would be changed more than once by {what}",
-            self.table.name
-        ))
+        SqlError::constraint(
+            Violation::Twice,
+            format!(
+                "table \"{}\": a row would be changed more than once by {what}",
+                self.table.name
+            ),
+        )
         .with_hint(Some(hint))
     }
 }

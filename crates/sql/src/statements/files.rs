@@ -17,7 +17,7 @@ mod write_options;
 pub(crate) use parse::parse;
 
 use crate::context::StatementContext;
-use crate::error::{SqlError, SqlErrorKind};
+use crate::error::{SqlError, SqlErrorKind, SqlState};
 use crate::running::outcome::Begun;
 use crate::text::statement::Statement;
 use parse::FileStatement;
@@ -36,10 +36,11 @@ pub(crate) async fn run(
     }
 }
 
-/// The error of a file.
+/// The error of a file that cannot be read or written.
 fn failed(path: &str, reason: impl std::fmt::Display) -> SqlError {
     SqlError::new(SqlErrorKind::File {
         path: path.to_owned(),
         reason: reason.to_string(),
+        sqlstate: SqlState::IO_ERROR,
     })
 }

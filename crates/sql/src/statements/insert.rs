@@ -2,7 +2,7 @@
 
 use crate::catalog::Table;
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::plan::planning;
 use crate::plan::resolve::Names;
 use crate::progress;
@@ -53,11 +53,14 @@ pub(crate) async fn insert(
             let plan = planning::plan(context, *source, statement).await?;
             let given = plan.physical.schema().fields().len();
             if given != columns.len() {
-                return Err(SqlError::invalid(format!(
-                    "INSERT INTO \"{}\": {} columns, but {given} values",
-                    table.name,
-                    columns.len()
-                )));
+                return Err(SqlError::invalid(
+                    Mistake::Syntax,
+                    format!(
+                        "INSERT INTO \"{}\": {} columns, but {given} values",
+                        table.name,
+                        columns.len()
+                    ),
+                ));
             }
             (plan.run_into_table()?, columns)
         }
@@ -181,7 +184,7 @@ pub(crate) async fn collect_one(
             return Ok((array, data_type));
         }
     }
-    Err(SqlError::invalid("a value is missing"))
+    Err(SqlError::invalid(Mistake::Syntax, "a value is missing"))
 }
 
 fn query(body: SetExpr) -> ast::Query {

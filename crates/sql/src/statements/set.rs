@@ -1,7 +1,7 @@
 //! SET, RESET, SHOW and USE.
 
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
 use crate::settings::{SETTINGS, Setting, find};
 use crate::statements::show::{rows_of, text};
@@ -41,7 +41,7 @@ fn assign(context: &StatementContext, name: &str, values: &[Expr]) -> Result<(),
         let message = format!("setting \"{}\" takes one value", setting.name);
         let hint = (setting.name == "search_path")
             .then_some("tables of other schemas are written schema.table");
-        return Err(SqlError::invalid(message).with_hint(hint));
+        return Err(SqlError::invalid(Mistake::InvalidParameterValue, message).with_hint(hint));
     };
     let text = match value {
         Expr::Identifier(word)
@@ -69,7 +69,8 @@ pub(crate) fn number(name: &str, value: &Expr) -> Result<u64, SqlError> {
 
 fn no_constant(setting: &Setting, value: &Expr) -> SqlError {
     let message = format!("setting \"{}\": {value} is no constant", setting.name);
-    SqlError::invalid(message).with_hint(Some(format!("it takes {}", setting.type_name())))
+    SqlError::invalid(Mistake::InvalidParameterValue, message)
+        .with_hint(Some(format!("it takes {}", setting.type_name())))
 }
 
 /// A constant, as text.
@@ -104,7 +105,12 @@ pub(crate) fn use_schema(context: &StatementContext, which: &Use) -> Result<Begu
     let schema = match parts.as_slice() {
         [schema] => schema,
         [catalog, schema] if catalog == crate::catalog::CATALOG => schema,
-        _ => return Err(SqlError::invalid(format!("\"{name}\" is no schema"))),
+        _ => {
+            return Err(SqlError::invalid(
+                Mistake::UndefinedSchema,
+                format!("\"{name}\" is no schema"),
+            ));
+        }
     };
     described::check_schema(context, schema)?;
     find("search_path")?.assign(context, schema)?;

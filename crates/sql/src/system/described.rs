@@ -2,7 +2,7 @@
 
 use crate::catalog::{Relation, Table, View};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::system::{INFORMATION, SYSTEM, relations};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use eris_engine::Partitioning;
@@ -77,7 +77,11 @@ pub(crate) fn check_schema(context: &StatementContext, name: &str) -> Result<(),
         || "SHOW SCHEMAS lists all schemas".to_owned(),
         |similar| format!("did you mean \"{similar}\"?"),
     );
-    Err(SqlError::invalid(format!("schema \"{name}\" does not exist")).with_hint(Some(hint)))
+    Err(SqlError::invalid(
+        Mistake::UndefinedSchema,
+        format!("schema \"{name}\" does not exist"),
+    )
+    .with_hint(Some(hint)))
 }
 
 /// Users' tables, by schema and name.

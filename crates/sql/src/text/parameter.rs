@@ -1,6 +1,6 @@
 //! Values for the parameters of prepared statements.
 
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -74,11 +74,14 @@ impl Parameter {
     pub(crate) fn cast(&self, to: &DataType, name: &str) -> Result<Parameter, SqlError> {
         let refused = || {
             let given = sql_name(&self.data_type(), None);
-            SqlError::invalid(format!(
-                "parameter {name}: value {} of type {given} does not fit {}",
-                self.shown(),
-                sql_name(to, None)
-            ))
+            SqlError::invalid(
+                Mistake::DatatypeMismatch,
+                format!(
+                    "parameter {name}: value {} of type {given} does not fit {}",
+                    self.shown(),
+                    sql_name(to, None)
+                ),
+            )
         };
         let cast = self.0.cast_to(to).map_err(|_| refused())?;
         let exact = !self.data_type().is_numeric()

@@ -1,14 +1,16 @@
 //! From text to syntax tree, and places in the text for errors.
 
 use crate::error::position::Position;
-use crate::error::wording::in_sql;
-use crate::error::{SqlError, SqlErrorKind};
+use crate::error::sql_terms::in_sql;
+use crate::error::{Mistake, SqlError, SqlErrorKind};
 use crate::text::depth;
+use crate::text::mistakes;
 use crate::text::precedence::rebind;
 use crate::text::statement::Statement;
 use datafusion::common::SchemaError;
 use datafusion::common::Span;
 use datafusion::error::DataFusionError;
+use datafusion::execution::FunctionRegistry;
 use datafusion::sql::sqlparser::ast::{self, ObjectName, Spanned, Value, visit_expressions_mut};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -226,10 +228,10 @@ fn repair_levels(parsed: ast::Statement) -> Result<ast::Statement, SqlError> {
     let mut tree = repair(parsed);
     match depth::level(&mut tree) {
         true => Ok(tree),
-        false => Err(SqlError::invalid(format!(
-            "an expression of more than {} levels",
-            depth::LEVELS
-        ))
+        false => Err(SqlError::invalid(
+            Mistake::TooComplex,
+            format!("an expression of more than {} levels", depth::LEVELS),
+        )
         .with_hint(Some("compute a part of it in a subquery"))),
     }
 }
@@ -291,8 +293,21 @@ fn located(message: &str) -> (String, Option<Position>) {
     }
 }
 
-/// The error of planning this statement, at the place that DataFusion names.
-pub(crate) fn planning_error(error: DataFusionError, statement: &Statement) -> SqlError {
+/// The error of planning this statement: the mistake that its tree shows, else what DataFusion says, at the place that it names.
+pub(crate) fn planning_error(
+    error: DataFusionError,
+    statement: &Statement,
+    registry: &dyn FunctionRegistry,
+) -> SqlError {
+    let is_text = matches!(
+        error.find_root(),
+        DataFusionError::Plan(_)
+            | DataFusionError::NotImplemented(_)
+            | DataFusionError::Internal(_)
+    );
+    if is_text && let Some(mistake) = mistakes::find(statement, registry) {
+        return mistake;
+    }
     let span = span(&error);
     let help = error
         .diagnostic()

@@ -1,7 +1,7 @@
 //! Cutting a script into statements, without parsing them: only comments, strings and quoted names matter.
 
-use crate::error::SqlError;
 use crate::error::position::{Excerpt, Position};
+use crate::error::{Mistake, SqlError};
 use crate::text::lexeme::{LexemeKind, lexemes};
 use std::ops::Range;
 use std::sync::Arc;
@@ -79,7 +79,10 @@ impl From<&Statement> for Statement {
 /// A script of more than 4 GiB.
 pub(crate) fn split(script: &str) -> Result<Vec<Statement>, SqlError> {
     if u32::try_from(script.len()).is_err() {
-        return Err(SqlError::invalid("a script may not be larger than 4 GiB"));
+        return Err(SqlError::invalid(
+            Mistake::TooLarge,
+            "a script may not be larger than 4 GiB",
+        ));
     }
     let mut statements = Vec::new();
     let mut span: Option<(usize, usize)> = None;

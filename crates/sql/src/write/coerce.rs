@@ -1,7 +1,7 @@
 //! Values on their way into a table: cast to the column's type, or refused by name, column and row.
 
 use crate::catalog::{ColumnRules, Table};
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError, Violation};
 use crate::write::row_rules::ComputedDefault;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
 use datafusion::arrow::compute::{CastOptions, can_cast_types, cast_with_options};
@@ -85,32 +85,44 @@ pub(crate) fn column(
             .and_then(|array| cast_with_options(&array, to, &options))
             .map_err(|error| SqlError::from_datafusion(error.into()))?
     } else {
-        return Err(SqlError::invalid(format!(
-            "{}: cannot store {} as {}",
-            place(),
-            sql_name(from, None),
-            sql_name(to, rules.max_characters)
-        )));
+        return Err(SqlError::invalid(
+            Mistake::DatatypeMismatch,
+            format!(
+                "{}: cannot store {} as {}",
+                place(),
+                sql_name(from, None),
+                sql_name(to, rules.max_characters)
+            ),
+        ));
     };
     if cast.null_count() != array.null_count() {
         let row = (0..array.len()).find(|&row| cast.is_null(row) && array.is_valid(row));
         let row = row.expect("the cast has made a NULL");
-        return Err(SqlError::constraint(format!(
-            "{}: value {} in row {} does not fit {}",
-            place(),
-            shown(array, row),
-            first_row + row as u64,
-            sql_name(to, rules.max_characters)
-        )));
+        return Err(SqlError::constraint(
+            match from.is_string() {
+                true => Violation::Text,
+                false => Violation::Range,
+            },
+            format!(
+                "{}: value {} in row {} does not fit {}",
+                place(),
+                shown(array, row),
+                first_row + row as u64,
+                sql_name(to, rules.max_characters)
+            ),
+        ));
     }
     if let Some(row) = rules.max_characters.and_then(|most| too_long(&cast, most)) {
-        return Err(SqlError::constraint(format!(
-            "{}: value {} in row {} is too long for {}",
-            place(),
-            shown(array, row),
-            first_row + row as u64,
-            sql_name(to, rules.max_characters)
-        )));
+        return Err(SqlError::constraint(
+            Violation::Length,
+            format!(
+                "{}: value {} in row {} is too long for {}",
+                place(),
+                shown(array, row),
+                first_row + row as u64,
+                sql_name(to, rules.max_characters)
+            ),
+        ));
     }
     Ok(cast)
 }
@@ -184,10 +196,11 @@ pub(crate) fn storable(schema: &Schema, table: &str) -> Result<SchemaRef, SqlErr
             .iter()
             .any(|other| other.name() == field.name())
         {
-            return Err(
-                SqlError::invalid(format!("column \"{}\" occurs twice", field.name()))
-                    .with_hint(Some("give one of them another name with AS")),
-            );
+            return Err(SqlError::invalid(
+                Mistake::DuplicateColumn,
+                format!("column \"{}\" occurs twice", field.name()),
+            )
+            .with_hint(Some("give one of them another name with AS")));
         }
     }
     Ok(Arc::new(Schema::new(fields)))

@@ -28,7 +28,7 @@ pub(crate) use parents::Parents;
 
 use crate::catalog::{ForeignKey, Table, positions};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use datafusion::arrow::record_batch::RecordBatch;
 use eris_types::ObjectId;
 use incoming::Incoming;
@@ -62,7 +62,7 @@ struct Columns {
 impl Columns {
     fn new(key: &ForeignKey, table: &Table) -> Result<Self, SqlError> {
         let (object, order) = key.key_of(table).ok_or_else(|| {
-            SqlError::invalid(format!(
+            SqlError::invalid(Mistake::NotReady, format!(
                 "FOREIGN KEY \"{}\": table \"{}\" has no PRIMARY KEY or UNIQUE constraint of ({}) any more",
                 key.name,
                 table.name,

@@ -7,7 +7,7 @@
 
 use crate::catalog::{DefaultValue, Table};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, Violation};
 use crate::system::functions::session_state;
 use crate::write::coerce::shown;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatchOptions};
@@ -68,13 +68,16 @@ impl RowRules {
             if !field.is_nullable() && column.null_count() > 0 {
                 let row = (0..column.len()).find(|&row| column.is_null(row));
                 let row = row.expect("the column has a NULL");
-                return Err(SqlError::constraint(format!(
-                    "table \"{}\", row {}: column \"{}\" is NOT NULL, the row is {}",
-                    table.name,
-                    first_row + row as u64,
-                    field.name(),
-                    whole_row(batch, row)
-                )));
+                return Err(SqlError::constraint(
+                    Violation::NotNull,
+                    format!(
+                        "table \"{}\", row {}: column \"{}\" is NOT NULL, the row is {}",
+                        table.name,
+                        first_row + row as u64,
+                        field.name(),
+                        whole_row(batch, row)
+                    ),
+                ));
             }
         }
         for (check, compiled) in table.checks.iter().zip(&self.checks) {
@@ -92,14 +95,17 @@ impl RowRules {
                 (0..passed.len()).find(|&row| passed.is_valid(row) && !passed.value(row))
             });
             if let Some(row) = broken {
-                return Err(SqlError::constraint(format!(
-                    "table \"{}\", row {}: CHECK constraint \"{}\" does not hold: {}, the row is {}",
-                    table.name,
-                    first_row + row as u64,
-                    check.name,
-                    check.expr,
-                    whole_row(batch, row)
-                )));
+                return Err(SqlError::constraint(
+                    Violation::Check,
+                    format!(
+                        "table \"{}\", row {}: CHECK constraint \"{}\" does not hold: {}, the row is {}",
+                        table.name,
+                        first_row + row as u64,
+                        check.name,
+                        check.expr,
+                        whole_row(batch, row)
+                    ),
+                ));
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::coerce::Target;
 use super::row_rules::ComputedDefault;
 use crate::catalog::{DefaultValue, Table};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::system::functions::session_state;
 use crate::text::identifier::normalize;
 use datafusion::common::ScalarValue;
@@ -68,16 +68,17 @@ pub(crate) fn columns(table: &Table, names: &[ObjectName]) -> Result<Vec<usize>,
                 .fields()
                 .iter()
                 .map(|field| field.name().as_str());
-            SqlError::invalid(format!(
-                "table \"{}\" has no column \"{plain}\"",
-                table.name
-            ))
+            SqlError::invalid(
+                Mistake::UndefinedColumn,
+                format!("table \"{}\" has no column \"{plain}\"", table.name),
+            )
             .with_hint(most_similar(&plain, all).map(|name| format!("did you mean \"{name}\"?")))
         })?;
         if columns.contains(&position) {
-            return Err(SqlError::invalid(format!(
-                "column \"{plain}\" occurs twice"
-            )));
+            return Err(SqlError::invalid(
+                Mistake::DuplicateColumn,
+                format!("column \"{plain}\" occurs twice"),
+            ));
         }
         columns.push(position);
     }

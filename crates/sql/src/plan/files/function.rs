@@ -5,7 +5,7 @@
 
 use super::options::{GivenOption, GivenOptions, OptionValue};
 use super::read_options::read_options;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::progress;
 use crate::text::identifier::normalize;
 use crate::text::parse::STRUCT;
@@ -150,8 +150,11 @@ impl FileCalls<'_> {
         args: Vec<FunctionArg>,
     ) -> Result<(Vec<String>, GivenOptions), SqlError> {
         let refuse = |what: &str| {
-            SqlError::invalid(format!("{function}: {what}"))
-                .with_hint(Some(format!("{function}('dir/*.csv', option => value)")))
+            SqlError::invalid(
+                Mistake::InvalidParameterValue,
+                format!("{function}: {what}"),
+            )
+            .with_hint(Some(format!("{function}('dir/*.csv', option => value)")))
         };
         let mut paths = Vec::new();
         let mut options = GivenOptions::default();

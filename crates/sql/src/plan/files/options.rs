@@ -1,7 +1,7 @@
 //! GivenOptions as they are written, `(HEADER true, DELIMITER '|')` or `header => true`, and taking them by name.
 
-use crate::error::SqlError;
 use crate::error::position::Excerpt;
+use crate::error::{Mistake, SqlError};
 use eris_types::most_similar;
 
 /// The value of an option.
@@ -28,10 +28,10 @@ pub(crate) struct GivenOption {
 impl GivenOption {
     /// The error of a value that the option cannot have.
     pub fn reject(&self, wanted: &str) -> SqlError {
-        SqlError::invalid(format!(
-            "option {} takes {wanted}",
-            self.name.to_uppercase()
-        ))
+        SqlError::invalid(
+            Mistake::InvalidParameterValue,
+            format!("option {} takes {wanted}", self.name.to_uppercase()),
+        )
         .at(self.place.clone())
     }
 
@@ -104,7 +104,7 @@ impl GivenOptions {
             let given = self.0.remove(at);
             if found.is_some() {
                 let message = format!("option {} occurs twice", given.name.to_uppercase());
-                return Err(SqlError::invalid(message).at(given.place));
+                return Err(SqlError::invalid(Mistake::Syntax, message).at(given.place));
             }
             found = Some(given);
         }
@@ -123,7 +123,7 @@ impl GivenOptions {
             None => format!("{what} knows {}", known.join(", ").to_uppercase()),
         };
         let message = format!("{what} has no option {}", given.name.to_uppercase());
-        Err(SqlError::invalid(message)
+        Err(SqlError::invalid(Mistake::Syntax, message)
             .at(given.place)
             .with_hint(Some(hint)))
     }

@@ -16,7 +16,7 @@ mod rewrite;
 
 use crate::catalog::{ForeignKey, Relation, Table, retire};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
 use crate::statements::ddl::{dependents, excerpt, references};
 use crate::text::statement::Statement;
@@ -109,10 +109,13 @@ pub(super) async fn alter(
                 return Err(error.at(excerpt(&alter.name, statement)));
             }
             if let Some(view) = change.dependents(&old.name).first() {
-                return Err(SqlError::invalid(format!(
-                    "table \"{}\" cannot be renamed: view \"{}\" reads it by its name",
-                    old.name, view.name
-                ))
+                return Err(SqlError::invalid(
+                    Mistake::DependentObjects,
+                    format!(
+                        "table \"{}\" cannot be renamed: view \"{}\" reads it by its name",
+                        old.name, view.name
+                    ),
+                )
                 .with_hint(Some(format!("DROP VIEW {} first", view.name.sql()))));
             }
             change.remove(&old.name);

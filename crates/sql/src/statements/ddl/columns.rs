@@ -2,7 +2,7 @@
 
 use crate::catalog::{Check, ColumnRules, DefaultValue, Definition, Unique};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::statements::ddl::excerpt_of;
 use crate::statements::ddl::references::WrittenKey;
 use crate::statements::insert::collect_one;
@@ -76,11 +76,11 @@ pub(super) async fn column(
             ColumnOption::NotNull if nullable != Some(true) => nullable = Some(false),
             ColumnOption::Null | ColumnOption::NotNull => {
                 let message = format!("column \"{name}\" is both NULL and NOT NULL");
-                return Err(SqlError::invalid(message).at(place()));
+                return Err(SqlError::invalid(Mistake::Syntax, message).at(place()));
             }
             ColumnOption::Default(_) if default.is_some() => {
                 let message = format!("column \"{name}\" has two defaults");
-                return Err(SqlError::invalid(message).at(place()));
+                return Err(SqlError::invalid(Mistake::Syntax, message).at(place()));
             }
             ColumnOption::Default(value) => default = Some(value),
             ColumnOption::Check(check) => checks.push(UncheckedCheck {
@@ -107,7 +107,7 @@ pub(super) async fn column(
     }
     if primary.is_some() && nullable == Some(true) {
         let message = format!("column \"{name}\" is both NULL and PRIMARY KEY");
-        return Err(SqlError::invalid(message).at(place()));
+        return Err(SqlError::invalid(Mistake::Syntax, message).at(place()));
     }
     let nullable = nullable.unwrap_or(primary.is_none());
     let field = Field::new(&name, known.data_type, nullable);
@@ -186,14 +186,21 @@ pub(crate) fn add_unique(
 ) -> Result<(), SqlError> {
     let mut plain = Vec::with_capacity(columns.len());
     for column in &columns {
-        let wrong =
-            |message: String| Err(SqlError::invalid(message).at(excerpt_of(column, statement)));
+        let wrong = |mistake, message: String| {
+            Err(SqlError::invalid(mistake, message).at(excerpt_of(column, statement)))
+        };
         let name = normalize(column);
         if definition.schema.index_of(&name).is_err() {
-            return wrong(format!("UNIQUE: there is no column \"{name}\""));
+            return wrong(
+                Mistake::UndefinedColumn,
+                format!("UNIQUE: there is no column \"{name}\""),
+            );
         }
         if plain.contains(&name) {
-            return wrong(format!("UNIQUE: column \"{name}\" occurs twice"));
+            return wrong(
+                Mistake::DuplicateColumn,
+                format!("UNIQUE: column \"{name}\" occurs twice"),
+            );
         }
         plain.push(name);
     }
@@ -220,7 +227,8 @@ pub(super) fn constraint_name(
         if definition.has_constraint(&name) {
             let table = &definition.name;
             let message = format!("table \"{table}\" has a constraint \"{name}\" already");
-            return Err(SqlError::invalid(message).at(excerpt_of(named, statement)));
+            return Err(SqlError::invalid(Mistake::DuplicateObject, message)
+                .at(excerpt_of(named, statement)));
         }
         return Ok(name);
     }
@@ -273,11 +281,14 @@ pub(crate) async fn default_value(
         constant: None,
     };
     let no_value = || {
-        SqlError::invalid(format!(
-            "DEFAULT {value} is not a value of column \"{}\", whose type is {}",
-            field.name(),
-            sql_name(field.data_type(), rules.max_characters)
-        ))
+        SqlError::invalid(
+            Mistake::DatatypeMismatch,
+            format!(
+                "DEFAULT {value} is not a value of column \"{}\", whose type is {}",
+                field.name(),
+                sql_name(field.data_type(), rules.max_characters)
+            ),
+        )
     };
     if is_constant(value) {
         let (array, _) = collect_one(context, value, statement).await?;
@@ -285,8 +296,9 @@ pub(crate) async fn default_value(
         let constant = ScalarValue::try_from_array(&array, 0);
         default.constant = Some(constant.map_err(SqlError::from_datafusion)?);
     } else {
-        let planning = |error| planning_error(error, statement);
-        let values = ComputedDefault::new(&session_state(context), &default)
+        let state = session_state(context);
+        let planning = |error| planning_error(error, statement, &state);
+        let values = ComputedDefault::new(&state, &default)
             .and_then(|default| default.values(1))
             .map_err(planning)?;
         coerce::column(&values, field, rules, &"", 1).map_err(|_| no_value())?;
@@ -322,7 +334,7 @@ pub(crate) fn add_checks(
     for mut check in added {
         check_condition(&state, &check.expr, &names).map_err(|error| {
             let place = place_of_expr(&check.expr).map(|place| statement.excerpt(place));
-            planning_error(error, statement).at(place)
+            planning_error(error, statement, &state).at(place)
         })?;
         unqualify(&mut check.expr);
         let taken = |name: &str| checks.iter().any(|other| other.name == name);
@@ -330,9 +342,10 @@ pub(crate) fn add_checks(
             Some(name) => {
                 let plain = normalize(name);
                 if taken(&plain) {
-                    let error = SqlError::invalid(format!(
-                        "table \"{table}\" has a constraint \"{plain}\" already"
-                    ));
+                    let error = SqlError::invalid(
+                        Mistake::DuplicateObject,
+                        format!("table \"{table}\" has a constraint \"{plain}\" already"),
+                    );
                     return Err(error.at(excerpt_of(name, statement)));
                 }
                 plain

@@ -4,7 +4,7 @@ use crate::catalog::{
     Check, ColumnRules, Definition, PrimaryKey, Relation, RelationName, Table, retire,
 };
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::plan::planning;
 use crate::running::outcome::Begun;
 use crate::statements::ddl::columns::{
@@ -205,8 +205,11 @@ async fn definition(
         let column = column(context, definition, statement).await?;
         let name = column.field.name().clone();
         if !names.insert(name.clone()) {
-            return Err(SqlError::invalid(format!("column \"{name}\" occurs twice"))
-                .at(excerpt_of(&definition.name, statement)));
+            return Err(SqlError::invalid(
+                Mistake::DuplicateColumn,
+                format!("column \"{name}\" occurs twice"),
+            )
+            .at(excerpt_of(&definition.name, statement)));
         }
         fields.push(Arc::new(column.field));
         rules.push(column.rules);
@@ -217,8 +220,11 @@ async fn definition(
         uniques.extend(column.unique.map(|named| (named, this())));
     }
     if fields.is_empty() {
-        return Err(SqlError::invalid("a table needs at least one column")
-            .at(excerpt(&create.name, statement)));
+        return Err(SqlError::invalid(
+            Mistake::InvalidTableDefinition,
+            "a table needs at least one column",
+        )
+        .at(excerpt(&create.name, statement)));
     }
     for constraint in &create.constraints {
         match constraint {
@@ -231,8 +237,11 @@ async fn definition(
         }
     }
     if keys.len() > 1 {
-        return Err(SqlError::invalid("a table has one PRIMARY KEY at most")
-            .at(excerpt(&create.name, statement)));
+        return Err(SqlError::invalid(
+            Mistake::InvalidTableDefinition,
+            "a table has one PRIMARY KEY at most",
+        )
+        .at(excerpt(&create.name, statement)));
     }
     let key = match keys.pop() {
         Some((named, columns)) => Some(primary_key(&mut fields, named, columns, &name, statement)?),
@@ -257,7 +266,7 @@ async fn definition(
         && checks.iter().any(|check| check.name == key.name)
     {
         let message = format!("table \"{name}\" has two constraints \"{}\"", key.name);
-        return Err(SqlError::invalid(message));
+        return Err(SqlError::invalid(Mistake::DuplicateObject, message));
     }
     let mut definition = Definition {
         row_order: row_order(create.order_by.as_ref(), &schema, statement)?,
@@ -293,13 +302,20 @@ pub(super) fn primary_key(
     };
     for column in &columns {
         let plain = normalize(column);
-        let wrong =
-            |message: String| Err(SqlError::invalid(message).at(excerpt_of(column, statement)));
+        let wrong = |mistake, message: String| {
+            Err(SqlError::invalid(mistake, message).at(excerpt_of(column, statement)))
+        };
         let Some(field) = fields.iter_mut().find(|field| *field.name() == plain) else {
-            return wrong(format!("PRIMARY KEY: there is no column \"{plain}\""));
+            return wrong(
+                Mistake::UndefinedColumn,
+                format!("PRIMARY KEY: there is no column \"{plain}\""),
+            );
         };
         if key.columns.contains(&plain) {
-            return wrong(format!("PRIMARY KEY: column \"{plain}\" occurs twice"));
+            return wrong(
+                Mistake::DuplicateColumn,
+                format!("PRIMARY KEY: column \"{plain}\" occurs twice"),
+            );
         }
         *field = Arc::new(field.as_ref().clone().with_nullable(false));
         key.columns.push(plain);
@@ -338,6 +354,7 @@ fn refuse_the_rest(create: &CreateTable) -> Result<(), SqlError> {
     }
     if create.or_replace && create.if_not_exists {
         return Err(SqlError::invalid(
+            Mistake::Syntax,
             "CREATE TABLE with both OR REPLACE and IF NOT EXISTS",
         ));
     }
@@ -385,9 +402,10 @@ fn partitioning(options: &CreateTableOptions, schema: &Schema) -> Result<Partiti
         };
         let position = schema.index_of(&column).map_err(|_| {
             let names = schema.fields().iter().map(|field| field.name().as_str());
-            SqlError::invalid(format!(
-                "partition_by: the table has no column \"{column}\""
-            ))
+            SqlError::invalid(
+                Mistake::UndefinedColumn,
+                format!("partition_by: the table has no column \"{column}\""),
+            )
             .with_hint(most_similar(&column, names).map(|name| format!("did you mean \"{name}\"?")))
         })?;
         partitioning = Partitioning::Range(ColumnId(position as u32));

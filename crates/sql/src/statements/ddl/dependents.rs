@@ -2,7 +2,7 @@
 
 use crate::catalog::{Change, Contents, RelationName, View};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::plan::resolve::Names;
 use crate::system::functions::session_state;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -33,7 +33,7 @@ pub(super) async fn keep(
                 "{kind} \"{changed}\" cannot be changed so: view \"{}\" reads it, and would fail: {reason}",
                 view.name
             );
-            return Err(SqlError::invalid(message)
+            return Err(SqlError::invalid(Mistake::DependentObjects, message)
                 .with_hint(Some(format!("DROP VIEW {} first", view.name.sql()))));
         }
         remove_with_dependents(change, &view.name);
@@ -79,10 +79,13 @@ pub(super) fn columns(plan: &LogicalPlan) -> SchemaRef {
 
 /// The error of dropping something that a view reads.
 pub(super) fn in_use(kind: &str, name: &RelationName, view: &View) -> SqlError {
-    SqlError::invalid(format!(
-        "{kind} \"{name}\" cannot be dropped: view \"{}\" reads it",
-        view.name
-    ))
+    SqlError::invalid(
+        Mistake::DependentObjects,
+        format!(
+            "{kind} \"{name}\" cannot be dropped: view \"{}\" reads it",
+            view.name
+        ),
+    )
     .with_hint(Some(format!(
         "DROP … CASCADE drops the view too; or DROP VIEW {} first",
         view.name.sql()

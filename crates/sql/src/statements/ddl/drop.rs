@@ -2,7 +2,7 @@
 
 use crate::catalog::{Relation, RelationName};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
 use crate::statements::ddl::dependents::{in_use, remove_with_dependents};
 use crate::statements::ddl::{excerpt, index, references, schema};
@@ -84,7 +84,7 @@ async fn relations(
                 Some(relation) => {
                     let message =
                         format!("\"{full}\" is a {}, not a {}", relation.kind(), kind.word);
-                    return Err(SqlError::invalid(message)
+                    return Err(SqlError::invalid(Mistake::WrongObjectType, message)
                         .at(excerpt(name, statement))
                         .with_hint(Some(format!("{} {}", kind.other, full.sql()))));
                 }

@@ -5,7 +5,7 @@
 
 use crate::catalog::{Contents, Relation, Table, TableIndex, quoted};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::progress;
 use crate::running::outcome::Begun;
 use crate::statements::ddl::excerpt;
@@ -36,17 +36,21 @@ pub(super) async fn create(
         let plain = normalize(&name);
         let position = old.schema.index_of(&plain).map_err(|_| {
             let place = excerpt(&ObjectName::from(vec![name.clone()]), statement);
-            SqlError::invalid(format!("table \"{}\" has no column \"{plain}\"", old.name))
-                .at(place)
-                .with_hint(Some(format!(
-                    "DESCRIBE {} shows its columns",
-                    old.name.sql()
-                )))
+            SqlError::invalid(
+                Mistake::UndefinedColumn,
+                format!("table \"{}\" has no column \"{plain}\"", old.name),
+            )
+            .at(place)
+            .with_hint(Some(format!(
+                "DESCRIBE {} shows its columns",
+                old.name.sql()
+            )))
         })?;
         if columns.contains(&position) {
-            return Err(SqlError::invalid(format!(
-                "column \"{plain}\" is named twice"
-            )));
+            return Err(SqlError::invalid(
+                Mistake::DuplicateColumn,
+                format!("column \"{plain}\" is named twice"),
+            ));
         }
         columns.push(position);
     }
@@ -59,10 +63,13 @@ pub(super) async fn create(
         if create.if_not_exists {
             return Ok(Begun::Done { tag: TAG });
         }
-        return Err(SqlError::invalid(format!(
-            "index \"{name}\" exists already, of table \"{}\"",
-            table.name
-        ))
+        return Err(SqlError::invalid(
+            Mistake::DuplicateTable,
+            format!(
+                "index \"{name}\" exists already, of table \"{}\"",
+                table.name
+            ),
+        )
         .at(create
             .name
             .as_ref()
@@ -70,7 +77,7 @@ pub(super) async fn create(
         .with_hint(Some("CREATE INDEX IF NOT EXISTS, or another name")));
     }
     if let Some(table) = table_with_constraint(&contents, &old.name.schema, &name) {
-        return Err(SqlError::invalid(format!(
+        return Err(SqlError::invalid(Mistake::DuplicateObject, format!(
             "\"{name}\" is the name of a constraint of table \"{}\", which has an index of this name",
             table.name
         ))
@@ -126,10 +133,13 @@ pub(super) async fn drop(
                 None => {
                     let constraint = table_with_constraint(&contents, &full.schema, &full.name);
                     if let Some(table) = constraint {
-                        return Err(SqlError::invalid(format!(
-                            "index \"{full}\" is that of a constraint of table \"{}\"",
-                            table.name
-                        ))
+                        return Err(SqlError::invalid(
+                            Mistake::DependentObjects,
+                            format!(
+                                "index \"{full}\" is that of a constraint of table \"{}\"",
+                                table.name
+                            ),
+                        )
                         .at(excerpt(name, statement))
                         .with_hint(Some(format!(
                             "ALTER TABLE {} DROP CONSTRAINT {}",
@@ -140,11 +150,12 @@ pub(super) async fn drop(
                     if if_exists {
                         continue;
                     }
-                    return Err(
-                        SqlError::invalid(format!("index \"{full}\" does not exist"))
-                            .at(excerpt(name, statement))
-                            .with_hint(Some("SELECT name FROM eris.indexes lists all")),
-                    );
+                    return Err(SqlError::invalid(
+                        Mistake::UndefinedObject,
+                        format!("index \"{full}\" does not exist"),
+                    )
+                    .at(excerpt(name, statement))
+                    .with_hint(Some("SELECT name FROM eris.indexes lists all")));
                 }
             }
         }
@@ -229,7 +240,7 @@ fn name_in_schema(
     let full = context.resolve(name, statement)?;
     if name.0.len() > 1 && full.schema != schema {
         let message = format!("an index is in the schema of its table, which is \"{schema}\"");
-        return Err(SqlError::invalid(message).at(excerpt(name, statement)));
+        return Err(SqlError::invalid(Mistake::Syntax, message).at(excerpt(name, statement)));
     }
     Ok(full.name)
 }

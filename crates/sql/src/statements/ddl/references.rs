@@ -2,7 +2,7 @@
 
 use crate::catalog::{Change, Contents, Definition, ForeignKey, RelationName, Table};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::statements::ddl::columns::constraint_name;
 use crate::statements::ddl::{excerpt, excerpt_of};
 use crate::text::identifier::normalize;
@@ -118,7 +118,7 @@ pub(super) fn add(
         (Some(key), true) => key.columns.clone(),
         (None, true) => {
             let message = format!("FOREIGN KEY: table \"{full}\" has no PRIMARY KEY");
-            return Err(SqlError::invalid(message)
+            return Err(SqlError::invalid(Mistake::UndefinedObject, message)
                 .at(excerpt(&written.table, statement))
                 .with_hint(Some("name the columns of one of its UNIQUE constraints")));
         }
@@ -129,7 +129,8 @@ pub(super) fn add(
             columns.join(", "),
             referenced.join(", ")
         );
-        return Err(SqlError::invalid(message).at(excerpt(&written.table, statement)));
+        return Err(SqlError::invalid(Mistake::InvalidForeignKey, message)
+            .at(excerpt(&written.table, statement)));
     }
     let name = constraint_name(
         definition,
@@ -151,7 +152,7 @@ pub(super) fn add(
             key.table
         );
         let hint = format!("ALTER TABLE {} ADD UNIQUE ({columns})", key.table.sql());
-        return Err(SqlError::invalid(message)
+        return Err(SqlError::invalid(Mistake::InvalidForeignKey, message)
             .at(excerpt(&written.table, statement))
             .with_hint(Some(hint)));
     }
@@ -170,10 +171,12 @@ fn columns(
 ) -> Result<Vec<String>, SqlError> {
     let mut plain: Vec<String> = Vec::with_capacity(names.len());
     for name in names {
-        let wrong = |message: String, hint: Option<String>| {
-            Err(SqlError::invalid(format!("FOREIGN KEY: {message}"))
-                .at(excerpt_of(name, statement))
-                .with_hint(hint))
+        let wrong = |mistake, message: String, hint: Option<String>| {
+            Err(
+                SqlError::invalid(mistake, format!("FOREIGN KEY: {message}"))
+                    .at(excerpt_of(name, statement))
+                    .with_hint(hint),
+            )
         };
         let column = normalize(name);
         if schema.index_of(&column).is_err() {
@@ -181,12 +184,17 @@ fn columns(
             let similar = most_similar(&column, all);
             let there = if of.is_empty() { "there is " } else { of };
             return wrong(
+                Mistake::UndefinedColumn,
                 format!("{there}no column \"{column}\""),
                 similar.map(|name| format!("did you mean \"{name}\"?")),
             );
         }
         if plain.contains(&column) {
-            return wrong(format!("column \"{column}\" occurs twice"), None);
+            return wrong(
+                Mistake::DuplicateColumn,
+                format!("column \"{column}\" occurs twice"),
+                None,
+            );
         }
         plain.push(column);
     }
@@ -199,15 +207,18 @@ fn check_types(key: &ForeignKey, own: &SchemaRef, other: &SchemaRef) -> Result<(
         return Ok(());
     };
     let (column, referenced) = (own.field(column), other.field(referenced));
-    Err(SqlError::invalid(format!(
-        "FOREIGN KEY \"{}\": column \"{}\" is {}, but column \"{}\" of table \"{}\" is {}",
-        key.name,
-        column.name(),
-        sql_name(column.data_type(), None),
-        referenced.name(),
-        key.table,
-        sql_name(referenced.data_type(), None)
-    ))
+    Err(SqlError::invalid(
+        Mistake::DatatypeMismatch,
+        format!(
+            "FOREIGN KEY \"{}\": column \"{}\" is {}, but column \"{}\" of table \"{}\" is {}",
+            key.name,
+            column.name(),
+            sql_name(column.data_type(), None),
+            referenced.name(),
+            key.table,
+            sql_name(referenced.data_type(), None)
+        ),
+    )
     .with_hint(Some("both have to be of one type")))
 }
 
@@ -217,10 +228,13 @@ pub(super) fn check(contents: &Contents, table: &Table) -> Result<(), SqlError> 
     for key in others.filter(|key| key.table != table.name) {
         let other = contents.table(&key.table);
         let Some(other) = other.filter(|other| key.key_of(other).is_some()) else {
-            return Err(SqlError::invalid(format!(
-                "FOREIGN KEY \"{}\": table \"{}\" was changed or dropped meanwhile",
-                key.name, key.table
-            )));
+            return Err(SqlError::invalid(
+                Mistake::NotReady,
+                format!(
+                    "FOREIGN KEY \"{}\": table \"{}\" was changed or dropped meanwhile",
+                    key.name, key.table
+                ),
+            ));
         };
         check_types(key, &table.schema, &other.schema)?;
     }
@@ -263,7 +277,7 @@ pub(super) struct InTheWay {
 impl InTheWay {
     /// The error of what cannot be done to the table.
     pub fn error(&self, done: &str) -> SqlError {
-        SqlError::invalid(format!(
+        SqlError::invalid(Mistake::DependentObjects, format!(
             "table \"{}\" cannot be {done}: table \"{}\" refers to it by FOREIGN KEY \"{}\"",
             self.table, self.by, self.key
         ))

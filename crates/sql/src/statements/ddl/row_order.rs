@@ -1,6 +1,6 @@
 //! `CREATE TABLE … ORDER BY (…)`: how rows follow each other where their order is for Eris to choose.
 
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::statements::ddl::excerpt_of;
 use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
@@ -28,12 +28,16 @@ pub(super) fn row_order(
             Err(_) => {
                 let names = schema.fields().iter().map(|field| field.name().as_str());
                 let similar = most_similar(&plain, names);
-                SqlError::invalid(format!("ORDER BY: the table has no column \"{plain}\""))
-                    .with_hint(similar.map(|name| format!("did you mean \"{name}\"?")))
+                SqlError::invalid(
+                    Mistake::UndefinedColumn,
+                    format!("ORDER BY: the table has no column \"{plain}\""),
+                )
+                .with_hint(similar.map(|name| format!("did you mean \"{name}\"?")))
             }
-            Ok(_) if columns.contains(&plain) => {
-                SqlError::invalid(format!("ORDER BY: column \"{plain}\" is named twice"))
-            }
+            Ok(_) if columns.contains(&plain) => SqlError::invalid(
+                Mistake::DuplicateColumn,
+                format!("ORDER BY: column \"{plain}\" is named twice"),
+            ),
             Ok(_) => {
                 columns.push(plain);
                 continue;

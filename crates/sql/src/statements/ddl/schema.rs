@@ -3,7 +3,7 @@
 use crate::catalog::{CATALOG, Relation, SCHEMA, Table, is_reserved};
 use crate::context::StatementContext;
 use crate::context::no_schema_hint;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
 use crate::statements::ddl::dependents::remove_with_dependents;
 use crate::statements::ddl::{excerpt, references};
@@ -36,16 +36,17 @@ pub(super) async fn create(
     let plain = schema_name(&name, statement)?;
     if is_reserved(&plain) {
         let message = format!("schema \"{plain}\" is reserved for system tables");
-        return Err(SqlError::invalid(message).at(excerpt(&name, statement)));
+        return Err(SqlError::invalid(Mistake::ReservedName, message).at(excerpt(&name, statement)));
     }
     let mut change = context.catalog.change().await;
     if change.has_schema(&plain) {
         if !if_not_exists {
-            return Err(
-                SqlError::invalid(format!("schema \"{plain}\" exists already"))
-                    .at(excerpt(&name, statement))
-                    .with_hint(Some("CREATE SCHEMA IF NOT EXISTS")),
-            );
+            return Err(SqlError::invalid(
+                Mistake::DuplicateSchema,
+                format!("schema \"{plain}\" exists already"),
+            )
+            .at(excerpt(&name, statement))
+            .with_hint(Some("CREATE SCHEMA IF NOT EXISTS")));
         }
     } else {
         change.add_schema(&plain);
@@ -70,15 +71,21 @@ pub(super) async fn drop(
         for name in names {
             let plain = schema_name(name, statement)?;
             let refused = if plain == SCHEMA || is_reserved(&plain) {
-                SqlError::invalid(format!("schema \"{plain}\" cannot be dropped"))
+                SqlError::invalid(
+                    Mistake::DependentObjects,
+                    format!("schema \"{plain}\" cannot be dropped"),
+                )
             } else if contents.has_schema(&plain) {
                 schemas.push(plain);
                 continue;
             } else if if_exists {
                 continue;
             } else {
-                SqlError::invalid(format!("schema \"{plain}\" does not exist"))
-                    .with_hint(Some(no_schema_hint(&contents, &plain)))
+                SqlError::invalid(
+                    Mistake::UndefinedSchema,
+                    format!("schema \"{plain}\" does not exist"),
+                )
+                .with_hint(Some(no_schema_hint(&contents, &plain)))
             };
             return Err(refused.at(excerpt(name, statement)));
         }
@@ -112,9 +119,10 @@ pub(super) async fn drop(
             let relations: Vec<Relation> = change.relations_in(schema).cloned().collect();
             if let (Some(relation), false) = (relations.first(), cascade) {
                 let what = format!("{} \"{}\"", relation.kind(), relation.name());
-                return Err(SqlError::invalid(format!(
-                    "schema \"{schema}\" is not empty: it has {what}"
-                ))
+                return Err(SqlError::invalid(
+                    Mistake::DependentObjects,
+                    format!("schema \"{schema}\" is not empty: it has {what}"),
+                )
                 .with_hint(Some("DROP SCHEMA … CASCADE drops all that is in it")));
             }
             let dropped: Vec<_> = relations.iter().map(Relation::name).cloned().collect();
@@ -140,9 +148,10 @@ fn schema_name(name: &ObjectName, statement: &Statement) -> Result<String, SqlEr
     match parts.as_deref() {
         Some([schema]) => Ok(schema.clone()),
         Some([catalog, schema]) if catalog == CATALOG => Ok(schema.clone()),
-        _ => Err(
-            SqlError::invalid(format!("\"{name}\": the only catalogue is {CATALOG}"))
-                .at(excerpt(name, statement)),
-        ),
+        _ => Err(SqlError::invalid(
+            Mistake::UndefinedCatalog,
+            format!("\"{name}\": the only catalogue is {CATALOG}"),
+        )
+        .at(excerpt(name, statement))),
     }
 }

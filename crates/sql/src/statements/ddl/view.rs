@@ -2,7 +2,7 @@
 
 use crate::catalog::{Read, Relation, SCHEMA, View};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::plan::files;
 use crate::plan::planning;
 use crate::plan::resolve::Names;
@@ -68,15 +68,18 @@ pub(super) async fn create(
         read.name == full || through.iter().any(|dependent| dependent.name == read.name)
     };
     if let Some(read) = reads.iter().find(circular) {
-        return Err(SqlError::invalid(format!(
-            "view \"{full}\" would read itself, through \"{}\"",
-            read.name
-        ))
+        return Err(SqlError::invalid(
+            Mistake::InvalidObjectDefinition,
+            format!(
+                "view \"{full}\" would read itself, through \"{}\"",
+                read.name
+            ),
+        )
         .at(place()));
     }
     let plan = state.statement_to_plan(tree).await;
     let plan = plan.and_then(|plan| state.optimize(&plan));
-    let plan = plan.map_err(|error| planning_error(error, statement))?;
+    let plan = plan.map_err(|error| planning_error(error, statement, &state))?;
     let text = match (&*context.current_schema, after_as(statement)) {
         (SCHEMA, Some(text)) => text,
         (schema, _) => {
@@ -120,7 +123,7 @@ fn columns(
         let message =
             format!("view \"{view}\": {given} names, but the query has {yielded} columns");
         let place = excerpt_of(&create.columns[0].name, statement);
-        return Err(SqlError::invalid(message).at(place));
+        return Err(SqlError::invalid(Mistake::Syntax, message).at(place));
     }
     let mut seen = HashSet::new();
     let mut fields = Vec::with_capacity(yielded);
@@ -129,9 +132,10 @@ fn columns(
         let name = column.map_or_else(|| field.name().clone(), |column| normalize(&column.name));
         if !seen.insert(name.clone()) {
             let place = column.and_then(|column| excerpt_of(&column.name, statement));
-            return Err(SqlError::invalid(format!(
-                "column \"{name}\" of view \"{view}\" occurs twice"
-            ))
+            return Err(SqlError::invalid(
+                Mistake::DuplicateColumn,
+                format!("column \"{name}\" of view \"{view}\" occurs twice"),
+            )
             .at(place)
             .with_hint(Some("give one of them another name with AS")));
         }
@@ -171,6 +175,7 @@ fn refuse_the_rest(create: &CreateView) -> Result<(), SqlError> {
     match refused.iter().find(|(present, _)| *present) {
         Some((_, what)) => Err(SqlError::not_supported(*what)),
         None if create.or_replace && create.if_not_exists => Err(SqlError::invalid(
+            Mistake::Syntax,
             "CREATE VIEW with both OR REPLACE and IF NOT EXISTS",
         )),
         None => Ok(()),

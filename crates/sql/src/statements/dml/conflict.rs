@@ -10,7 +10,7 @@ use super::target;
 use super::{Change, merge};
 use crate::catalog::Table;
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::statements::insert;
 use crate::text::identifier::last_name;
 use crate::text::identifier::normalize;
@@ -49,12 +49,15 @@ pub(super) fn change(
         && let Some(row) = values.rows.first()
         && row.content.len() != columns.len()
     {
-        return Err(SqlError::invalid(format!(
-            "INSERT INTO \"{}\": {} columns, but {} values",
-            table.name,
-            columns.len(),
-            row.content.len()
-        )));
+        return Err(SqlError::invalid(
+            Mistake::Syntax,
+            format!(
+                "INSERT INTO \"{}\": {} columns, but {} values",
+                table.name,
+                columns.len(),
+                row.content.len()
+            ),
+        ));
     }
     let alias = match insert.table_alias {
         Some(alias) => alias.alias,
@@ -143,18 +146,22 @@ pub(crate) fn conflicting<'a>(
         .map(|unique| (&unique.name, &unique.columns));
     let all: Vec<(&String, &Vec<String>)> = key.chain(uniques).collect();
     if all.is_empty() {
-        return Err(SqlError::invalid(format!(
-            "INSERT … ON CONFLICT: table \"{}\" has no PRIMARY KEY or UNIQUE constraint",
-            table.name
-        )));
+        return Err(SqlError::invalid(
+            Mistake::InvalidColumnReference,
+            format!(
+                "INSERT … ON CONFLICT: table \"{}\" has no PRIMARY KEY or UNIQUE constraint",
+                table.name
+            ),
+        ));
     }
     let shown: Vec<String> = (all.iter())
         .map(|(_, columns)| format!("({})", columns.join(", ")))
         .collect();
     let other = |what: String| {
-        SqlError::invalid(format!(
-            "INSERT … ON CONFLICT: no two rows can conflict in {what}"
-        ))
+        SqlError::invalid(
+            Mistake::InvalidColumnReference,
+            format!("INSERT … ON CONFLICT: no two rows can conflict in {what}"),
+        )
         .with_hint(Some(format!(
             "table \"{}\" has no two rows with the same {}",
             table.name,

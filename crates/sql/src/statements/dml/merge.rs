@@ -14,7 +14,7 @@ use super::update::{assigned, values};
 use super::{Action, Change};
 use crate::catalog::Table;
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::plan::resolve::ROW;
 use crate::statements::insert;
 use crate::system::functions::session_state;
@@ -186,8 +186,10 @@ fn marked(source: TableFactor) -> Result<(TableFactor, Ident), SqlError> {
             Ident::with_quote('"', last_name(name).unwrap_or_default())
         }
         _ => {
-            return Err(SqlError::invalid("the source of MERGE needs a name")
-                .with_hint(Some("USING (…) AS name")));
+            return Err(
+                SqlError::invalid(Mistake::Syntax, "the source of MERGE needs a name")
+                    .with_hint(Some("USING (…) AS name")),
+            );
         }
     };
     let all = SelectItem::QualifiedWildcard(
@@ -225,7 +227,7 @@ fn of_clause(
 ) -> Result<Branch, SqlError> {
     let adds = adds(&clause);
     let misplaced = |what: &str| {
-        SqlError::invalid(format!("MERGE: WHEN {} THEN {what}", clause.clause_kind)).with_hint(Some(
+        SqlError::invalid(Mistake::Syntax, format!("MERGE: WHEN {} THEN {what}", clause.clause_kind)).with_hint(Some(
             "rows that match, or that the source does not have, can be updated or deleted; those that the table does \
              not have can be inserted",
         ))
@@ -256,15 +258,19 @@ fn of_clause(
             let MergeInsertKind::Values(given) = added.kind else {
                 return Err(SqlError::not_supported("MERGE … INSERT ROW"));
             };
-            let [row] = <[_; 1]>::try_from(given.rows)
-                .map_err(|_| SqlError::invalid("MERGE … INSERT takes one row of VALUES"))?;
+            let [row] = <[_; 1]>::try_from(given.rows).map_err(|_| {
+                SqlError::invalid(Mistake::Syntax, "MERGE … INSERT takes one row of VALUES")
+            })?;
             let columns = targets::columns(table, &added.columns)?;
             if columns.len() != row.content.len() {
-                return Err(SqlError::invalid(format!(
-                    "MERGE … INSERT: {} columns, but {} values",
-                    columns.len(),
-                    row.content.len()
-                )));
+                return Err(SqlError::invalid(
+                    Mistake::Syntax,
+                    format!(
+                        "MERGE … INSERT: {} columns, but {} values",
+                        columns.len(),
+                        row.content.len()
+                    ),
+                ));
             }
             let state = session_state(context);
             let mut given: Vec<Option<Expr>> = vec![None; table.types.len()];

@@ -2,7 +2,7 @@
 //! values of a row depend must say the same each time.
 
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::text::identifier::last_name;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::Volatility;
@@ -22,7 +22,7 @@ pub(super) fn check<'a>(
     };
     for part in parts {
         if let ControlFlow::Break(name) = part.visit(&mut functions) {
-            return Err(SqlError::invalid(format!(
+            return Err(SqlError::invalid(Mistake::Grouping, format!(
                 "{place}: {name}() is computed over several rows, but a value of each row is wanted"
             ))
             .with_hint(Some(
@@ -41,7 +41,7 @@ pub(super) fn check_repeatable(
     let ControlFlow::Break(name) = condition.visit(&mut VolatileFunctions(context.state())) else {
         return Ok(());
     };
-    Err(SqlError::invalid(format!(
+    Err(SqlError::invalid(Mistake::InvalidObjectDefinition, format!(
         "{name}() gives another value each time, but the condition is asked again for each column of a row"
     ))
     .with_hint(Some(format!(

@@ -5,7 +5,7 @@ use super::target;
 use super::{Action, Change};
 use crate::catalog::Table;
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::plan::resolve::ROW;
 use crate::statements::insert;
 use crate::system::functions::session_state;
@@ -96,11 +96,10 @@ pub(super) fn assigned(
                 values.push(*value);
             }
             (AssignmentTarget::Tuple(several), Expr::Tuple(each)) => {
-                return Err(SqlError::invalid(format!(
-                    "SET: {} columns, but {} values",
-                    several.len(),
-                    each.len()
-                )));
+                return Err(SqlError::invalid(
+                    Mistake::Syntax,
+                    format!("SET: {} columns, but {} values", several.len(), each.len()),
+                ));
             }
             (AssignmentTarget::Tuple(_), _) => {
                 return Err(SqlError::not_supported("SET (columns) = a query")

@@ -78,7 +78,7 @@ pub(super) async fn load(
     let sources: Vec<Target> = targets(context, table, columns)?;
     let written = write(context, table, plan.run_into_table()?, sources).await;
     written.map_err(|error| match error.kind() {
-        SqlErrorKind::Constraint(_) | SqlErrorKind::Invalid(_) => {
+        SqlErrorKind::Constraint(..) | SqlErrorKind::Invalid(..) => {
             error.within(&format!("file '{shown}'"))
         }
         _ => error,

@@ -1,6 +1,6 @@
 //! What a statement says about the file it writes.
 
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::plan::files::options::{GivenOption, GivenOptions};
 use crate::plan::files::read_options::{compression_of, format_of, pattern};
 use datafusion::parquet::basic::{Compression as Codec, GzipLevel, ZstdLevel};
@@ -121,7 +121,7 @@ fn codec_of(codec: Option<&GivenOption>, level: Option<&GivenOption>) -> Result<
         .to_ascii_lowercase();
     let refused = |wanted: &str| match codec.or(level) {
         Some(given) => given.reject(wanted),
-        None => SqlError::invalid(wanted.to_owned()),
+        None => SqlError::invalid(Mistake::InvalidParameterValue, wanted.to_owned()),
     };
     match name.as_str() {
         "zstd" => {

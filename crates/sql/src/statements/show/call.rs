@@ -2,7 +2,7 @@
 
 use super::kill;
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::maintenance::balance::{Own, WAYS};
 use crate::maintenance::recoding::Join;
 use crate::running::outcome::Begun;
@@ -31,7 +31,7 @@ pub(crate) async fn call(
         "eris.recode" => recode(context, call, statement).await,
         "eris.reorganize" => reorganize(context, call, statement).await,
         _ => Err(
-            SqlError::invalid(format!("there is no procedure \"{}\"", call.name)).with_hint(Some(
+            SqlError::invalid(Mistake::UndefinedFunction, format!("there is no procedure \"{}\"", call.name)).with_hint(Some(
                 "there are eris.balance('table'), eris.cancel(statement), eris.recode('table') and eris.reorganize('table')",
             )),
         ),
@@ -75,7 +75,7 @@ async fn balance(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let wrong = || {
-        SqlError::invalid("eris.balance takes the name of a table, as text, and perhaps how it is to be balanced from now on")
+        SqlError::invalid(Mistake::UndefinedFunction, "eris.balance takes the name of a table, as text, and perhaps how it is to be balanced from now on")
             .with_hint(Some("CALL eris.balance('schema.table'), or CALL eris.balance('schema.table', 'off'); also 'one_shot', 'moving_average', and 'default', which is what SET balancing says; neighbours => 4 and threshold => 10 may follow"))
     };
     let given = named(call).ok_or_else(wrong)?;
@@ -121,18 +121,19 @@ async fn balance(
             }
             _ => {
                 let message = format!("eris.balance takes no \"{name}\"");
-                return Err(SqlError::invalid(message).with_hint(Some(
+                return Err(SqlError::invalid(Mistake::UndefinedFunction, message).with_hint(Some(
                     "a table may have neighbours and a threshold of its own; the period is the same for all",
                 )));
             }
         };
         if is_given {
             let message = format!("eris.balance: \"{name}\" is given twice");
-            return Err(SqlError::invalid(message));
+            return Err(SqlError::invalid(Mistake::Syntax, message));
         }
     }
     if own.neighbours.is_some() && own.way.as_ref().is_some_and(|way| way != "moving_average") {
         return Err(SqlError::invalid(
+            Mistake::InvalidParameterValue,
             "eris.balance: only 'moving_average' looks at neighbours",
         ));
     }
@@ -151,8 +152,11 @@ fn cancel(context: &StatementContext, call: &Function) -> Result<Begun, SqlError
         _ => None,
     };
     let id = id.ok_or_else(|| {
-        SqlError::invalid("eris.cancel takes the number of a running statement")
-            .with_hint(Some("SELECT * FROM eris.queries WHERE state = 'running'"))
+        SqlError::invalid(
+            Mistake::UndefinedFunction,
+            "eris.cancel takes the number of a running statement",
+        )
+        .with_hint(Some("SELECT * FROM eris.queries WHERE state = 'running'"))
     })?;
     kill(context, id)
 }
@@ -164,15 +168,21 @@ async fn reorganize(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let name = argument(call).and_then(table_name).ok_or_else(|| {
-        SqlError::invalid("eris.reorganize takes the name of a table, as text")
-            .with_hint(Some("CALL eris.reorganize('schema.table')"))
+        SqlError::invalid(
+            Mistake::UndefinedFunction,
+            "eris.reorganize takes the name of a table, as text",
+        )
+        .with_hint(Some("CALL eris.reorganize('schema.table')"))
     })?;
     let table = context.table(&name, statement)?;
     if table.key.is_none() {
-        return Err(SqlError::invalid(format!(
-            "table \"{}\" has no key, so there is no index to reorganize",
-            table.name
-        ))
+        return Err(SqlError::invalid(
+            Mistake::WrongObjectType,
+            format!(
+                "table \"{}\" has no key, so there is no index to reorganize",
+                table.name
+            ),
+        )
         .with_hint(Some(
             "SELECT DISTINCT \"schema\", \"table\" FROM eris.reorganizations lists tables with one",
         )));
@@ -188,8 +198,11 @@ async fn recode(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let name = argument(call).and_then(table_name).ok_or_else(|| {
-        SqlError::invalid("eris.recode takes the name of a table, as text")
-            .with_hint(Some("CALL eris.recode('schema.table')"))
+        SqlError::invalid(
+            Mistake::UndefinedFunction,
+            "eris.recode takes the name of a table, as text",
+        )
+        .with_hint(Some("CALL eris.recode('schema.table')"))
     })?;
     let fact = context.table(&name, statement)?;
     let mut joins = context.recodings.joins_of(fact.object);

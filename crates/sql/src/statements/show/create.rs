@@ -4,7 +4,7 @@ use super::{rows_of, text};
 use crate::catalog::Relation;
 use crate::catalog::create_statement::{create_statement as statement_of, create_view_statement};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
 use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast::{ObjectName, ShowCreateObject};
@@ -26,9 +26,10 @@ pub(crate) fn create_statement(
             match context.catalog.contents().get(&full) {
                 Some(Relation::View(view)) => (full.to_string(), create_view_statement(view)),
                 Some(Relation::Table(_)) => {
-                    return Err(SqlError::invalid(format!(
-                        "\"{full}\" is a table, not a view"
-                    )));
+                    return Err(SqlError::invalid(
+                        Mistake::WrongObjectType,
+                        format!("\"{full}\" is a table, not a view"),
+                    ));
                 }
                 None => return Err(context.missing("view", &full, name, statement)),
             }

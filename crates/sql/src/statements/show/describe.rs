@@ -2,7 +2,7 @@
 
 use super::{batch_of, text};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::plan::planning;
 use crate::running::outcome::Begun;
 use crate::system;
@@ -66,7 +66,8 @@ pub(super) async fn columns(
     let table = options.show_in.as_ref();
     let table = table.and_then(|from| from.parent_name.as_ref());
     let table = table.ok_or_else(|| {
-        SqlError::invalid("SHOW COLUMNS of which table?").with_hint(Some("SHOW COLUMNS FROM table"))
+        SqlError::invalid(Mistake::Syntax, "SHOW COLUMNS of which table?")
+            .with_hint(Some("SHOW COLUMNS FROM table"))
     })?;
     let all = of_relation(context, table, statement).await?;
     let filter = match &options.filter_position {

@@ -3,7 +3,7 @@
 use super::describe;
 use crate::catalog::CATALOG;
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
 use crate::statements::dml;
 use crate::system::described;
@@ -104,7 +104,12 @@ fn schema(context: &StatementContext, options: &ShowStatementOptions) -> Result<
     let schema = match parts.as_slice() {
         [schema] => schema.clone(),
         [catalog, schema] if catalog == CATALOG => schema.clone(),
-        _ => return Err(SqlError::invalid(format!("\"{name}\" is no schema"))),
+        _ => {
+            return Err(SqlError::invalid(
+                Mistake::UndefinedSchema,
+                format!("\"{name}\" is no schema"),
+            ));
+        }
     };
     described::check_schema(context, &schema)?;
     Ok(schema)

@@ -5,7 +5,7 @@ use super::key_set::KeySet;
 use super::outgoing::Outgoing;
 use crate::catalog::{ForeignKey, RelationName, Table, positions, quoted};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, Violation};
 use crate::plan::files::StatementTables;
 use crate::plan::planning;
 use crate::plan::resolve::Names;
@@ -191,7 +191,7 @@ fn violated(
     columns: &Columns,
     values: &[ArrayRef],
 ) -> SqlError {
-    SqlError::constraint(format!(
+    SqlError::constraint(Violation::ForeignKey, format!(
         "table \"{table}\": FOREIGN KEY \"{}\" of table \"{}\" would not hold: it has a row with ({}) = ({})",
         key.name,
         by.name,

@@ -5,7 +5,7 @@ use super::seen::Seen;
 use super::{Affected, Columns, References};
 use crate::catalog::{ForeignKey, RelationName, Table, positions};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, Violation};
 use crate::plan::files::StatementTables;
 use crate::plan::planning;
 use crate::plan::resolve::Names;
@@ -125,15 +125,18 @@ impl Outgoing {
 
     /// The error of referring to the first of these keys.
     pub fn violated(&self, keys: &[ArrayRef]) -> SqlError {
-        SqlError::constraint(format!(
-            "table \"{}\": FOREIGN KEY \"{}\" ({}) does not hold: table \"{}\" has no row with ({}) = ({})",
-            self.table,
-            self.key.name,
-            self.columns.referencing.join(", "),
-            self.key.table,
-            self.columns.referenced.join(", "),
-            displayed(keys, 0)
-        ))
+        SqlError::constraint(
+            Violation::ForeignKey,
+            format!(
+                "table \"{}\": FOREIGN KEY \"{}\" ({}) does not hold: table \"{}\" has no row with ({}) = ({})",
+                self.table,
+                self.key.name,
+                self.columns.referencing.join(", "),
+                self.key.table,
+                self.columns.referenced.join(", "),
+                displayed(keys, 0)
+            ),
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::catalog::{Contents, Definition, ForeignKey, RelationName, Table, Unique};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{Mistake, SqlError};
 use crate::statements::ddl::columns::{
     NamedColumns, add_checks, add_unique, column, columns_of, default_value, rename_in,
     table_check, table_key, table_unique,
@@ -132,7 +132,7 @@ impl Altered {
                 key.referenced.join(", "),
                 key.name
             );
-            return Err(SqlError::invalid(message)
+            return Err(SqlError::invalid(Mistake::DependentObjects, message)
                 .at(excerpt_of(name, statement))
                 .with_hint(Some(
                     "CASCADE drops the foreign key too; or ALTER TABLE … DROP CONSTRAINT first",
@@ -245,10 +245,13 @@ impl Altered {
         schema.index_of(&plain).map_err(|_| {
             let all = schema.fields().iter().map(|field| field.name().as_str());
             let similar = most_similar(&plain, all);
-            SqlError::invalid(format!(
-                "table \"{}\" has no column \"{plain}\"",
-                self.definition.name
-            ))
+            SqlError::invalid(
+                Mistake::UndefinedColumn,
+                format!(
+                    "table \"{}\" has no column \"{plain}\"",
+                    self.definition.name
+                ),
+            )
             .at(excerpt_of(name, statement))
             .with_hint(similar.map(|name| format!("did you mean \"{name}\"?")))
         })
@@ -259,7 +262,8 @@ impl Altered {
         if self.definition.schema.index_of(&plain).is_ok() {
             let table = &self.definition.name;
             let message = format!("table \"{table}\" has a column \"{plain}\" already");
-            return Err(SqlError::invalid(message).at(excerpt_of(name, statement)));
+            return Err(SqlError::invalid(Mistake::DuplicateColumn, message)
+                .at(excerpt_of(name, statement)));
         }
         Ok(())
     }
@@ -314,7 +318,7 @@ impl Altered {
         let table = self.definition.name.clone();
         if self.definition.key.is_some() {
             let message = format!("table \"{table}\" has a PRIMARY KEY already");
-            return Err(SqlError::invalid(message));
+            return Err(SqlError::invalid(Mistake::InvalidTableDefinition, message));
         }
         if self.definition.partitioning != Partitioning::Size {
             return Err(SqlError::not_supported("PRIMARY KEY with partition_by")
@@ -327,7 +331,7 @@ impl Altered {
                 "table \"{table}\" has a constraint \"{}\" already",
                 key.name
             );
-            return Err(SqlError::invalid(message));
+            return Err(SqlError::invalid(Mistake::DuplicateObject, message));
         }
         self.set_fields(fields);
         self.definition.key = Some(key);
@@ -351,7 +355,7 @@ impl Altered {
             let table = &self.definition.name;
             let message =
                 format!("column \"{plain}\" of table \"{table}\" cannot be dropped: {reason}");
-            SqlError::invalid(message)
+            SqlError::invalid(Mistake::DependentObjects, message)
                 .at(excerpt_of(name, statement))
                 .with_hint(hint)
         };
@@ -493,7 +497,7 @@ impl Altered {
             }
             AlterColumnOperation::DropNotNull if keyed => {
                 let message = format!("column \"{}\" is part of the PRIMARY KEY", field.name());
-                return Err(SqlError::invalid(message).at(place()));
+                return Err(SqlError::invalid(Mistake::InvalidTableDefinition, message).at(place()));
             }
             AlterColumnOperation::DropNotNull => {
                 fields[position] = Arc::new(field.with_nullable(true));
@@ -560,7 +564,7 @@ impl Altered {
                 "the type of column \"{plain}\" cannot be changed: FOREIGN KEY \"{}\" of table \"{by}\" is about it",
                 key.name
             );
-            return Err(SqlError::invalid(message)
+            return Err(SqlError::invalid(Mistake::DependentObjects, message)
                 .at(excerpt_of(column, statement))
                 .with_hint(Some("ALTER TABLE … DROP CONSTRAINT first")));
         }
@@ -602,9 +606,12 @@ impl Altered {
             let uniques = uniques.iter().map(|unique| unique.name.as_str());
             let foreign = foreign_keys.iter().map(|key| key.name.as_str());
             let similar = most_similar(&plain, checks.chain(uniques).chain(foreign));
-            SqlError::invalid(format!("table \"{table}\" has no constraint \"{plain}\""))
-                .at(excerpt_of(name, statement))
-                .with_hint(similar.map(|name| format!("did you mean \"{name}\"?")))
+            SqlError::invalid(
+                Mistake::UndefinedObject,
+                format!("table \"{table}\" has no constraint \"{plain}\""),
+            )
+            .at(excerpt_of(name, statement))
+            .with_hint(similar.map(|name| format!("did you mean \"{name}\"?")))
         })
     }
 
@@ -645,7 +652,9 @@ impl Altered {
         if self.definition.has_constraint(&name) {
             let table = &self.definition.name;
             let message = format!("table \"{table}\" has a constraint \"{name}\" already");
-            return Err(SqlError::invalid(message).at(excerpt_of(new, statement)));
+            return Err(
+                SqlError::invalid(Mistake::DuplicateObject, message).at(excerpt_of(new, statement))
+            );
         }
         match constraint {
             Constraint::Check(position) => self.definition.checks[position].name = name,

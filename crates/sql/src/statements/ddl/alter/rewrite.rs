@@ -110,7 +110,8 @@ async fn old_rows(
                 let schema =
                     DFSchema::try_from_qualified_schema(old.name.name.as_str(), &old.schema)
                         .map_err(SqlError::from_datafusion)?;
-                logical(&state, using, &schema).map_err(|error| planning_error(error, statement))?
+                logical(&state, using, &schema)
+                    .map_err(|error| planning_error(error, statement, &state))?
             }
             Source::Default => continue,
         };

@@ -1,5 +1,7 @@
 //! DataFusion's words in the user's: types as SQL names them, constants as they are written, names as they are quoted.
 
+use super::Mistake;
+use super::error_text::Told;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, SchemaError};
 use eris_exact::types::sql_name;
@@ -93,35 +95,54 @@ fn constant(text: &str) -> String {
 }
 
 /// What is wrong with a name, and what to do about it.
-pub(crate) fn of_schema(error: &SchemaError) -> Option<(String, Option<String>)> {
+pub(super) fn of_schema(error: &SchemaError) -> Option<Told> {
     match error {
         SchemaError::FieldNotFound {
             field,
             valid_fields,
         } => {
-            let message = match &field.relation {
+            let (mistake, message) = match &field.relation {
                 Some(table)
                     if !valid_fields
                         .iter()
                         .any(|valid| valid.relation == field.relation) =>
                 {
-                    format!(
-                        "there is no \"{table}\" in FROM with a column \"{}\"",
-                        field.name
-                    )
+                    let name = &field.name;
+                    let message =
+                        format!("there is no \"{table}\" in FROM with a column \"{name}\"");
+                    (Mistake::UndefinedTable, message)
                 }
-                Some(table) => format!("\"{table}\" has no column \"{}\"", field.name),
-                None => format!("there is no column \"{}\"", field.name),
+                Some(table) => {
+                    let message = format!("\"{table}\" has no column \"{}\"", field.name);
+                    (Mistake::UndefinedColumn, message)
+                }
+                None => {
+                    let message = format!("there is no column \"{}\"", field.name);
+                    (Mistake::UndefinedColumn, message)
+                }
             };
-            Some((message, hint(field, valid_fields)))
+            Some(Told {
+                mistake,
+                message,
+                hint: hint(field, valid_fields),
+            })
         }
         SchemaError::AmbiguousReference { field } => {
             let name = &field.name;
-            let message = format!("column \"{name}\" is ambiguous: several tables have it");
-            let hint = format!("name the table as well: table.{name}");
-            Some((message, Some(hint)))
+            Some(Told {
+                mistake: Mistake::AmbiguousColumn,
+                message: format!("column \"{name}\" is ambiguous: several tables have it"),
+                hint: Some(format!("name the table as well: table.{name}")),
+            })
         }
-        _ => None,
+        SchemaError::DuplicateQualifiedField { qualifier, name } => Some(Told {
+            mistake: Mistake::DuplicateAlias,
+            message: format!(
+                "column \"{qualifier}.{name}\" occurs twice: two tables in FROM have the same name"
+            ),
+            hint: Some("give one of them another with AS".to_owned()),
+        }),
+        SchemaError::DuplicateUnqualifiedField { .. } => None,
     }
 }
 
