@@ -36,7 +36,7 @@ const PATTERNS: &[Pattern] = &[
     (NumericOutOfRange, "Can't cast value {} to type {} in {}", "{0} is out of range for {1} in {2}", "CAST to a larger type, or TRY_CAST, which yields NULL instead"),
     (NumericOutOfRange, "Can't cast value {} to type {}", "{0} is out of range for {1}", "CAST to a larger type, or TRY_CAST, which yields NULL instead"),
     (CannotCoerce, "Unsupported CAST from {} to {}", "CAST from {0} to {1}", ""),
-    (UndefinedObject, "Unsupported SQL type {}", "type {0}", "CREATE TABLE and CAST know the types that README lists"),
+    (UndefinedObject, "Unsupported SQL type {}", "type {0}", "CREATE TABLE and CAST know the types that docs/manual/sql.md lists"),
     (InvalidDatetimeFormat, "Error parsing timestamp from '{}': {}", "cannot cast '{0}' to TIMESTAMP", "timestamps are written 2001-12-31 23:59:59"),
     (InvalidDatetimeFormat, "Invalid input syntax for type interval: {}", "cannot cast {0} to INTERVAL", "intervals are written '1 day', '3 hours 20 minutes'"),
     (DatetimeOverflow, "Date arithmetic overflow: {}", "overflow: the date is out of range", ""),
