@@ -27,6 +27,7 @@ use answer::{answer, failed};
 use arrow_array::{Array, StringViewArray};
 use eris_sql::{Database, Session, SqlError};
 use eris_ssb::{Query, Scale};
+use eris_telemetry::Snapshot;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -61,9 +62,8 @@ const SAMPLE_ROWS: u64 = 40;
 pub async fn run(database: &Database, options: &SsbOptions) -> Result<SsbRun, SsbError> {
     let session = database.session();
     let loaded = load::load(&session, options).await?;
-    let topology = database.engine().topology();
-    let mut bytes_by_node = vec![0; topology.nodes().len()];
-    for usage in database.engine().memory().usage() {
+    let mut bytes_by_node = vec![0; database.home().nodes().len()];
+    for usage in database.home().usage() {
         bytes_by_node[usage.node.index()] += usage.bytes;
     }
     let mut result = SsbRun {
@@ -75,11 +75,9 @@ pub async fn run(database: &Database, options: &SsbOptions) -> Result<SsbRun, Ss
         rows: loaded.rows,
         bytes_by_node,
         sample: None,
-        work: topology
-            .aeus()
-            .iter()
-            .map(|place| Work {
-                node: place.node.0,
+        work: (database.home().workers().iter())
+            .map(|worker| Work {
+                node: worker.node.0,
                 ..Work::default()
             })
             .collect(),
@@ -110,6 +108,14 @@ pub async fn run(database: &Database, options: &SsbOptions) -> Result<SsbRun, Ss
     Ok(result)
 }
 
+/// What each worker has done so far.
+fn counters(database: &Database) -> Snapshot {
+    let workers = database.home().workers().into_iter();
+    Snapshot {
+        aeus: workers.map(|worker| worker.counters).collect(),
+    }
+}
+
 /// Runs one query and adds what it did to the result.
 async fn query_runs(
     database: &Database,
@@ -121,9 +127,9 @@ async fn query_runs(
 ) -> Result<(), SsbError> {
     let failed = |source| failed(query, source);
     // What this run counts stands for all: the timed ones do the same work.
-    let before = database.engine().counters();
+    let before = counters(database);
     let answer = answer(session, query.sql).await.map_err(failed)?;
-    let counted = database.engine().counters().since(&before);
+    let counted = counters(database).since(&before);
     for (work, counted) in result.work.iter_mut().zip(&counted.aeus) {
         work.counted.add(counted);
     }

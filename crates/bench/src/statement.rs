@@ -16,7 +16,7 @@ mod client;
 
 use crate::report::Report;
 use client::{Client, Kind, Way};
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_sql::{Database, Outcome, Session, SqlError};
 use futures::executor::block_on;
 use serde_json::json;
@@ -67,7 +67,7 @@ const PACE: Duration = Duration::from_millis(1);
 /// [`StatementBenchError`].
 pub fn run(settings: Settings, options: StatementOptions) -> Result<Report, StatementBenchError> {
     let mut report = Report::new("statement", &settings.topology);
-    let database = Database::open(settings)?;
+    let database = Database::open(Engine::home(settings).map_err(SqlError::from)?)?;
     let session = database.session();
     for sql in [
         format!(

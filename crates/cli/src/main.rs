@@ -34,7 +34,7 @@ mod ssb;
 mod units;
 
 use args::{Cli, Command, Source};
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{Topology, TopologyError};
 use eris_sql::{Database, SqlError};
 use json_error::json_error;
@@ -157,7 +157,8 @@ fn statements(
     } else {
         sources
     };
-    let database = Database::open(settings).map_err(CliError::Open)?;
+    let home = Engine::home(settings).map_err(|error| CliError::Open(error.into()))?;
+    let database = Database::open(home).map_err(CliError::Open)?;
     let footer = interactive || format.is_for_people() && io::stdout().is_terminal();
     let shown = settings::Settings::new(format, interactive);
     let mut runner = Runner::new(database.session(), shown, footer);

@@ -136,7 +136,7 @@ impl Runner {
         let session = self.session.clone();
         let running = session.execute(statement);
         self.interrupt.begin(running.canceller());
-        let budget = session.database().engine().memory().budget();
+        let budget = session.database().home().budget();
         let mut meter = Meter::new(running.progress().clone(), budget);
         let outcome = meter.watch(running).await;
         let done = match outcome.inspect_err(|_| self.interrupt.end())? {

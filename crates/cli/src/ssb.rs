@@ -4,7 +4,7 @@ use crate::args::{FileFormat, SsbGenerate, SsbRun};
 use crate::format::{Format, FormatError};
 use crate::places;
 use eris_bench::ssb::{self as bench, SsbOptions};
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_sql::{Database, SqlError};
 use eris_ssb::{
     Compression, Generator, Progress, Query, Scale, ScaleError, WriteError, queries, write_parquet,
@@ -114,7 +114,8 @@ pub fn run(settings: Settings, arguments: &SsbRun, runtime: &Runtime) -> Result<
         sessions: arguments.sessions as usize,
         breakdown: arguments.breakdown,
     };
-    let database = Database::open(settings).map_err(SsbError::Open)?;
+    let home = Engine::home(settings).map_err(|error| SsbError::Open(error.into()))?;
+    let database = Database::open(home).map_err(SsbError::Open)?;
     let result = runtime.block_on(bench::run(&database, &options))?;
     let mut out = io::stdout().lock();
     if arguments.json {

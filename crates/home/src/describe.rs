@@ -1,6 +1,7 @@
 //! What a home tells of itself: its workers and nodes, and what data objects consist of.
 
 use eris_fragment::Scalar;
+use eris_telemetry::AeuSnapshot;
 use eris_types::{AeuId, NodeId, SegmentId};
 
 /// A worker.
@@ -13,44 +14,7 @@ pub struct WorkerDescription {
     /// The CPU that it runs on, if it has one of its own.
     pub cpu: Option<u32>,
     /// What it has done since the start.
-    pub counters: WorkerCounters,
-}
-
-/// What a worker has done since the start.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WorkerCounters {
-    /// Time with work.
-    pub busy_nanoseconds: u64,
-    /// Commands that have arrived.
-    pub commands_received: u64,
-    /// Commands that it has sent.
-    pub commands_sent: u64,
-    /// Groups in which commands were executed.
-    pub groups: u64,
-    /// Tasks that were begun.
-    pub tasks: u64,
-    /// Slices of tasks.
-    pub slices: u64,
-    /// Steps with work.
-    pub steps_busy: u64,
-    /// Steps without.
-    pub steps_idle: u64,
-    /// How often it went to sleep.
-    pub parks: u64,
-    /// How often it was woken.
-    pub wakes: u64,
-    /// Rows in chunks that it read.
-    pub rows_scanned: u64,
-    /// Bytes that it read.
-    pub bytes_scanned: u64,
-    /// Chunks that it read.
-    pub chunks_scanned: u64,
-    /// Chunks that statistics excluded.
-    pub chunks_skipped: u64,
-    /// Chunks that it read on behalf of another worker.
-    pub chunks_helped: u64,
-    /// Panics that it survived.
-    pub panics: u64,
+    pub counters: AeuSnapshot,
 }
 
 /// A node: workers with a memory of their own.
@@ -77,6 +41,18 @@ pub struct ReadBandwidth {
     pub workers: Vec<f64>,
     /// Per node, by its workers together.
     pub nodes: Vec<f64>,
+}
+
+impl ReadBandwidth {
+    /// One worker's; 0 of one that there was not.
+    pub fn of_aeu(&self, aeu: AeuId) -> f64 {
+        self.workers.get(aeu.index()).copied().unwrap_or(0.0)
+    }
+
+    /// That of all workers of a node together.
+    pub fn of_node(&self, node: NodeId) -> f64 {
+        self.nodes.get(node.index()).copied().unwrap_or(0.0)
+    }
 }
 
 /// What a data object holds at about one time: each owner's part is of one point in time.

@@ -30,9 +30,6 @@ pub trait KeyOrders: Send + Sync {
     /// Whether an order has a key.
     fn has(&self, order: &KeyOrder, key: i64) -> bool;
 
-    /// How many keys an order has, and how many of them have come since it was made.
-    fn size(&self, order: &KeyOrder) -> (usize, usize);
-
     /// Stores a column of integers by an order of keys, and waits until that is done. Rows may be read and written meanwhile. Returns how
     /// many stay as they are: for a key that the order does not have, or since they would take more room. Dropping the future leaves it to
     /// the home to finish.
@@ -49,44 +46,69 @@ pub trait KeyOrders: Send + Sync {
 
 /// An order of distinct keys, in its home's own form. It is kept while somebody has it, or something is stored by it.
 #[derive(Clone)]
-pub struct KeyOrder(Arc<dyn Any + Send + Sync>);
+pub struct KeyOrder {
+    own: Arc<dyn Any + Send + Sync>,
+    size: OrderSize,
+}
+
+/// How large an order is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderSize {
+    /// Keys.
+    pub keys: usize,
+    /// Those of them that have come since it was made.
+    pub late: usize,
+}
 
 impl KeyOrder {
     /// The order that a home has made.
-    pub fn new(order: Arc<dyn Any + Send + Sync>) -> Self {
-        KeyOrder(order)
+    pub fn new(own: Arc<dyn Any + Send + Sync>, size: OrderSize) -> Self {
+        KeyOrder { own, size }
     }
 
     /// What its home has made.
-    pub fn get(&self) -> &Arc<dyn Any + Send + Sync> {
-        &self.0
+    pub fn own(&self) -> &Arc<dyn Any + Send + Sync> {
+        &self.own
+    }
+
+    /// How large it is.
+    pub fn size(&self) -> OrderSize {
+        self.size
     }
 
     /// The same without keeping it.
     pub fn downgrade(&self) -> WeakKeyOrder {
-        WeakKeyOrder(Arc::downgrade(&self.0))
+        WeakKeyOrder {
+            own: Arc::downgrade(&self.own),
+            size: self.size,
+        }
     }
 }
 
 impl fmt::Debug for KeyOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyOrder")
+        write!(f, "KeyOrder({} keys)", self.size.keys)
     }
 }
 
 /// An order of keys as long as something is stored by it.
 #[derive(Clone)]
-pub struct WeakKeyOrder(Weak<dyn Any + Send + Sync>);
+pub struct WeakKeyOrder {
+    own: Weak<dyn Any + Send + Sync>,
+    size: OrderSize,
+}
 
 impl WeakKeyOrder {
     /// The order, unless it is gone.
     pub fn upgrade(&self) -> Option<KeyOrder> {
-        self.0.upgrade().map(KeyOrder)
+        let own = self.own.upgrade()?;
+        let size = self.size;
+        Some(KeyOrder { own, size })
     }
 }
 
 impl fmt::Debug for WeakKeyOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WeakKeyOrder")
+        write!(f, "WeakKeyOrder({} keys)", self.size.keys)
     }
 }

@@ -47,13 +47,14 @@ mod write;
 pub use balance::{Algorithm, Balanced, Balancer, Balancing, Moved};
 pub use describe::{
     ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, NodeDescription,
-    ReadBandwidth, SegmentInspection, WorkerCounters, WorkerDescription,
+    ReadBandwidth, SegmentInspection, WorkerDescription,
 };
 pub use eris_numa::{Budget, HugePages, OutOfMemory, Usage};
+pub use eris_telemetry::AeuSnapshot;
 pub use error::HomeError;
 pub use home::Home;
 pub use index::{IndexKind, IndexStatistics, SecondaryIndexes};
-pub use key_order::{KeyOrder, KeyOrders, WeakKeyOrder};
+pub use key_order::{KeyOrder, KeyOrders, OrderSize, WeakKeyOrder};
 pub use object::{ObjectDefinition, Partitioning};
 pub use ownership::{Ownership, PartLocation, PartitionStatus, StoredPart};
 pub use reorganize::{

@@ -22,14 +22,15 @@ use crate::catalog::{Catalog, SCHEMA, Table};
 use crate::maintenance::recoding::Recodings;
 use crate::running::queries::Query;
 use datafusion::execution::context::SessionState;
-use eris_engine::Engine;
+use eris_home::Home;
 use std::fmt;
 use std::sync::Arc;
 
 /// What a statement works with. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct StatementContext {
-    pub engine: Engine,
+    /// Who holds the tables.
+    pub home: Arc<dyn Home>,
     pub catalog: Arc<Catalog>,
     pub recodings: Arc<Recodings>,
     pub services: Arc<Services>,
@@ -44,11 +45,11 @@ pub(crate) struct StatementContext {
 
 impl StatementContext {
     /// For statements of no session, with an empty catalogue.
-    pub fn new(engine: Engine, services: Services) -> Self {
-        let variables = Variables::new(engine.topology().aeus().len());
+    pub fn new(home: Arc<dyn Home>, services: Services) -> Self {
+        let variables = Variables::new(home.worker_count());
         StatementContext {
-            recodings: Arc::new(Recodings::new(engine.clone())),
-            engine,
+            recodings: Arc::new(Recodings::new(Arc::clone(&home))),
+            home,
             catalog: Arc::default(),
             services: Arc::new(services),
             session: Arc::new(SessionData::new(0, variables.clone())),
@@ -109,7 +110,7 @@ impl StatementContext {
 
     /// What a new session begins with.
     pub fn default_variables(&self) -> Variables {
-        Variables::new(self.engine.topology().aeus().len())
+        Variables::new(self.home.worker_count())
     }
 
     /// The statement's entry among the running ones, unless it is being prepared.

@@ -10,10 +10,10 @@ pub use sqlstate::{Mistake, SqlState, Violation};
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use eris_engine::EngineError;
 use eris_exact::SpillError;
 use eris_files::FileError;
 use eris_fragment::FragmentError;
+use eris_home::HomeError;
 use error_text::Told;
 use position::{Excerpt, Position};
 use sql_terms::{in_sql, of_schema};
@@ -70,9 +70,9 @@ pub enum SqlErrorKind {
     /// A fragment failed while it ran.
     #[error("{}", in_sql(&.0.to_string()))]
     Fragment(FragmentError),
-    /// The engine refused.
+    /// Whoever holds the tables rejected it.
     #[error("{0}")]
-    Engine(Arc<EngineError>),
+    Home(Arc<HomeError>),
     /// An operator above the fragments failed while it ran.
     #[error("{}", innermost(.0))]
     Execution(Arc<DataFusionError>),
@@ -137,7 +137,7 @@ impl SqlError {
                 self.kind = SqlErrorKind::Invalid(mistake, format!("{part}: {}", innermost(error)));
             }
             SqlErrorKind::Fragment(_)
-            | SqlErrorKind::Engine(_)
+            | SqlErrorKind::Home(_)
             | SqlErrorKind::Spill(_)
             | SqlErrorKind::Timeout(_)
             | SqlErrorKind::Killed(_) => {}
@@ -322,10 +322,10 @@ impl From<ArrowError> for SqlError {
     }
 }
 
-impl From<EngineError> for SqlError {
-    fn from(error: EngineError) -> Self {
-        let hint = matches!(error, EngineError::OutOfMemory { .. }).then_some(MORE_MEMORY);
-        Self::new(SqlErrorKind::Engine(Arc::new(error))).with_hint(hint)
+impl From<HomeError> for SqlError {
+    fn from(error: HomeError) -> Self {
+        let hint = matches!(error, HomeError::OutOfMemory { .. }).then_some(MORE_MEMORY);
+        Self::new(SqlErrorKind::Home(Arc::new(error))).with_hint(hint)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError};
 use futures::StreamExt;
@@ -19,7 +19,7 @@ fn database(nodes: u16, cores: u16) -> Database {
         huge_pages: HugePages::Never,
         memory_limit: Some(1 << 30),
     };
-    Database::open(settings).unwrap()
+    Database::open(Engine::home(settings).unwrap()).unwrap()
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -148,7 +148,7 @@ fn upserts_of_several_sessions_all_count() {
             let seen = numbers(&session, query).await;
             assert_eq!(seen, [230, 230, 4 * 30 + 12 * 199]);
             run(&session, "DROP TABLE c").await;
-            assert_eq!(database.engine().memory().budget().used(), 0);
+            assert_eq!(database.home().budget().used(), 0);
         });
     }
 }
@@ -256,7 +256,7 @@ fn what_nobody_sees_gives_its_memory_back() {
         };
         let mut read = reader.next().await.unwrap().unwrap().num_rows();
         // What it has not shown yet may all be on its way already, and then it needs its snapshot no more.
-        let snapshot = database.engine().hold();
+        let snapshot = database.home().hold();
         assert_eq!(
             run(&session, "DELETE FROM t WHERE k % 50 <> 7").await,
             392_000
@@ -296,7 +296,7 @@ fn what_nobody_sees_gives_its_memory_back() {
         run(&session, "DELETE FROM t WHERE k >= 0").await;
         assert_eq!(numbers(&session, "SELECT count(*) FROM t").await, [0]);
         run(&session, "DROP TABLE t").await;
-        assert_eq!(database.engine().memory().budget().used(), 0);
+        assert_eq!(database.home().budget().used(), 0);
     });
 }
 

@@ -2,7 +2,7 @@
 
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError};
 use futures::StreamExt;
@@ -15,7 +15,7 @@ fn database(nodes: u16, cores: u16) -> Database {
         huge_pages: HugePages::Never,
         memory_limit: Some(1 << 30),
     };
-    Database::open(settings).unwrap()
+    Database::open(Engine::home(settings).unwrap()).unwrap()
 }
 
 /// Runs a test with one AEU, and with eight on four nodes.
@@ -78,7 +78,7 @@ const INSERT: &str = "INSERT INTO t (a) SELECT i FROM generate_series(1, 1000) A
 
 /// Bytes of all data objects.
 fn bytes(database: &Database) -> u64 {
-    let usage = database.engine().memory().usage();
+    let usage = database.home().usage();
     usage.iter().map(|usage| usage.bytes).sum()
 }
 
@@ -504,7 +504,7 @@ fn a_change_for_which_memory_does_not_suffice_fails_alone() {
             huge_pages: HugePages::Never,
             memory_limit: Some(48 << 20),
         };
-        let database = Database::open(settings).unwrap();
+        let database = Database::open(Engine::home(settings).unwrap()).unwrap();
         let session = database.session();
         ok(&session, "CREATE TABLE t (a INTEGER, b DOUBLE)").await;
         let fill = "INSERT INTO t SELECT i, random() FROM generate_series(1, 3000000) AS g(i)";

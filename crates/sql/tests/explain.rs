@@ -1,7 +1,7 @@
 //! EXPLAIN ANALYZE: the numbers of a fragment's phases are those of its rows, however they are spread.
 
 use datafusion::arrow::array::{Array, AsArray};
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session};
 
@@ -17,7 +17,7 @@ fn with_each_topology(test: impl AsyncFn(&Session)) {
             huge_pages: HugePages::Never,
             memory_limit: Some(1 << 30),
         };
-        let database = Database::open(settings).unwrap();
+        let database = Database::open(Engine::home(settings).unwrap()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_time().build().unwrap();
         runtime.block_on(test(&database.session()));

@@ -2,7 +2,7 @@
 
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError};
 use futures::StreamExt;
@@ -17,7 +17,7 @@ fn database(topology: Topology, memory: u64) -> Database {
         huge_pages: HugePages::Never,
         memory_limit: Some(memory),
     };
-    Database::open(settings).unwrap()
+    Database::open(Engine::home(settings).unwrap()).unwrap()
 }
 
 fn small() -> Database {
@@ -274,7 +274,7 @@ fn an_import_is_there_as_a_whole_or_not_at_all() {
             lines(&session, all).await,
             lines(&session, "SHOW SCHEMAS").await,
         );
-        let memory = second.engine().memory().budget().used();
+        let memory = second.home().budget().used();
         let load = std::fs::read_to_string(target.join("load.sql")).unwrap();
         let schema = std::fs::read_to_string(target.join("schema.sql")).unwrap();
         for (file, good, bad) in [
@@ -328,7 +328,7 @@ fn an_import_is_there_as_a_whole_or_not_at_all() {
                 .contains("CHECK")
         );
         lines(&session, "DROP SCHEMA \"Two Words\" CASCADE; DROP SCHEMA s CASCADE; DROP TABLE IF EXISTS public.t CASCADE").await;
-        assert!(second.engine().memory().budget().used() <= memory);
+        assert!(second.home().budget().used() <= memory);
     });
 }
 

@@ -1,6 +1,6 @@
 //! CREATE INDEX that fails on the way, or is given up: nothing is left of it, and the table is as before.
 
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Amount, Database, Outcome, Session, SqlError, SqlErrorKind};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ async fn filled((nodes, cores): (u16, u16)) -> Database {
         huge_pages: HugePages::Never,
         memory_limit: Some(1 << 30),
     };
-    let database = Database::open(settings).unwrap();
+    let database = Database::open(Engine::home(settings).unwrap()).unwrap();
     let session = database.session();
     ok(&session, "CREATE TABLE t (k INTEGER, n BIGINT, s VARCHAR)").await;
     let fill = format!(
@@ -62,8 +62,8 @@ fn create(columns: &str) -> String {
 /// Waits until as much memory is in use as before.
 async fn until(database: &Database, bytes: u64) {
     let began = Instant::now();
-    while database.engine().memory().budget().used() != bytes {
-        let used = database.engine().memory().budget().used();
+    while database.home().budget().used() != bytes {
+        let used = database.home().budget().used();
         assert!(
             began.elapsed() < Duration::from_secs(20),
             "{used} bytes are in use, {bytes} were"
@@ -88,7 +88,7 @@ fn an_index_for_which_memory_does_not_suffice_leaves_nothing() {
         block_on(async {
             let database = filled(topology).await;
             let session = database.session();
-            let budget = database.engine().memory().budget().clone();
+            let budget = database.home().budget().clone();
             let (limit, before) = (budget.limit(), budget.used());
             for columns in COLUMNS {
                 // Nothing is left; or enough to begin with.
@@ -120,7 +120,7 @@ fn rows_for_which_an_index_has_no_memory_are_not_inserted() {
             let session = database.session();
             for columns in ["n", "s, n"] {
                 ok(&session, &create(columns)).await;
-                let budget = database.engine().memory().budget().clone();
+                let budget = database.home().budget().clone();
                 let limit = budget.limit();
                 let insert = "INSERT INTO t SELECT k, -5, 'far ' || k FROM t";
                 let mut refused = 0;
@@ -152,7 +152,7 @@ fn an_index_that_is_given_up_leaves_nothing() {
         block_on(async {
             let database = filled(topology).await;
             let session = database.session();
-            let before = database.engine().memory().budget().used();
+            let before = database.home().budget().used();
             let (mut given_up, mut killed) = (0, 0);
             for round in 0..24 {
                 let sql = create(COLUMNS[round % COLUMNS.len()]);

@@ -2,7 +2,7 @@
 
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Parameter, Session, SqlError, SqlErrorKind};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,7 +13,7 @@ fn database(nodes: u16, cores: u16) -> Database {
         huge_pages: HugePages::Never,
         memory_limit: Some(1 << 30),
     };
-    Database::open(settings).unwrap()
+    Database::open(Engine::home(settings).unwrap()).unwrap()
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -93,7 +93,7 @@ fn a_session_has_its_own_settings_and_its_clones_share_them() {
         // What is the database's is everybody's.
         must(&first, "SET memory_limit = '500MB'").await;
         assert_eq!(one(&second, "SHOW memory_limit").await, "500 MB");
-        assert_eq!(database.engine().memory().budget().limit(), 500_000_000);
+        assert_eq!(database.home().budget().limit(), 500_000_000);
     });
 }
 

@@ -2,7 +2,7 @@
 
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::record_batch::RecordBatch;
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
 use futures::future::join_all;
@@ -18,7 +18,7 @@ fn database(nodes: u16, cores: u16) -> Database {
         huge_pages: HugePages::Never,
         memory_limit: Some(AMPLE),
     };
-    Database::open(settings).unwrap()
+    Database::open(Engine::home(settings).unwrap()).unwrap()
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -48,7 +48,7 @@ async fn rows(session: &Session, sql: &str) -> Result<RecordBatch, SqlError> {
 
 /// Leaves so many bytes for operators beside the tables.
 fn leave(database: &Database, bytes: u64) {
-    let budget = database.engine().memory().budget();
+    let budget = database.home().budget();
     budget.set_limit(budget.used() + bytes);
 }
 
@@ -330,10 +330,10 @@ fn files_are_where_they_should_be_and_go_with_their_statement() {
                 (0, 0)
             );
         }
-        let used = database.engine().memory().budget().used();
+        let used = database.home().budget().used();
         leave(&database, AMPLE);
         rows(&session, "SELECT count(*) FROM a").await.unwrap();
-        assert_eq!(database.engine().memory().budget().used(), used);
+        assert_eq!(database.home().budget().used(), used);
         drop((session, database));
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     });
@@ -373,7 +373,7 @@ fn a_table_that_does_not_fit_leaves_the_rest_usable() {
         let database = database(1, 2);
         let session = database.session();
         two_tables(&session, 1).await;
-        let budget = database.engine().memory().budget().clone();
+        let budget = database.home().budget().clone();
         let before = budget.used();
         leave(&database, 20_000_000);
         for sql in [

@@ -1,7 +1,7 @@
 //! Sessions that write, change, read and drop the same tables and views, and are stopped anywhere: all get on, none panics,
 //! and no memory stays.
 
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -111,7 +111,7 @@ fn sessions_that_change_the_same_tables_get_on() {
             huge_pages: HugePages::Never,
             memory_limit: Some(256 << 20),
         };
-        let database = Database::open(settings).unwrap();
+        let database = Database::open(Engine::home(settings).unwrap()).unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_time()
@@ -134,7 +134,7 @@ fn sessions_that_change_the_same_tables_get_on() {
             ] {
                 run(&session, sql).await.unwrap();
             }
-            let budget = database.engine().memory().budget();
+            let budget = database.home().budget();
             // Statements that were given up may end a little later.
             while budget.used() > 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;

@@ -2,7 +2,7 @@
 
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ fn database(nodes: u16, cores: u16) -> Database {
         huge_pages: HugePages::Never,
         memory_limit: Some(1 << 30),
     };
-    Database::open(settings).unwrap()
+    Database::open(Engine::home(settings).unwrap()).unwrap()
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -523,7 +523,7 @@ fn other_ways_to_write_keep_them_or_are_refused() {
         for table in ["a, z", "m, n"] {
             run(&session, &format!("DROP TABLE {table}")).await;
         }
-        assert_eq!(second.engine().memory().budget().used(), 0);
+        assert_eq!(second.home().budget().used(), 0);
         // One whose rows do not fit makes nothing.
         std::fs::remove_file(path("export/a.parquet")).unwrap();
         let load = std::fs::read_to_string(path("export/load.sql")).unwrap();

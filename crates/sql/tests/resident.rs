@@ -1,6 +1,6 @@
 //! The memory of the process as the system sees it. One test, so that it has its process for itself.
 
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session};
 use futures::StreamExt;
@@ -41,7 +41,7 @@ fn memory_is_given_back_after_drop_failure_and_cancelling() {
         huge_pages: HugePages::Never,
         memory_limit: Some(400 * MB),
     };
-    let database = Database::open(settings).unwrap();
+    let database = Database::open(Engine::home(settings).unwrap()).unwrap();
     let session = database.session();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -67,7 +67,7 @@ fn memory_is_given_back_after_drop_failure_and_cancelling() {
         settles_below(warm, "a table that does not fit").await;
 
         // Cancelled when much is there: the writer has staged rows, then it is dropped.
-        let budget = database.engine().memory().budget();
+        let budget = database.home().budget();
         {
             let writing = run(&session, &larger);
             tokio::pin!(writing);

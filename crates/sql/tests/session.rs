@@ -4,7 +4,7 @@ use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::parquet::arrow::ArrowWriter;
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{
     Database, Function, FunctionKind, Outcome, RelationKind, Session, SqlError, SqlErrorKind,
@@ -19,7 +19,7 @@ fn database() -> Database {
         huge_pages: HugePages::Never,
         memory_limit: Some(1 << 30),
     };
-    Database::open(settings).unwrap()
+    Database::open(Engine::home(settings).unwrap()).unwrap()
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

@@ -3,7 +3,7 @@
 
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::Int64Type;
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn database(nodes: u16, cores: u16) -> Database {
         huge_pages: HugePages::Never,
         memory_limit: Some(1 << 30),
     };
-    Database::open(settings).unwrap()
+    Database::open(Engine::home(settings).unwrap()).unwrap()
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -53,7 +53,7 @@ async fn run(session: &Session, sql: &str) -> u64 {
 /// Waits until all memory is back: tables that somebody still held when they were replaced go in the background.
 fn nothing_is_left(database: &Database) {
     let began = Instant::now();
-    let used = || database.engine().memory().budget().used();
+    let used = || database.home().budget().used();
     while used() > 0 {
         assert!(
             began.elapsed() < Duration::from_secs(20),
@@ -184,7 +184,7 @@ fn rules_hold_whoever_comes_in_between() {
             }
             assert!(kept.load(Ordering::Relaxed) > 0);
             // Whoever was given up may still be committing.
-            database.engine().settle().await;
+            database.home().barrier().await;
             assert_eq!(number(&session, BROKEN).await, 0);
             // What the constraints know is what the table has.
             run(&session, "DELETE FROM c").await;

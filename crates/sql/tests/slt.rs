@@ -2,7 +2,7 @@
 
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError};
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
@@ -82,7 +82,7 @@ fn run(nodes: u16, cores: u16) {
         huge_pages: HugePages::Never,
         memory_limit: Some(2 << 30),
     };
-    let database = Database::open(settings).unwrap();
+    let database = Database::open(Engine::home(settings).unwrap()).unwrap();
     let runtime = || {
         tokio::runtime::Builder::new_current_thread()
             .build()

@@ -11,7 +11,7 @@
 #[path = "wrong/inputs.rs"]
 mod inputs;
 
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError};
 use futures::StreamExt;
@@ -59,7 +59,7 @@ fn database() -> Database {
         huge_pages: HugePages::Never,
         memory_limit: Some(1 << 30),
     };
-    Database::open(settings).unwrap()
+    Database::open(Engine::home(settings).unwrap()).unwrap()
 }
 
 async fn run(session: &Session, sql: &str) -> Result<String, SqlError> {
@@ -150,7 +150,7 @@ fn check(name: &str, directory: &TempDir, at_least: usize) {
         }
         drop(session);
         let before = state(&database, directory.path()).await;
-        let memory = database.engine().memory().budget().used();
+        let memory = database.home().budget().used();
         for (case, expected) in cases {
             let told = told(&database, &case.replace("{dir}", shown)).await;
             let told = told.replace(shown, "{dir}").replace('\t', "  ");
@@ -169,14 +169,14 @@ fn check(name: &str, directory: &TempDir, at_least: usize) {
             written.push('\n');
             // Whatever was begun in parallel has ended when the memory is back.
             for _ in 0..10_000 {
-                if database.engine().memory().budget().used() <= memory {
+                if database.home().budget().used() <= memory {
                     break;
                 }
                 tokio::task::yield_now().await;
                 std::thread::yield_now();
             }
             assert_eq!(state(&database, directory.path()).await, before, "{case}");
-            assert_eq!(database.engine().memory().budget().used(), memory, "{case}");
+            assert_eq!(database.home().budget().used(), memory, "{case}");
             assert_eq!(database.spill().files(), 0, "{case}");
         }
     });

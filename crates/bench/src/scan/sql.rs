@@ -10,7 +10,7 @@ use super::error::ScanError;
 use super::values::Predicate;
 use crate::report::{Report, median};
 use arrow_array::{Array, Int64Array};
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::measure::LocalReads;
 use eris_sql::{Database, Outcome, Session, SqlError};
 use futures::future::try_join_all;
@@ -46,7 +46,7 @@ pub async fn run(
     reads: &LocalReads,
     report: &mut Report,
 ) -> Result<(), ScanError> {
-    let database = Database::open(settings)?;
+    let database = Database::open(Engine::home(settings).map_err(SqlError::from)?)?;
     let session = database.session();
     load(&session, options.rows).await?;
     let rows = options.rows as i64;

@@ -141,7 +141,7 @@ async fn watched(
     loop {
         match timeout(LOOK, &mut work).await {
             Ok(done) => return done,
-            Err(_) => *peak = database.engine().memory().budget().used().max(*peak),
+            Err(_) => *peak = database.home().budget().used().max(*peak),
         }
     }
 }

@@ -1,9 +1,8 @@
 //! What the engine tells of itself: its AEUs, and the nodes of its topology.
 
 use crate::clients::engine::Engine;
-use eris_home::{NodeDescription, ReadBandwidth, WorkerCounters, WorkerDescription};
+use eris_home::{NodeDescription, ReadBandwidth, WorkerDescription};
 use eris_numa::{Placement, measure};
-use eris_telemetry::AeuSnapshot;
 
 /// An entry for each AEU.
 pub(super) fn workers(engine: &Engine) -> Vec<WorkerDescription> {
@@ -13,36 +12,13 @@ pub(super) fn workers(engine: &Engine) -> Vec<WorkerDescription> {
         aeu: place.aeu,
         node: place.node,
         cpu: place.cpu,
-        counters: counters(
-            counted
-                .aeus
-                .get(place.aeu.index())
-                .copied()
-                .unwrap_or_default(),
-        ),
+        counters: counted
+            .aeus
+            .get(place.aeu.index())
+            .copied()
+            .unwrap_or_default(),
     });
     workers.collect()
-}
-
-fn counters(counted: AeuSnapshot) -> WorkerCounters {
-    WorkerCounters {
-        busy_nanoseconds: counted.busy_nanoseconds,
-        commands_received: counted.received.iter().sum(),
-        commands_sent: counted.sent.iter().sum(),
-        groups: counted.groups,
-        tasks: counted.tasks,
-        slices: counted.slices,
-        steps_busy: counted.steps_busy,
-        steps_idle: counted.steps_idle,
-        parks: counted.parks,
-        wakes: counted.wakes,
-        rows_scanned: counted.rows_scanned,
-        bytes_scanned: counted.bytes_scanned,
-        chunks_scanned: counted.chunks_scanned,
-        chunks_skipped: counted.chunks_skipped,
-        chunks_helped: counted.chunks_helped,
-        panics: counted.panics,
-    }
 }
 
 /// An entry for each node.

@@ -5,8 +5,8 @@ use crate::clients::engine::Engine;
 use eris_column::KeyOrder as Order;
 use eris_home::{
     Balanced, Balancer, Balancing, HomeError, IndexKind, IndexReorganization, IndexStatistics,
-    KeyIndexes, KeyOrder, KeyOrders, OutOfMemory, Ownership, PartLocation, PartitionStatus,
-    SecondaryIndexes,
+    KeyIndexes, KeyOrder, KeyOrders, OrderSize, OutOfMemory, Ownership, PartLocation,
+    PartitionStatus, SecondaryIndexes,
 };
 use eris_types::{ColumnId, ObjectId};
 use futures::future::BoxFuture;
@@ -46,18 +46,13 @@ impl KeyOrders for Engine {
         own(order).ordinal(key).is_some()
     }
 
-    fn size(&self, order: &KeyOrder) -> (usize, usize) {
-        let order = own(order);
-        (order.keys().len(), order.late())
-    }
-
     fn recode(
         &self,
         object: ObjectId,
         column: ColumnId,
         order: KeyOrder,
     ) -> BoxFuture<'_, Result<u64, HomeError>> {
-        let order = Arc::clone(order.get()).downcast().expect(OWN);
+        let order = Arc::clone(order.own()).downcast().expect(OWN);
         Box::pin(Engine::recode(self, object, column, order))
     }
 }
@@ -65,13 +60,19 @@ impl KeyOrders for Engine {
 const OWN: &str = "the engine has made the order";
 
 fn own(order: &KeyOrder) -> &Order {
-    order.get().downcast_ref().expect(OWN)
+    order.own().downcast_ref().expect(OWN)
 }
 
 fn accounted(engine: &Engine, order: Option<Order>) -> Result<Option<KeyOrder>, OutOfMemory> {
     let budget = engine.memory().budget();
     let order = order.map(|order| order.accounted(budget)).transpose()?;
-    Ok(order.map(|order| KeyOrder::new(Arc::new(order))))
+    Ok(order.map(|order| {
+        let size = OrderSize {
+            keys: order.keys().len(),
+            late: order.late(),
+        };
+        KeyOrder::new(Arc::new(order), size)
+    }))
 }
 
 impl KeyIndexes for Engine {

@@ -1,11 +1,11 @@
 //! Opening a database. It lives in memory, in this process, and ends with its last clone and session.
 
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::Database;
 use std::error::Error;
 
-/// A database on all cores of this machine, with a part of its memory.
+/// A database on all cores of this machine, with a part of its memory. Its tables are at home in an engine.
 pub fn open() -> Result<Database, Box<dyn Error>> {
     let settings = Settings {
         topology: Topology::detect()?,
@@ -13,5 +13,5 @@ pub fn open() -> Result<Database, Box<dyn Error>> {
         // Without a limit it may take 80 % of the memory.
         memory_limit: Some(1 << 30),
     };
-    Ok(Database::open(settings)?)
+    Ok(Database::open(Engine::home(settings)?)?)
 }

@@ -3,7 +3,7 @@
 use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
 use std::collections::HashMap;
@@ -41,8 +41,9 @@ impl Client {
             .enable_time()
             .build()
             .map_err(|error| error.to_string())?;
+        let home = Engine::home(settings).map_err(|error| error.to_string())?;
         Ok(Client {
-            database: Database::open(settings).map_err(|error| error.to_string())?,
+            database: Database::open(home).map_err(|error| error.to_string())?,
             sessions: HashMap::new(),
             runtime,
         })

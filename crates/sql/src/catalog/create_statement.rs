@@ -12,8 +12,8 @@
 //! every session whose current schema is `public`.
 
 use crate::catalog::{ForeignKey, Table, TableIndex, View, quoted};
-use eris_engine::Partitioning;
 use eris_exact::types::sql_name;
+use eris_home::Partitioning;
 
 /// The CREATE TABLE statement of a table, and those of its indexes; without a semicolon at the end.
 pub(crate) fn create_statement(table: &Table) -> String {

@@ -2,7 +2,7 @@
 
 use super::Table;
 use crate::error::{Mistake, SqlError};
-use eris_engine::{Engine, IndexKind};
+use eris_home::{Home, IndexKind};
 use eris_types::ColumnId;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Table {
     /// An index is of a column that is no more.
     pub async fn take_over_indexes(
         &mut self,
-        engine: &Engine,
+        home: &Arc<dyn Home>,
         old: &Table,
         place: impl Fn(usize) -> Option<usize>,
         cascade: bool,
@@ -66,9 +66,10 @@ impl Table {
                 .map(|&column| ColumnId(column as u32))
                 .collect();
             let built = Arc::default();
-            let id = engine
-                .create_index(self.object, &ids, index.kind, built)
-                .await?;
+            let indexes = home.secondary_indexes();
+            let indexes = indexes.expect("the table had an index there");
+            let id = indexes.create_index(self.object, &ids, index.kind, built);
+            let id = id.await?;
             self.indexes.push(TableIndex {
                 columns,
                 id,

@@ -5,8 +5,8 @@ use crate::error::{SqlError, Violation};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::sql::sqlparser::ast;
-use eris_engine::{Engine, EngineError, Partitioning};
 use eris_fragment::Type;
+use eris_home::{Home, HomeError, ObjectDefinition, Partitioning};
 use eris_types::{ColumnId, ObjectId};
 use std::fmt;
 use std::sync::Arc;
@@ -109,9 +109,9 @@ impl Unique {
     }
 
     /// Makes the data object of its keys.
-    fn make(
+    async fn make(
         &mut self,
-        engine: &Engine,
+        home: &Arc<dyn Home>,
         table: &RelationName,
         schema: &Schema,
     ) -> Result<(), SqlError> {
@@ -123,10 +123,13 @@ impl Unique {
             .into_iter()
             .map(|field| field.with_nullable(true))
             .collect();
-        let name = table.to_string();
-        let schema = Arc::new(Schema::new(fields));
-        let object = engine.create_with_key(&name, schema, Partitioning::Size, &key)?;
-        self.keys = Some(Arc::new(Data::new(engine.clone(), object)));
+        let object = home.create(ObjectDefinition {
+            name: table.to_string(),
+            schema: Arc::new(Schema::new(fields)),
+            partitioning: Partitioning::Size,
+            key,
+        });
+        self.keys = Some(Arc::new(Data::new(Arc::clone(home), object.await?)));
         Ok(())
     }
 }
@@ -145,6 +148,15 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
+    /// Makes the data objects of UNIQUE constraints that are new.
+    pub async fn make_keys(&mut self, home: &Arc<dyn Home>) -> Result<(), SqlError> {
+        let new = self.uniques.iter_mut();
+        for unique in new.filter(|unique| unique.keys.is_none()) {
+            unique.make(home, &self.name, &self.schema).await?;
+        }
+        Ok(())
+    }
+
     /// Whether a constraint has this name.
     pub fn has_constraint(&self, name: &str) -> bool {
         self.checks.iter().any(|check| check.name == name)
@@ -156,45 +168,48 @@ impl Definition {
 
 impl Table {
     /// A table without rows, which no name leads to yet.
-    pub fn create(engine: &Engine, definition: Definition) -> Result<Self, SqlError> {
-        Self::with_lock(engine, definition, Arc::default())
+    pub async fn create(home: &Arc<dyn Home>, definition: Definition) -> Result<Self, SqlError> {
+        Self::with_lock(home, definition, Arc::default()).await
     }
 
     /// The next moment of `self`, on a data object of its own without rows.
-    pub fn successor(&self, engine: &Engine, definition: Definition) -> Result<Self, SqlError> {
-        Self::with_lock(engine, definition, Arc::clone(&self.lock))
+    pub async fn successor(
+        &self,
+        home: &Arc<dyn Home>,
+        definition: Definition,
+    ) -> Result<Self, SqlError> {
+        Self::with_lock(home, definition, Arc::clone(&self.lock)).await
     }
 
-    fn with_lock(
-        engine: &Engine,
+    async fn with_lock(
+        home: &Arc<dyn Home>,
         mut definition: Definition,
         lock: Arc<RwLock<()>>,
     ) -> Result<Self, SqlError> {
         // What the table's columns refuse, also NULL, is refused before rows get to the object, so that rules can change
         // without it.
-        let schema = unruled(&definition.schema);
-        let name = definition.name.to_string();
         let key = definition.key.iter().flat_map(|key| &key.columns);
         let key = key.map(|column| {
             let position = definition.schema.index_of(column);
             ColumnId(position.expect("a key is of columns of the table") as u32)
         });
-        let key: Vec<ColumnId> = key.collect();
-        let object = engine.create_with_key(&name, schema, definition.partitioning, &key)?;
-        let data = Arc::new(Data::new(engine.clone(), object));
+        let object = home.create(ObjectDefinition {
+            name: definition.name.to_string(),
+            schema: unruled(&definition.schema),
+            partitioning: definition.partitioning,
+            key: key.collect(),
+        });
+        let data = Arc::new(Data::new(Arc::clone(home), object.await?));
         for unique in &mut definition.uniques {
-            unique.make(engine, &definition.name, &definition.schema)?;
+            let made = unique.make(home, &definition.name, &definition.schema);
+            made.await?;
         }
         Self::assemble(definition, data, lock)
     }
 
-    /// The next moment of `self`, on the same rows: `definition` has as many columns, of the same types. UNIQUE constraints
-    /// that are new have no keys yet.
-    pub fn redefined(&self, engine: &Engine, mut definition: Definition) -> Result<Self, SqlError> {
-        let new = definition.uniques.iter_mut();
-        for unique in new.filter(|unique| unique.keys.is_none()) {
-            unique.make(engine, &definition.name, &definition.schema)?;
-        }
+    /// The next moment of `self`, on the same rows: `definition` has as many columns, of the same types. The objects of its UNIQUE
+    /// constraints [are made](Definition::make_keys).
+    pub fn redefined(&self, definition: Definition) -> Result<Self, SqlError> {
         let mut table = Self::assemble(definition, Arc::clone(&self.data), Arc::clone(&self.lock))?;
         table.indexes = self.indexes.clone();
         Ok(table)
@@ -260,8 +275,8 @@ impl Table {
     }
 
     /// Why rows could not be written, in the table's terms.
-    pub fn write_error(&self, error: EngineError) -> SqlError {
-        let EngineError::DuplicateKey {
+    pub fn write_error(&self, error: HomeError) -> SqlError {
+        let HomeError::DuplicateKey {
             object,
             key: values,
             ..
@@ -327,25 +342,25 @@ fn unruled(schema: &SchemaRef) -> SchemaRef {
 pub(crate) struct Data {
     object: ObjectId,
     /// `None` once it is removed.
-    engine: Option<Engine>,
-    /// Where the removal waits for the AEUs if nobody else does.
+    home: Option<Arc<dyn Home>>,
+    /// Where the removal waits for the home if nobody else does.
     runtime: Option<Handle>,
 }
 
 impl Data {
-    fn new(engine: Engine, object: ObjectId) -> Self {
+    fn new(home: Arc<dyn Home>, object: ObjectId) -> Self {
         Data {
             object,
-            engine: Some(engine),
+            home: Some(home),
             runtime: Handle::try_current().ok(),
         }
     }
 
     async fn remove(mut self) -> Result<(), SqlError> {
-        match self.engine.clone() {
-            Some(engine) => {
-                engine.drop(self.object).await?;
-                self.engine = None;
+        match self.home.clone() {
+            Some(home) => {
+                home.drop_object(self.object).await?;
+                self.home = None;
                 Ok(())
             }
             None => Ok(()),
@@ -355,10 +370,10 @@ impl Data {
 
 impl Drop for Data {
     fn drop(&mut self) {
-        // Dropping an object takes answers from all AEUs, so it is left to a task of its own.
-        if let (Some(engine), Some(runtime)) = (self.engine.take(), self.runtime.take()) {
+        // Dropping an object takes answers from all its workers, so it is left to a task of its own.
+        if let (Some(home), Some(runtime)) = (self.home.take(), self.runtime.take()) {
             let object = self.object;
-            runtime.spawn(async move { engine.drop(object).await });
+            runtime.spawn(async move { home.drop_object(object).await });
         }
     }
 }

@@ -5,8 +5,7 @@ use crate::maintenance::balance::Balance;
 use crate::running::queries::Queries;
 use datafusion::execution::context::SessionState;
 use eris_exact::Spill;
-use eris_numa::HugePages;
-use eris_numa::measure::ReadBandwidth;
+use eris_home::ReadBandwidth;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::OnceCell;
@@ -17,7 +16,6 @@ pub(crate) struct Services {
     pub spill: Spill,
     /// The statements that run, and the last ones that did.
     pub queries: Arc<Queries>,
-    pub huge_pages: HugePages,
     /// The memory limit at the start.
     pub first_memory_limit: u64,
     /// The state without tables; statements run on copies of it.
@@ -33,14 +31,12 @@ impl Services {
         balance: Balance,
         spill: Spill,
         state: SessionState,
-        huge_pages: HugePages,
         first_memory_limit: u64,
     ) -> Self {
         Services {
             balance,
             spill,
             queries: Arc::default(),
-            huge_pages,
             first_memory_limit,
             state: Arc::new(state),
             bandwidth: OnceCell::new(),
@@ -55,20 +51,19 @@ impl Services {
 }
 
 impl Services {
-    /// What each AEU can read, if that has been measured.
+    /// What each worker can read, if that has been measured.
     pub fn bandwidth(&self) -> Option<&ReadBandwidth> {
         self.bandwidth.get()
     }
 }
 
 impl StatementContext {
-    /// What each AEU can read, measured when somebody asks for it first, in a tenth of a second or so. `None`: it cannot be
+    /// What each worker can read, measured when somebody asks for it first, in a tenth of a second or so. `None`: it cannot be
     /// measured now, for want of memory.
     pub async fn read_bandwidth(&self) -> Option<&ReadBandwidth> {
         let measured = self.services.bandwidth.get_or_try_init(async || {
-            let engine = self.engine.clone();
-            let measure = move || ReadBandwidth::measure(engine.topology(), engine.memory()).ok();
-            let measured = tokio::task::spawn_blocking(measure).await;
+            let home = Arc::clone(&self.home);
+            let measured = tokio::task::spawn_blocking(move || home.measure_bandwidth()).await;
             measured.ok().flatten().ok_or(())
         });
         measured.await.ok()

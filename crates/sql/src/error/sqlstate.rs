@@ -6,9 +6,9 @@
 use super::SqlErrorKind;
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use eris_engine::EngineError;
 use eris_files::FileFaultKind;
 use eris_fragment::FragmentError;
+use eris_home::HomeError;
 use std::error::Error;
 use std::fmt;
 
@@ -253,7 +253,7 @@ impl SqlErrorKind {
             SqlErrorKind::File { sqlstate, .. } => *sqlstate,
             SqlErrorKind::Spill { .. } => SqlState("53100"),
             SqlErrorKind::Fragment(error) => of_fragment(error),
-            SqlErrorKind::Engine(error) => of_engine(error),
+            SqlErrorKind::Home(error) => of_home(error),
             SqlErrorKind::Execution(error) => of_execution(error),
             SqlErrorKind::Timeout(_) | SqlErrorKind::Killed(_) => QUERY_CANCELED,
             SqlErrorKind::Internal(_) => INTERNAL_ERROR,
@@ -273,25 +273,25 @@ fn of_fragment(error: &FragmentError) -> SqlState {
     }
 }
 
-fn of_engine(error: &EngineError) -> SqlState {
+fn of_home(error: &HomeError) -> SqlState {
     match error {
-        EngineError::Start(_) => SqlState("58000"),
-        EngineError::TooBusy { .. } => SqlState("53300"),
-        EngineError::Type { .. } => SqlState("0A000"),
-        EngineError::NoSuchObject(_) => Mistake::UndefinedTable.sqlstate(),
-        EngineError::Shape { .. } => Mistake::DatatypeMismatch.sqlstate(),
-        EngineError::Null { .. } => Violation::NotNull.sqlstate(),
-        EngineError::PartitionColumn { .. } => Mistake::InvalidTableDefinition.sqlstate(),
-        EngineError::Store { .. } => DATA_EXCEPTION,
-        EngineError::OutOfMemory { .. } => OUT_OF_MEMORY,
-        EngineError::NoSuchRows { .. } | EngineError::DeletedTwice { .. } => {
+        HomeError::Start(_) => SqlState("58000"),
+        HomeError::TooBusy { .. } => SqlState("53300"),
+        HomeError::Type { .. } => SqlState("0A000"),
+        HomeError::NoSuchObject(_) => Mistake::UndefinedTable.sqlstate(),
+        HomeError::Shape { .. } => Mistake::DatatypeMismatch.sqlstate(),
+        HomeError::Null { .. } => Violation::NotNull.sqlstate(),
+        HomeError::PartitionColumn { .. } => Mistake::InvalidTableDefinition.sqlstate(),
+        HomeError::Store { .. } => DATA_EXCEPTION,
+        HomeError::OutOfMemory { .. } => OUT_OF_MEMORY,
+        HomeError::NoSuchRows { .. } | HomeError::DeletedTwice { .. } => {
             Violation::Twice.sqlstate()
         }
-        EngineError::DuplicateKey { .. } => Violation::Unique.sqlstate(),
-        EngineError::Shift { .. } | EngineError::Alike { .. } | EngineError::InUse { .. } => {
+        HomeError::DuplicateKey { .. } => Violation::Unique.sqlstate(),
+        HomeError::Shift { .. } | HomeError::Alike { .. } | HomeError::InUse { .. } => {
             Mistake::NotReady.sqlstate()
         }
-        EngineError::Panicked { .. } => INTERNAL_ERROR,
+        HomeError::Panicked { .. } => INTERNAL_ERROR,
     }
 }
 

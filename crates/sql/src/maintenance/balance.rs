@@ -1,7 +1,7 @@
 //! Balancing as SQL sees it: what is set, for all tables and for one.
 
 use crate::error::{Mistake, SqlError};
-use eris_engine::{Algorithm, Balanced, Balancer, Balancing, Engine};
+use eris_home::{Algorithm, Balanced, Balancer, Balancing, Home};
 use eris_types::ObjectId;
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +16,8 @@ const LEAST_PERIOD: Duration = Duration::from_millis(10);
 
 /// The loop that balances, and what it was told.
 pub(crate) struct Balance {
-    balancer: Balancer,
+    /// None where there is nothing to balance.
+    balancer: Option<Box<dyn Balancer>>,
     state: Mutex<State>,
 }
 
@@ -110,10 +111,10 @@ impl Balance {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(engine: &Engine) -> Result<Self, SqlError> {
+    pub fn start(home: &dyn Home) -> Result<Self, SqlError> {
         let state = State::default();
         Ok(Balance {
-            balancer: Balancer::start(engine, state.chosen.balancing())?,
+            balancer: home.balancer(state.chosen.balancing())?,
             state: Mutex::new(state),
         })
     }
@@ -142,19 +143,21 @@ impl Balance {
             ));
         }
         state.chosen = other;
-        self.balancer.set(state.chosen.balancing());
-        for (table, own) in &state.own {
-            let balancing = state.chosen.with(own).balancing();
-            self.balancer.set_for(*table, Some(balancing));
+        if let Some(balancer) = &self.balancer {
+            balancer.set(state.chosen.balancing());
+            for (table, own) in &state.own {
+                let balancing = state.chosen.with(own).balancing();
+                balancer.set_for(*table, Some(balancing));
+            }
         }
         Ok(())
     }
 
     /// What a table has of its own from now on, if anything.
-    pub fn choose_for(&self, engine: &Engine, table: ObjectId, own: Own) {
+    pub fn choose_for(&self, home: &dyn Home, table: ObjectId, own: Own) {
         let mut state = self.lock();
         // Tables that are no more have nothing.
-        state.own.retain(|id, _| engine.row_count(*id).is_ok());
+        state.own.retain(|id, _| home.row_count(*id).is_ok());
         let balancing = match own == Own::default() {
             true => None,
             false => Some(state.chosen.with(&own).balancing()),
@@ -163,13 +166,15 @@ impl Balance {
             Some(_) => state.own.insert(table, own),
             None => state.own.remove(&table),
         };
-        self.balancer.set_for(table, balancing);
+        if let Some(balancer) = &self.balancer {
+            balancer.set_for(table, balancing);
+        }
     }
 
     /// A table goes on with another data object, and has of its own what it had.
-    pub fn take_over(&self, engine: &Engine, old: ObjectId, new: ObjectId) {
+    pub fn take_over(&self, home: &dyn Home, old: ObjectId, new: ObjectId) {
         if let Some(own) = self.own(old) {
-            self.choose_for(engine, new, own);
+            self.choose_for(home, new, own);
         }
     }
 
@@ -182,13 +187,17 @@ impl Balance {
     ///
     /// # Errors
     /// As [`Balancer::balance`].
-    pub async fn balance(&self, engine: &Engine, table: ObjectId) -> Result<u64, SqlError> {
-        Ok(self.balancer.balance(engine, table).await?)
+    pub async fn balance(&self, table: ObjectId) -> Result<u64, SqlError> {
+        match &self.balancer {
+            Some(balancer) => Ok(balancer.balance(table).await?),
+            None => Ok(0),
+        }
     }
 
     /// What was moved, the oldest first.
     pub fn history(&self) -> Vec<Balanced> {
-        self.balancer.history()
+        let balancer = self.balancer.iter();
+        balancer.flat_map(|balancer| balancer.history()).collect()
     }
 }
 
@@ -196,16 +205,19 @@ impl Balance {
 mod tests {
     use super::*;
     use crate::Database;
-    use eris_engine::Settings;
+    use eris_engine::{Engine, Settings};
     use eris_numa::{HugePages, Topology};
 
     #[tokio::test]
     async fn what_a_table_has_of_its_own_stays_and_the_rest_follows_the_settings() {
-        let database = Database::open(Settings {
-            topology: Topology::fake(1, 2),
-            huge_pages: HugePages::Never,
-            memory_limit: Some(64 << 20),
-        });
+        let database = Database::open(
+            Engine::home(Settings {
+                topology: Topology::fake(1, 2),
+                huge_pages: HugePages::Never,
+                memory_limit: Some(64 << 20),
+            })
+            .unwrap(),
+        );
         let database = database.unwrap();
         let session = database.session();
         let run = async |sql: &str| drop(session.execute(sql).await.unwrap());

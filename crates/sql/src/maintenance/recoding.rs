@@ -23,15 +23,15 @@ use crate::catalog::{Contents, Table};
 use crate::error::SqlError;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::DataFusionError;
-use eris_engine::{Engine, KeyOrder};
-use eris_fragment::{Executor, Expr, Fragment, FragmentError, Output};
+use eris_fragment::{Expr, Fragment, FragmentError, Output};
+use eris_home::{Home, KeyOrder, KeyOrders, OutOfMemory, WeakKeyOrder};
 use eris_numa::Reservation;
 use eris_types::{ColumnId, ObjectId};
 use futures::TryStreamExt;
 use known::{Due, Known};
 use order::Ordered;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
@@ -65,7 +65,7 @@ type Place = (ObjectId, usize);
 /// The joins that have been seen, and what has become of them.
 #[derive(Debug)]
 pub(crate) struct Recodings {
-    engine: Engine,
+    home: Arc<dyn Home>,
     worth_rows: u64,
     known: Mutex<HashMap<Place, Known>>,
     /// Columns that are being stored anew, or wait for it.
@@ -88,7 +88,7 @@ pub(crate) struct Stored {
     /// The other table's columns by which its keys were ordered, the coarsest first, and then by themselves.
     pub attributes: Vec<String>,
     /// As long as something is stored by it.
-    pub order: Weak<KeyOrder>,
+    pub order: WeakKeyOrder,
 }
 
 /// A column that tables are joined by, for those who look.
@@ -103,9 +103,9 @@ pub(crate) struct Recoding {
 }
 
 impl Recodings {
-    pub fn new(engine: Engine) -> Self {
+    pub fn new(home: Arc<dyn Home>) -> Self {
         Recodings {
-            engine,
+            home,
             worth_rows: WORTH_ROWS,
             known: Mutex::default(),
             under_way: watch::Sender::new(0),
@@ -137,7 +137,7 @@ impl Recodings {
             Some(entry) => entry.is_seen(&join),
             None => {
                 // Tables that are no more are forgotten on such occasions.
-                known.retain(|(object, _), _| self.engine.statistics(*object).is_ok());
+                known.retain(|(object, _), _| self.home.statistics(*object).is_ok());
                 known.insert(place, Known::new(&join));
             }
         }
@@ -185,11 +185,11 @@ impl Recodings {
     /// # Errors
     /// One of them is gone.
     pub fn sizes(&self, place: Place, dimension: ObjectId) -> Result<Sizes, SqlError> {
-        let fact = self.engine.statistics(place.0)?;
+        let fact = self.home.statistics(place.0)?;
         Ok(Sizes {
             fact_rows: fact.rows,
             late_rows: fact.unordered(place.1),
-            dimension_rows: self.engine.statistics(dimension)?.rows,
+            dimension_rows: self.home.statistics(dimension)?.rows,
         })
     }
 
@@ -200,6 +200,9 @@ impl Recodings {
             ..
         } = join.sizes;
         if fact_rows < self.worth_rows || dimension_rows * LARGER > fact_rows {
+            return;
+        }
+        if self.home.key_orders().is_none() {
             return;
         }
         let Ok(runtime) = Handle::try_current() else {
@@ -333,11 +336,8 @@ impl Recodings {
         };
         let name = |&column: &usize| join.dimension.schema.field(column).name().clone();
         let attributes = attributes.iter().map(name).collect();
-        match KeyOrder::new(keys) {
-            Some(order) => {
-                let order = self.accounted(order)?;
-                self.store(join, attributes, order).await
-            }
+        match self.orders()?.order(keys).map_err(out_of_memory)? {
+            Some(order) => self.store(join, attributes, order).await,
             None => Ok((Outcome::AsItIs, 0)),
         }
     }
@@ -347,7 +347,7 @@ impl Recodings {
         &self,
         join: &Join,
         attributes: &[String],
-        order: &Arc<KeyOrder>,
+        order: &KeyOrder,
     ) -> Result<(Outcome, u64), SqlError> {
         let names = attributes.iter();
         let columns = names.map(|name| join.dimension.schema.index_of(name).ok());
@@ -357,18 +357,19 @@ impl Recodings {
         };
         let columns = std::iter::once(join.key).chain(columns);
         let (rows, _reserved) = self.read(join, columns).await?;
-        let known = Arc::clone(order);
+        let (home, known) = (Arc::clone(&self.home), order.clone());
         let extended = blocking(move || {
-            let late = order::late(&rows, |key| known.ordinal(key).is_some())?;
+            let orders = orders(&*home)?;
+            let Some(late) = order::late(&rows, |key| orders.has(&known, key)) else {
+                return Ok::<_, SqlError>(None);
+            };
             match late.is_empty() {
-                true => Some(None),
-                false => known.extended(&late).map(Some),
+                true => Ok(Some(known)),
+                false => Ok(orders.extended(&known, &late).map_err(out_of_memory)?),
             }
         });
-        let order = match extended.await? {
-            Some(None) => Arc::clone(order),
-            Some(Some(longer)) => self.accounted(longer)?,
-            None => return self.store_anew(join).await,
+        let Some(order) = extended.await?? else {
+            return self.store_anew(join).await;
         };
         self.store(join, attributes.to_vec(), order).await
     }
@@ -377,21 +378,19 @@ impl Recodings {
         &self,
         join: &Join,
         attributes: Vec<String>,
-        order: Arc<KeyOrder>,
+        order: KeyOrder,
     ) -> Result<(Outcome, u64), SqlError> {
         let column = ColumnId(join.column as u32);
         let stored = Stored {
             attributes,
-            order: Arc::downgrade(&order),
+            order: order.downgrade(),
         };
-        let left = self.engine.recode(join.fact, column, order).await?;
+        let left = self.orders()?.recode(join.fact, column, order).await?;
         Ok((Outcome::Stored(stored), left))
     }
 
-    fn accounted(&self, order: KeyOrder) -> Result<Arc<KeyOrder>, SqlError> {
-        let order = order.accounted(self.engine.memory().budget());
-        let order = order.map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
-        Ok(Arc::new(order))
+    fn orders(&self) -> Result<&dyn KeyOrders, SqlError> {
+        orders(&*self.home)
     }
 
     /// Columns of the other table, in this order; and memory for them, and for as much again to order them.
@@ -402,7 +401,7 @@ impl Recodings {
     ) -> Result<(Vec<RecordBatch>, Reservation), SqlError> {
         let columns: Vec<ColumnId> = columns.map(|column| ColumnId(column as u32)).collect();
         // Let go of when they are read: what comes then takes a while, and is none of theirs.
-        let snapshot = self.engine.hold();
+        let snapshot = self.home.hold();
         let fragment = Fragment {
             object: join.dimension.object,
             snapshot: snapshot.at(),
@@ -416,23 +415,27 @@ impl Recodings {
             columns,
             order: None,
         };
-        let mut execution = self.engine.execute(Arc::new(fragment), 1)?;
+        let mut execution = self.home.execute(Arc::new(fragment), 1)?;
         let mut lane = execution.lanes.pop().expect("one was asked for");
-        let refused = |error: eris_numa::OutOfMemory| FragmentError::OutOfMemory(error.to_string());
-        let mut reserved = self
-            .engine
-            .memory()
-            .budget()
-            .try_reserve(0)
-            .map_err(refused)?;
+        let reserved = self.home.budget().try_reserve(0);
+        let mut reserved = reserved.map_err(out_of_memory)?;
         let mut rows = Vec::new();
         while let Some(batch) = lane.try_next().await? {
             let bytes = 2 * batch.get_array_memory_size() as u64;
-            reserved.try_grow(bytes).map_err(refused)?;
+            reserved.try_grow(bytes).map_err(out_of_memory)?;
             rows.push(batch);
         }
         Ok((rows, reserved))
     }
+}
+
+fn orders(home: &dyn Home) -> Result<&dyn KeyOrders, SqlError> {
+    let orders = home.key_orders();
+    orders.ok_or_else(|| SqlError::not_supported("storing columns by an order of keys"))
+}
+
+fn out_of_memory(error: OutOfMemory) -> SqlError {
+    FragmentError::OutOfMemory(error.to_string()).into()
 }
 
 /// Computes something that may take a while.

@@ -262,7 +262,7 @@ mod tests {
     use datafusion::physical_expr::expressions::{
         DynamicFilterPhysicalExpr, binary, case, in_list, is_null, lit,
     };
-    use eris_engine::ObjectStatistics;
+    use eris_home::ObjectStatistics;
     use eris_types::Timestamp;
 
     fn schema() -> Schema {

@@ -8,14 +8,14 @@ use crate::plan::order_rule::TellOrder;
 use crate::plan::star_rule::StarJoins;
 use datafusion::execution::context::SessionState;
 use datafusion::prelude::SessionConfig;
-use eris_engine::Engine;
 use eris_exact::{PhysicalRule, Spill, insert_before};
+use eris_home::Home;
 use std::sync::Arc;
 
 /// The state that every statement's state is a copy of.
-pub(crate) fn state(engine: &Engine, spill: &Spill) -> Result<SessionState, SqlError> {
-    let config = config(&Variables::new(engine.topology().aeus().len()));
-    let budget = engine.memory().budget();
+pub(crate) fn state(home: &dyn Home, spill: &Spill) -> Result<SessionState, SqlError> {
+    let config = config(&Variables::new(home.worker_count()));
+    let budget = home.budget();
     let mut state = eris_exact::session_state(config, physical_rules(), budget, spill)
         .map_err(SqlError::from_datafusion)?;
     crate::system::functions::register(&mut state).map_err(SqlError::from_datafusion)?;

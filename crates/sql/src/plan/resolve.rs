@@ -20,9 +20,9 @@ use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSource};
 use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast;
-use eris_engine::HeldSnapshot;
 use eris_files::is_file_name;
-use eris_fragment::Type;
+use eris_fragment::{Executor, Type};
+use eris_home::HeldSnapshot;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Names {
         // tables got after that.
         let mut contents = context.catalog.contents();
         loop {
-            let snapshot = context.engine.hold();
+            let snapshot = context.home.hold();
             let again = context.catalog.contents();
             if Arc::ptr_eq(&contents, &again) {
                 return Names::on(contents, snapshot, context);
@@ -73,7 +73,7 @@ impl Names {
 
     /// The names of a catalogue as it is about to be.
     pub fn of(contents: &Contents, context: &StatementContext) -> Self {
-        Names::on(Arc::new(contents.clone()), context.engine.hold(), context)
+        Names::on(Arc::new(contents.clone()), context.home.hold(), context)
     }
 
     /// The names of these contents.
@@ -198,15 +198,15 @@ impl Names {
             progress,
             ..
         } = &*self.0;
-        let engine = &context.engine;
+        let home = &context.home;
         let recodings = Arc::clone(&context.recodings);
-        let statistics = TableStatistics::new(engine.statistics(table.object)?, snapshot.at());
-        let most = engine.topology().aeus().len().max(1);
+        let statistics = TableStatistics::new(home.statistics(table.object)?, snapshot.at());
+        let most = home.worker_count().max(1);
         let lanes = statistics
             .rows()
             .div_ceil(ROWS_PER_LANE)
             .clamp(1, most as u64) as usize;
-        let executor = Arc::new(engine.clone());
+        let executor: Arc<dyn Executor> = Arc::clone(home) as _;
         let types = table.types.iter().chain(parameters).cloned().collect();
         Ok(Scan {
             schema: Arc::clone(&table.schema),
@@ -397,7 +397,7 @@ mod tests {
     use crate::context::StatementContext;
     use crate::running::outcome::Begun;
     use datafusion::arrow::util::display::array_value_to_string;
-    use eris_engine::Settings;
+    use eris_engine::{Engine, Settings};
     use eris_numa::{HugePages, Topology};
     use futures::StreamExt;
 
@@ -419,7 +419,7 @@ mod tests {
             huge_pages: HugePages::Never,
             memory_limit: Some(64 << 20),
         };
-        let database = Database::open(settings).unwrap();
+        let database = Database::open(Engine::home(settings).unwrap()).unwrap();
         let public = StatementContext::clone(database.context());
         let mut there = public.clone();
         there.current_schema = "s".into();

@@ -17,8 +17,8 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr as LogicalExpr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
-use eris_engine::HeldSnapshot;
 use eris_fragment::{BinaryOp, Executor, Expr, Output, Scalar, Type};
+use eris_home::HeldSnapshot;
 use eris_types::ColumnId;
 use std::sync::Arc;
 

@@ -2,9 +2,9 @@
 
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
-use eris_engine::ObjectStatistics;
 use eris_exact::scalar;
 use eris_fragment::{BinaryOp, Expr, Scalar, Value};
+use eris_home::ObjectStatistics;
 use eris_types::Timestamp;
 
 /// A table's statistics as seen by one statement.
@@ -243,8 +243,8 @@ fn mirrored(op: BinaryOp) -> BinaryOp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eris_engine::ColumnStatistics as Column;
     use eris_fragment::Type;
+    use eris_home::ColumnStatistics as Column;
 
     fn scalar(value: i128) -> Scalar {
         Scalar {

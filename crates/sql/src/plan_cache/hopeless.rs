@@ -23,7 +23,7 @@ impl Hopeless {
     /// For what reads these tables now.
     pub fn now(context: &StatementContext, tables: &[Arc<Table>]) -> Self {
         let rows = tables.iter().filter_map(|table| {
-            let rows = context.engine.row_count(table.object).ok()?;
+            let rows = context.home.row_count(table.object).ok()?;
             Some((table.object, rows))
         });
         Hopeless {
@@ -35,7 +35,7 @@ impl Hopeless {
     /// Whether it is so still.
     pub fn is_so(&self, context: &StatementContext) -> bool {
         let is_same = |(object, then): &(ObjectId, u64)| {
-            let now = context.engine.row_count(*object);
+            let now = context.home.row_count(*object);
             now.is_ok_and(|now| now.max(*then) < OTHER * now.min(*then).max(1))
         };
         std::ptr::eq(

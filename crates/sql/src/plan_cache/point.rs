@@ -90,11 +90,12 @@ impl Point {
             KeyPart::Parameter(number) => key_array(&values[*number]),
         });
         let key: Vec<ArrayRef> = key.collect::<Option<_>>()?;
-        let mut rows = context.engine.rows(self.table.object).ok()?;
+        let rows = context.home.single_rows()?;
+        let mut rows = rows.client(self.table.object).ok()?;
         let (columns, steps) = (Arc::clone(&self.columns), Arc::clone(&self.steps));
         let read = Arc::clone(&self.read);
         let answer = async move {
-            let found = rows.get(&key, &columns).await;
+            let found = rows.get(&key, columns).await;
             let found = found.map_err(|error| SqlError::from(error).into_datafusion())?;
             steps.apply(called(&read, found.rows)?)
         };

@@ -11,18 +11,21 @@ use crate::running::outcome::Begun;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::arrow::util::pretty::pretty_format_batches;
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use futures::{StreamExt, TryStreamExt};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 fn database() -> Database {
-    Database::open(Settings {
-        topology: Topology::fake(1, 2),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(256 << 20),
-    })
+    Database::open(
+        Engine::home(Settings {
+            topology: Topology::fake(1, 2),
+            huge_pages: HugePages::Never,
+            memory_limit: Some(256 << 20),
+        })
+        .unwrap(),
+    )
     .unwrap()
 }
 

@@ -133,7 +133,7 @@ impl Write {
         }
         if !self.parents.is_empty() {
             // Whoever took keys away may not have waited for that.
-            context.engine.settle().await;
+            context.home.barrier().await;
         }
         let written = match Execution::new(self, context, values, token, held) {
             Ok(execution) => execution.run().await,

@@ -4,8 +4,8 @@ use crate::context::{Services, StatementContext};
 use crate::error::{SqlError, SqlErrorKind};
 use crate::maintenance::balance::Balance;
 use crate::plan::planner;
-use eris_engine::{Engine, Settings};
 use eris_exact::Spill;
+use eris_home::Home;
 use std::fmt;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -24,25 +24,17 @@ struct Inner {
 }
 
 impl Database {
-    /// Starts an engine and the threads above it: as many as there are AEUs. They are threads of the operating system
-    /// without a CPU of their own, apart from the AEUs' pinned ones. Why: docs/decisions/0005.
+    /// A database whose tables are in this home. Starts the threads above it: as many as the home has workers. They are threads of the
+    /// operating system without a CPU of their own, apart from the workers' pinned ones. Why: docs/decisions/0005.
     ///
     /// # Errors
-    /// The engine or the threads could not be started.
-    pub fn open(settings: Settings) -> Result<Database, SqlError> {
-        let huge_pages = settings.huge_pages;
-        let engine = Engine::start(settings)?;
+    /// The threads could not be started.
+    pub fn open(home: Arc<dyn Home>) -> Result<Database, SqlError> {
         let spill = Spill::in_system_directory();
-        let state = planner::state(&engine, &spill)?;
-        let services = Services::new(
-            Balance::start(&engine)?,
-            spill,
-            state,
-            huge_pages,
-            engine.memory().budget().limit(),
-        );
-        let context = StatementContext::new(engine, services);
-        let threads = context.engine.topology().aeus().len().max(1);
+        let state = planner::state(&*home, &spill)?;
+        let services = Services::new(Balance::start(&*home)?, spill, state, home.budget().limit());
+        let context = StatementContext::new(home, services);
+        let threads = context.home.worker_count().max(1);
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("eris-sql")
@@ -58,9 +50,9 @@ impl Database {
         })))
     }
 
-    /// The engine below.
-    pub fn engine(&self) -> &Engine {
-        &self.0.context.engine
+    /// Who holds the tables.
+    pub fn home(&self) -> &Arc<dyn Home> {
+        &self.0.context.home
     }
 
     /// Where operators put what does not fit into memory.

@@ -19,7 +19,7 @@ use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
-use eris_engine::{Found, KeyBounds, RowClient};
+use eris_home::{Found, KeyBounds, RowClient};
 use eris_types::{ColumnId, RowId};
 use std::any::Any;
 use std::collections::HashSet;
@@ -42,7 +42,7 @@ use tokio::sync::oneshot;
 /// # use std::ops::Bound;
 /// # use std::sync::Arc;
 /// # let settings = Settings { topology: Topology::fake(1, 2), huge_pages: HugePages::Never, memory_limit: Some(256 << 20) };
-/// # let database = Database::open(settings)?;
+/// # let database = Database::open(eris_engine::Engine::home(settings)?)?;
 /// # futures::executor::block_on(async {
 /// let session = database.session();
 /// session.execute("CREATE TABLE stock (item VARCHAR PRIMARY KEY, pieces BIGINT DEFAULT 0)").await?;
@@ -71,7 +71,8 @@ pub struct TableRows {
     context: StatementContext,
     table: Arc<Table>,
     uniques: UniqueKeys,
-    rows: RowClient,
+    /// None where the home has no way to single rows.
+    rows: Option<Box<dyn RowClient>>,
 }
 
 impl Session {
@@ -127,7 +128,8 @@ impl TableRows {
             )
             .with_hint(Some("CREATE TABLE … (…, PRIMARY KEY (…))")));
         }
-        let rows = context.engine.rows(table.object)?;
+        let rows = context.home.single_rows();
+        let rows = rows.map(|rows| rows.client(table.object)).transpose()?;
         Ok(TableRows {
             database,
             context,
@@ -153,7 +155,19 @@ impl TableRows {
     /// There are no such columns, a value fits no key, or the table was changed or dropped.
     pub async fn get(&mut self, keys: &[ArrayRef], columns: &[&str]) -> Result<Found, SqlError> {
         let (keys, columns) = (self.keys(keys)?, self.columns(columns)?);
-        Ok(self.rows.get(&keys, &columns).await?)
+        self.find(&keys, columns).await
+    }
+
+    async fn find(
+        &mut self,
+        keys: &[ArrayRef],
+        columns: Arc<[ColumnId]>,
+    ) -> Result<Found, SqlError> {
+        let found = match &mut self.rows {
+            Some(rows) => rows.get(keys, columns),
+            None => self.context.home.lookup(self.table.object, keys, columns),
+        };
+        Ok(found.await?)
     }
 
     /// The rows whose keys lie between two, at most `limit` of them, in the order of their keys. A bound is a whole key, in
@@ -191,7 +205,10 @@ impl TableRows {
                 (from, to.as_ref().map(Vec::as_slice))
             })
             .collect();
-        Ok(self.rows.ranges(&ranges, limit, &columns).await?)
+        let rows = self.rows.as_mut();
+        let rows =
+            rows.ok_or_else(|| SqlError::not_supported("ranges of keys where this table is"))?;
+        Ok(rows.ranges(&ranges, limit, columns).await?)
     }
 
     /// Puts rows in; each replaces the row that has its key, if there is one. Columns go by their names; one that is missing
@@ -229,8 +246,8 @@ impl TableRows {
                 .are_there(&context, &rows)
                 .await?
         {
-            if self.uniques.is_empty() {
-                return self.rows.keeping(held).put(rows).await.map_err(wrong);
+            if let Some(client) = self.rows.as_mut().filter(|_| self.uniques.is_empty()) {
+                return client.put(rows, held).await.map_err(wrong);
             }
             if let Some(replaced) = self.change_together(&keys, Some(&rows)).await? {
                 return Ok(replaced);
@@ -248,8 +265,8 @@ impl TableRows {
         let shared = self.shared(&effect).await?;
         let keys = self.keys(keys)?;
         if let Some(Shared { held, .. }) = shared {
-            if self.uniques.is_empty() {
-                return Ok(self.rows.keeping(held).remove(&keys).await?);
+            if let Some(client) = self.rows.as_mut().filter(|_| self.uniques.is_empty()) {
+                return Ok(client.remove(&keys, held).await?);
             }
             if let Some(removed) = self.change_together(&keys, None).await? {
                 return Ok(removed);
@@ -265,13 +282,16 @@ impl TableRows {
         keys: &[ArrayRef],
         new: Option<&RecordBatch>,
     ) -> Result<Option<u64>, SqlError> {
-        let reads: Vec<ColumnId> = self.uniques.reads().collect();
+        let reads: Arc<[ColumnId]> = self.uniques.reads().collect();
         for _ in 0..TRIES {
-            let found = self.rows.get(keys, &reads).await?;
-            let mut changes = self.context.engine.row_changes()?;
+            let found = self.find(keys, Arc::clone(&reads)).await?;
+            let Some(rows) = self.context.home.single_rows() else {
+                return Ok(None);
+            };
+            let mut changes = rows.changes()?;
             changes.replace(self.table.object, &found, new.cloned())?;
             for key in self.uniques.changes(Some(&found.rows), new)? {
-                key.add_to(&mut changes)?;
+                key.add_to(&mut *changes)?;
             }
             if changes.commit().await? {
                 // A key that is named twice has one row.
@@ -326,7 +346,7 @@ impl TableRows {
             // They may have changed while this waited.
             if Arc::ptr_eq(&contents, &self.context.catalog.contents()) {
                 if !affected.is_empty() {
-                    self.context.engine.settle().await;
+                    self.context.home.barrier().await;
                 }
                 return Ok(Some(Shared { held, affected }));
             }
@@ -399,7 +419,7 @@ impl TableRows {
         })
     }
 
-    fn columns(&self, names: &[&str]) -> Result<Vec<ColumnId>, SqlError> {
+    fn columns(&self, names: &[&str]) -> Result<Arc<[ColumnId]>, SqlError> {
         let columns = names
             .iter()
             .map(|name| match self.table.schema.index_of(name) {

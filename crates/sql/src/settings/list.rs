@@ -101,7 +101,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
         name: "huge_pages",
         kind: Kind::Choice(&["auto", "always", "never"]),
         access: Access::Start {
-            get: |context| Value::Text(format!("{:?}", context.services.huge_pages).to_lowercase()),
+            get: |context| Value::Text(format!("{:?}", context.home.huge_pages()).to_lowercase()),
             how: "start with --huge-pages auto|always|never, or with ERIS_HUGE_PAGES",
         },
         description: "whether column data lies on pages of 2 MiB",
@@ -176,9 +176,9 @@ pub(crate) static SETTINGS: [Setting; 20] = [
             unlimited: false,
         },
         access: Access::Database {
-            get: |context| Value::Number(context.engine.memory().budget().limit()),
+            get: |context| Value::Number(context.home.budget().limit()),
             set: |context, value| {
-                context.engine.memory().budget().set_limit(value.number());
+                context.home.budget().set_limit(value.number());
                 Ok(())
             },
             default: |context| Value::Number(context.services.first_memory_limit),
@@ -249,7 +249,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
             unit: "AEUs",
         },
         access: Access::Start {
-            get: |context| number(context.engine.topology().aeus().len()),
+            get: |context| number(context.home.worker_count()),
             how: "start with --aeus N, or with ERIS_TOPOLOGY=NODESxAEUS",
         },
         description: "AEUs, which scan and write; as many threads work on what they yield",
@@ -276,10 +276,9 @@ pub(crate) static SETTINGS: [Setting; 20] = [
 
 /// Nodes and AEUs per node, or each node's where they differ.
 fn topology(context: &StatementContext) -> String {
-    let topology = context.engine.topology();
-    let mut aeus = vec![0usize; topology.nodes().len()];
-    for place in topology.aeus() {
-        aeus[place.node.index()] += 1;
+    let mut aeus = vec![0usize; context.home.nodes().len()];
+    for worker in context.home.workers() {
+        aeus[worker.node.index()] += 1;
     }
     match aeus.iter().all(|count| *count == aeus[0]) {
         true => format!("{}x{}", aeus.len(), aeus[0]),

@@ -48,7 +48,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{self, ObjectName, SelectItem, SetExpr};
-use eris_engine::EngineError;
+use eris_home::HomeError;
 use futures::StreamExt;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -410,10 +410,10 @@ impl Change {
         Ok(rows)
     }
 
-    fn commit_error(&self, error: EngineError) -> SqlError {
+    fn commit_error(&self, error: HomeError) -> SqlError {
         let is_twice = match &error {
-            EngineError::DeletedTwice { .. } => true,
-            EngineError::DuplicateKey { object, .. } => {
+            HomeError::DeletedTwice { .. } => true,
+            HomeError::DuplicateKey { object, .. } => {
                 self.inserted_once.is_some()
                     && self.inserted_once.as_deref() == self.table.key_columns(*object)
             }
@@ -457,7 +457,7 @@ impl Seen {
     fn new(context: &StatementContext) -> Self {
         Seen {
             ids: HashSet::new(),
-            reserved: Reserved::new(context.engine.memory().budget()),
+            reserved: Reserved::new(context.home.budget()),
         }
     }
 

@@ -4,9 +4,7 @@
 use crate::context::StatementContext;
 use crate::settings::SETTINGS;
 use crate::system::functions::{list, session_state};
-use crate::system::placement::resident;
 use crate::system::relation::{Cell, Kind, Relation, row};
-use eris_numa::AeuPlace;
 use futures::FutureExt;
 use std::future::ready;
 
@@ -119,15 +117,14 @@ pub(super) static RELATIONS: [Relation; 7] = [
 ];
 
 fn aeus(context: &StatementContext) -> Vec<Vec<Cell>> {
-    let counters = context.engine.counters();
     let bandwidth = context.services.bandwidth();
-    let places = context.engine.topology().aeus().iter();
-    let rows = places.map(|AeuPlace { aeu, node, cpu }| {
-        let counted = counters.aeus.get(aeu.index()).copied().unwrap_or_default();
+    let workers = context.home.workers().into_iter();
+    let rows = workers.map(|worker| {
+        let counted = worker.counters;
         row![
-            aeu.0,
-            node.0,
-            *cpu,
+            worker.aeu.0,
+            worker.node.0,
+            worker.cpu,
             counted.busy_nanoseconds as f64 / 1e9,
             counted.received.iter().sum::<u64>(),
             counted.sent.iter().sum::<u64>(),
@@ -144,41 +141,38 @@ fn aeus(context: &StatementContext) -> Vec<Vec<Cell>> {
             counted.chunks_skipped,
             counted.chunks_helped,
             counted.panics,
-            bandwidth.map(|bandwidth| bandwidth.of_aeu(*aeu) as u64),
+            bandwidth.map(|bandwidth| bandwidth.of_aeu(worker.aeu) as u64),
         ]
     });
     rows.collect()
 }
 
 fn nodes(context: &StatementContext) -> Vec<Vec<Cell>> {
-    let topology = context.engine.topology();
-    let usage = context.engine.memory().usage();
+    let workers = context.home.workers();
+    let usage = context.home.usage();
     let bandwidth = context.services.bandwidth();
-    let rows = topology.nodes().iter().map(|node| {
-        let aeus = topology.aeus().iter().filter(|place| place.node == node.id);
-        let held = usage.iter().filter(|usage| usage.node == node.id);
-        let placement = context.engine.memory().node(node.id).placement();
-        let (resident, elsewhere) = resident(placement.as_ref(), node.os_node);
+    let rows = context.home.nodes().into_iter().map(|node| {
+        let aeus = workers.iter().filter(|worker| worker.node == node.node);
+        let held = usage.iter().filter(|usage| usage.node == node.node);
         row![
-            node.id.0,
+            node.node.0,
             node.os_node,
-            topology.cores_of(node.id),
+            node.cores,
             aeus.count(),
             node.memory_bytes,
             held.map(|usage| usage.bytes).sum::<u64>(),
-            resident,
-            elsewhere,
-            bandwidth.map(|bandwidth| bandwidth.of_node(node.id) as u64),
+            node.resident,
+            node.elsewhere,
+            bandwidth.map(|bandwidth| bandwidth.of_node(node.node) as u64),
         ]
     });
     rows.collect()
 }
 
 fn budget(context: &StatementContext) -> Vec<Vec<Cell>> {
-    let memory = context.engine.memory();
-    let budget = memory.budget();
+    let budget = context.home.budget();
     let used = budget.used();
-    let tables: u64 = memory.usage().iter().map(|usage| usage.bytes).sum();
+    let tables: u64 = context.home.usage().iter().map(|usage| usage.bytes).sum();
     let (resident, huge) = process_memory();
     vec![row![
         budget.limit(),

@@ -4,7 +4,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::described::{self, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
-use eris_engine::EngineError;
+use eris_home::HomeError;
 use futures::FutureExt;
 
 use Kind::{Number, Real, Text, Time};
@@ -55,13 +55,16 @@ pub(super) static RELATIONS: [Relation; 2] = [
 /// One row for each AEU of each table.
 fn partitions(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
     let mut rows = Vec::new();
+    let Some(ownership) = context.home.ownership() else {
+        return Ok(rows);
+    };
     for table in described::tables(context) {
         let RelationKind::Table { object, .. } = table.kind else {
             continue;
         };
-        let partitions = match context.engine.partitions(object) {
+        let partitions = match ownership.partitions(object) {
             Ok(partitions) => partitions,
-            Err(EngineError::NoSuchObject(_)) => continue,
+            Err(HomeError::NoSuchObject(_)) => continue,
             Err(error) => return Err(error.into()),
         };
         for one in partitions {

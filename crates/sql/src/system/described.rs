@@ -5,8 +5,8 @@ use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::system::{INFORMATION, SYSTEM, relations};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use eris_engine::Partitioning;
 use eris_exact::types::sql_name;
+use eris_home::Partitioning;
 use eris_types::ObjectId;
 use eris_types::most_similar;
 

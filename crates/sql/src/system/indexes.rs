@@ -11,7 +11,9 @@ pub(super) async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, S
     let mut rows = Vec::new();
     for table in contents.tables().filter(|table| !table.indexes.is_empty()) {
         // A table that is dropped meanwhile has none.
-        let all = context.engine.indexes(table.object).unwrap_or_default();
+        let indexes = context.home.secondary_indexes();
+        let all = indexes.and_then(|indexes| indexes.indexes(table.object).ok());
+        let all = all.unwrap_or_default();
         for index in &table.indexes {
             let Some(known) = all.iter().find(|known| known.id == index.id) else {
                 continue;

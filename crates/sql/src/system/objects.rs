@@ -4,9 +4,9 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::described::{self, Column, Described, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
-use eris_engine::{ColumnChunkInspection, EngineError, Inspection};
 use eris_exact::scalar;
 use eris_fragment::Scalar;
+use eris_home::{ColumnChunkInspection, HomeError, Inspection};
 use futures::FutureExt;
 use std::collections::BTreeMap;
 
@@ -126,9 +126,9 @@ async fn inspected(context: &StatementContext) -> Result<Vec<(Described, Inspect
         let RelationKind::Table { object, .. } = table.kind else {
             continue;
         };
-        match context.engine.inspect(object).await {
+        match context.home.inspect(object).await {
             Ok(inspection) => all.push((table, inspection)),
-            Err(EngineError::NoSuchObject(_)) => {}
+            Err(HomeError::NoSuchObject(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -239,9 +239,9 @@ async fn columns(context: &StatementContext) -> CellRows {
         let RelationKind::Table { object, .. } = table.kind else {
             continue;
         };
-        let statistics = match context.engine.statistics(object) {
+        let statistics = match context.home.statistics(object) {
             Ok(statistics) => statistics,
-            Err(EngineError::NoSuchObject(_)) => continue,
+            Err(HomeError::NoSuchObject(_)) => continue,
             Err(error) => return Err(error.into()),
         };
         for (position, column) in table.columns.iter().enumerate() {
@@ -337,11 +337,10 @@ fn ends(range: Option<&(Scalar, Scalar)>) -> (Option<String>, Option<String>) {
 /// Bytes in the engine's budget, by what holds them. They add up to what is used, so `other` is what operators, groups and
 /// writers hold at this moment.
 async fn memory(context: &StatementContext) -> CellRows {
-    let memory = context.engine.memory();
     let tables = described::tables(context);
     let mut rows = Vec::new();
     let mut known = 0;
-    for usage in memory.usage() {
+    for usage in context.home.usage() {
         let table = tables.iter().find(|table| match table.kind {
             RelationKind::Table { object, .. } => object == usage.object,
             RelationKind::View { .. } | RelationKind::System => false,
@@ -356,7 +355,7 @@ async fn memory(context: &StatementContext) -> CellRows {
             usage.bytes,
         ]);
     }
-    let used = memory.budget().used();
+    let used = context.home.budget().used();
     rows.push(row![
         "other",
         Cell::Null,

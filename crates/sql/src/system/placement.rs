@@ -4,9 +4,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::described::{self, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
-use eris_engine::{EngineError, Located};
-use eris_home::StoredPart;
-use eris_numa::Placement;
+use eris_home::{HomeError, StoredPart};
 use eris_types::ObjectId;
 use futures::FutureExt;
 
@@ -31,15 +29,6 @@ pub(super) static RELATIONS: [Relation; 1] = [Relation {
     rows: |context| rows(context).boxed(),
 }];
 
-/// Bytes of pages that there are, and of those of them that are not on this node of the operating system.
-pub(super) fn resident(placement: Option<&Placement>, os_node: Option<u32>) -> (Cell, Cell) {
-    // A number of no node: all are elsewhere.
-    let resident = placement.map(|placement| placement.bytes_elsewhere(u32::MAX));
-    let elsewhere = placement.zip(os_node);
-    let elsewhere = elsewhere.map(|(placement, node)| placement.bytes_elsewhere(node));
-    (resident.into(), elsewhere.into())
-}
-
 /// One row for what each owner has of the rows, the key and each index of each table.
 async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
     let contents = context.catalog.contents();
@@ -50,6 +39,9 @@ async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
         Some(index.name.clone())
     };
     let mut rows = Vec::new();
+    let Some(ownership) = context.home.ownership() else {
+        return Ok(rows);
+    };
     for table in described::tables(context) {
         let RelationKind::Table {
             object, uniques, ..
@@ -60,9 +52,9 @@ async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
         let own = [(None, *object)].into_iter();
         let uniques = uniques.iter().map(|(name, keys)| (Some(name), *keys));
         for (unique, object) in own.chain(uniques) {
-            let all = match context.engine.locate(object).await {
+            let all = match ownership.locate(object).await {
                 Ok(all) => all,
-                Err(EngineError::NoSuchObject(_)) => continue,
+                Err(HomeError::NoSuchObject(_)) => continue,
                 Err(error) => return Err(error.into()),
             };
             rows.extend(all.iter().map(|located| {
@@ -72,20 +64,16 @@ async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
                     (None, StoredPart::Key) => ("key", None),
                     (None, StoredPart::Index(number)) => ("index", index_name(object, number)),
                 };
-                let Located {
-                    aeu, node, os_node, ..
-                } = located;
-                let (resident, elsewhere) = resident(located.placement().as_ref(), *os_node);
                 row![
                     &table.schema,
                     &table.name,
                     part,
                     name,
-                    aeu.0,
-                    node.0,
-                    located.bytes(),
-                    resident,
-                    elsewhere,
+                    located.aeu.0,
+                    located.node.0,
+                    located.bytes,
+                    located.resident,
+                    located.elsewhere,
                 ]
             }));
         }

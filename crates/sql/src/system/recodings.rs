@@ -5,7 +5,7 @@ use crate::error::SqlError;
 use crate::maintenance::recoding::Outcome;
 use crate::system::described::{self, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
-use eris_engine::EngineError;
+use eris_home::HomeError;
 use futures::FutureExt;
 
 use Kind::{Number, Text};
@@ -54,9 +54,9 @@ async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
         ) else {
             continue;
         };
-        let inspection = match context.engine.inspect(recoding.fact).await {
+        let inspection = match context.home.inspect(recoding.fact).await {
             Ok(inspection) => inspection,
-            Err(EngineError::NoSuchObject(_)) => continue,
+            Err(HomeError::NoSuchObject(_)) => continue,
             Err(error) => return Err(error.into()),
         };
         let chunks = inspection
@@ -92,8 +92,8 @@ async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
             &other.columns[recoding.key].name,
             state,
             attributes,
-            order.as_ref().map(|order| order.keys().len()),
-            order.as_ref().map(|order| order.late()),
+            order.as_ref().map(|order| order.size().keys),
+            order.as_ref().map(|order| order.size().late),
             all.0,
             recoded.0,
             all.1,

@@ -4,7 +4,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::described::{self, RelationKind};
 use crate::system::relation::{Cell, Kind, Relation, row};
-use eris_engine::{EngineError, ReorganizationCause};
+use eris_home::{HomeError, ReorganizationCause};
 use futures::FutureExt;
 
 use Kind::{Number, Real, Text};
@@ -40,6 +40,9 @@ pub(super) static RELATIONS: [Relation; 1] = [Relation {
 /// One row for the index of each partition of tables with a key.
 async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
     let mut rows = Vec::new();
+    let Some(indexes) = context.home.key_indexes() else {
+        return Ok(rows);
+    };
     for table in described::tables(context) {
         let RelationKind::Table {
             object,
@@ -49,12 +52,12 @@ async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
         else {
             continue;
         };
-        let indexes = match context.engine.reorganization(object).await {
-            Ok(indexes) => indexes,
-            Err(EngineError::NoSuchObject(_)) => continue,
+        let all = match indexes.reorganization(object).await {
+            Ok(all) => all,
+            Err(HomeError::NoSuchObject(_)) => continue,
             Err(error) => return Err(error.into()),
         };
-        for index in indexes {
+        for index in all {
             let effect = index.effect.as_ref();
             rows.push(row![
                 &table.schema,

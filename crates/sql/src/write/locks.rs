@@ -155,7 +155,7 @@ pub(crate) async fn writable(
         let again = locks_of(&table, &affected);
         if again.len() == locks.len() && again.iter().zip(&locks).all(same) {
             if !affected.is_empty() {
-                context.engine.settle().await;
+                context.home.barrier().await;
             }
             return Ok(Writable {
                 table,

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Each UNIQUE constraint has a data object of its own, of its columns alone and with these as key, so that rows with the same
-//! values have one owner, who can tell. All objects of a table are written by one statement in the order of their numbers.
+//! values have one owner, who can tell. One statement of the home writes to all of them.
 
 use crate::catalog::{Table, Unique};
 use crate::context::StatementContext;
@@ -20,46 +20,71 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
-use eris_engine::{Engine, EngineError, RowClient, Writer};
-use eris_types::RowId;
+use eris_home::{Home, HomeError, Write};
+use eris_types::{ObjectId, RowId};
 use std::sync::Arc;
 
 /// The rows of one statement on their way into a table.
 pub(crate) struct TableWriter {
+    home: Arc<dyn Home>,
     table: Arc<Table>,
-    rows: Writer,
-    uniques: Vec<UniqueWriter>,
+    write: Box<dyn Write>,
+    uniques: Vec<KeyColumns>,
     references: References,
     /// The columns whose old values come with rows that end.
     old_columns: Vec<usize>,
 }
 
-struct UniqueWriter {
+/// A UNIQUE constraint of the table.
+struct KeyColumns {
     columns: Vec<usize>,
-    keys: Writer,
-    /// Where old rows are found, if the statement ends rows.
-    known: Option<RowClient>,
+    object: ObjectId,
+}
+
+impl KeyColumns {
+    fn of(unique: &Unique, table: &Table) -> Self {
+        KeyColumns {
+            columns: unique.positions(table),
+            object: unique.object(),
+        }
+    }
+
+    async fn append(&self, rows: &RecordBatch, write: &mut dyn Write) -> Result<(), SqlError> {
+        let keys = rows.project(&self.columns)?;
+        Ok(write.append(self.object, without_nulls(keys)?).await?)
+    }
 }
 
 impl TableWriter {
     /// For a statement that only adds rows.
     pub fn adding(context: &StatementContext, table: &Writable) -> Result<Self, SqlError> {
-        let engine = &context.engine;
-        let rows = engine.writer(table.object)?;
-        let uniques = table.uniques.iter().map(|unique| {
-            Ok(UniqueWriter {
-                columns: unique.positions(table),
-                keys: engine.writer(unique.object())?,
-                known: None,
-            })
-        });
-        let uniques = uniques.collect::<Result<_, SqlError>>()?;
+        let write = context.home.add(&objects(table))?;
+        Self::new(context, table, write, Vec::new())
+    }
+
+    /// For a statement that also ends rows, once it has the write locks.
+    pub async fn changing(context: &StatementContext, table: &Writable) -> Result<Self, SqlError> {
+        let write = context.home.change(&objects(table)).await?;
+        let old_columns = Self::old_columns(table, table.affected());
+        Self::new(context, table, write, old_columns)
+    }
+
+    fn new(
+        context: &StatementContext,
+        table: &Writable,
+        write: Box<dyn Write>,
+        old_columns: Vec<usize>,
+    ) -> Result<Self, SqlError> {
+        let uniques = table.uniques.iter();
         Ok(TableWriter {
+            home: Arc::clone(&context.home),
             table: Arc::clone(table),
-            rows,
-            uniques,
+            write,
+            uniques: uniques
+                .map(|unique| KeyColumns::of(unique, table))
+                .collect(),
             references: References::new(context, table, table.affected())?,
-            old_columns: Vec::new(),
+            old_columns,
         })
     }
 
@@ -72,117 +97,95 @@ impl TableWriter {
         columns
     }
 
-    /// For a statement that also ends rows, once it has its turn.
-    pub async fn changing(context: &StatementContext, table: &Writable) -> Result<Self, SqlError> {
-        let engine = &context.engine;
-        let rows = engine.changer(table.object).await?;
-        let mut in_order: Vec<&Unique> = table.uniques.iter().collect();
-        in_order.sort_by_key(|unique| unique.object());
-        let mut uniques = Vec::with_capacity(in_order.len());
-        for unique in in_order {
-            uniques.push(UniqueWriter {
-                columns: unique.positions(table),
-                keys: engine.changer(unique.object()).await?,
-                known: Some(engine.rows(unique.object())?),
-            });
-        }
-        Ok(TableWriter {
-            table: Arc::clone(table),
-            rows,
-            uniques,
-            references: References::new(context, table, table.affected())?,
-            old_columns: Self::old_columns(table, table.affected()),
-        })
-    }
-
     /// For the keys of one UNIQUE constraint alone, whose rows are there already.
     pub fn keys_only(
-        engine: &Engine,
+        home: &dyn Home,
         table: &Table,
         unique: &Unique,
     ) -> Result<KeyWriter, SqlError> {
-        Ok(KeyWriter(UniqueWriter {
-            columns: unique.positions(table),
-            keys: engine.writer(unique.object())?,
-            known: None,
-        }))
+        Ok(KeyWriter {
+            keys: KeyColumns::of(unique, table),
+            write: home.add(&[unique.object()])?,
+        })
     }
 
     /// Adds rows with the table's columns.
     pub async fn append(&mut self, rows: RecordBatch) -> Result<(), SqlError> {
-        for unique in &mut self.uniques {
-            unique.append(&rows).await?;
+        for unique in &self.uniques {
+            unique.append(&rows, &mut *self.write).await?;
         }
         if !self.references.is_empty() {
             // Most statements have none: theirs shall not be larger for it.
             Box::pin(self.references.add(&rows)).await?;
         }
-        Ok(self.rows.append(rows).await?)
+        Ok(self.write.append(self.table.object, rows).await?)
     }
 
     /// Ends the rows whose ids are in the first column. From column `old` on come their values of
     /// [`TableWriter::old_columns`].
     pub async fn delete(&mut self, batch: &RecordBatch, old: usize) -> Result<(), SqlError> {
         let ids = batch.column(0).as_primitive::<Int64Type>().values();
-        self.rows.delete(ids.iter().map(|&id| RowId(id as u64)))?;
+        let mut ids = ids.iter().map(|&id| RowId(id as u64));
+        self.write.delete(self.table.object, &mut ids)?;
         let all = &self.old_columns;
         let place = |column: usize| {
             let place = all.iter().position(|other| *other == column);
             old + place.expect("the list has every column")
         };
         self.references.end(batch, place)?;
-        for unique in &mut self.uniques {
+        for unique in &self.uniques {
             let columns = unique.columns.iter();
             let columns = columns.map(|&column| batch.column(place(column)).clone());
             let columns: Vec<ArrayRef> = columns.collect();
-            let known = unique.known.as_mut();
-            let known = known.expect("the statement is one that ends rows");
-            let found = known.get(&columns, &[]).await?;
+            let found = self
+                .home
+                .lookup(unique.object, &columns, Arc::default())
+                .await?;
             let ids: Vec<RowId> = found.row_ids().collect();
-            unique.keys.delete(ids.into_iter())?;
+            self.write.delete(unique.object, &mut ids.into_iter())?;
         }
         Ok(())
     }
 
     /// All rows have come: makes all of it visible at once, if every foreign key would hold then. Up to the commit itself the
-    /// statement can be stopped. `word` says what an error of the engine means for the table.
+    /// statement can be stopped. `word` says what an error of the home means for the table.
     pub async fn finish(
         mut self,
         context: &StatementContext,
-        word: impl Fn(EngineError) -> SqlError,
+        word: impl Fn(HomeError) -> SqlError,
     ) -> Result<(), SqlError> {
         if !self.references.is_empty() {
             Box::pin(self.references.check(context)).await?;
         }
-        let mut writers = vec![self.rows];
-        writers.extend(self.uniques.into_iter().map(|unique| unique.keys));
-        Writer::make_ready(&mut writers).await.map_err(&word)?;
+        self.write.check().await.map_err(&word)?;
         crate::cancel::begin_commit()?;
-        Writer::commit_all(writers).await.map_err(word)?;
+        self.write.commit().await.map_err(word)?;
         context.wrote(&self.table);
         Ok(())
     }
 }
 
+/// The data objects of a table: of its rows, and of the keys of its UNIQUE constraints.
+pub(crate) fn objects(table: &Table) -> Vec<ObjectId> {
+    let uniques = table.uniques.iter().map(Unique::object);
+    std::iter::once(table.object).chain(uniques).collect()
+}
+
 /// See [`TableWriter::keys_only`].
-pub(crate) struct KeyWriter(UniqueWriter);
+pub(crate) struct KeyWriter {
+    keys: KeyColumns,
+    write: Box<dyn Write>,
+}
 
 impl KeyWriter {
     /// Adds the keys of rows with the table's columns.
     pub async fn append(&mut self, rows: &RecordBatch) -> Result<(), SqlError> {
-        self.0.append(rows).await
+        self.keys.append(rows, &mut *self.write).await
     }
 
     /// Makes them all visible at once.
-    pub async fn commit(self) -> Result<(), EngineError> {
-        Writer::commit_all(vec![self.0.keys]).await
-    }
-}
-
-impl UniqueWriter {
-    async fn append(&mut self, rows: &RecordBatch) -> Result<(), SqlError> {
-        let keys = rows.project(&self.columns)?;
-        Ok(self.keys.append(without_nulls(keys)?).await?)
+    pub async fn commit(self) -> Result<(), HomeError> {
+        self.write.commit().await
     }
 }
 

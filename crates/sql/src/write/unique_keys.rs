@@ -13,7 +13,7 @@ use crate::error::SqlError;
 use crate::write::table_writer::without_nulls;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::record_batch::RecordBatch;
-use eris_engine::{EngineError, RowChanges};
+use eris_home::{HomeError, RowChanges};
 use eris_types::{ColumnId, ObjectId};
 
 /// The UNIQUE constraints of a table.
@@ -43,7 +43,7 @@ pub(crate) struct KeyChange {
 
 impl KeyChange {
     /// Adds it to others.
-    pub fn add_to(self, changes: &mut RowChanges) -> Result<(), EngineError> {
+    pub fn add_to(self, changes: &mut dyn RowChanges) -> Result<(), HomeError> {
         changes.exchange(self.object, &self.ends, self.added)
     }
 }

@@ -12,7 +12,7 @@
 mod values;
 
 use datafusion::arrow::util::display::array_value_to_string;
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -648,7 +648,7 @@ fn indexes_change_no_answer() {
             huge_pages: HugePages::Never,
             memory_limit: Some(1 << 30),
         };
-        let database = Database::open(settings).unwrap();
+        let database = Database::open(Engine::home(settings).unwrap()).unwrap();
         for table in 0..TABLES {
             let session = database.session();
             let mut twins = Twins {

@@ -2,7 +2,7 @@
 //! panic or an internal error. `crates/sql/fuzz` chooses bytes by coverage; the test beside this changes its seeds at
 //! random.
 
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
 use futures::executor::block_on;
@@ -36,7 +36,8 @@ impl Inputs {
             huge_pages: HugePages::Never,
             memory_limit: Some(256 << 20),
         };
-        let database = Database::open(settings).expect("a database");
+        let database =
+            Database::open(Engine::home(settings).expect("an engine")).expect("a database");
         let tables = "
             CREATE TABLE t (a INTEGER NOT NULL, b VARCHAR, c DECIMAL(4, 1), d TIMESTAMP, e DOUBLE CHECK (e > 0));
             INSERT INTO t VALUES (1, 'x', 1.5, '2020-01-01 08:30:00', 1.0), (2, 'y', NULL, NULL, NULL);

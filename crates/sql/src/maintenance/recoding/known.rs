@@ -11,7 +11,7 @@
 
 use super::{Join, Outcome, Sizes, Stored};
 use crate::catalog::Table;
-use eris_engine::KeyOrder;
+use eris_home::KeyOrder;
 use eris_types::ObjectId;
 use std::sync::{Arc, Weak};
 
@@ -29,7 +29,7 @@ pub(super) enum Due {
     /// The other table's keys are put in order.
     Anew,
     /// What is not stored by this order, by these attributes, is.
-    Late(Vec<String>, Arc<KeyOrder>),
+    Late(Vec<String>, KeyOrder),
 }
 
 /// A column of a fact, and the table that it is joined to.
@@ -120,7 +120,7 @@ impl Known {
         }
         let order = order.upgrade();
         // Rows of the other table that have come and gone in the place of others.
-        let order = order.filter(|order| order.late() * CHANGED as usize <= order.keys().len());
+        let order = order.filter(|order| order.size().late * CHANGED as usize <= order.size().keys);
         Some(order.map_or(Due::Anew, |order| Due::Late(attributes.clone(), order)))
     }
 

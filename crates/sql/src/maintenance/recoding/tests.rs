@@ -5,7 +5,7 @@ use crate::Database;
 use crate::context::StatementContext;
 use crate::running::outcome::Begun;
 use datafusion::arrow::util::display::array_value_to_string;
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use futures::TryStreamExt;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ fn with_each_topology(test: impl AsyncFn(&StatementContext)) {
             huge_pages: HugePages::Never,
             memory_limit: Some(1 << 30),
         };
-        let database = Database::open(settings).unwrap();
-        let recodings = Recodings::new(database.engine().clone()).worth(WORTH);
+        let database = Database::open(Engine::home(settings).unwrap()).unwrap();
+        let recodings = Recodings::new(Arc::clone(database.home())).worth(WORTH);
         let mut context = StatementContext::clone(database.context());
         context.recodings = Arc::new(recodings);
         let runtime = tokio::runtime::Builder::new_current_thread();

@@ -5,8 +5,8 @@ use crate::plan::translate::Named;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
-use eris_engine::IndexKind;
 use eris_fragment::{Aggregate, AggregateFunction, Expr, Output};
+use eris_home::IndexKind;
 use std::fmt;
 
 impl DisplayAs for FragmentExec {

@@ -11,7 +11,7 @@
 use super::{Action, Conflict, Program, Write};
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::common::ScalarValue;
-use eris_engine::{Becomes, Compute};
+use eris_home::{Becomes, Compute};
 use eris_types::ColumnId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -8,16 +8,17 @@ use crate::error::SqlError;
 use crate::system::functions::session_state;
 use crate::write::coerce::{self, Target};
 use crate::write::row_rules::{ComputedDefault, RowRules};
-use crate::write::table_writer::without_nulls;
+use crate::write::table_writer::{objects, without_nulls};
 use crate::write::targets;
 use crate::write::unique_keys::KeyChange;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::ScalarValue;
-use eris_engine::{Computed, EngineError, Keeping, RowChanges, RowClient, Writer};
+use eris_home::{Computed, HomeError, RowChanges, RowClient, SingleRows};
 use eris_types::ColumnId;
 use std::any::Any;
 use std::borrow::Cow;
+use std::future::poll_fn;
 use std::sync::Arc;
 
 /// How often somebody else may come in between before the statement waits for its turn.
@@ -47,8 +48,8 @@ impl From<ArrowError> for Stop {
     }
 }
 
-impl From<EngineError> for Stop {
-    fn from(error: EngineError) -> Self {
+impl From<HomeError> for Stop {
+    fn from(error: HomeError) -> Self {
         Stop::Error(error.into())
     }
 }
@@ -99,7 +100,7 @@ impl<'a> Execution<'a> {
             Action::Update(key, program) => {
                 let key = self.key(key)?;
                 let mut rows = self.rows()?;
-                self.change(&mut rows, &key, program, None).await
+                self.change(&mut *rows, &key, program, None).await
             }
             Action::Delete(key, program) => {
                 let key = self.key(key)?;
@@ -112,7 +113,7 @@ impl<'a> Execution<'a> {
         if let Conflict::Update(program) = conflict {
             let mut rows = self.rows()?;
             let key = self.key_of(&new);
-            return self.change(&mut rows, &key, program, Some(&new)).await;
+            return self.change(&mut *rows, &key, program, Some(&new)).await;
         }
         let written = self.about_to_add(&new).await?;
         if self.write.table.key.is_none() {
@@ -122,9 +123,9 @@ impl<'a> Execution<'a> {
         let mut rows = self.rows()?;
         let keys = self.write.uniques.changes(None, Some(&new))?;
         if keys.is_empty() {
-            self.begin_change(&mut rows).await?;
+            self.begin_change(&mut *rows).await?;
             return match (
-                self.committed(self.keeping(&mut rows).insert(new).await)?,
+                self.committed(rows.insert(new, self.held()).await)?,
                 conflict,
             ) {
                 (true, _) => Ok(written),
@@ -132,13 +133,13 @@ impl<'a> Execution<'a> {
                 (false, _) => Err(Stop::OwnWay),
             };
         }
-        let mut changes = self.context.engine.row_changes()?;
+        let mut changes = self.single_rows()?.changes()?;
         changes.insert(self.write.table.object, new.clone())?;
         if self.commit_with(changes, keys).await? {
             return Ok(written);
         }
         // Which of the keys another row has decides.
-        let found = rows.get(&self.key_of(&new), &[]).await?;
+        let found = rows.get(&self.key_of(&new), Arc::default()).await?;
         match (found.of.is_empty(), conflict) {
             (false, Conflict::Nothing) => Ok(self.nothing()),
             _ => Err(Stop::OwnWay),
@@ -147,41 +148,42 @@ impl<'a> Execution<'a> {
 
     /// Adds rows to a table without a key.
     async fn append(&self, new: RecordBatch) -> Tried<()> {
-        let engine = &self.context.engine;
-        let mut writers = Vec::new();
+        let table = &self.write.table;
+        let mut write = self.context.home.add(&objects(table))?;
         for (object, columns) in self.write.uniques.objects() {
-            let mut keys = engine.writer(object)?;
-            keys.append(without_nulls(new.project(columns)?)?).await?;
-            writers.push(keys);
+            let keys = without_nulls(new.project(columns)?)?;
+            write.append(object, keys).await?;
         }
-        let mut rows = engine.writer(self.write.table.object)?;
-        rows.append(new).await?;
-        writers.push(rows);
-        self.committed(Writer::make_ready(&mut writers).await)?;
+        write.append(table.object, new).await?;
+        self.committed(write.check().await)?;
         self.token.begin_commit()?;
-        self.committed(Writer::commit_all(writers).await)
+        self.committed(write.commit().await)
     }
 
     /// Commits the changes of a table, and of its constraints' keys with them.
-    async fn commit_with(&self, mut changes: RowChanges, keys: Vec<KeyChange>) -> Tried<bool> {
+    async fn commit_with(
+        &self,
+        mut changes: Box<dyn RowChanges>,
+        keys: Vec<KeyChange>,
+    ) -> Tried<bool> {
         for key in keys {
-            key.add_to(&mut changes)?;
+            key.add_to(&mut *changes)?;
         }
-        changes.wait_for_turns().await;
+        changes.wait_for_write_locks().await;
         self.token.begin_commit()?;
         self.committed(changes.commit().await)
     }
 
-    /// The statement can be stopped while it waits for its turn, and no more after that.
-    async fn begin_change(&self, rows: &mut RowClient) -> Tried<()> {
-        rows.wait_for_turn().await;
+    /// The statement can be stopped while it waits for the write lock, and no more after that.
+    async fn begin_change(&self, rows: &mut dyn RowClient) -> Tried<()> {
+        poll_fn(|cx| rows.poll_write_lock(cx)).await;
         Ok(self.token.begin_commit()?)
     }
 
     /// Has the program compute what becomes of the row with a key, or takes `new` if there is none.
     async fn change(
         &self,
-        rows: &mut RowClient,
+        rows: &mut dyn RowClient,
         key: &[ArrayRef],
         program: &Program,
         new: Option<&RecordBatch>,
@@ -189,12 +191,12 @@ impl<'a> Execution<'a> {
         if let Some(written) = self.change_at_home(rows, key, new).await? {
             return Ok(written);
         }
-        let reads: Vec<ColumnId> = (program.reads.iter().copied())
+        let reads: Arc<[ColumnId]> = (program.reads.iter().copied())
             .chain(self.write.uniques.reads())
             .collect();
         let mut refused = 0;
         for _ in 0..TRIES {
-            let found = rows.get(key, &reads).await?;
+            let found = rows.get(key, Arc::clone(&reads)).await?;
             let old = (found.rows.num_rows() > 0).then(|| behind(&found.rows, program.reads.len()));
             let changed = match (found.rows.num_rows(), new) {
                 (0, None) => return Ok(self.nothing()),
@@ -214,10 +216,10 @@ impl<'a> Execution<'a> {
             let keys = self.write.uniques.changes(old.as_ref(), Some(&changed))?;
             let done = if keys.is_empty() {
                 self.begin_change(rows).await?;
-                let mut rows = self.keeping(rows);
-                self.committed(rows.put_if_unchanged(&found, changed).await)?
+                let put = rows.put_if_unchanged(&found, changed, self.held());
+                self.committed(put.await)?
             } else {
-                let mut changes = self.context.engine.row_changes()?;
+                let mut changes = self.single_rows()?.changes()?;
                 changes.replace(self.write.table.object, &found, Some(changed))?;
                 refused += 1;
                 self.commit_with(changes, keys).await?
@@ -236,7 +238,7 @@ impl<'a> Execution<'a> {
     /// The same by the row's owner. `None`: it cannot do that, or not now.
     async fn change_at_home(
         &self,
-        rows: &mut RowClient,
+        rows: &mut dyn RowClient,
         key: &[ArrayRef],
         new: Option<&RecordBatch>,
     ) -> Tried<Option<Written>> {
@@ -249,7 +251,7 @@ impl<'a> Execution<'a> {
             new: new.cloned(),
         });
         self.begin_change(rows).await?;
-        let computed = self.keeping(rows).compute(key, compute).await;
+        let computed = rows.compute(key, compute, self.held()).await;
         Ok(match self.committed(computed)? {
             Computed::Put => Some(Written {
                 rows: 1,
@@ -268,8 +270,8 @@ impl<'a> Execution<'a> {
         let answer = self.write.answer.as_ref();
         let uniques = &self.write.uniques;
         if program.is_none() && answer.is_none() && uniques.is_empty() {
-            self.begin_change(&mut rows).await?;
-            let rows = self.keeping(&mut rows).remove(key).await?;
+            self.begin_change(&mut *rows).await?;
+            let rows = rows.remove(key, self.held()).await?;
             return Ok(Written { rows, answer: None });
         }
         let of_program = program.map_or(&[][..], |program| &program.reads);
@@ -277,8 +279,9 @@ impl<'a> Execution<'a> {
         let mut reads: Vec<ColumnId> = [of_program, of_answer].concat();
         let answered = of_program.len()..reads.len();
         reads.extend(uniques.reads());
+        let reads: Arc<[ColumnId]> = reads.into();
         for _ in 0..TRIES {
-            let found = rows.get(key, &reads).await?;
+            let found = rows.get(key, Arc::clone(&reads)).await?;
             if found.rows.num_rows() == 0 {
                 return Ok(self.nothing());
             }
@@ -296,10 +299,10 @@ impl<'a> Execution<'a> {
             let old = behind(&found.rows, answered.end)?;
             let keys = uniques.changes(Some(&old), None)?;
             let done = if keys.is_empty() {
-                self.begin_change(&mut rows).await?;
-                self.keeping(&mut rows).remove_if_unchanged(&found).await?
+                self.begin_change(&mut *rows).await?;
+                rows.remove_if_unchanged(&found, self.held()).await?
             } else {
-                let mut changes = self.context.engine.row_changes()?;
+                let mut changes = self.single_rows()?.changes()?;
                 changes.replace(self.write.table.object, &found, None)?;
                 self.commit_with(changes, keys).await?
             };
@@ -391,16 +394,20 @@ impl<'a> Execution<'a> {
         columns.cloned().collect()
     }
 
-    fn rows(&self) -> Tried<RowClient> {
-        Ok(self.context.engine.rows(self.write.table.object)?)
+    fn rows(&self) -> Tried<Box<dyn RowClient>> {
+        Ok(self.single_rows()?.client(self.write.table.object)?)
     }
 
-    /// The rows' client, for a change that depends on the locks.
-    fn keeping<'b>(&self, rows: &'b mut RowClient) -> Keeping<'b> {
-        rows.keeping(Arc::clone(&self.held))
+    fn single_rows(&self) -> Tried<&dyn SingleRows> {
+        self.context.home.single_rows().ok_or(Stop::OwnWay)
     }
 
-    fn committed<T>(&self, done: Result<T, EngineError>) -> Tried<T> {
+    /// The locks, for a change that depends on them.
+    fn held(&self) -> Arc<dyn Any + Send + Sync> {
+        Arc::clone(&self.held)
+    }
+
+    fn committed<T>(&self, done: Result<T, HomeError>) -> Tried<T> {
         done.map_err(|error| Stop::Error(self.write.table.write_error(error)))
     }
 }

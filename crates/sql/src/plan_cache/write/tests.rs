@@ -9,18 +9,21 @@ use crate::plan_cache::PlanCache;
 use crate::plan_cache::recall_write;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::util::pretty::pretty_format_batches;
-use eris_engine::Settings;
+use eris_engine::{Engine, Settings};
 use eris_numa::{HugePages, Topology};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Runtime;
 
 fn database(cores: u16) -> Session {
-    let database = Database::open(Settings {
-        topology: Topology::fake(1, cores),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(256 << 20),
-    });
+    let database = Database::open(
+        Engine::home(Settings {
+            topology: Topology::fake(1, cores),
+            huge_pages: HugePages::Never,
+            memory_limit: Some(256 << 20),
+        })
+        .unwrap(),
+    );
     database.unwrap().session()
 }
 
@@ -549,7 +552,7 @@ fn who_waits_for_his_turn_can_be_stopped() {
         let contents = context.catalog.contents();
         let found = contents.tables().find(|found| found.name.name == table);
         let object = found.expect("it was created").object;
-        let changer = runtime.block_on(context.engine.changer(object)).unwrap();
+        let changer = runtime.block_on(context.home.change(&[object])).unwrap();
         run(&session, &runtime, "SET statement_timeout = '20ms'").unwrap();
         // The second time it is known.
         for sql in statements(table).iter().flat_map(|sql| [sql, sql]) {

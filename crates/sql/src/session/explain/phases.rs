@@ -16,8 +16,8 @@ use super::Time;
 use crate::plan::translate::Named;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use eris_fragment::{FragmentReport, PhaseCounts, PhaseKind, WorkerReport};
+use eris_home::ReadBandwidth;
 use eris_numa::Bytes;
-use eris_numa::measure::ReadBandwidth;
 use eris_types::AeuId;
 use std::time::Duration;
 

@@ -36,12 +36,8 @@ pub(super) async fn change(
     }
     let mut writer = TableWriter::changing(&context, &writable).await?;
     let old = TableWriter::old_columns(&table, writable.affected());
-    let reads: Vec<ColumnId> = old.iter().map(|&column| ColumnId(column as u32)).collect();
-    let found = context
-        .engine
-        .rows(table.object)?
-        .get(&keys, &reads)
-        .await?;
+    let reads: Arc<[ColumnId]> = old.iter().map(|&column| ColumnId(column as u32)).collect();
+    let found = context.home.lookup(table.object, &keys, reads).await?;
     // A key that is named twice has one row.
     let mut seen = HashSet::new();
     let ids = found.row_ids().map(|id| id.0 as i64).enumerate();

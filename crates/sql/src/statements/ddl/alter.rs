@@ -122,7 +122,7 @@ pub(super) async fn alter(
         }
         change.put(Relation::Table(Arc::clone(&new)));
         for by in references::referencing(&contents, &full) {
-            if let Some(by) = followed(context, &by, old, &incoming)? {
+            if let Some(by) = followed(&by, old, &incoming)? {
                 change.put(Relation::Table(Arc::new(by)));
             }
         }
@@ -171,7 +171,6 @@ fn referenced(operations: &[AlterTableOperation]) -> Vec<&ObjectName> {
 
 /// A table that refers to the altered one, with what has become of its foreign keys. `None`: nothing has.
 fn followed(
-    context: &StatementContext,
     by: &Arc<Table>,
     old: &Table,
     kept: &[(Arc<Table>, ForeignKey)],
@@ -193,6 +192,6 @@ fn followed(
     });
     match definition.foreign_keys == by.foreign_keys {
         true => Ok(None),
-        false => by.redefined(&context.engine, definition).map(Some),
+        false => by.redefined(definition).map(Some),
     }
 }

@@ -25,7 +25,7 @@ use datafusion::sql::sqlparser::ast::{
     self, CreateTable, CreateTableLikeDefaults, CreateTableLikeKind, CreateTableOptions,
     ObjectName, SqlOption, TableConstraint, Value,
 };
-use eris_engine::Partitioning;
+use eris_home::Partitioning;
 use eris_types::ColumnId;
 use eris_types::most_similar;
 use std::collections::HashSet;
@@ -58,7 +58,7 @@ pub(super) async fn create(
     let query = match create.query.clone() {
         None => {
             let definition = definition(context, &create, full, statement).await?;
-            let table = Arc::new(Table::create(&context.engine, definition)?);
+            let table = Arc::new(Table::create(&context.home, definition).await?);
             publication.publish(context, table).await?;
             return Ok(Begun::Done { tag: TAG });
         }
@@ -80,7 +80,7 @@ pub(super) async fn create(
         schema,
         name: full,
     };
-    let table = Arc::new(Table::create(&context.engine, definition)?);
+    let table = Arc::new(Table::create(&context.home, definition).await?);
     let targets = (0..table.types.len()).map(Target::Source).collect();
     let written = match plan.run_into_table() {
         Ok(source) => write(context, &Writable::unpublished(&table), source, targets).await,

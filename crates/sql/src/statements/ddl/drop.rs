@@ -128,7 +128,7 @@ async fn relations(
     std::mem::drop(found);
     match references::first_to(&change, &dropped) {
         Some(found) if !cascade => return Err(found.error("dropped")),
-        Some(_) => references::release(context, &mut change, &dropped)?,
+        Some(_) => references::release(&mut change, &dropped)?,
         None => {}
     }
     for name in &dropped {

@@ -13,7 +13,7 @@ use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
 use crate::write::locks;
 use datafusion::sql::sqlparser::ast::{self, CreateIndex, Ident, IndexType, ObjectName};
-use eris_engine::IndexKind;
+use eris_home::{IndexKind, SecondaryIndexes};
 use eris_types::ColumnId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -88,19 +88,17 @@ pub(super) async fn create(
         .with_hint(Some("another name")));
     }
     // A cancelled INSERT may have let go of the lock while its commit was under way.
-    context.engine.settle().await;
+    context.home.barrier().await;
     let ids = columns.iter().map(|column| ColumnId(*column as u32));
     let ids: Vec<ColumnId> = ids.collect();
     let built = Arc::new(AtomicU64::new(0));
-    let rows = context.engine.statistics(old.object)?.rows;
+    let rows = context.home.statistics(old.object)?.rows;
     let counted = Arc::clone(&built);
     let done = move || counted.load(Ordering::Relaxed);
     progress::current().expect_scan(rows).counts(Arc::new(done));
-    let id = context
-        .engine
-        .create_index(old.object, &ids, kind, built)
-        .await?;
-    let mut new = old.redefined(&context.engine, old.definition())?;
+    let indexes = indexes(context)?;
+    let id = indexes.create_index(old.object, &ids, kind, built).await?;
+    let mut new = old.redefined(old.definition())?;
     new.indexes.push(TableIndex {
         name,
         columns,
@@ -110,7 +108,7 @@ pub(super) async fn create(
     let mut change = context.catalog.change().await;
     change.put(Relation::Table(Arc::new(new)));
     if let Err(error) = change.commit() {
-        context.engine.drop_index(old.object, id)?;
+        indexes.drop_index(old.object, id)?;
         return Err(error);
     }
     Ok(Begun::Done { tag: TAG })
@@ -167,7 +165,7 @@ pub(super) async fn drop(
     let mut dropped = Vec::new();
     for table in &locked {
         let old = &table.table;
-        let mut new = old.redefined(&context.engine, old.definition())?;
+        let mut new = old.redefined(old.definition())?;
         for (_, name) in find()?
             .iter()
             .filter(|(of, _)| Arc::ptr_eq(&of.lock, &old.lock))
@@ -179,9 +177,15 @@ pub(super) async fn drop(
     }
     change.commit()?;
     for (object, id) in dropped {
-        context.engine.drop_index(object, id)?;
+        indexes(context)?.drop_index(object, id)?;
     }
     Ok(Begun::Done { tag: "DROP INDEX" })
+}
+
+/// Where indexes are made.
+fn indexes(context: &StatementContext) -> Result<&dyn SecondaryIndexes, SqlError> {
+    let indexes = context.home.secondary_indexes();
+    indexes.ok_or_else(|| SqlError::not_supported("CREATE INDEX where these tables are"))
 }
 
 /// The table that has an index of this name.

@@ -290,11 +290,7 @@ impl InTheWay {
 }
 
 /// Takes the foreign keys that refer to these tables away from others.
-pub(crate) fn release(
-    context: &StatementContext,
-    change: &mut Change<'_>,
-    dropped: &[RelationName],
-) -> Result<(), SqlError> {
+pub(crate) fn release(change: &mut Change<'_>, dropped: &[RelationName]) -> Result<(), SqlError> {
     let refers = |key: &ForeignKey| dropped.contains(&key.table);
     let tables = change.tables();
     let tables = tables.filter(|table| !dropped.contains(&table.name));
@@ -305,7 +301,7 @@ pub(crate) fn release(
     for table in tables {
         let mut definition = table.definition();
         definition.foreign_keys.retain(|key| !refers(key));
-        let without = table.redefined(&context.engine, definition)?;
+        let without = table.redefined(definition)?;
         change.put(crate::catalog::Relation::Table(Arc::new(without)));
     }
     Ok(())

@@ -126,7 +126,7 @@ pub(super) async fn drop(
                 .with_hint(Some("DROP SCHEMA … CASCADE drops all that is in it")));
             }
             let dropped: Vec<_> = relations.iter().map(Relation::name).cloned().collect();
-            references::release(context, &mut change, &dropped)?;
+            references::release(&mut change, &dropped)?;
             for relation in &relations {
                 remove_with_dependents(&mut change, relation.name());
             }

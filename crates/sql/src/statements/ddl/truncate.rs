@@ -101,8 +101,8 @@ pub(super) async fn delete_all(
     let name = deleted_table(&delete).expect("it was looked at before");
     let locked = locks::exclusive_table(context, name, statement).await?;
     // Nobody writes now, and what has begun to commit is visible behind this.
-    context.engine.settle().await;
-    let rows = context.engine.statistics(locked.table.object)?.rows;
+    context.home.barrier().await;
+    let rows = context.home.statistics(locked.table.object)?.rows;
     let locked = vec![locked];
     keep_references(context, &locked, "DELETE").await?;
     empty(context, locked).await?;
@@ -126,7 +126,7 @@ async fn keep_references(
         for (by, key) in others.filter(|(by, _)| !is_emptied(by)) {
             if !is_settled {
                 // A writer that was cancelled may have let go of its lock while its commit was under way.
-                context.engine.settle().await;
+                context.home.barrier().await;
                 is_settled = true;
             }
             let checked = Box::pin(check_all(context, table, by, key)).await;
@@ -151,15 +151,12 @@ async fn empty(context: &StatementContext, locked: Vec<Exclusive>) -> Result<(),
     let mut new = Vec::with_capacity(locked.len());
     for old in &locked {
         let definition = old.table.definition();
-        let mut table = old.table.successor(&context.engine, definition)?;
+        let mut table = old.table.successor(&context.home, definition).await?;
         table
-            .take_over_indexes(&context.engine, &old.table, Some, false)
+            .take_over_indexes(&context.home, &old.table, Some, false)
             .await?;
         let (from, to) = (old.table.object, table.object);
-        context
-            .services
-            .balance
-            .take_over(&context.engine, from, to);
+        context.services.balance.take_over(&*context.home, from, to);
         new.push(Arc::new(table));
     }
     let mut change = context.catalog.change().await;

@@ -56,7 +56,7 @@ impl Kept {
         Kept {
             batches: Vec::new(),
             has_action: false,
-            reserved: Reserved::new(context.engine.memory().budget()),
+            reserved: Reserved::new(context.home.budget()),
         }
     }
 

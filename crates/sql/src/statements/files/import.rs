@@ -264,7 +264,7 @@ impl Created {
             Made::Schema(_) | Made::View(_) | Made::Index(_) => None,
         });
         // Somebody else's table may refer to one of them by now; it has new data objects only for new constraints.
-        let released = release(&self.context, &mut change, &tables.collect::<Vec<_>>());
+        let released = release(&mut change, &tables.collect::<Vec<_>>());
         debug_assert!(released.is_ok(), "{released:?}");
         for made in made.iter().rev() {
             match made {

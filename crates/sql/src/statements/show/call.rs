@@ -86,11 +86,7 @@ async fn balance(
     let name = table_name(name).ok_or_else(wrong)?;
     let table = context.table(&name, statement)?;
     if given.peek().is_none() {
-        let rows = context
-            .services
-            .balance
-            .balance(&context.engine, table.object)
-            .await?;
+        let rows = context.services.balance.balance(table.object).await?;
         return Ok(Begun::Count { rows, tag: "MOVED" });
     }
     let mut own = Own::default();
@@ -142,7 +138,7 @@ async fn balance(
     context
         .services
         .balance
-        .choose_for(&context.engine, table.object, own);
+        .choose_for(&*context.home, table.object, own);
     Ok(Begun::Done { tag: "CALL" })
 }
 
@@ -187,7 +183,10 @@ async fn reorganize(
             "SELECT DISTINCT \"schema\", \"table\" FROM eris.reorganizations lists tables with one",
         )));
     }
-    context.engine.reorganize(table.object).await?;
+    let indexes = context.home.key_indexes();
+    let indexes =
+        indexes.ok_or_else(|| SqlError::not_supported("eris.reorganize where these tables are"))?;
+    indexes.reorganize(table.object).await?;
     Ok(Begun::Done { tag: "CALL" })
 }
 

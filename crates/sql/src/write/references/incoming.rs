@@ -62,7 +62,7 @@ impl Incoming {
         let types: Vec<DataType> = types.collect();
         let own = (by.name == table.name).then(|| EndedRows {
             ids: HashSet::default(),
-            reserved: Reserved::new(context.engine.memory().budget()),
+            reserved: Reserved::new(context.home.budget()),
         });
         Ok(Incoming {
             key: key.clone(),

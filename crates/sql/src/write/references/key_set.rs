@@ -48,7 +48,7 @@ impl KeySet {
             keys,
             bytes: 0,
             counted: 0,
-            reserved: Reserved::new(context.engine.memory().budget()),
+            reserved: Reserved::new(context.home.budget()),
         })
     }
 

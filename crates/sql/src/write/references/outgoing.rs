@@ -16,7 +16,7 @@ use datafusion::arrow::array::{ArrayRef, UInt32Array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::record_batch::RecordBatch;
-use eris_engine::RowClient;
+use eris_home::Home;
 use futures::StreamExt;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) struct Outgoing {
     columns: Columns,
     /// Where the written table has the columns that refer.
     positions: Vec<usize>,
-    lookup: RowClient,
+    home: Arc<dyn Home>,
     /// Values that were looked at.
     pub seen: Seen,
     own: Option<Own>,
@@ -70,7 +70,7 @@ impl Outgoing {
         Ok(Outgoing {
             key: key.clone(),
             table: table.name.clone(),
-            lookup: context.engine.rows(columns.object)?,
+            home: Arc::clone(&context.home),
             columns,
             positions,
             seen: Seen::new(context, types.clone(), keeps)?,
@@ -93,7 +93,8 @@ impl Outgoing {
         let keys: Vec<ArrayRef> = columns
             .map(|column| take(column, &fresh, None))
             .collect::<Result<_, _>>()?;
-        let found = self.lookup.get(&keys, &[]).await?;
+        let found = self.home.lookup(self.columns.object, &keys, Arc::default());
+        let found = found.await?;
         if found.of.len() == fresh.len() {
             return Ok(());
         }
@@ -159,7 +160,7 @@ pub(crate) async fn verify(
     };
     let mut references = References::new(context, table, &affected)?;
     // A writer that was cancelled may have let go of its lock while its commit was under way.
-    context.engine.settle().await;
+    context.home.barrier().await;
     let rows = Names::now(context).table_with_row_ids(table, ROW)?;
     let names = table.column_names().map(crate::catalog::quoted);
     let query = format!(

@@ -57,8 +57,10 @@ impl Parents {
             if keys.num_rows() == 0 {
                 continue;
             }
-            let mut parents = context.engine.rows(parent.object)?;
-            let found = parents.get(keys.columns(), &[]).await?;
+            let found = context
+                .home
+                .lookup(parent.object, keys.columns(), Arc::default());
+            let found = found.await?;
             let is_itself = |own: &Vec<usize>| {
                 let mut pairs = parent.referencing.iter().zip(own);
                 rows.num_rows() == 1 && pairs.all(|(a, b)| rows.column(*a) == rows.column(*b))

@@ -36,7 +36,7 @@ impl Slots {
         let mut slots = Slots {
             slots: Vec::new(),
             filled: 0,
-            reserved: Reserved::new(context.engine.memory().budget()),
+            reserved: Reserved::new(context.home.budget()),
         };
         slots.resize(SLOTS)?;
         Ok(slots)

@@ -17,8 +17,8 @@ use datafusion::sql::sqlparser::ast::{
     self, AlterColumnOperation, AlterTableOperation, DropBehavior, Ident, ObjectName,
     RenameTableNameKind,
 };
-use eris_engine::Partitioning;
 use eris_exact::types::column_type;
+use eris_home::Partitioning;
 use eris_types::ColumnId;
 use eris_types::most_similar;
 use std::sync::Arc;

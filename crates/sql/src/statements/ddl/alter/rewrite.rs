@@ -25,14 +25,15 @@ use std::sync::Arc;
 pub(super) async fn run(
     context: &StatementContext,
     old: &Arc<Table>,
-    altered: Altered,
+    mut altered: Altered,
     statement: &Statement,
 ) -> Result<Table, SqlError> {
     // A cancelled INSERT may have let go of the lock while its commit was under way.
-    context.engine.settle().await;
+    context.home.barrier().await;
     if !altered.needs_rewrite(old) {
         let recheck = altered.recheck;
-        let new = old.redefined(&context.engine, altered.definition)?;
+        altered.definition.make_keys(&context.home).await?;
+        let new = old.redefined(altered.definition)?;
         if recheck {
             let source = old_rows(context, old, &altered.sources, statement).await?;
             look_at(context, old, &new, &source).await?;
@@ -40,7 +41,7 @@ pub(super) async fn run(
         return Ok(new);
     }
     let source = old_rows(context, old, &altered.sources, statement).await?;
-    let mut new = old.successor(&context.engine, altered.definition)?;
+    let mut new = old.successor(&context.home, altered.definition).await?;
     let place = |column: usize| {
         let kept = altered
             .sources
@@ -49,17 +50,12 @@ pub(super) async fn run(
         kept.or_else(|| new.schema.index_of(old.schema.field(column).name()).ok())
     };
     let places: Vec<Option<usize>> = (0..old.types.len()).map(place).collect();
-    new.take_over_indexes(
-        &context.engine,
-        old,
-        |column| places[column],
-        altered.cascade,
-    )
-    .await?;
+    new.take_over_indexes(&context.home, old, |column| places[column], altered.cascade)
+        .await?;
     context
         .services
         .balance
-        .take_over(&context.engine, old.object, new.object);
+        .take_over(&*context.home, old.object, new.object);
     let new = Arc::new(new);
     let written = async {
         let state = session_state(context);
@@ -134,7 +130,7 @@ async fn look_at(
     let rules = RowRules::new(context, new)?;
     let added = new.uniques.iter();
     let added = added.filter(|unique| !old.uniques.iter().any(|other| other.is_same(unique)));
-    let writers = added.map(|unique| TableWriter::keys_only(&context.engine, new, unique));
+    let writers = added.map(|unique| TableWriter::keys_only(&*context.home, new, unique));
     let mut writers: Vec<KeyWriter> = writers.collect::<Result<_, _>>()?;
     let targets: Vec<Target> = (0..new.types.len()).map(Target::Source).collect();
     let mut rows = rows.run()?;
