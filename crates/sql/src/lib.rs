@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! text ── statement: split ── parse ──┬── CREATE, ALTER, DROP, SHOW: catalogue
-//!                                     ├── INSERT, CREATE TABLE AS: query ── coerce ── row rules ── engine's writer
+//!                                     ├── INSERT, CREATE TABLE AS: query ── coerce ── row rules ── home's writer
 //!                                     ├── SET, PREPARE, EXECUTE: the session's settings and prepared statements
 //!                                     └── query ── names at one snapshot ── DataFusion's planner
 //!                                                                               │
@@ -18,7 +18,7 @@
 //!
 //! DataFusion runs on threads of its own, never on an AEU. Beside this crate only `exact` and `files` know it. It must not
 //! know chunks, encodings or commands: to it a table is a [`TableProvider`](datafusion::catalog::TableProvider) over an
-//! executor of fragments. What system tables tell of chunks and encodings is the engine's report, shown as it is.
+//! executor of fragments. What system tables tell of chunks and encodings is the home's report, shown as it is.
 
 #![forbid(unsafe_code)]
 
