@@ -5,9 +5,7 @@ use crate::handler::{Handler, Panicked, Slice};
 use crate::tasks::{Next, Tasks};
 use crate::{AeuContext, TaskId};
 use eris_numa::{AeuPlace, Topology};
-use eris_route::{
-    Command, FlushState, Header, Incoming, Outgoing, OwnedCommand, Parcel, Port, Rank,
-};
+use eris_route::{Command, FlushState, Header, Incoming, Outgoing, OwnedCommand, Port, Rank};
 use eris_telemetry::Telemetry;
 use std::any::Any;
 use std::marker::PhantomData;
@@ -31,11 +29,11 @@ pub enum Step {
 
 /// An autonomous execution unit: its handler with all it owns, its tasks, its port.
 pub struct Aeu<H: Handler> {
-    port: Port,
+    port: Port<H::Parcel>,
     handler: H,
-    batch: Batch<'static>,
+    batch: Batch<'static, H::Parcel>,
     /// Commands put off because those they would cause find no room; in arrival order.
-    deferred: Vec<OwnedCommand>,
+    deferred: Vec<OwnedCommand<H::Parcel>>,
     own: Own<H::Task>,
 }
 
@@ -53,7 +51,7 @@ impl<H: Handler> Aeu<H> {
         place: AeuPlace,
         topology: Arc<Topology>,
         telemetry: Telemetry,
-        port: Port,
+        port: Port<H::Parcel>,
         handler: H,
     ) -> Self {
         let own = Own {
@@ -133,7 +131,12 @@ impl<H: Handler> Aeu<H> {
 
     /// Executes one command as if it had just arrived, and flushes what it caused: for a client that holds the AEU in
     /// place. Commands that the same sender has sent before and that are still on their way are overtaken.
-    pub fn execute_in_place(&mut self, header: Header, words: &[u64], parcel: Option<Parcel>) {
+    pub fn execute_in_place(
+        &mut self,
+        header: Header,
+        words: &[u64],
+        parcel: Option<Box<H::Parcel>>,
+    ) {
         let Aeu {
             port,
             handler,
@@ -160,7 +163,8 @@ impl<H: Handler> Aeu<H> {
             deferred,
             own,
         } = self;
-        let (outgoing, incoming): (&mut Outgoing, &mut Incoming) = port.split();
+        let (outgoing, incoming): (&mut Outgoing<H::Parcel>, &mut Incoming<H::Parcel>) =
+            port.split();
         incoming.admit_from(lowest);
         let mut ready: Vec<_> = deferred
             .extract_if(.., |command| command.header.rank >= lowest)
@@ -249,7 +253,7 @@ impl<H: Handler> Aeu<H> {
     }
 
     /// Its end of the routing layer.
-    pub fn port(&self) -> &Port {
+    pub fn port(&self) -> &Port<H::Parcel> {
         &self.port
     }
 
@@ -269,12 +273,12 @@ pub(crate) fn sweep<H: Handler>(aeus: &mut [Aeu<H>]) -> bool {
 }
 
 impl<T> Own<T> {
-    fn context<'a>(
+    fn context<'a, P>(
         &'a mut self,
-        outgoing: &'a mut Outgoing,
+        outgoing: &'a mut Outgoing<P>,
         rank: Rank,
         current: Option<TaskId>,
-    ) -> AeuContext<'a, T> {
+    ) -> AeuContext<'a, T, P> {
         AeuContext {
             place: &self.place,
             topology: &self.topology,
@@ -290,8 +294,8 @@ impl<T> Own<T> {
     fn execute<H: Handler<Task = T>>(
         &mut self,
         handler: &mut H,
-        outgoing: &mut Outgoing,
-        grouped: &mut Batch<'_>,
+        outgoing: &mut Outgoing<H::Parcel>,
+        grouped: &mut Batch<'_, H::Parcel>,
     ) {
         for group in grouped.groups() {
             let (object, kind, rank, headers) =
@@ -299,7 +303,7 @@ impl<T> Own<T> {
             let counters = self.telemetry.of(self.place.aeu);
             counters.groups.increment();
             counters.received[rank as usize].add(group.len() as u64);
-            let mut execute = |group: Group<'_>| {
+            let mut execute = |group: Group<'_, H::Parcel>| {
                 handler.execute(object, kind, group, &mut self.context(outgoing, rank, None));
             };
             if let Err(message) = catch(|| execute(group)) {
@@ -317,7 +321,7 @@ impl<T> Own<T> {
     fn run_slice<H: Handler<Task = T>>(
         &mut self,
         handler: &mut H,
-        outgoing: &mut Outgoing,
+        outgoing: &mut Outgoing<H::Parcel>,
         lowest: Rank,
     ) -> bool {
         let Some((id, rank, mut task)) = self.tasks.start(lowest) else {
@@ -355,9 +359,9 @@ impl<T> Own<T> {
     fn report<H: Handler<Task = T>>(
         &mut self,
         handler: &mut H,
-        outgoing: &mut Outgoing,
+        outgoing: &mut Outgoing<H::Parcel>,
         rank: Rank,
-        what: Panicked<'_, T>,
+        what: Panicked<'_, T, H::Parcel>,
         message: &str,
     ) {
         self.telemetry.of(self.place.aeu).panics.increment();

@@ -3,12 +3,10 @@
 use crate::TaskId;
 use crate::tasks::Tasks;
 use eris_numa::{AeuPlace, Topology};
-use eris_route::{Endpoint, Header, Outgoing, Parcel, Rank};
+use eris_route::{Endpoint, Header, Outgoing, Rank};
 use eris_telemetry::{AeuCounters, RANKS};
 use eris_types::{AeuId, NodeId};
-use std::any::Any;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 const _: () = assert!(Rank::ALL.len() == RANKS);
 
@@ -20,18 +18,18 @@ const _: () = assert!(Rank::ALL.len() == RANKS);
 ///     send_away(cx);
 /// }
 /// ```
-pub struct AeuContext<'a, T> {
+pub struct AeuContext<'a, T, P = ()> {
     pub(crate) place: &'a AeuPlace,
     pub(crate) topology: &'a Topology,
     pub(crate) counters: &'a AeuCounters,
-    pub(crate) outgoing: &'a mut Outgoing,
+    pub(crate) outgoing: &'a mut Outgoing<P>,
     pub(crate) tasks: &'a mut Tasks<T>,
     pub(crate) rank: Rank,
     pub(crate) current: Option<TaskId>,
     pub(crate) not_send: PhantomData<*const ()>,
 }
 
-impl<T> AeuContext<'_, T> {
+impl<T, P> AeuContext<'_, T, P> {
     /// Which AEU this is.
     pub fn id(&self) -> AeuId {
         self.place.aeu
@@ -70,7 +68,7 @@ impl<T> AeuContext<'_, T> {
         target: Endpoint,
         header: Header,
         words: &[u64],
-        parcel: Option<Parcel>,
+        parcel: Option<Box<P>>,
     ) {
         self.check_rank(header.rank);
         self.counters.sent[header.rank as usize].increment();
@@ -84,7 +82,7 @@ impl<T> AeuContext<'_, T> {
         targets: impl IntoIterator<Item = AeuId>,
         header: Header,
         words: &[u64],
-        parcel: Option<Arc<dyn Any + Send + Sync>>,
+        parcel: Option<impl Fn() -> P>,
     ) {
         self.check_rank(header.rank);
         let mut count = 0;

@@ -1,7 +1,7 @@
 //! Grouping: the commands of one step by data object and kind (ERIS, Section 3.1: it lets scans be shared and lookups be
 //! coalesced into one batch).
 
-use eris_route::{Command, Header, Parcel, Rank};
+use eris_route::{Command, Header, Rank};
 use eris_types::ObjectId;
 use std::cell::Cell;
 use std::fmt;
@@ -10,11 +10,11 @@ use std::fmt;
 const END: u32 = u32::MAX;
 
 /// A command of this step; chained to the next one of its group.
-struct Entry<'a> {
+struct Entry<'a, P> {
     header: Header,
     words: &'a [u64],
     /// In a cell, so that a group can be consumed through a shared borrow and the headers remain for [`Headers`].
-    parcel: Cell<Option<Parcel>>,
+    parcel: Cell<Option<Box<P>>>,
     next: u32,
 }
 
@@ -31,14 +31,14 @@ struct Chain {
 /// The commands of a step, sorted into groups: higher ranks first, then in the order of their first command.
 ///
 /// Two numbers are recorded per command and nothing is moved, so grouping costs a few nanoseconds each.
-pub(crate) struct Batch<'a> {
-    entries: Vec<Entry<'a>>,
+pub(crate) struct Batch<'a, P> {
+    entries: Vec<Entry<'a, P>>,
     chains: Vec<Chain>,
     /// The chain of the command before.
     last: usize,
 }
 
-impl<'a> Batch<'a> {
+impl<'a, P> Batch<'a, P> {
     pub(crate) fn new() -> Self {
         Batch {
             entries: Vec::new(),
@@ -49,7 +49,7 @@ impl<'a> Batch<'a> {
 
     /// Inlined into the loop over the inbox, so that a command goes from the buffer into its entry without a copy between.
     #[inline(always)]
-    pub(crate) fn push(&mut self, command: Command<'a>) {
+    pub(crate) fn push(&mut self, command: Command<'a, P>) {
         let Command {
             header,
             words,
@@ -100,10 +100,10 @@ impl<'a> Batch<'a> {
     }
 
     /// The groups, in the order of their execution.
-    pub(crate) fn groups(&mut self) -> impl Iterator<Item = Group<'_>> {
+    pub(crate) fn groups(&mut self) -> impl Iterator<Item = Group<'_, P>> {
         self.chains
             .sort_by_key(|chain| std::cmp::Reverse(chain.rank));
-        let entries: &[Entry<'_>] = &self.entries;
+        let entries: &[Entry<'_, P>] = &self.entries;
         self.chains.iter().map(move |chain| {
             let Chain {
                 rank,
@@ -125,7 +125,7 @@ impl<'a> Batch<'a> {
     }
 
     /// An empty batch with the same memory, for other commands.
-    pub(crate) fn recycle<'b>(mut self) -> Batch<'b> {
+    pub(crate) fn recycle<'b>(mut self) -> Batch<'b, P> {
         self.chains.clear();
         self.entries.clear();
         // Collecting an empty vector into one of the same layout keeps its allocation.
@@ -143,8 +143,8 @@ impl<'a> Batch<'a> {
 }
 
 /// Commands of one data object, kind and rank, in arrival order. An iterator: what is not taken is dropped later.
-pub struct Group<'a> {
-    entries: &'a [Entry<'a>],
+pub struct Group<'a, P = ()> {
+    entries: &'a [Entry<'a, P>],
     at: u32,
     left: usize,
     rank: Rank,
@@ -152,14 +152,14 @@ pub struct Group<'a> {
     kind: u16,
 }
 
-impl<'a> Group<'a> {
+impl<'a, P> Group<'a, P> {
     /// The rank of every command in it.
     pub fn rank(&self) -> Rank {
         self.rank
     }
 
     /// The headers of the commands not yet taken.
-    pub fn headers(&self) -> Headers<'a> {
+    pub fn headers(&self) -> Headers<'a, P> {
         Headers {
             entries: self.entries,
             at: self.at,
@@ -176,11 +176,11 @@ impl<'a> Group<'a> {
     }
 }
 
-impl<'a> Iterator for Group<'a> {
-    type Item = Command<'a>;
+impl<'a, P> Iterator for Group<'a, P> {
+    type Item = Command<'a, P>;
 
     #[inline]
-    fn next(&mut self) -> Option<Command<'a>> {
+    fn next(&mut self) -> Option<Command<'a, P>> {
         let entry = self.entries.get(self.at as usize)?;
         self.at = entry.next;
         self.left -= 1;
@@ -196,17 +196,22 @@ impl<'a> Iterator for Group<'a> {
     }
 }
 
-impl ExactSizeIterator for Group<'_> {}
+impl<P> ExactSizeIterator for Group<'_, P> {}
 
 /// The headers of a group, in arrival order.
-#[derive(Clone)]
-pub struct Headers<'a> {
-    entries: &'a [Entry<'a>],
+pub struct Headers<'a, P = ()> {
+    entries: &'a [Entry<'a, P>],
     at: u32,
     left: usize,
 }
 
-impl<'a> Iterator for Headers<'a> {
+impl<P> Clone for Headers<'_, P> {
+    fn clone(&self) -> Self {
+        Headers { ..*self }
+    }
+}
+
+impl<'a, P> Iterator for Headers<'a, P> {
     type Item = &'a Header;
 
     fn next(&mut self) -> Option<&'a Header> {
@@ -221,9 +226,9 @@ impl<'a> Iterator for Headers<'a> {
     }
 }
 
-impl ExactSizeIterator for Headers<'_> {}
+impl<P> ExactSizeIterator for Headers<'_, P> {}
 
-impl fmt::Debug for Headers<'_> {
+impl<P> fmt::Debug for Headers<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.clone()).finish()
     }

@@ -11,29 +11,36 @@ pub trait Handler: Send + 'static {
     /// Work that takes longer than a command should: run in slices, suspended and resumed. It owns its state.
     type Task: Send + 'static;
 
+    /// What travels as a parcel.
+    type Parcel: Send + 'static;
+
     /// Executes all commands of one object, kind and rank that arrived in this step, in arrival order. Commands that are
     /// not taken from the group are dropped.
     fn execute(
         &mut self,
         object: ObjectId,
         kind: u16,
-        commands: Group<'_>,
-        cx: &mut AeuContext<'_, Self::Task>,
+        commands: Group<'_, Self::Parcel>,
+        cx: &mut AeuContext<'_, Self::Task, Self::Parcel>,
     );
 
     /// Runs one slice of a task: some tens of microseconds, so that commands do not wait long.
-    fn run(&mut self, task: &mut Self::Task, cx: &mut AeuContext<'_, Self::Task>) -> Slice;
+    fn run(
+        &mut self,
+        task: &mut Self::Task,
+        cx: &mut AeuContext<'_, Self::Task, Self::Parcel>,
+    ) -> Slice;
 
     /// Called in a step that found nothing else to do: help others, tidy up. True if it did something, false if the AEU
     /// may go to sleep.
-    fn idle(&mut self, cx: &mut AeuContext<'_, Self::Task>) -> bool;
+    fn idle(&mut self, cx: &mut AeuContext<'_, Self::Task, Self::Parcel>) -> bool;
 
     /// Something panicked, and only that statement must fail: tell whoever waits for it. The message is the panic's.
     fn panicked(
         &mut self,
-        what: Panicked<'_, Self::Task>,
+        what: Panicked<'_, Self::Task, Self::Parcel>,
         message: &str,
-        cx: &mut AeuContext<'_, Self::Task>,
+        cx: &mut AeuContext<'_, Self::Task, Self::Parcel>,
     );
 }
 
@@ -52,7 +59,7 @@ pub enum Slice {
 
 /// What was being done when a panic came up.
 #[derive(Debug)]
-pub enum Panicked<'a, T> {
+pub enum Panicked<'a, T, P = ()> {
     /// A group of commands. Some may have been executed before.
     Group {
         /// The data object.
@@ -60,7 +67,7 @@ pub enum Panicked<'a, T> {
         /// The kind of the commands.
         kind: u16,
         /// The headers of all of them, in arrival order.
-        headers: Headers<'a>,
+        headers: Headers<'a, P>,
     },
     /// A slice of a task, which is no longer in the queue. The task is as the panic left it.
     Task {

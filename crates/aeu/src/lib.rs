@@ -102,7 +102,7 @@ mod token;
 
 pub use aeu::{Aeu, Step};
 pub use context::AeuContext;
-pub use eris_route::{Command, Header, Parcel, Rank};
+pub use eris_route::{Command, Header, Rank};
 pub use group::{Group, Headers};
 pub use handler::{Handler, Panicked, Slice};
 pub use random::Random;

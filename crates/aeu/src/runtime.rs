@@ -41,7 +41,7 @@ pub enum StartError {
 pub struct Runtime<H: Handler> {
     shared: Arc<Shared<H>>,
     threads: Vec<JoinHandle<()>>,
-    router: Arc<Router>,
+    router: Arc<Router<H::Parcel>>,
     telemetry: Telemetry,
     topology: Arc<Topology>,
     /// AEUs have no more than a share of a core each, so that nobody else may run them either.
@@ -138,7 +138,7 @@ impl<H: Handler> Runtime<H> {
     }
 
     /// The inboxes.
-    pub fn router(&self) -> &Arc<Router> {
+    pub fn router(&self) -> &Arc<Router<H::Parcel>> {
         &self.router
     }
 
@@ -153,7 +153,7 @@ impl<H: Handler> Runtime<H> {
     }
 
     /// A new client.
-    pub fn session(&self) -> Result<Session, RouteError> {
+    pub fn session(&self) -> Result<Session<H::Parcel>, RouteError> {
         Ok(Session::new(self.router.session()?))
     }
 
@@ -254,7 +254,7 @@ impl<H: Handler> Drop for Visit<'_, H> {
 struct Worker<H: Handler> {
     place: AeuPlace,
     shared: Arc<Shared<H>>,
-    router: Arc<Router>,
+    router: Arc<Router<H::Parcel>>,
     telemetry: Telemetry,
     topology: Arc<Topology>,
     spin: Spin,

@@ -1,8 +1,6 @@
 //! A client's side: a port that can wait.
 
-use eris_route::{Endpoint, FlushState, Header, Parcel, Port, Received};
-use eris_types::AeuId;
-use std::any::Any;
+use eris_route::{Endpoint, FlushState, Port, Received};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -11,13 +9,13 @@ use std::time::{Duration, Instant};
 
 /// A client of the AEUs, for async code or a blocking thread. Dropping it closes the endpoint: replies that come later are
 /// refused and their parcels dropped; what was sent and not flushed is dropped.
-pub struct Session {
-    port: Port,
+pub struct Session<P = ()> {
+    port: Port<P>,
 }
 
-impl Session {
+impl<P> Session<P> {
     /// A session over a port of [`eris_route::Router::session`].
-    pub fn new(port: Port) -> Self {
+    pub fn new(port: Port<P>) -> Self {
         Session { port }
     }
 
@@ -26,31 +24,9 @@ impl Session {
         self.port.endpoint()
     }
 
-    /// The port beneath.
-    pub fn port(&mut self) -> &mut Port {
+    /// The port beneath. What is [sent](eris_route::Outgoing::send) by it leaves at the next flush.
+    pub fn port(&mut self) -> &mut Port<P> {
         &mut self.port
-    }
-
-    /// See [`eris_route::Outgoing::send`]. Commands leave at the next flush.
-    pub fn send(
-        &mut self,
-        target: Endpoint,
-        header: Header,
-        words: &[u64],
-        parcel: Option<Parcel>,
-    ) {
-        self.port.send(target, header, words, parcel);
-    }
-
-    /// See [`eris_route::Outgoing::multicast`].
-    pub fn multicast(
-        &mut self,
-        targets: impl IntoIterator<Item = AeuId>,
-        header: Header,
-        words: &[u64],
-        parcel: Option<Arc<dyn Any + Send + Sync>>,
-    ) {
-        self.port.multicast(targets, header, words, parcel);
     }
 
     /// See [`eris_route::Outgoing::flush`]. What is held because the engine is busy waits for the next flush,
@@ -60,7 +36,7 @@ impl Session {
     }
 
     /// Whatever has arrived, without waiting.
-    pub fn try_receive(&mut self) -> Option<Received<'_>> {
+    pub fn try_receive(&mut self) -> Option<Received<'_, P>> {
         self.port.receive()
     }
 
@@ -96,7 +72,7 @@ impl Session {
     }
 
     /// Waits for replies.
-    pub async fn next(&mut self) -> Received<'_> {
+    pub async fn next(&mut self) -> Received<'_, P> {
         loop {
             poll_fn(|cx| self.poll_ready(cx)).await;
             // A second look, because the borrow checker cannot follow a loan out of a loop that may go on.
@@ -115,7 +91,7 @@ impl Session {
     }
 
     /// Blocks the thread until replies have come, at most for `timeout`.
-    pub fn receive(&mut self, timeout: Duration) -> Option<Received<'_>> {
+    pub fn receive(&mut self, timeout: Duration) -> Option<Received<'_, P>> {
         if block_on(timeout, |cx| self.poll_ready(cx)) {
             self.port.receive()
         } else {

@@ -10,17 +10,20 @@ use std::sync::Arc;
 use std::thread;
 
 /// What a client does in a simulation.
-pub trait Script {
+pub trait Script<P = ()> {
     /// The schedule has chosen this session. It may receive, send and flush; whatever it draws from `random` is part of the
     /// replay.
-    fn turn(&mut self, port: &mut Port, random: &mut Random) -> Turn;
+    fn turn(&mut self, port: &mut Port<P>, random: &mut Random) -> Turn;
 }
 
-impl<F: FnMut(&mut Port, &mut Random) -> Turn> Script for F {
-    fn turn(&mut self, port: &mut Port, random: &mut Random) -> Turn {
+impl<P, F: FnMut(&mut Port<P>, &mut Random) -> Turn> Script<P> for F {
+    fn turn(&mut self, port: &mut Port<P>, random: &mut Random) -> Turn {
         self(port, random)
     }
 }
+
+/// A session and its script.
+type Scripted<P> = (Port<P>, Box<dyn Script<P>>);
 
 /// How a script goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +61,9 @@ pub struct Simulation<H: Handler> {
     seed: u64,
     random: Random,
     faults: Faults,
-    router: Arc<Router>,
+    router: Arc<Router<H::Parcel>>,
     aeus: Vec<Sleeper<H>>,
-    sessions: Vec<(Port, Box<dyn Script>)>,
+    sessions: Vec<Scripted<H::Parcel>>,
     trace: u64,
 }
 
@@ -104,7 +107,7 @@ impl<H: Handler> Simulation<H> {
     }
 
     /// Adds a session with its script. Sessions may come at any time between runs.
-    pub fn session(&mut self, script: impl Script + 'static) -> Result<(), RouteError> {
+    pub fn session(&mut self, script: impl Script<H::Parcel> + 'static) -> Result<(), RouteError> {
         self.sessions
             .push((self.router.session()?, Box::new(script)));
         Ok(())
@@ -165,7 +168,7 @@ impl<H: Handler> Simulation<H> {
     }
 
     /// The inboxes, for clients that open sessions of their own.
-    pub fn router(&self) -> &Arc<Router> {
+    pub fn router(&self) -> &Arc<Router<H::Parcel>> {
         &self.router
     }
 
@@ -286,13 +289,14 @@ struct Faulty<H> {
 
 impl<H: Handler> Handler for Faulty<H> {
     type Task = H::Task;
+    type Parcel = H::Parcel;
 
     fn execute(
         &mut self,
         object: ObjectId,
         kind: u16,
-        commands: Group<'_>,
-        cx: &mut AeuContext<'_, H::Task>,
+        commands: Group<'_, H::Parcel>,
+        cx: &mut AeuContext<'_, H::Task, H::Parcel>,
     ) {
         let mut panics = |one_in: usize| {
             let kinds = self.faults.panicking_kinds;
@@ -311,22 +315,22 @@ impl<H: Handler> Handler for Faulty<H> {
         }
     }
 
-    fn run(&mut self, task: &mut H::Task, cx: &mut AeuContext<'_, H::Task>) -> Slice {
+    fn run(&mut self, task: &mut H::Task, cx: &mut AeuContext<'_, H::Task, H::Parcel>) -> Slice {
         if self.random.one_in(self.faults.slice_panics) {
             injected();
         }
         self.inner.run(task, cx)
     }
 
-    fn idle(&mut self, cx: &mut AeuContext<'_, H::Task>) -> bool {
+    fn idle(&mut self, cx: &mut AeuContext<'_, H::Task, H::Parcel>) -> bool {
         self.inner.idle(cx)
     }
 
     fn panicked(
         &mut self,
-        what: Panicked<'_, H::Task>,
+        what: Panicked<'_, H::Task, H::Parcel>,
         message: &str,
-        cx: &mut AeuContext<'_, H::Task>,
+        cx: &mut AeuContext<'_, H::Task, H::Parcel>,
     ) {
         self.inner.panicked(what, message, cx);
     }

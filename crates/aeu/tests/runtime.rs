@@ -9,6 +9,7 @@ use eris_numa::Topology;
 use eris_route::{BufferSizes, Endpoint};
 use eris_types::{AeuId, ObjectId};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 use std::thread;
@@ -25,7 +26,7 @@ fn start(aeus: u16, sizes: BufferSizes) -> Runtime<Numbers> {
     Runtime::start(&Topology::fake(1, aeus), sizes, |_| Numbers::default()).unwrap()
 }
 
-fn receive(session: &mut Session) -> Vec<(u16, u64)> {
+fn receive(session: &mut Session<Arc<()>>) -> Vec<(u16, u64)> {
     let received = session.receive(PATIENCE).expect("an answer in time");
     received
         .map(|command| (command.header.kind, command.header.callback))
@@ -144,7 +145,12 @@ fn clients_in_place_and_from_outside_share_an_aeu() {
                             let answer: Vec<_> = session.try_receive().expect("at once").collect();
                             assert_eq!(answer[0].header.callback, callback);
                         } else {
-                            session.send(Endpoint::aeu(AeuId(0)), header, &[], None);
+                            session.port().outgoing().send(
+                                Endpoint::aeu(AeuId(0)),
+                                header,
+                                &[],
+                                None,
+                            );
                             session.flush();
                             assert_eq!(receive(&mut session), [(DONE, callback)]);
                         }

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use eris_aeu::{Faults, Random, Session, Simulation, Turn};
 use eris_numa::Topology;
-use eris_route::{BufferSizes, FlushState, Port};
+use eris_route::{BufferSizes, FlushState};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -35,7 +35,7 @@ struct Client {
 }
 
 impl Client {
-    fn turn(&mut self, port: &mut Port, random: &mut Random) -> Turn {
+    fn turn(&mut self, port: &mut TestPort, random: &mut Random) -> Turn {
         for (kind, callback, words) in answers(port) {
             self.log.borrow_mut().push((self.number, kind, callback));
             assert!(words.len() <= 5);
@@ -63,7 +63,7 @@ impl Client {
         }
     }
 
-    fn ask(&self, to: u16, callback: u64, port: &mut Port, random: &mut Random) {
+    fn ask(&self, to: u16, callback: u64, port: &mut TestPort, random: &mut Random) {
         let aeu = random.below(AEUS as usize) as u64;
         match random.below(7) {
             0 => ask(port, to, 1, COUNT, callback, &[random.below(9) as u64]),
@@ -91,7 +91,10 @@ impl Wake for Woken {
 }
 
 /// A client that does nothing from the poll that found nothing until it is woken, whatever is still to be flushed.
-fn sleepy(mut client: Client, mut session: Session) -> impl FnMut(&mut Port, &mut Random) -> Turn {
+fn sleepy(
+    mut client: Client,
+    mut session: Session<Arc<()>>,
+) -> impl FnMut(&mut TestPort, &mut Random) -> Turn {
     let woken = Arc::new(Woken(AtomicBool::new(true)));
     let waker = Waker::from(woken.clone());
     move |_, random| {
@@ -125,7 +128,7 @@ fn run(seed: u64, faults: Faults) -> (u64, Vec<(usize, u16, u64)>) {
             let session = Session::new(simulation.router().session().unwrap());
             simulation.session(sleepy(client, session)).unwrap();
         } else {
-            let polling = move |port: &mut Port, random: &mut Random| client.turn(port, random);
+            let polling = move |port: &mut TestPort, random: &mut Random| client.turn(port, random);
             simulation.session(polling).unwrap();
         }
     }
@@ -167,7 +170,7 @@ fn a_run_that_is_stuck_says_so() {
             Numbers::default()
         });
     simulation
-        .session(|_: &mut Port, _: &mut Random| Turn::More)
+        .session(|_: &mut TestPort, _: &mut Random| Turn::More)
         .unwrap();
     simulation.run(1000);
 }

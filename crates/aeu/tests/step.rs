@@ -4,9 +4,9 @@
 mod common;
 
 use common::*;
-use eris_aeu::{Aeu, Parcel, Step};
+use eris_aeu::{Aeu, Step};
 use eris_numa::Topology;
-use eris_route::{BufferSizes, FlushState, Port, Rank, Router};
+use eris_route::{BufferSizes, FlushState, Rank, Router};
 use eris_telemetry::Telemetry;
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ const SIZES: BufferSizes = BufferSizes {
     session_inbox: 4096,
 };
 
-fn aeus(count: u16) -> (Vec<Aeu<Numbers>>, Port) {
+fn aeus(count: u16) -> (Vec<Aeu<Numbers>>, TestPort) {
     let topology = Arc::new(Topology::fake(1, count));
     let telemetry = Telemetry::new(count as usize);
     let router = Router::new(count as usize, SIZES);
@@ -83,7 +83,7 @@ fn a_panic_fails_its_group_alone() {
             PANIC,
             callback,
             &[],
-            Some(Parcel::shared(parcel.clone())),
+            Some(Box::new(parcel.clone())),
         );
         ask(&mut session, 0, 2, NOTE, 10 + callback, &[]);
     }
@@ -207,7 +207,7 @@ fn low_ranks_are_put_off_while_replies_find_no_room() {
         sender: session.endpoint(),
         callback: 99,
     };
-    session.send(
+    session.outgoing().send(
         eris_route::Endpoint::aeu(aeus[0].place().aeu),
         control,
         &[],

@@ -249,6 +249,7 @@ struct Burst {
 
 impl Handler for Burst {
     type Task = ();
+    type Parcel = ();
 
     fn execute(&mut self, _: ObjectId, _: u16, commands: Group<'_>, _: &mut AeuContext<'_, ()>) {
         self.seen += commands.len();
@@ -390,6 +391,7 @@ struct Echo;
 
 impl Handler for Echo {
     type Task = ();
+    type Parcel = ();
 
     fn execute(&mut self, _: ObjectId, _: u16, commands: Group<'_>, cx: &mut AeuContext<'_, ()>) {
         for command in commands {
@@ -436,7 +438,10 @@ fn latency(topology: &Topology, runs: usize, report: &mut Report) -> Result<(), 
         while trips.len() < TRIPS {
             thread::sleep(Duration::from_micros(500));
             let began = Instant::now();
-            session.send(Endpoint::aeu(target), header, &[1, 2], None);
+            session
+                .port()
+                .outgoing()
+                .send(Endpoint::aeu(target), header, &[1, 2], None);
             session.flush();
             let answers = session
                 .receive(PATIENCE)

@@ -25,7 +25,7 @@ mod target;
 
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
-use crate::key_index::{KeyIndex, Shift};
+use crate::{KeyIndex, Shift};
 use decide::{Decision, decide};
 use eris_home::{Algorithm, Balanced, Balancing};
 use eris_types::ObjectId;

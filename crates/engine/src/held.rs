@@ -5,7 +5,12 @@
 pub(crate) mod bulk;
 pub(crate) mod dictionaries;
 pub(crate) mod ended;
+pub(crate) mod index_part;
+pub(crate) mod located;
 pub(crate) mod partition;
+pub(crate) mod primary;
+pub(crate) mod reorganize;
 pub(crate) mod secondary;
+pub(crate) mod segment_view;
 pub(crate) mod unique;
 pub(crate) mod walk;

@@ -38,7 +38,7 @@ mod tasks;
 
 pub use balance::Balancer;
 pub use clients::engine::Engine;
-pub use clients::locate::Located;
+pub use clients::key_index::{KeyClient, KeyIndex, Shifted};
 pub use clients::rows::{Keeping, RowChanges, RowClient};
 pub use clients::writer::Writer;
 pub use eris_column::KeyOrder;
@@ -50,5 +50,7 @@ pub use eris_home::{
     SegmentInspection, StoredPart,
 };
 pub use error::EngineError;
-pub use key_index::{KeyClient, KeyIndex, SegmentLoad, Shift, Shifted};
+pub use held::located::Located;
+pub use key_index::measure::SegmentLoad;
+pub use key_index::shift::Shift;
 pub use settings::Settings;

@@ -11,4 +11,5 @@ pub(crate) mod path;
 pub(crate) mod pick;
 pub(crate) mod ranges;
 pub(crate) mod scatter;
+pub(crate) mod statement;
 pub(crate) mod statistics;

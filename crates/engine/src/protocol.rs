@@ -1,5 +1,16 @@
 //! What travels between clients and owners: the commands, and what a run's participants share.
+//!
+//! A command is a type. Whoever sends it, answers it or waits for it names that type, which fixes its rank, what its callback means,
+//! and what it is answered with: see [`requests::Request`].
 
-pub(crate) mod commands;
-pub(crate) mod routed;
+pub(crate) mod answers;
+pub(crate) mod callback;
+pub(crate) mod keys;
+pub(crate) mod message;
+pub(crate) mod objects;
+pub(crate) mod repartition;
+pub(crate) mod requests;
+pub(crate) mod rows;
 pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod statements;

@@ -2,9 +2,6 @@
 
 use crate::Endpoint;
 use eris_types::ObjectId;
-use std::any::Any;
-use std::fmt;
-use std::sync::Arc;
 
 /// The class of a command. Back-pressure on one rank may only wait for a strictly higher one; see the crate's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,89 +40,24 @@ pub struct Header {
     pub rank: Rank,
 }
 
-/// What is too large or too typed to be copied: it travels as a pointer, and whoever holds the command owns it. The
-/// parcel of a command that is refused, or that its receiver never looks at, is dropped.
-///
-/// One thin pointer, so that a command without one stays small.
-pub struct Parcel(Box<Content>);
-
-enum Content {
-    Owned(Box<dyn Any + Send>),
-    Shared(Arc<dyn Any + Send + Sync>),
-}
-
-impl Parcel {
-    /// A value for one receiver.
-    pub fn owned<T: Any + Send>(value: T) -> Self {
-        Parcel(Box::new(Content::Owned(Box::new(value))))
-    }
-
-    /// A value for one receiver that has its box already.
-    pub fn from_box<T: Any + Send>(value: Box<T>) -> Self {
-        Parcel(Box::new(Content::Owned(value)))
-    }
-
-    /// A value shared by the receivers of a multicast, or with the sender.
-    pub fn shared(value: Arc<dyn Any + Send + Sync>) -> Self {
-        Parcel(Box::new(Content::Shared(value)))
-    }
-
-    /// The value of an owned parcel, if it is of this type; otherwise the parcel again.
-    pub fn into_owned<T: Any>(self) -> Result<Box<T>, Parcel> {
-        match *self.0 {
-            Content::Owned(value) => value
-                .downcast()
-                .map_err(|value| Parcel(Box::new(Content::Owned(value)))),
-            shared => Err(Parcel(Box::new(shared))),
-        }
-    }
-
-    /// The value of a shared parcel, if it is of this type; otherwise the parcel again.
-    pub fn into_shared<T: Any + Send + Sync>(self) -> Result<Arc<T>, Parcel> {
-        match *self.0 {
-            Content::Shared(value) => value.downcast().map_err(Parcel::shared),
-            owned => Err(Parcel(Box::new(owned))),
-        }
-    }
-
-    /// As one word that owns the parcel.
-    pub(crate) fn into_word(self) -> u64 {
-        Box::into_raw(self.0).expose_provenance() as u64
-    }
-
-    /// The parcel of a word.
-    ///
-    /// # Safety
-    /// `word` came from [`Parcel::into_word`] and was not turned back before.
-    pub(crate) unsafe fn from_word(word: u64) -> Parcel {
-        // SAFETY: by the caller the pointer came from `Box::into_raw` and is owned here.
-        Parcel(unsafe { Box::from_raw(std::ptr::with_exposed_provenance_mut(word as usize)) })
-    }
-}
-
-impl fmt::Debug for Parcel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match *self.0 {
-            Content::Owned(_) => "Parcel::owned",
-            Content::Shared(_) => "Parcel::shared",
-        })
-    }
-}
-
 /// A received command. Its words lie in the inbox buffer and are valid until the next receive.
+///
+/// A parcel is what is too large or too typed to be copied: it travels as a pointer, and whoever holds the command owns it. All
+/// parcels of a [`Router`](crate::Router) are of one type `P`, mostly an enum. The parcel of a command that is rejected, or that its
+/// receiver never looks at, is dropped. In its box, so that a command without one stays small.
 #[derive(Debug)]
-pub struct Command<'a> {
+pub struct Command<'a, P = ()> {
     /// The header.
     pub header: Header,
     /// The inline data segment.
     pub words: &'a [u64],
     /// The parcel, if one was sent along.
-    pub parcel: Option<Parcel>,
+    pub parcel: Option<Box<P>>,
 }
 
-impl Command<'_> {
+impl<P> Command<'_, P> {
     /// A copy that outlives the inbox buffer: for a command that is put off.
-    pub fn into_owned(self) -> OwnedCommand {
+    pub fn into_owned(self) -> OwnedCommand<P> {
         OwnedCommand {
             header: self.header,
             words: self.words.into(),
@@ -136,11 +68,11 @@ impl Command<'_> {
 
 /// A command with its own copy of the data segment.
 #[derive(Debug)]
-pub struct OwnedCommand {
+pub struct OwnedCommand<P = ()> {
     /// The header.
     pub header: Header,
     /// The data segment.
     pub words: Box<[u64]>,
     /// The parcel, if one was sent along.
-    pub parcel: Option<Parcel>,
+    pub parcel: Option<Box<P>>,
 }

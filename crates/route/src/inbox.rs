@@ -50,6 +50,7 @@ use crate::sync::{AtomicBool, AtomicU8, AtomicU64, Ordering, Words, fence, spin_
 use crate::wire;
 use crate::{Endpoint, Rank};
 use crossbeam_utils::CachePadded;
+use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 const ACTIVE: u64 = 1 << 63;
@@ -80,13 +81,15 @@ struct Buffer {
     words: Words,
 }
 
-/// The shared part of an endpoint's inbox.
-pub(crate) struct Inbox {
+/// The shared part of an endpoint's inbox. All parcels that its words own are of type `P`, and [`crate::Router::new`] has seen to it
+/// that these may be sent.
+pub(crate) struct Inbox<P> {
     door: CachePadded<Door>,
     buffers: [CachePadded<Buffer>; 2],
     /// Up to which offset each rank may write: the watermarks.
     limits: [usize; 4],
     bell: OnceLock<Arc<dyn Bell>>,
+    parcels: PhantomData<fn(P) -> P>,
 }
 
 /// Why a reservation failed.
@@ -98,7 +101,7 @@ pub(crate) enum Refused {
     Dead,
 }
 
-impl Inbox {
+impl<P> Inbox<P> {
     /// An inbox that nobody owns yet. Senders keep what they have for it until it is opened.
     pub(crate) fn new(words: usize) -> Self {
         assert!(words <= u32::MAX as usize, "an inbox offset has 32 bits");
@@ -118,6 +121,7 @@ impl Inbox {
             buffers: [buffer(), buffer()],
             limits: [words / 2, words / 4 * 3, words / 10 * 9, words],
             bell: OnceLock::new(),
+            parcels: PhantomData,
         }
     }
 
@@ -310,7 +314,7 @@ impl Inbox {
                 if let Some((words, pointers)) = unsafe { self.read(buffer) } {
                     if pointers {
                         // SAFETY: whole commands whose pointers nobody took, for the owner empties what it read.
-                        unsafe { wire::drop_commands(words) };
+                        unsafe { wire::drop_commands::<P>(words) };
                     }
                     break;
                 }

@@ -3,6 +3,7 @@
 use crate::inbox::Inbox;
 use crate::wire::{self, Spill};
 use crate::{Command, Endpoint, Rank, Router};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Where the buffer that is not writable stands.
@@ -17,9 +18,9 @@ enum Phase {
 }
 
 /// The receiving half of a [`crate::Port`].
-pub struct Incoming {
-    inbox: Arc<Inbox>,
-    router: Arc<Router>,
+pub struct Incoming<P = ()> {
+    inbox: Arc<Inbox<P>>,
+    router: Arc<Router<P>>,
     endpoint: Endpoint,
     writable: usize,
     phase: Phase,
@@ -28,8 +29,8 @@ pub struct Incoming {
     spills: Vec<Spill>,
 }
 
-impl Incoming {
-    pub(crate) fn open(router: Arc<Router>, inbox: Arc<Inbox>, endpoint: Endpoint) -> Self {
+impl<P> Incoming<P> {
+    pub(crate) fn open(router: Arc<Router<P>>, inbox: Arc<Inbox<P>>, endpoint: Endpoint) -> Self {
         inbox.open(endpoint);
         if inbox.take_starving() {
             router.ring_all();
@@ -49,7 +50,7 @@ impl Incoming {
     /// Everything that arrived since the last receive, as one batch. Swaps the buffers, which never waits: `None` while
     /// nothing is there, and also while a sender is still copying into the buffer that was swapped out; ask again later.
     #[inline]
-    pub fn receive(&mut self) -> Option<Received<'_>> {
+    pub fn receive(&mut self) -> Option<Received<'_, P>> {
         if !self.ready() {
             return None;
         }
@@ -63,6 +64,7 @@ impl Incoming {
             rest: words,
             pointers,
             spills: &mut self.spills,
+            parcels: PhantomData,
         })
     }
 
@@ -110,7 +112,7 @@ impl Incoming {
     }
 }
 
-impl Drop for Incoming {
+impl<P> Drop for Incoming<P> {
     fn drop(&mut self) {
         if self.phase == Phase::Taken {
             self.inbox.empty(1 - self.writable);
@@ -125,24 +127,25 @@ impl Drop for Incoming {
 
 /// A batch of received commands, in the order of their arrival: per sender and rank, the order of sending. What is
 /// not taken from it is dropped with it.
-pub struct Received<'a> {
+pub struct Received<'a, P = ()> {
     rest: &'a [u64],
     pointers: bool,
     spills: &'a mut Vec<Spill>,
+    parcels: PhantomData<Box<P>>,
 }
 
-impl Received<'_> {
+impl<P> Received<'_, P> {
     /// Words not yet read, headers included.
     pub fn words(&self) -> usize {
         self.rest.len()
     }
 }
 
-impl<'a> Iterator for Received<'a> {
-    type Item = Command<'a>;
+impl<'a, P> Iterator for Received<'a, P> {
+    type Item = Command<'a, P>;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Command<'a>> {
+    fn next(&mut self) -> Option<Command<'a, P>> {
         while !self.rest.is_empty() {
             // SAFETY: `rest` begins with a command, whose pointers nobody took yet. The spills are cleared by the
             // next `ready`, for which the borrow `'a` of the port must have ended.
@@ -156,7 +159,7 @@ impl<'a> Iterator for Received<'a> {
     }
 }
 
-impl Drop for Received<'_> {
+impl<P> Drop for Received<'_, P> {
     fn drop(&mut self) {
         if self.pointers {
             self.for_each(drop);

@@ -59,7 +59,7 @@ mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use command::{Command, Header, OwnedCommand, Parcel, Rank};
+pub use command::{Command, Header, OwnedCommand, Rank};
 pub use doorbell::Bell;
 pub use endpoint::Endpoint;
 pub use error::{RangeError, RouteError};

@@ -2,7 +2,7 @@
 //!
 //! Buffers are so small that every run wraps, fills and swaps.
 
-use crate::{BufferSizes, Endpoint, FlushState, Header, Outgoing, Parcel, Port, Rank, Router};
+use crate::{BufferSizes, Endpoint, FlushState, Header, Outgoing, Port, Rank, Router};
 use eris_types::{AeuId, ObjectId};
 use loom::thread;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 }
 
 /// An inbox has room for two small commands of rank `Control`, or one of rank `Client`.
-fn router() -> Arc<Router> {
+fn router<P: Send + 'static>() -> Arc<Router<P>> {
     Router::new(
         1,
         BufferSizes {
@@ -113,7 +113,7 @@ fn a_parcel_to_a_session_that_closes_is_dropped_once() {
         let session = router.session().unwrap();
         let to = session.endpoint();
         let mut outgoing = Outgoing::new(router.clone());
-        let parcel = Parcel::owned(Counted(dropped.clone()));
+        let parcel = Box::new(Counted(dropped.clone()));
         let sender = thread::spawn(move || {
             outgoing.send(to, header(1, 0), &[0; 2], Some(parcel));
             assert_eq!(outgoing.flush(), FlushState::Empty, "delivered or refused");
@@ -132,7 +132,7 @@ fn a_late_reply_never_reaches_the_successor() {
         let session = router.session().unwrap();
         let to = session.endpoint();
         let mut outgoing = Outgoing::new(router.clone());
-        let parcel = Parcel::owned(Counted(dropped.clone()));
+        let parcel = Box::new(Counted(dropped.clone()));
         let sender = thread::spawn(move || {
             outgoing.send(to, header(1, 0), &[0; 2], Some(parcel));
             assert_eq!(outgoing.flush(), FlushState::Empty);
@@ -195,7 +195,9 @@ fn a_refused_sender_hears_of_room() {
             let alarm = Arc::new(Alarm(loom::sync::Notify::new()));
             let waker = Waker::from(alarm.clone());
             for callback in 0..3 {
-                session.send(TARGET, header(1, callback), &[callback; 3], None);
+                session
+                    .outgoing()
+                    .send(TARGET, header(1, callback), &[callback; 3], None);
             }
             loop {
                 session.wake_by(&waker);

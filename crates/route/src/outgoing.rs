@@ -13,9 +13,9 @@
 
 use crate::inbox::{Inbox, Refused, Slot};
 use crate::wire::{self, HEADER_WORDS, PARCEL, SPILLED};
-use crate::{Endpoint, Header, Parcel, Rank, Router};
+use crate::{Endpoint, Header, Rank, Router};
 use eris_types::AeuId;
-use std::any::Any;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// What a flush left behind.
@@ -43,12 +43,12 @@ pub struct Traffic {
 }
 
 /// The sending half of a [`crate::Port`].
-pub struct Outgoing {
-    pub(crate) router: Arc<Router>,
+pub struct Outgoing<P = ()> {
+    pub(crate) router: Arc<Router<P>>,
     buffers: Buffers,
-    aeus: Vec<Target>,
+    aeus: Vec<Target<P>>,
     /// By slot; made at the first command to a session of that slot.
-    sessions: Vec<Option<Box<Target>>>,
+    sessions: Vec<Option<Box<Target<P>>>>,
     /// Targets that have something to flush, each once.
     dirty: Vec<Endpoint>,
     congested: Option<Rank>,
@@ -62,16 +62,16 @@ struct Buffers {
     traffic: Traffic,
 }
 
-/// The buffers for one endpoint, one lane per rank.
-struct Target {
+/// The buffers for one endpoint, one per rank.
+struct Target<P> {
     endpoint: Endpoint,
-    inbox: Arc<Inbox>,
-    lanes: [Lane; 4],
+    inbox: Arc<Inbox<P>>,
+    by_rank: [RankBuffer<P>; 4],
     dirty: bool,
 }
 
-#[derive(Default)]
-struct Lane {
+/// What waits for one endpoint and has one rank.
+struct RankBuffer<P> {
     words: Vec<u64>,
     /// Words at the front that were delivered when there was no room for all.
     delivered: usize,
@@ -80,9 +80,11 @@ struct Lane {
     references: Vec<Reference>,
     /// Words of the multicast commands that the references name.
     referenced: usize,
+    /// Of what the words own.
+    parcels: PhantomData<fn(P) -> P>,
 }
 
-/// Multicast command number `entry` belongs between the lane's words before and after `at`.
+/// Multicast command number `entry` belongs between the buffer's words before and after `at`.
 struct Reference {
     at: usize,
     entry: usize,
@@ -92,14 +94,13 @@ struct Reference {
 struct Multicast {
     words: Vec<u64>,
     entries: Vec<Entry>,
-    /// References in all lanes.
+    /// References in all buffers.
     references: usize,
 }
 
 struct Entry {
     start: usize,
     end: usize,
-    parcel: Option<Arc<dyn Any + Send + Sync>>,
     spilled: Option<Box<[u64]>>,
 }
 
@@ -108,8 +109,8 @@ enum Delivery {
     Held,
 }
 
-impl Outgoing {
-    pub(crate) fn new(router: Arc<Router>) -> Self {
+impl<P> Outgoing<P> {
+    pub(crate) fn new(router: Arc<Router<P>>) -> Self {
         let target = |id| {
             let endpoint = Endpoint::aeu(AeuId(id as u16));
             router
@@ -142,7 +143,7 @@ impl Outgoing {
         target: Endpoint,
         header: Header,
         words: &[u64],
-        parcel: Option<Parcel>,
+        parcel: Option<Box<P>>,
     ) {
         let (rank, header) = (header.rank, wire::header_words(header));
         let Outgoing {
@@ -166,28 +167,34 @@ impl Outgoing {
             to.dirty = true;
             dirty.push(target);
         }
-        let lane = &mut to.lanes[rank as usize];
+        let buffer = &mut to.by_rank[rank as usize];
         let needed = HEADER_WORDS + words.len();
-        if parcel.is_none() && lane.words.len() + lane.referenced + needed <= buffers.size {
-            lane.push(wire::complete(header, 0, needed), words);
+        if parcel.is_none() && buffer.words.len() + buffer.referenced + needed <= buffers.size {
+            buffer.push(wire::complete(header, 0, needed), words);
         } else {
             buffers.push_slowly(to, rank, header, words, parcel, congested);
         }
     }
 
-    /// Sends one command to several AEUs. Its words are stored once and copied to each target at the flush; the parcel
-    /// is shared.
+    /// Sends one command to several AEUs. Its words are stored once and copied to each target at the flush. With parcels, of which
+    /// `parcel` makes one for each target, it is as many commands.
     pub fn multicast(
         &mut self,
         targets: impl IntoIterator<Item = AeuId>,
         header: Header,
         words: &[u64],
-        parcel: Option<Arc<dyn Any + Send + Sync>>,
+        parcel: Option<impl Fn() -> P>,
     ) {
-        let spill = HEADER_WORDS + 1 + words.len() > self.buffers.size;
-        let flags = if parcel.is_some() { PARCEL } else { 0 } | if spill { SPILLED } else { 0 };
+        if let Some(parcel) = parcel {
+            for aeu in targets {
+                self.send(Endpoint::aeu(aeu), header, words, Some(Box::new(parcel())));
+            }
+            return;
+        }
+        let spill = HEADER_WORDS + words.len() > self.buffers.size;
+        let flags = if spill { SPILLED } else { 0 };
         let inline = if spill { &[0; 2] } else { words };
-        let needed = HEADER_WORDS + parcel.is_some() as usize + inline.len();
+        let needed = HEADER_WORDS + inline.len();
         if self.buffers.multicast.words.len() + needed > self.buffers.size {
             self.flush();
         }
@@ -196,13 +203,11 @@ impl Outgoing {
         multicast
             .words
             .extend(wire::complete(wire::header_words(header), flags, needed));
-        multicast.words.extend(parcel.is_some().then_some(0));
         multicast.words.extend(inline);
         let spilled = spill.then(|| words.into());
         multicast.entries.push(Entry {
             start,
             end: start + needed,
-            parcel,
             spilled,
         });
 
@@ -216,14 +221,14 @@ impl Outgoing {
                 to.dirty = true;
                 self.dirty.push(to.endpoint);
             }
-            let lane = &mut to.lanes[header.rank as usize];
-            lane.references.push(Reference {
-                at: lane.words.len(),
+            let buffer = &mut to.by_rank[header.rank as usize];
+            buffer.references.push(Reference {
+                at: buffer.words.len(),
                 entry,
             });
-            lane.referenced += needed;
+            buffer.referenced += needed;
             self.buffers.multicast.references += 1;
-            if lane.len() > self.buffers.size {
+            if buffer.len() > self.buffers.size {
                 self.buffers
                     .flush_full(to, header.rank, &mut self.congested);
             }
@@ -262,12 +267,12 @@ impl Outgoing {
             };
             for &rank in Rank::ALL.iter().rev() {
                 if visited < targets {
-                    buffers.flush_lane(to, rank);
+                    buffers.flush_rank(to, rank);
                 }
                 raise_if_congested(buffers.size, to, rank, congested);
             }
             visited += 1;
-            to.dirty = to.lanes.iter().any(|lane| lane.len() > 0);
+            to.dirty = to.by_rank.iter().any(|buffer| buffer.len() > 0);
             to.dirty
         });
         self.buffers.multicast.reset_if_unused();
@@ -288,7 +293,7 @@ impl Outgoing {
                 .and_then(|slot| slot.as_deref()),
         };
         let found = found.filter(|to| to.endpoint == target);
-        found.map_or(0, |to| to.lanes.iter().map(Lane::len).sum())
+        found.map_or(0, |to| to.by_rank.iter().map(RankBuffer::len).sum())
     }
 
     /// Whether nothing waits to be flushed.
@@ -309,12 +314,12 @@ impl Outgoing {
 }
 
 /// The buffers for a session; `None` if it never was, or a later session is known to have its slot.
-fn session<'a>(
-    router: &Router,
+fn session<'a, P>(
+    router: &Router<P>,
     buffers: &mut Buffers,
-    sessions: &'a mut Vec<Option<Box<Target>>>,
+    sessions: &'a mut Vec<Option<Box<Target<P>>>>,
     endpoint: Endpoint,
-) -> Option<&'a mut Target> {
+) -> Option<&'a mut Target<P>> {
     let slot = endpoint.slot();
     if sessions.len() <= slot {
         sessions.resize_with(slot + 1, || None);
@@ -328,16 +333,16 @@ fn session<'a>(
         if let Some(mut old) =
             sessions[slot].replace(Box::new(Target::new(endpoint, inbox.clone())))
         {
-            old.lanes
+            old.by_rank
                 .iter_mut()
-                .for_each(|lane| buffers.traffic.refused += lane.discard());
+                .for_each(|buffer| buffers.traffic.refused += buffer.discard());
         }
     }
     sessions[slot].as_deref_mut()
 }
 
-fn raise_if_congested(size: usize, to: &Target, rank: Rank, congested: &mut Option<Rank>) {
-    if to.endpoint.as_aeu().is_some() && to.lanes[rank as usize].len() > size {
+fn raise_if_congested<P>(size: usize, to: &Target<P>, rank: Rank, congested: &mut Option<Rank>) {
+    if to.endpoint.as_aeu().is_some() && to.by_rank[rank as usize].len() > size {
         *congested = (*congested).max(Some(rank));
     }
 }
@@ -345,84 +350,84 @@ fn raise_if_congested(size: usize, to: &Target, rank: Rank, congested: &mut Opti
 impl Buffers {
     /// A command that has a parcel, is too large to be inline, or finds its buffer full.
     #[cold]
-    fn push_slowly(
+    fn push_slowly<P>(
         &mut self,
-        to: &mut Target,
+        to: &mut Target<P>,
         rank: Rank,
         header: [u64; HEADER_WORDS],
         words: &[u64],
-        parcel: Option<Parcel>,
+        parcel: Option<Box<P>>,
         congested: &mut Option<Rank>,
     ) {
         let spill = HEADER_WORDS + parcel.is_some() as usize + words.len() > self.size;
         let inline = if spill { 2 } else { words.len() };
         let needed = HEADER_WORDS + parcel.is_some() as usize + inline;
         // Of what is held beyond one buffer, only every further buffer is worth a try.
-        let len = to.lanes[rank as usize].len();
+        let len = to.by_rank[rank as usize].len();
         if len > 0 && (len - 1) % self.size + 1 + needed > self.size {
             self.flush_full(to, rank, congested);
         }
-        let lane = &mut to.lanes[rank as usize];
+        let buffer = &mut to.by_rank[rank as usize];
         let flags = if parcel.is_some() { PARCEL } else { 0 } | if spill { SPILLED } else { 0 };
-        lane.words.extend(wire::complete(header, flags, needed));
-        lane.pointers += (flags != 0) as usize;
-        lane.words.extend(parcel.map(Parcel::into_word));
+        buffer.words.extend(wire::complete(header, flags, needed));
+        buffer.pointers += (flags != 0) as usize;
+        buffer.words.extend(parcel.map(wire::parcel_word));
         if spill {
-            lane.words.extend(wire::spill_words(words));
+            buffer.words.extend(wire::spill_words(words));
         } else {
-            lane.words.extend(words);
+            buffer.words.extend(words);
         }
     }
 
     /// Flushes a buffer that has no room for the next command.
-    fn flush_full(&mut self, to: &mut Target, rank: Rank, congested: &mut Option<Rank>) {
-        self.flush_lane(to, rank);
+    fn flush_full<P>(&mut self, to: &mut Target<P>, rank: Rank, congested: &mut Option<Rank>) {
+        self.flush_rank(to, rank);
         raise_if_congested(self.size, to, rank, congested);
     }
 
-    fn flush_lane(&mut self, to: &mut Target, rank: Rank) {
-        let lane = &mut to.lanes[rank as usize];
-        if lane.len() == 0 {
+    fn flush_rank<P>(&mut self, to: &mut Target<P>, rank: Rank) {
+        let buffer = &mut to.by_rank[rank as usize];
+        if buffer.len() == 0 {
             return;
         }
-        match self.deliver(to.endpoint, &to.inbox, rank, lane) {
+        match self.deliver(to.endpoint, &to.inbox, rank, buffer) {
             Ok(Delivery::Done) => {}
             Ok(Delivery::Held) => self.traffic.held += 1,
             Err(Refused::Full { .. } | Refused::Dead) => {
-                self.multicast.references -= lane.references.len();
-                self.traffic.refused += lane.discard();
+                self.multicast.references -= buffer.references.len();
+                self.traffic.refused += buffer.discard();
             }
         }
     }
 
-    /// Delivers a lane, or the part of it that finds room.
-    fn deliver(
+    /// Delivers a buffer, or the part of it that finds room.
+    fn deliver<P>(
         &mut self,
         to: Endpoint,
-        inbox: &Inbox,
+        inbox: &Inbox<P>,
         rank: Rank,
-        lane: &mut Lane,
+        buffer: &mut RankBuffer<P>,
     ) -> Result<Delivery, Refused> {
         let mut last_try = false;
         loop {
-            let len = lane.len();
+            let len = buffer.len();
             let room = match inbox.reserve(to, rank, len) {
                 Ok(slot) => {
-                    lane.copy_into(slot, &mut self.multicast);
+                    buffer.copy_into(slot, &mut self.multicast);
                     self.delivered(inbox, len);
                     return Ok(Delivery::Done);
                 }
                 Err(Refused::Full { room }) => room,
                 Err(dead) => return Err(dead),
             };
-            lane.materialise(&mut self.multicast);
-            let part = lane.prefix(room);
+            buffer.materialise(&mut self.multicast);
+            let part = buffer.prefix(room);
             if part > 0
                 && let Ok(mut slot) = inbox.reserve(to, rank, part)
             {
-                slot.write(&lane.words[lane.delivered..][..part]);
-                slot.commit(lane.pointers > 0);
-                lane.remove_delivered(part);
+                slot.write(&buffer.words[buffer.delivered..][..part]);
+                slot.commit(buffer.pointers > 0);
+                buffer.remove_delivered(part);
                 self.delivered(inbox, part);
             }
             if last_try {
@@ -433,25 +438,36 @@ impl Buffers {
         }
     }
 
-    fn delivered(&mut self, inbox: &Inbox, words: usize) {
+    fn delivered<P>(&mut self, inbox: &Inbox<P>, words: usize) {
         self.traffic.flushes += 1;
         self.traffic.words += words as u64;
         inbox.ring();
     }
 }
 
-impl Target {
-    fn new(endpoint: Endpoint, inbox: Arc<Inbox>) -> Self {
+impl<P> Target<P> {
+    fn new(endpoint: Endpoint, inbox: Arc<Inbox<P>>) -> Self {
         Target {
             endpoint,
             inbox,
-            lanes: Default::default(),
+            by_rank: std::array::from_fn(|_| RankBuffer::new()),
             dirty: false,
         }
     }
 }
 
-impl Lane {
+impl<P> RankBuffer<P> {
+    fn new() -> Self {
+        RankBuffer {
+            words: Vec::new(),
+            delivered: 0,
+            pointers: 0,
+            references: Vec::new(),
+            referenced: 0,
+            parcels: PhantomData,
+        }
+    }
+
     /// Words to deliver, those of referenced multicast commands included.
     fn len(&self) -> usize {
         self.words.len() - self.delivered + self.referenced
@@ -462,7 +478,7 @@ impl Lane {
         let (len, needed) = (self.words.len(), HEADER_WORDS + words.len());
         self.words.reserve(needed);
         // SAFETY: room for `needed` words behind the last one was just reserved, and all of them are written; the
-        // sources are elsewhere, for this is the only reference to the lane. One check of the capacity instead of two:
+        // sources are elsewhere, for this is the only reference to the buffer. One check of the capacity instead of two:
         // this is the hottest line of the crate.
         unsafe {
             let to = self.words.as_mut_ptr().add(len);
@@ -473,7 +489,7 @@ impl Lane {
         }
     }
 
-    /// Empties the lane into room of its length.
+    /// Empties the buffer into room of its length.
     fn copy_into(&mut self, mut slot: Slot<'_>, multicast: &mut Multicast) {
         let mut pointers = self.pointers > 0;
         let mut from = self.delivered;
@@ -539,8 +555,9 @@ impl Lane {
             commands += 1;
         }
         if self.pointers > 0 {
-            // SAFETY: the lane holds whole commands, owns the pointers of those not delivered, and forgets them here.
-            unsafe { wire::drop_commands(words) };
+            // SAFETY: the buffer holds whole commands with parcels of this type, owns the pointers of those not delivered, and
+            // forgets them here.
+            unsafe { wire::drop_commands::<P>(words) };
         }
         self.words.clear();
         self.references.clear();
@@ -549,7 +566,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl<P> Drop for RankBuffer<P> {
     fn drop(&mut self) {
         self.discard();
     }
@@ -563,25 +580,17 @@ impl Multicast {
         let Entry {
             start,
             end,
-            parcel,
             spilled,
         } = &self.entries[entry];
         let words = &self.words[*start..*end];
-        if parcel.is_none() && spilled.is_none() {
-            write(words);
-            return false;
-        }
-        let mut at = HEADER_WORDS;
-        write(&words[..at]);
-        if let Some(parcel) = parcel {
-            write(&[Parcel::shared(parcel.clone()).into_word()]);
-            at += 1;
-        }
         match spilled {
-            Some(data) => write(&wire::spill_words(data)),
-            None => write(&words[at..]),
+            None => write(words),
+            Some(data) => {
+                write(&words[..HEADER_WORDS]);
+                write(&wire::spill_words(data));
+            }
         }
-        true
+        spilled.is_some()
     }
 
     fn reset_if_unused(&mut self) {

@@ -1,11 +1,7 @@
 //! One endpoint's side of the routing layer.
 
 use crate::doorbell::{Bell, WakerBell};
-use crate::{
-    Endpoint, FlushState, Header, Incoming, Outgoing, Parcel, Rank, Received, Router, Traffic,
-};
-use eris_types::AeuId;
-use std::any::Any;
+use crate::{Endpoint, FlushState, Incoming, Outgoing, Rank, Received, Router, Traffic};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -14,18 +10,18 @@ use std::task::Waker;
 ///
 /// Dropping a port closes the endpoint: what was sent and not flushed, and what arrived and was not read, is dropped
 /// with its parcels, and everything sent to it later is refused.
-pub struct Port {
-    outgoing: Outgoing,
-    incoming: Incoming,
+pub struct Port<P = ()> {
+    outgoing: Outgoing<P>,
+    incoming: Incoming<P>,
     endpoint: Endpoint,
     /// A session's own bell; an AEU is rung through the bell it was given.
     bell: Option<Arc<WakerBell>>,
 }
 
-impl Port {
+impl<P> Port<P> {
     pub(crate) fn new(
-        outgoing: Outgoing,
-        incoming: Incoming,
+        outgoing: Outgoing<P>,
+        incoming: Incoming<P>,
         endpoint: Endpoint,
         bell: Option<Arc<WakerBell>>,
     ) -> Self {
@@ -42,27 +38,10 @@ impl Port {
         self.endpoint
     }
 
-    /// See [`Outgoing::send`].
+    /// The sending half.
     #[inline]
-    pub fn send(
-        &mut self,
-        target: Endpoint,
-        header: Header,
-        words: &[u64],
-        parcel: Option<Parcel>,
-    ) {
-        self.outgoing.send(target, header, words, parcel);
-    }
-
-    /// See [`Outgoing::multicast`].
-    pub fn multicast(
-        &mut self,
-        targets: impl IntoIterator<Item = AeuId>,
-        header: Header,
-        words: &[u64],
-        parcel: Option<Arc<dyn Any + Send + Sync>>,
-    ) {
-        self.outgoing.multicast(targets, header, words, parcel);
+    pub fn outgoing(&mut self) -> &mut Outgoing<P> {
+        &mut self.outgoing
     }
 
     /// See [`Outgoing::flush`].
@@ -72,7 +51,7 @@ impl Port {
 
     /// See [`Incoming::receive`].
     #[inline]
-    pub fn receive(&mut self) -> Option<Received<'_>> {
+    pub fn receive(&mut self) -> Option<Received<'_, P>> {
         self.incoming.receive()
     }
 
@@ -103,7 +82,7 @@ impl Port {
     }
 
     /// Both halves at once, so that one can send while it reads what it received.
-    pub fn split(&mut self) -> (&mut Outgoing, &mut Incoming) {
+    pub fn split(&mut self) -> (&mut Outgoing<P>, &mut Incoming<P>) {
         (&mut self.outgoing, &mut self.incoming)
     }
 

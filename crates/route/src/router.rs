@@ -32,13 +32,13 @@ impl Default for BufferSizes {
 }
 
 /// A session's inbox and bell: made for the first session of the slot, reused by the later ones.
-struct SessionSlot {
-    inbox: Arc<Inbox>,
+struct SessionSlot<P> {
+    inbox: Arc<Inbox<P>>,
     bell: Arc<WakerBell>,
 }
 
-struct AeuSlot {
-    inbox: Arc<Inbox>,
+struct AeuSlot<P> {
+    inbox: Arc<Inbox<P>>,
     taken: AtomicBool,
 }
 
@@ -46,11 +46,11 @@ struct AeuSlot {
 /// does not, so that the reuse of a slot is reached.
 const RESTING: usize = if cfg!(loom) { 0 } else { 64 };
 
-/// The inboxes of all AEUs and sessions. Ports are taken from it.
-pub struct Router {
+/// The inboxes of all AEUs and sessions. Ports are taken from it. `P` is what travels as a parcel.
+pub struct Router<P = ()> {
     sizes: BufferSizes,
-    aeus: Box<[AeuSlot]>,
-    sessions: Box<[OnceLock<SessionSlot>]>,
+    aeus: Box<[AeuSlot<P>]>,
+    sessions: Box<[OnceLock<SessionSlot<P>>]>,
     /// Closed slots, oldest first. Locked when a session opens or closes, never on the data path.
     closed: Mutex<VecDeque<usize>>,
     /// Slots from here on were never used. Written under the lock above; read without it by [`Router::ring_all`],
@@ -59,12 +59,12 @@ pub struct Router {
     unused: AtomicUsize,
 }
 
-impl Router {
+impl<P: Send + 'static> Router<P> {
     /// A router for the AEUs `0..aeus`, and sessions as they come.
     ///
     /// # Panics
     /// If the sizes break the bounds given at [`BufferSizes`].
-    pub fn new(aeus: usize, sizes: BufferSizes) -> Arc<Router> {
+    pub fn new(aeus: usize, sizes: BufferSizes) -> Arc<Router<P>> {
         assert!(
             sizes.outgoing >= wire::MIN_BUFFER_WORDS,
             "an outgoing buffer holds no command"
@@ -88,7 +88,9 @@ impl Router {
             unused: AtomicUsize::new(0),
         })
     }
+}
 
+impl<P> Router<P> {
     /// The sizes of the buffers.
     pub fn sizes(&self) -> BufferSizes {
         self.sizes
@@ -104,7 +106,7 @@ impl Router {
     ///
     /// # Panics
     /// If there is no such AEU, or its port was taken.
-    pub fn aeu_port(self: &Arc<Self>, id: AeuId) -> Port {
+    pub fn aeu_port(self: &Arc<Self>, id: AeuId) -> Port<P> {
         let slot = &self.aeus[id.index()];
         assert!(
             !slot.taken.swap(true, Ordering::Relaxed),
@@ -114,7 +116,7 @@ impl Router {
     }
 
     /// A port for a new session.
-    pub fn session(self: &Arc<Self>) -> Result<Port, RouteError> {
+    pub fn session(self: &Arc<Self>) -> Result<Port<P>, RouteError> {
         let number = {
             let mut closed = self
                 .closed
@@ -147,15 +149,15 @@ impl Router {
     fn port(
         self: &Arc<Self>,
         id: Endpoint,
-        inbox: Arc<Inbox>,
+        inbox: Arc<Inbox<P>>,
         bell: Option<Arc<WakerBell>>,
-    ) -> Port {
+    ) -> Port<P> {
         let incoming = Incoming::open(self.clone(), inbox, id);
         Port::new(Outgoing::new(self.clone()), incoming, id, bell)
     }
 
     /// The inbox of an endpoint; `None` if it never was one. Whether it is alive, the inbox knows.
-    pub(crate) fn inbox(&self, endpoint: Endpoint) -> Option<&Arc<Inbox>> {
+    pub(crate) fn inbox(&self, endpoint: Endpoint) -> Option<&Arc<Inbox<P>>> {
         match endpoint.as_aeu() {
             Some(aeu) => self.aeus.get(aeu.index()).map(|slot| &slot.inbox),
             None => self.sessions[endpoint.slot()].get().map(|slot| &slot.inbox),

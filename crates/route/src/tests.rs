@@ -1,6 +1,6 @@
 //! Delivery as a whole: what is sent arrives, once, in order, whatever the sizes; and nothing leaks.
 
-use crate::{BufferSizes, Endpoint, FlushState, Header, Parcel, Port, Rank, RouteError, Router};
+use crate::{BufferSizes, Endpoint, FlushState, Header, Port, Rank, RouteError, Router};
 use eris_types::{AeuId, ObjectId};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ const SMALL: BufferSizes = BufferSizes {
     session_inbox: 32,
 };
 
-fn header(from: &Port, rank: Rank, callback: u64) -> Header {
+fn header<P>(from: &Port<P>, rank: Rank, callback: u64) -> Header {
     Header {
         kind: 3,
         rank,
@@ -24,6 +24,21 @@ fn header(from: &Port, rank: Rank, callback: u64) -> Header {
         callback,
     }
 }
+
+fn send<P>(
+    from: &mut Port<P>,
+    to: Endpoint,
+    rank: Rank,
+    callback: u64,
+    words: &[u64],
+    parcel: Option<Box<P>>,
+) {
+    let header = header(from, rank, callback);
+    from.outgoing().send(to, header, words, parcel);
+}
+
+/// What makes no parcel of a multicast.
+const NO_PARCEL: Option<fn()> = None;
 
 fn aeu(id: u16) -> Endpoint {
     Endpoint::aeu(AeuId(id))
@@ -41,6 +56,12 @@ fn callbacks(port: &mut Port) -> Vec<u64> {
 struct Live(Arc<AtomicUsize>);
 
 struct Counted(Live);
+
+/// A parcel of one receiver, or what several share.
+enum Either {
+    Own(#[expect(dead_code, reason = "counted until it is dropped")] Counted),
+    Shared(#[expect(dead_code, reason = "counted until it is dropped")] Arc<Counted>),
+}
 
 impl Live {
     fn one(&self) -> Counted {
@@ -75,7 +96,7 @@ fn a_sender_hears_of_an_aeu_that_opens() {
     let router = Router::new(1, SMALL);
     let mut session = router.session().unwrap();
     let woken = Arc::new(Woken::default());
-    session.send(aeu(0), header(&session, Rank::Client, 8), &[], None);
+    send(&mut session, aeu(0), Rank::Client, 8, &[], None);
     session.wake_by(&woken.clone().into());
     assert_eq!(session.flush(), FlushState::Held, "nobody is there yet");
     assert!(!woken.0.load(Ordering::Relaxed));
@@ -97,19 +118,12 @@ fn the_header_survives_the_trip() {
             sender: one.endpoint(),
             callback: u64::MAX,
         };
-        one.send(
-            two.endpoint(),
-            header,
-            &[1, 2],
-            Some(Parcel::owned("parcel")),
-        );
+        one.outgoing()
+            .send(two.endpoint(), header, &[1, 2], Some(Box::new("parcel")));
         assert_eq!(one.flush(), FlushState::Empty);
         let command = two.receive().unwrap().next().unwrap();
         assert_eq!((command.header, command.words), (header, &[1, 2][..]));
-        assert_eq!(
-            *command.parcel.unwrap().into_owned::<&str>().unwrap(),
-            "parcel"
-        );
+        assert_eq!(*command.parcel.unwrap(), "parcel");
         assert!(two.receive().is_none());
     }
 }
@@ -120,8 +134,10 @@ fn a_command_larger_than_every_buffer_arrives() {
     let (mut one, mut two) = (router.aeu_port(AeuId(0)), router.aeu_port(AeuId(1)));
     let words: Vec<u64> = (0..1000).collect();
     let header = header(&one, Rank::Client, 0);
-    one.send(aeu(1), header, &words, Some(Parcel::owned(5u8)));
-    one.multicast([AeuId(1), AeuId(0)], header, &words, Some(Arc::new(6u8)));
+    one.outgoing()
+        .send(aeu(1), header, &words, Some(Box::new(5u8)));
+    one.outgoing()
+        .multicast([AeuId(1), AeuId(0)], header, &words, Some(|| 6u8));
     one.flush();
     let seen: Vec<_> = two
         .receive()
@@ -145,10 +161,11 @@ fn multicast_and_unicast_keep_their_order() {
     for callback in 0..50 {
         let header = header(&one, Rank::Scan, callback);
         if callback % 3 == 0 {
-            one.multicast([AeuId(1), AeuId(2)], header, &[callback; 2], None);
+            one.outgoing()
+                .multicast([AeuId(1), AeuId(2)], header, &[callback; 2], NO_PARCEL);
             expected.push(callback);
         } else {
-            one.send(aeu(1), header, &[], None);
+            one.outgoing().send(aeu(1), header, &[], None);
         }
     }
     let (mut at_one, mut at_two) = (Vec::new(), Vec::new());
@@ -162,12 +179,12 @@ fn multicast_and_unicast_keep_their_order() {
 
 #[test]
 fn higher_ranks_get_through_when_lower_ones_are_full() {
-    let router = Router::new(2, SMALL);
+    let router = Router::<()>::new(2, SMALL);
     let (mut one, mut two) = (router.aeu_port(AeuId(0)), router.aeu_port(AeuId(1)));
     let mut sent = [0; 4];
     for &rank in &Rank::ALL {
         for _ in 0..20 {
-            one.send(aeu(1), header(&one, rank, 0), &[0], None);
+            send(&mut one, aeu(1), rank, 0, &[0], None);
         }
         assert_eq!(one.flush(), FlushState::Held);
     }
@@ -199,8 +216,8 @@ fn ranks_that_are_not_admitted_wait_at_their_sender() {
     let router = Router::new(2, SMALL);
     let (mut one, mut two) = (router.aeu_port(AeuId(0)), router.aeu_port(AeuId(1)));
     two.admit_from(Rank::Reply);
-    one.send(aeu(1), header(&one, Rank::Scan, 1), &[], None);
-    one.send(aeu(1), header(&one, Rank::Reply, 2), &[], None);
+    send(&mut one, aeu(1), Rank::Scan, 1, &[], None);
+    send(&mut one, aeu(1), Rank::Reply, 2, &[], None);
     assert_eq!(one.flush(), FlushState::Held);
     assert_eq!(callbacks(&mut two), [2]);
     two.admit_from(Rank::Client);
@@ -212,7 +229,7 @@ fn ranks_that_are_not_admitted_wait_at_their_sender() {
 fn commands_to_an_aeu_not_yet_there_wait_for_it() {
     let router = Router::new(1, SMALL);
     let mut session = router.session().unwrap();
-    session.send(aeu(0), header(&session, Rank::Client, 4), &[], None);
+    send(&mut session, aeu(0), Rank::Client, 4, &[], None);
     assert_eq!(session.flush(), FlushState::Held);
     let mut late = router.aeu_port(AeuId(0));
     assert_eq!(session.flush(), FlushState::Empty);
@@ -224,16 +241,11 @@ fn parcels_are_dropped_once_wherever_they_are() {
     let live = Live::default();
     let router = Router::new(2, SMALL);
     let (mut one, mut two) = (router.aeu_port(AeuId(0)), router.aeu_port(AeuId(1)));
-    let parcel = || Some(Parcel::owned(live.one()));
+    let parcel = || Some(Box::new(Either::Own(live.one())));
     let mut session = router.session().unwrap();
     let gone = session.endpoint();
     for callback in 0..4 {
-        one.send(
-            gone,
-            header(&one, Rank::Reply, callback),
-            &[0; 30],
-            parcel(),
-        );
+        send(&mut one, gone, Rank::Reply, callback, &[0; 30], parcel());
     }
     one.flush();
     let first = session.receive().unwrap().next().unwrap().parcel;
@@ -244,9 +256,9 @@ fn parcels_are_dropped_once_wherever_they_are() {
         "the other three were dropped with the batch"
     );
     drop(first);
-    one.send(gone, header(&one, Rank::Reply, 9), &[], parcel());
+    send(&mut one, gone, Rank::Reply, 9, &[], parcel());
     one.flush();
-    one.send(gone, header(&one, Rank::Reply, 9), &[], parcel());
+    send(&mut one, gone, Rank::Reply, 9, &[], parcel());
     assert_eq!(live.count(), 2);
     drop(session);
     assert_eq!(live.count(), 1, "delivered and not read");
@@ -254,12 +266,13 @@ fn parcels_are_dropped_once_wherever_they_are() {
     assert_eq!((live.count(), one.traffic().refused), (0, 1), "refused");
 
     let shared: Arc<Counted> = Arc::new(live.one());
+    let header = header(&one, Rank::Scan, 0);
     for _ in 0..40 {
-        one.multicast(
+        one.outgoing().multicast(
             [AeuId(0), AeuId(1), AeuId(77)],
-            header(&one, Rank::Scan, 0),
+            header,
             &[1; 5],
-            Some(shared.clone()),
+            Some(|| Either::Shared(shared.clone())),
         );
     }
     one.flush();
@@ -285,13 +298,8 @@ fn a_slot_is_reused_by_a_stranger() {
     };
     let mut successor = successor;
     assert!(sessions.len() >= 60, "it has rested");
-    one.send(
-        successor.endpoint(),
-        header(&one, Rank::Reply, 1),
-        &[],
-        None,
-    );
-    one.send(first, header(&one, Rank::Reply, 2), &[], None);
+    send(&mut one, successor.endpoint(), Rank::Reply, 1, &[], None);
+    send(&mut one, first, Rank::Reply, 2, &[], None);
     one.flush();
     assert_eq!(callbacks(&mut successor), [1]);
     assert_eq!(one.traffic().refused, 1);
@@ -328,11 +336,11 @@ proptest! {
     ) {
         let live = Live::default();
         let router = Router::new(3, BufferSizes { outgoing, ..SMALL });
-        let mut ports: Vec<Port> = (0..3).map(|id| router.aeu_port(AeuId(id))).collect();
+        let mut ports: Vec<Port<Counted>> = (0..3).map(|id| router.aeu_port(AeuId(id))).collect();
         let mut sent: HashMap<(u16, Endpoint, Rank), Vec<u64>> = HashMap::new();
         let mut seen = sent.clone();
         let mut next = 0;
-        let mut receive = |ports: &mut Vec<Port>, at: u16| {
+        let mut receive = |ports: &mut Vec<Port<Counted>>, at: u16| {
             for command in ports[at as usize].receive().into_iter().flatten() {
                 let Header { sender, rank, callback, .. } = command.header;
                 assert!(command.words.iter().all(|&word| word == callback));
@@ -346,12 +354,12 @@ proptest! {
             let header = Header { kind: 0, rank, object: ObjectId(0), sender: port.endpoint(), callback: next };
             match action {
                 0..5 => {
-                    port.send(aeu(to), header, &data, with_parcel.then(|| Parcel::owned(live.one())));
+                    port.outgoing().send(aeu(to), header, &data, with_parcel.then(|| Box::new(live.one())));
                     sent.entry((to, header.sender, rank)).or_default().push(next);
                 }
                 5..7 => {
-                    let shared = with_parcel.then(|| Arc::new(live.one()) as _);
-                    port.multicast([AeuId(to), AeuId(from)], header, &data, shared);
+                    let parcel = with_parcel.then_some(|| live.one());
+                    port.outgoing().multicast([AeuId(to), AeuId(from)], header, &data, parcel);
                     sent.entry((to, header.sender, rank)).or_default().push(next);
                     sent.entry((from, header.sender, rank)).or_default().push(next);
                 }
@@ -378,7 +386,7 @@ proptest! {
 #[test]
 fn threads_all_to_all() {
     const EACH: u64 = 20_000;
-    let router = Router::new(
+    let router = Router::<()>::new(
         3,
         BufferSizes {
             outgoing: 64,
@@ -399,7 +407,7 @@ fn threads_all_to_all() {
                 {
                     for _ in 0..50.min(EACH - sent) {
                         for to in 0..3 {
-                            port.send(aeu(to), header(&port, Rank::Scan, sent), &[sent; 2], None);
+                            send(&mut port, aeu(to), Rank::Scan, sent, &[sent; 2], None);
                         }
                         sent += 1;
                     }

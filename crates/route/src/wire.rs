@@ -19,7 +19,7 @@
 //! A pointer word owns what it points to. Copying the words of a command moves that ownership, so each pointer is
 //! turned back exactly once: by the receiver, or by [`drop_commands`].
 
-use crate::{Command, Header, Parcel};
+use crate::{Command, Header};
 use std::mem::offset_of;
 
 /// Words of a header without parcel.
@@ -79,6 +79,20 @@ pub(crate) fn command_len(words: &[u64]) -> usize {
     (words[2] >> 32) as usize
 }
 
+/// A parcel as one word, which owns it.
+pub(crate) fn parcel_word<P>(parcel: Box<P>) -> u64 {
+    Box::into_raw(parcel).expose_provenance() as u64
+}
+
+/// The parcel of a word.
+///
+/// # Safety
+/// `word` came from [`parcel_word`], for a parcel of this type, and was not turned back before.
+unsafe fn parcel_of<P>(word: u64) -> Box<P> {
+    // SAFETY: by the caller the pointer came from `Box::into_raw` and is owned here.
+    unsafe { Box::from_raw(std::ptr::with_exposed_provenance_mut(word as usize)) }
+}
+
 /// The two words of spilled data; own it.
 pub(crate) fn spill_words(words: &[u64]) -> [u64; 2] {
     let data: Box<[u64]> = words.into();
@@ -103,13 +117,13 @@ unsafe fn take_spill(words: [u64; 2]) -> Spill {
 /// Reads the command at the front of `words`; also says how many words it takes. `None` for unused room.
 ///
 /// # Safety
-/// `words` begins with a command that was written by this module, and its pointers are owned by the caller, who gives
-/// them up. Data that was spilled is pushed to `spills`, which must live, without being touched, for `'a`.
+/// `words` begins with a command that was written by this module, with a parcel of type `P` if it has one, and its pointers are
+/// owned by the caller, who gives them up. Data that was spilled is pushed to `spills`, which must live, without being touched, for `'a`.
 #[inline(always)]
-pub(crate) unsafe fn take<'a>(
+pub(crate) unsafe fn take<'a, P>(
     words: &'a [u64],
     spills: &mut Vec<Spill>,
-) -> (usize, Option<Command<'a>>) {
+) -> (usize, Option<Command<'a, P>>) {
     let len = command_len(words);
     let flags = (words[2] >> 24) as u8;
     // SAFETY: the words were written by `header_words` or `void_words`, whose layout is that of `Header` with a valid
@@ -135,19 +149,19 @@ pub(crate) unsafe fn take<'a>(
 /// # Safety
 /// As for [`take`].
 #[cold]
-unsafe fn take_pointers<'a>(
+unsafe fn take_pointers<'a, P>(
     flags: u8,
     header: Header,
     mut data: &'a [u64],
     spills: &mut Vec<Spill>,
-) -> Option<Command<'a>> {
+) -> Option<Command<'a, P>> {
     if flags & VOID != 0 {
         return None;
     }
     let mut parcel = None;
     if flags & PARCEL != 0 {
         // SAFETY: the flag says that this word owns a parcel; the caller gives it up.
-        parcel = Some(unsafe { Parcel::from_word(data[0]) });
+        parcel = Some(unsafe { parcel_of(data[0]) });
         data = &data[1..];
     }
     if flags & SPILLED != 0 {
@@ -167,12 +181,13 @@ unsafe fn take_pointers<'a>(
 /// Drops the parcels and spilled data of a run of commands that nobody will read.
 ///
 /// # Safety
-/// `words` is a whole number of commands written by this module, whose pointers the caller owns and gives up.
-pub(crate) unsafe fn drop_commands(mut words: &[u64]) {
+/// `words` is a whole number of commands written by this module, with parcels of type `P`, whose pointers the caller owns and gives
+/// up.
+pub(crate) unsafe fn drop_commands<P>(mut words: &[u64]) {
     let mut spills = Vec::new();
     while !words.is_empty() {
         // SAFETY: handed through; the command, and with it the data, is dropped before the spills are.
-        let (len, command) = unsafe { take(words, &mut spills) };
+        let (len, command) = unsafe { take::<P>(words, &mut spills) };
         drop(command);
         spills.clear();
         words = &words[len..];

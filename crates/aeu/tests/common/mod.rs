@@ -1,6 +1,6 @@
 //! A small database of numbers: what the tests let AEUs do.
 
-use eris_aeu::{AeuContext, Group, Handler, Header, Panicked, Parcel, Rank, Slice, TaskId};
+use eris_aeu::{AeuContext, Group, Handler, Header, Panicked, Rank, Slice, TaskId};
 use eris_route::{Endpoint, Port};
 use eris_types::{AeuId, ObjectId};
 use std::sync::{Arc, Mutex};
@@ -51,10 +51,14 @@ pub struct Numbers {
     /// What the idle hook queues, once.
     pub idle_spawns: Option<Task>,
     /// A session, and whether it had an answer when each slice of a task began.
-    pub witness: Option<(Arc<Mutex<Port>>, Vec<bool>)>,
+    pub witness: Option<(Arc<Mutex<TestPort>>, Vec<bool>)>,
 }
 
-pub fn answer(cx: &mut AeuContext<'_, Task>, asked: &Header, kind: u16, words: &[u64]) {
+pub type Context<'a> = AeuContext<'a, Task, Arc<()>>;
+/// An end of the routing layer; parcels are counted.
+pub type TestPort = Port<Arc<()>>;
+
+pub fn answer(cx: &mut Context<'_>, asked: &Header, kind: u16, words: &[u64]) {
     let header = Header {
         kind,
         rank: Rank::Reply,
@@ -66,13 +70,14 @@ pub fn answer(cx: &mut AeuContext<'_, Task>, asked: &Header, kind: u16, words: &
 
 impl Handler for Numbers {
     type Task = Task;
+    type Parcel = Arc<()>;
 
     fn execute(
         &mut self,
         object: ObjectId,
         kind: u16,
-        commands: Group<'_>,
-        cx: &mut AeuContext<'_, Task>,
+        commands: Group<'_, Arc<()>>,
+        cx: &mut Context<'_>,
     ) {
         if kind != IGNORED {
             let callbacks = commands.headers().map(|header| header.callback).collect();
@@ -165,7 +170,7 @@ impl Handler for Numbers {
         }
     }
 
-    fn run(&mut self, task: &mut Task, cx: &mut AeuContext<'_, Task>) -> Slice {
+    fn run(&mut self, task: &mut Task, cx: &mut Context<'_>) -> Slice {
         if let Some((session, seen)) = &mut self.witness {
             seen.push(session.lock().unwrap().ready());
         }
@@ -183,7 +188,7 @@ impl Handler for Numbers {
         Slice::Done
     }
 
-    fn idle(&mut self, cx: &mut AeuContext<'_, Task>) -> bool {
+    fn idle(&mut self, cx: &mut Context<'_>) -> bool {
         self.idle += 1;
         if let Some(task) = self.idle_spawns.take() {
             cx.spawn(task);
@@ -191,7 +196,7 @@ impl Handler for Numbers {
         false
     }
 
-    fn panicked(&mut self, what: Panicked<'_, Task>, message: &str, cx: &mut AeuContext<'_, Task>) {
+    fn panicked(&mut self, what: Panicked<'_, Task, Arc<()>>, message: &str, cx: &mut Context<'_>) {
         self.messages.push(message.to_string());
         match what {
             Panicked::Group { headers, .. } => {
@@ -205,18 +210,18 @@ impl Handler for Numbers {
 
 /// Sends a command of rank `Client` to an AEU.
 #[allow(dead_code, reason = "not every test that shares this file uses it")]
-pub fn ask(port: &mut Port, to: u16, object: u32, kind: u16, callback: u64, words: &[u64]) {
+pub fn ask(port: &mut TestPort, to: u16, object: u32, kind: u16, callback: u64, words: &[u64]) {
     send(port, to, object, kind, callback, words, None);
 }
 
 pub fn send(
-    port: &mut Port,
+    port: &mut TestPort,
     to: u16,
     object: u32,
     kind: u16,
     callback: u64,
     words: &[u64],
-    parcel: Option<Parcel>,
+    parcel: Option<Box<Arc<()>>>,
 ) {
     let header = Header {
         kind,
@@ -225,12 +230,13 @@ pub fn send(
         sender: port.endpoint(),
         callback,
     };
-    port.send(Endpoint::aeu(AeuId(to)), header, words, parcel);
+    port.outgoing()
+        .send(Endpoint::aeu(AeuId(to)), header, words, parcel);
 }
 
 /// Kind, callback and words of whatever has arrived.
 #[allow(dead_code, reason = "not every test that shares this file uses it")]
-pub fn answers(port: &mut Port) -> Vec<(u16, u64, Vec<u64>)> {
+pub fn answers(port: &mut TestPort) -> Vec<(u16, u64, Vec<u64>)> {
     let received = port.receive().into_iter().flatten();
     received
         .map(|command| {

@@ -59,6 +59,7 @@ impl Lookups {
 
 impl Handler for Lookups {
     type Task = ();
+    type Parcel = ();
 
     fn execute(&mut self, _: ObjectId, _: u16, commands: Group<'_>, _: &mut AeuContext<'_, ()>) {
         self.keys.clear();

@@ -2,9 +2,9 @@
 
 use super::history::History;
 use crate::error::EngineError;
-use crate::key_index::{Shift, Shifted};
 use crate::object::data_object::DataObject;
 use crate::object::ranges::Dealing;
+use crate::{Shift, Shifted};
 use eris_home::Moved;
 use eris_types::AeuId;
 use std::sync::Arc;

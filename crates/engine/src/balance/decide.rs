@@ -5,7 +5,7 @@ use super::experience::{Experience, HORIZON, Move, Offer};
 use super::lend::{Lent, lend};
 use super::loads::{by_owner, gain, imbalance, max, whole_gain};
 use super::target::{Line, Load, and_wider, bounds, targets};
-use crate::key_index::{SegmentLoad, Shift};
+use crate::{SegmentLoad, Shift};
 use eris_home::Algorithm;
 use eris_numa::Topology;
 use eris_types::AeuId;
@@ -187,7 +187,7 @@ fn copied(moves: &[Move], topology: &Topology) -> f64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::key_index::Shifted;
+    use crate::Shifted;
     use std::time::Duration;
 
     pub(crate) fn segments(busy: &[f64], keys: u64) -> Vec<SegmentLoad> {

@@ -1,7 +1,7 @@
 //! What moving keys and rows has taught so far: what a key takes, how quickly they are copied, and whether they only go forth and back.
 
 use super::loads::max;
-use crate::key_index::{SegmentLoad, Shift, Shifted};
+use crate::{SegmentLoad, Shift, Shifted};
 use eris_types::AeuId;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! What was moved, and what came of it.
 
 use super::loads::imbalance;
-use crate::key_index::{Shift, Shifted};
+use crate::{Shift, Shifted};
 use eris_home::Balanced;
 use eris_types::ObjectId;
 use std::collections::VecDeque;

@@ -13,7 +13,7 @@ use super::Balancing;
 use super::experience::{Experience, HORIZON, Move, Offer};
 use super::loads::{gain, imbalance, max, whole_gain};
 use super::target::{and_wider, targets};
-use crate::key_index::Shift;
+use crate::Shift;
 use eris_home::Algorithm;
 use eris_numa::Topology;
 use eris_types::AeuId;

@@ -12,7 +12,7 @@
 //! go along. An owner here may have several segments, and gives what it has too much of from the end of one to whoever is to have more.
 
 use super::target::UNSAMPLED;
-use crate::key_index::{SegmentLoad, Shift};
+use crate::{SegmentLoad, Shift};
 use eris_numa::Topology;
 use eris_types::AeuId;
 

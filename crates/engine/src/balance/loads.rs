@@ -1,6 +1,6 @@
 //! How even the owners' loads are, and what would be gained if they were more so.
 
-use crate::key_index::SegmentLoad;
+use crate::SegmentLoad;
 
 /// Loads whose mean is more than this part of the greatest are even enough.
 const EVEN: f64 = 0.95;

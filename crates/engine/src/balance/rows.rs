@@ -8,7 +8,7 @@ use super::Balancing;
 use super::experience::{Experience, HORIZON, Move, Offer};
 use super::loads::{deviation, gain, imbalance, max, progress, whole_gain};
 use super::target::{and_wider, targets};
-use crate::key_index::Shift;
+use crate::Shift;
 use crate::object::load::Load;
 use eris_column::CHUNK_ROWS;
 use eris_numa::Topology;

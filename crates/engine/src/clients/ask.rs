@@ -1,18 +1,15 @@
 //! Questions to the owners of a data object: a command to each, and an answer of each.
 
-use crate::clients::engine::Engine;
+use super::engine::Engine;
 use crate::error::EngineError;
-use crate::protocol::commands::PANICKED;
-use eris_route::{Command, Endpoint};
+use crate::protocol::answers::{Panicked, ToClient};
+use crate::protocol::callback::QuestionId;
+use crate::protocol::message::Listed;
+use crate::protocol::requests::Request;
+use eris_route::Endpoint;
 use eris_types::{AeuId, ObjectId};
 use std::future::poll_fn;
 use std::task::Poll;
-
-/// A kind of command that owners answer, and that of the answers.
-pub(crate) struct Question {
-    pub kind: u16,
-    pub answer: u16,
-}
 
 impl Engine {
     /// Everybody who may have a part of an object.
@@ -24,43 +21,42 @@ impl Engine {
     ///
     /// # Errors
     /// There are too many clients and statements, or an owner panicked.
-    ///
-    /// # Panics
-    /// If answers are something else than `T`.
-    pub(crate) async fn ask<T: 'static>(
+    pub(crate) async fn ask<R>(
         &self,
         aeus: impl IntoIterator<Item = AeuId>,
         id: ObjectId,
         name: &str,
-        question: Question,
-        words: &[u64],
-    ) -> Result<Vec<T>, EngineError> {
+        question: R,
+    ) -> Result<Vec<R::Reply>, EngineError>
+    where
+        R: Request<Callback = QuestionId> + Copy,
+        R::Reply: Listed<ToClient>,
+    {
         let mut client = self.client()?;
-        let callback = self.next_callback();
+        let callback = self.next_question();
         let mut open: Vec<Endpoint> = Vec::new();
         for aeu in aeus {
-            client.tell(aeu, question.kind, id, callback, words);
+            client.send(aeu, id, callback, question);
             open.push(Endpoint::aeu(aeu));
         }
         client.flush();
         let (mut answers, mut failure) = (Vec::with_capacity(open.len()), None);
         poll_fn(|cx| {
             while !open.is_empty() {
-                let received = client.poll(cx, |command: Command<'_>| {
-                    let from = open.iter().position(|aeu| *aeu == command.header.sender);
+                let received = client.poll(cx, |received| {
+                    let from = open.iter().position(|aeu| *aeu == received.sender);
+                    let is_answer = received.callback::<QuestionId>() == callback;
                     // Whoever panics answers for a whole group, also for what was answered before.
-                    let (true, Some(from)) = (command.header.callback == callback, from) else {
+                    let (true, Some(from)) = (is_answer, from) else {
                         return;
                     };
                     open.swap_remove(from);
-                    let parcel = command.parcel.expect("every answer has one");
-                    match command.header.kind {
-                        PANICKED => failure = parcel.into_owned::<String>().ok(),
-                        kind if kind == question.answer => {
-                            let answer = parcel.into_owned::<T>();
-                            answers.push(*answer.expect("the kind says what is in the parcel"));
+                    match received.answer {
+                        ToClient::Panicked(Panicked(message)) => failure = Some(message),
+                        answer => {
+                            let answer = R::Reply::of_list(answer);
+                            answers.push(answer.expect("owners answer what they are asked"));
                         }
-                        other => unreachable!("no AEU answers so with kind {other}"),
                     }
                 });
                 if !received {
@@ -76,7 +72,7 @@ impl Engine {
             Some(message) => Err(EngineError::Panicked {
                 worker: "an owner".to_owned(),
                 table: name.to_owned(),
-                message: *message,
+                message,
             }),
         }
     }

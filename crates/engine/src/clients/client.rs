@@ -1,12 +1,14 @@
-//! A session's port as the engine uses it: typed parcels out, commands in.
+//! A session's port as the engine uses it: typed requests out, answers in.
 
 use crate::error::EngineError;
-use crate::protocol::commands::{PANICKED, REFUSED, header};
-use eris_aeu::Session;
-use eris_route::{Command, Endpoint, FlushState, Parcel};
+use crate::protocol::answers::{Panicked, Rejected, ToClient};
+use crate::protocol::callback::{Callback, QuestionId};
+use crate::protocol::message::{List, Parcel, header};
+use crate::protocol::requests::Request;
+use eris_aeu::{Aeu, Handler, Session};
+use eris_route::{Command, Endpoint, FlushState};
 use eris_types::{AeuId, ObjectId};
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,22 +23,58 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// One statement's way to the AEUs. Kept for the next statement when it is done.
 pub(crate) struct Client {
     /// `None` once it was given back.
-    session: Option<Session>,
+    session: Option<Session<Parcel>>,
+}
+
+/// An answer that has come.
+pub(crate) struct Received {
+    pub sender: Endpoint,
+    callback: u64,
+    pub answer: ToClient,
+}
+
+impl Received {
+    fn of(command: Command<'_, Parcel>) -> Self {
+        let header = command.header;
+        Received {
+            sender: header.sender,
+            callback: header.callback,
+            answer: ToClient::unpack(header.kind, command.words, command.parcel),
+        }
+    }
+
+    /// What it is the answer to, if that was asked with callbacks of this meaning.
+    pub fn callback<C: Callback>(&self) -> C {
+        C::from_bits(self.callback)
+    }
+
+    /// Why a statement about this table has failed, if this says so.
+    pub fn failure(self, table: &str) -> Option<EngineError> {
+        match self.answer {
+            ToClient::Rejected(Rejected(error)) => Some(error),
+            ToClient::Panicked(Panicked(message)) => Some(EngineError::Panicked {
+                worker: format!("{:?}", self.sender),
+                table: table.to_owned(),
+                message,
+            }),
+            _ => None,
+        }
+    }
 }
 
 impl Client {
-    pub fn new(session: Session) -> Self {
+    pub fn new(session: Session<Parcel>) -> Self {
         Client {
             session: Some(session),
         }
     }
 
     /// Takes the session out, for the next statement.
-    pub fn take(&mut self) -> Option<Session> {
+    pub fn take(&mut self) -> Option<Session<Parcel>> {
         self.session.take()
     }
 
-    fn session(&mut self) -> &mut Session {
+    fn session(&mut self) -> &mut Session<Parcel> {
         self.session.as_mut().expect("used before it is given back")
     }
 
@@ -44,46 +82,55 @@ impl Client {
         self.session().endpoint()
     }
 
-    /// Sends a value to one AEU.
-    pub fn send<T: Send + 'static>(
+    /// Sends a request to one AEU.
+    pub fn send<R: Request>(
         &mut self,
         aeu: AeuId,
-        kind: u16,
         object: ObjectId,
-        callback: u64,
-        value: T,
+        callback: R::Callback,
+        request: R,
     ) {
-        let header = header(kind, object, self.endpoint(), callback);
-        let parcel = Some(Parcel::owned(value));
-        (self.session()).send(Endpoint::aeu(aeu), header, &[], parcel);
+        let header = header::<R>(object, self.endpoint(), callback);
+        let mut packed = request.pack();
+        let (words, parcel) = packed.take();
+        let outgoing = self.session().port().outgoing();
+        outgoing.send(Endpoint::aeu(aeu), header, words, parcel);
     }
 
-    /// Sends a parcel to one AEU.
-    pub fn send_parcel(
+    /// Sends one request to several AEUs.
+    pub fn multicast<R: Request + Clone>(
         &mut self,
-        aeu: AeuId,
-        kind: u16,
+        aeus: &[AeuId],
         object: ObjectId,
-        callback: u64,
-        parcel: Parcel,
+        callback: R::Callback,
+        request: &R,
     ) {
-        let header = header(kind, object, self.endpoint(), callback);
-        (self.session()).send(Endpoint::aeu(aeu), header, &[], Some(parcel));
+        for aeu in aeus {
+            self.send(*aeu, object, callback, request.clone());
+        }
     }
 
-    /// Sends a few words to one AEU.
-    pub fn tell(&mut self, aeu: AeuId, kind: u16, object: ObjectId, callback: u64, words: &[u64]) {
-        let header = header(kind, object, self.endpoint(), callback);
-        (self.session()).send(Endpoint::aeu(aeu), header, words, None);
+    /// Has an AEU that this thread holds execute a request at once.
+    pub fn execute_in_place<R: Request>(
+        &mut self,
+        aeu: &mut Aeu<impl Handler<Parcel = Parcel>>,
+        object: ObjectId,
+        callback: R::Callback,
+        request: R,
+    ) {
+        let header = header::<R>(object, self.endpoint(), callback);
+        let mut packed = request.pack();
+        let (words, parcel) = packed.take();
+        aeu.execute_in_place(header, words, parcel);
     }
 
-    /// Waits for an answer of each owner that was asked with this callback: none of them has more to say than that it is done.
+    /// Waits until each owner that was asked with this callback has said that it is done.
     ///
     /// # Errors
-    /// The first of those that refused, or panicked.
-    pub async fn answered(
+    /// The first of those that rejected it, or panicked.
+    pub async fn done(
         &mut self,
-        callback: u64,
+        question: QuestionId,
         owners: usize,
         table: &str,
     ) -> Result<(), EngineError> {
@@ -91,26 +138,11 @@ impl Client {
         let mut failure = None;
         poll_fn(|cx| {
             while open > 0 {
-                let received = self.poll(cx, |command: Command<'_>| {
-                    if command.header.callback != callback {
-                        return;
+                let received = self.poll(cx, |received| {
+                    if received.callback::<QuestionId>() == question {
+                        open -= 1;
+                        failure = failure.take().or(received.failure(table));
                     }
-                    open -= 1;
-                    let parcel = command.parcel;
-                    let error = match command.header.kind {
-                        REFUSED => parcel.and_then(|parcel| parcel.into_owned().ok()),
-                        PANICKED => {
-                            let message =
-                                parcel.and_then(|parcel| parcel.into_owned::<String>().ok());
-                            Some(Box::new(EngineError::Panicked {
-                                worker: format!("{:?}", command.header.sender),
-                                table: table.to_owned(),
-                                message: message.map(|message| *message).unwrap_or_default(),
-                            }))
-                        }
-                        _ => None,
-                    };
-                    failure = failure.take().or(error);
                 });
                 if !received {
                     return Poll::Pending;
@@ -119,20 +151,7 @@ impl Client {
             Poll::Ready(())
         })
         .await;
-        failure.map_or(Ok(()), |error: Box<EngineError>| Err(*error))
-    }
-
-    /// Sends one shared value to several AEUs.
-    pub fn multicast<T: Send + Sync + 'static>(
-        &mut self,
-        aeus: &[AeuId],
-        kind: u16,
-        object: ObjectId,
-        callback: u64,
-        value: Arc<T>,
-    ) {
-        let header = header(kind, object, self.endpoint(), callback);
-        (self.session()).multicast(aeus.iter().copied(), header, &[], Some(value));
+        failure.map_or(Ok(()), Err)
     }
 
     /// Hands over what was sent, as far as there is room; the rest goes with the next poll.
@@ -148,27 +167,27 @@ impl Client {
         }
     }
 
-    /// Blocks the thread until commands have arrived, and passes them to `take`.
-    pub fn wait(&mut self, mut take: impl FnMut(Command<'_>)) {
+    /// Blocks the thread until answers have come, and passes them to `take`.
+    pub fn wait(&mut self, mut take: impl FnMut(Received)) {
         let session = self.session();
         for _ in 0..SPINS {
             let _ = session.flush();
             let mut received = session.try_receive().into_iter().flatten().peekable();
             if received.peek().is_some() {
-                return received.for_each(take);
+                return received.map(Received::of).for_each(take);
             }
             drop(received);
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
         }
         loop {
             if let Some(received) = session.receive(PATIENCE) {
-                return received.for_each(&mut take);
+                return received.map(Received::of).for_each(&mut take);
             }
         }
     }
 
-    /// Passes every command that has arrived to `take`. Without any it says so, and `cx` is woken when there is one.
-    pub fn poll(&mut self, cx: &mut Context<'_>, mut take: impl FnMut(Command<'_>)) -> bool {
+    /// Passes every answer that has come to `take`. Without any it says so, and `cx` is woken when there is one.
+    pub fn poll(&mut self, cx: &mut Context<'_>, mut take: impl FnMut(Received)) -> bool {
         let session = self.session();
         // What is held goes on when there is room: a pending session is woken then, too.
         let _ = session.flush();
@@ -176,7 +195,7 @@ impl Client {
             return false;
         }
         for command in session.try_receive().into_iter().flatten() {
-            take(command);
+            take(Received::of(command));
         }
         true
     }

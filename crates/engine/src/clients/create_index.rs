@@ -1,26 +1,21 @@
 //! Making and dropping secondary indexes.
 //!
 //! ```text
-//! create ── BUILD ──▶ every owner builds its part in slices ── INDEXED ──▶ in use
-//!                                                          └─ REFUSED, or nobody waits any more ──▶ UNINDEX: no trace
+//! create ── Build ──▶ every owner builds its part in slices ── Done ──▶ in use
+//!                                                          └─ Rejected, or nobody waits any more ──▶ DropIndex: no trace
 //! ```
 
-use crate::clients::client::Client;
-use crate::clients::engine::{Engine, Shared};
+use super::client::Client;
+use super::engine::Engine;
+use super::shared::Shared;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
-use crate::object::indexes::Index;
-use crate::protocol::commands::*;
+use crate::protocol::callback::IndexNumber;
+use crate::protocol::objects::{Build, DropIndex};
 use eris_home::{IndexKind, IndexStatistics};
 use eris_types::{AeuId, ColumnId, ObjectId};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-
-/// BUILD: an index of an object of which every owner makes its part.
-pub(crate) struct Build {
-    pub object: Arc<DataObject>,
-    pub index: Arc<Index>,
-}
 
 /// Takes everything back unless it is disarmed.
 struct Undo {
@@ -45,7 +40,7 @@ impl Drop for Undo {
 impl Shared {
     fn forget_index(&self, mut client: Client, object: ObjectId, index: u32) {
         for aeu in self.aeus() {
-            client.tell(aeu, UNINDEX, object, index.into(), &[]);
+            client.send(aeu, object, IndexNumber(index), DropIndex);
         }
         client.flush_all();
         self.give_back(&mut client);
@@ -81,14 +76,14 @@ impl Engine {
             index: index.id,
             armed: true,
         };
-        let callback = self.next_callback();
-        let build = Arc::new(Build {
+        let question = self.next_question();
+        let build = Build {
             object: object.clone(),
             index: index.clone(),
-        });
-        client.multicast(&aeus, BUILD, id, callback, build);
+        };
+        client.multicast(&aeus, id, question, &build);
         client.flush();
-        let done = client.answered(callback, aeus.len(), &object.name).await;
+        let done = client.done(question, aeus.len(), &object.name).await;
         shared.give_back(&mut client);
         done?;
         undo.armed = false;

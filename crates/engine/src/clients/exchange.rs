@@ -6,19 +6,20 @@
 //!        └── AEU is at work: command ─▶ inbox ─▶ answer
 //! ```
 
-use crate::clients::client::Client;
-use crate::clients::engine::Engine;
-use crate::protocol::commands::{PANICKED, header};
+use super::client::{Client, Received};
+use super::engine::Engine;
+use crate::protocol::answers::{Panicked, ToClient};
+use crate::protocol::callback::PartId;
+use crate::protocol::keys::RoundTrip;
 use crate::tasks::owner::Owner;
 use eris_aeu::{Aeu, Runtime};
-use eris_route::{Command, Parcel};
 use eris_types::{AeuId, ObjectId};
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// So long a client goes without AEUs' threads: it waits for another client to leave an AEU, or does an AEU's work itself. To wake a thread
-/// and be woken by it takes some 20 µs, or 100 of a virtual machine, and it takes its core from somebody each time.
+/// So long a client goes without AEUs' threads: it waits for another client to leave an AEU, or does an AEU's work itself. To wake a
+/// thread and be woken by it takes some 20 µs, or 100 of a virtual machine, and it takes its core from somebody each time.
 const PATIENCE: Duration = Duration::from_micros(100);
 /// Pauses of the processor between two looks at an AEU.
 const PAUSES: usize = 16;
@@ -46,34 +47,31 @@ pub(crate) fn offer(
     }
 }
 
-/// Parts that are under way or back.
-pub(crate) struct Exchange<T> {
-    /// The kind of the command that carries a part. Every part is answered with itself.
-    kind: u16,
+/// Parts that are under way or back. Every part is answered with itself.
+pub(crate) struct Exchange<R: RoundTrip> {
     object: ObjectId,
-    /// The callback of the first part; the others follow.
-    callback: u64,
-    parts: Vec<Part<T>>,
+    /// The number of the first part; the others follow.
+    first: PartId,
+    parts: Vec<ExchangedPart<R>>,
     /// Parts whose answers have not been taken.
     open: usize,
     panic: Option<String>,
 }
 
-struct Part<T> {
+struct ExchangedPart<R: RoundTrip> {
     aeu: AeuId,
     object: ObjectId,
-    batch: Option<Box<T>>,
+    batch: Option<Box<R::Batch>>,
     /// Whether it is still to be executed.
     is_waiting: bool,
     is_answered: bool,
 }
 
-impl<T: Send + 'static> Exchange<T> {
-    pub fn new(kind: u16, object: ObjectId) -> Self {
+impl<R: RoundTrip> Exchange<R> {
+    pub fn new(object: ObjectId) -> Self {
         Exchange {
-            kind,
             object,
-            callback: 0,
+            first: PartId(0),
             parts: Vec::new(),
             open: 0,
             panic: None,
@@ -81,13 +79,13 @@ impl<T: Send + 'static> Exchange<T> {
     }
 
     /// Adds a part for an owner.
-    pub fn push(&mut self, aeu: AeuId, batch: Box<T>) {
+    pub fn push(&mut self, aeu: AeuId, batch: Box<R::Batch>) {
         self.push_of(self.object, aeu, batch);
     }
 
     /// The same for an owner of another data object.
-    pub fn push_of(&mut self, object: ObjectId, aeu: AeuId, batch: Box<T>) {
-        self.parts.push(Part {
+    pub fn push_of(&mut self, object: ObjectId, aeu: AeuId, batch: Box<R::Batch>) {
+        self.parts.push(ExchangedPart {
             aeu,
             object,
             batch: Some(batch),
@@ -98,21 +96,14 @@ impl<T: Send + 'static> Exchange<T> {
 
     /// Executes what parts it can in place, and sends the others.
     pub fn begin(&mut self, engine: &Engine, client: &mut Client) {
-        self.callback = engine.callbacks(self.parts.len() as u64);
+        self.first = PartId(engine.next_callbacks(self.parts.len() as u64));
         self.open = self.parts.len();
         self.execute_in_place(engine, client);
-        let kind = self.kind;
-        for (callback, part) in (self.callback..).zip(&mut self.parts) {
+        for (number, part) in (self.first.0..).zip(&mut self.parts) {
             if part.is_waiting
                 && let Some(batch) = part.batch.take()
             {
-                client.send_parcel(
-                    part.aeu,
-                    kind,
-                    part.object,
-                    callback,
-                    Parcel::from_box(batch),
-                );
+                client.send(part.aeu, part.object, PartId(number), R::carry(batch));
             }
         }
         client.flush();
@@ -122,19 +113,18 @@ impl<T: Send + 'static> Exchange<T> {
         let Some(runtime) = engine.runtime() else {
             return;
         };
-        let sender = client.endpoint();
         let until = patience();
         loop {
             let mut is_held = false;
-            for (callback, part) in (self.callback..).zip(&mut self.parts) {
+            for (number, part) in (self.first.0..).zip(&mut self.parts) {
                 if !part.is_waiting {
                     continue;
                 }
-                let header = header(self.kind, part.object, sender, callback);
-                let batch = &mut part.batch;
+                let (object, batch) = (part.object, &mut part.batch);
                 let taken = runtime.try_run_in_place(part.aeu, |aeu| {
-                    let parcel = batch.take().map(Parcel::from_box);
-                    aeu.execute_in_place(header, &[], parcel);
+                    if let Some(batch) = batch.take() {
+                        client.execute_in_place(aeu, object, PartId(number), R::carry(batch));
+                    }
                 });
                 part.is_waiting = taken.is_none();
                 is_held |= part.is_waiting && runtime.is_run_in_place(part.aeu);
@@ -150,7 +140,7 @@ impl<T: Send + 'static> Exchange<T> {
     pub fn wait(&mut self, client: &mut Client) {
         // The answers of what was executed in place are there already.
         while self.open > 0 {
-            client.wait(|command| self.take(command));
+            client.wait(|received| self.take(received));
         }
     }
 
@@ -158,7 +148,7 @@ impl<T: Send + 'static> Exchange<T> {
     pub async fn answered(&mut self, client: &mut Client) {
         poll_fn(|cx| {
             while self.open > 0 {
-                if !client.poll(cx, |command| self.take(command)) {
+                if !client.poll(cx, |received| self.take(received)) {
                     return Poll::Pending;
                 }
             }
@@ -171,7 +161,7 @@ impl<T: Send + 'static> Exchange<T> {
     ///
     /// # Errors
     /// The message of an owner's panic.
-    pub fn finish(&mut self) -> Result<impl Iterator<Item = Box<T>> + use<T>, String> {
+    pub fn finish(&mut self) -> Result<impl Iterator<Item = Box<R::Batch>> + use<R>, String> {
         let parts = std::mem::take(&mut self.parts);
         match self.panic.take() {
             Some(message) => Err(message),
@@ -179,9 +169,9 @@ impl<T: Send + 'static> Exchange<T> {
         }
     }
 
-    fn take(&mut self, command: Command<'_>) {
+    fn take(&mut self, received: Received) {
         // Others are answers to an operation that was given up.
-        let number = command.header.callback.checked_sub(self.callback);
+        let number = received.callback::<PartId>().0.checked_sub(self.first.0);
         let Some(part) = number.and_then(|number| self.parts.get_mut(number as usize)) else {
             return;
         };
@@ -190,12 +180,9 @@ impl<T: Send + 'static> Exchange<T> {
             return;
         }
         self.open -= 1;
-        let parcel = command.parcel.expect("every answer has one");
-        if command.header.kind == PANICKED {
-            let message: Result<Box<String>, _> = parcel.into_owned();
-            self.panic = Some(message.map_or_else(|_| String::new(), |message| *message));
-        } else {
-            part.batch = parcel.into_owned().ok();
+        match received.answer {
+            ToClient::Panicked(Panicked(message)) => self.panic = Some(message),
+            answer => part.batch = R::returned(answer),
         }
     }
 }

@@ -1,47 +1,24 @@
 //! What a data object consists of, for people who look: segments, chunks, encodings.
 //!
 //! ```text
-//! session ── INSPECT ──▶ every AEU ◀── INSPECTED: its segments, their chunks frozen as of now
+//! session ── Inspect ──▶ every AEU ◀── Segments: its segments, their chunks frozen as of now
 //! ```
 //!
 //! A segment is its owner's alone, so the owner is asked, as for a scan. It answers with its immutable chunks and nothing
 //! more; whoever asked looks at them on its own thread. An AEU therefore spends a few microseconds on a question, however
 //! many columns there are, and nothing is settled, copied or kept for it.
 
-use crate::clients::ask::Question;
-use crate::clients::engine::Engine;
+use super::engine::Engine;
 use crate::error::EngineError;
+use crate::held::segment_view::SegmentView;
 use crate::object::statistics::extremes;
-use crate::protocol::commands::{INSPECT, INSPECTED};
+use crate::protocol::objects::Inspect;
 use eris_column::ColumnChunk;
 use eris_home::{
     ChunkInspection, ColumnChunkInspection, DictionaryInspection, Inspection, SegmentInspection,
 };
-use eris_store::{Chunk, Segment};
-use eris_types::{AeuId, ObjectId, SegmentId};
-use std::sync::Arc;
-
-/// INSPECTED: one segment as its owner shows it.
-pub(crate) struct SegmentView {
-    id: SegmentId,
-    aeu: AeuId,
-    bytes: u64,
-    /// With the number of deleted rows.
-    chunks: Vec<(Arc<Chunk>, usize)>,
-    sealed: usize,
-}
-
-impl SegmentView {
-    pub fn new(segment: &Segment, aeu: AeuId) -> Self {
-        SegmentView {
-            id: segment.id(),
-            aeu,
-            bytes: segment.statistics().bytes,
-            chunks: segment.stored().collect(),
-            sealed: segment.sealed_since(0).count(),
-        }
-    }
-}
+use eris_store::Chunk;
+use eris_types::ObjectId;
 
 impl Engine {
     /// Asks the owners what a data object consists of.
@@ -50,13 +27,8 @@ impl Engine {
     /// There is no such object, or an owner panicked.
     pub async fn inspect(&self, id: ObjectId) -> Result<Inspection, EngineError> {
         let object = self.object(id)?;
-        let question = Question {
-            kind: INSPECT,
-            answer: INSPECTED,
-        };
-        let parts = self.ask(self.owners(), id, &object.name, question, &[]);
-        let parts: Vec<Vec<SegmentView>> = parts.await?;
-        let mut views: Vec<SegmentView> = parts.into_iter().flatten().collect();
+        let parts = self.ask(self.owners(), id, &object.name, Inspect).await?;
+        let mut views: Vec<SegmentView> = parts.into_iter().flat_map(|part| part.0).collect();
         views.sort_by_key(|view| (view.aeu, view.id));
         let types: Vec<_> = (object.schema.fields().iter())
             .map(|field| field.data_type().clone())

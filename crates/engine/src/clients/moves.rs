@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!              former owner                             new owner
-//! turn ─ OFFER ─▶ sealed chunks, living rows ─ ADOPT ─▶ the same columns (link, within a node) or copies of them, staged
-//!      ─ DELETE ▶ the rows are going to end
-//!      ─ COMMIT ▶ they have ended           ── T ──     they have begun
+//! turn ─ OfferChunks ─▶ sealed chunks, living rows ─ Adopt ─▶ the same columns (link, within a node) or copies of them, staged
+//!      ─ Delete ─▶ the rows are going to end
+//!      ─ Commit ─▶ they have ended           ── T ──     they have begun
 //! ```
 //!
 //! The rows end at their former owner and begin at the new one with one commit. So every snapshot finds each of them once, at the one or the
@@ -14,16 +14,12 @@
 //!
 //! Why by a statement: docs/decisions/0023.
 
-mod adopt;
-mod keys;
+pub(crate) mod key_shift;
+pub(crate) mod keys;
 
-pub(crate) use adopt::{Adopt, AdoptTask, Offered};
-pub(crate) use keys::KeyShift;
-
-use crate::clients::ask::Question;
-use crate::clients::engine::Engine;
+use super::engine::Engine;
 use crate::error::EngineError;
-use crate::protocol::commands::{OFFER, OFFERED};
+use crate::protocol::statements::OfferChunks;
 use eris_home::Moved;
 use eris_types::{AeuId, ObjectId, RowId};
 
@@ -72,18 +68,16 @@ impl Engine {
             !writer.object().is_ranged_by_key(),
             "rows with a key are moved by ranges of it"
         );
-        let question = Question {
-            kind: OFFER,
-            answer: OFFERED,
-        };
         let name = &writer.object().name;
-        let offered: Vec<Vec<Offered>> = self
-            .ask([from], id, name, question, &[rows, CHUNKS])
-            .await?;
+        let wanted = OfferChunks {
+            rows,
+            chunks: CHUNKS,
+        };
+        let offered = self.ask([from], id, name, wanted).await?;
         let topology = self.topology();
         let is_near = topology.node_of(from) == topology.node_of(to);
         let mut moved = Moved::default();
-        for one in offered.into_iter().flatten() {
+        for one in offered.into_iter().flat_map(|chunks| chunks.0) {
             let (rows, bytes) = (one.living.count() as u64, one.chunk.bytes() as u64);
             moved.keys += rows;
             let ids = one.living.iter_ones().map(|row| one.chunk.ids().get(row));

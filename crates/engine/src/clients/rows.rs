@@ -9,23 +9,22 @@
 //!
 //! They are [read] at one snapshot, and [written](write) at their owners. Rows of several objects change [together].
 
-mod batch;
 mod read;
 mod together;
 mod write;
 
-pub(crate) use batch::RowBatch;
 pub use together::RowChanges;
 pub(crate) use together::{shared_turn, try_shared_turn};
 
-use crate::clients::client::Client;
-use crate::clients::engine::Engine;
-use crate::clients::exchange::Exchange;
+use super::client::Client;
+use super::engine::Engine;
+use super::exchange::Exchange;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::object::keys::Keys;
+use crate::protocol::keys::Rows;
+use crate::protocol::rows::{RowBatch, RowOperation};
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use batch::Operation;
 use eris_home::Found;
 use eris_route::Split;
 use eris_types::{AeuId, ObjectId};
@@ -176,7 +175,7 @@ impl RowClient {
         same(ranges.routing(keys).into_iter().map(|key| ranges.get(key)))
     }
 
-    fn part(&self, operation: Operation) -> Box<RowBatch> {
+    fn part(&self, operation: RowOperation) -> Box<RowBatch> {
         Box::new(RowBatch {
             object: self.object.clone(),
             operation,
@@ -186,8 +185,8 @@ impl RowClient {
     /// Has all parts executed.
     async fn exchange(
         &mut self,
-        exchange: &mut Exchange<RowBatch>,
-    ) -> Result<Vec<Operation>, EngineError> {
+        exchange: &mut Exchange<Rows>,
+    ) -> Result<Vec<RowOperation>, EngineError> {
         self.is_waiting = true;
         exchange.begin(&self.engine, &mut self.client);
         exchange.answered(&mut self.client).await;

@@ -1,11 +1,13 @@
-//! A lane: the receiver's end of a running fragment.
+//! A result stream: the receiver's end of a running fragment.
 //!
 //! Why it is an endpoint of its own: docs/decisions/0004.
 
-use crate::clients::client::Client;
-use crate::clients::engine::Shared;
-use crate::protocol::commands::*;
+use super::client::Client;
+use super::shared::Shared;
+use crate::protocol::answers::{Batch, End, Panicked, ToClient};
+use crate::protocol::callback::RunId;
 use crate::protocol::run::{CREDITS, Run};
+use crate::protocol::runs::{Cancel, Credit};
 use arrow_array::RecordBatch;
 use eris_fragment::FragmentError;
 use eris_types::AeuId;
@@ -15,12 +17,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-pub(crate) struct LaneStream {
+pub(crate) struct ResultStream {
     shared: Arc<Shared>,
     client: Client,
     run: Arc<Run>,
-    lane: usize,
-    /// The AEUs that send to this lane and have not ended.
+    /// Its number among those of the run.
+    number: usize,
+    /// The AEUs that send to this stream and have not ended.
     open: Vec<AeuId>,
     /// Batches that came and were not yet taken, with their senders.
     ready: VecDeque<(AeuId, RecordBatch)>,
@@ -31,12 +34,12 @@ pub(crate) struct LaneStream {
     cancelled: bool,
 }
 
-impl LaneStream {
-    pub fn new(shared: Arc<Shared>, client: Client, run: Arc<Run>, lane: usize) -> Self {
+impl ResultStream {
+    pub fn new(shared: Arc<Shared>, client: Client, run: Arc<Run>, number: usize) -> Self {
         let is_keyed = run.is_keyed();
         let shares = run.shares.iter();
-        let senders = shares.filter(|share| is_keyed || share.lane == lane);
-        LaneStream {
+        let senders = shares.filter(|share| is_keyed || share.stream == number);
+        ResultStream {
             open: senders.map(|share| share.aeu).collect(),
             owed: vec![0; shared.topology.aeus().len()],
             ready: VecDeque::new(),
@@ -45,7 +48,7 @@ impl LaneStream {
             shared,
             client,
             run,
-            lane,
+            number,
         }
     }
 
@@ -54,9 +57,11 @@ impl LaneStream {
         let owed = &mut self.owed[aeu.index()];
         *owed += 1;
         if *owed >= CREDITS / 2 && self.open.contains(&aeu) {
-            let credits = [u64::from(*owed), self.lane as u64];
-            *owed = 0;
-            (self.client).tell(aeu, CREDIT, self.run.object.id, self.run.id, &credits);
+            let credit = Credit {
+                batches: std::mem::take(owed),
+                stream: self.number as u32,
+            };
+            (self.client).send(aeu, self.run.object.id, self.run.id, credit);
             self.client.flush();
         }
     }
@@ -67,15 +72,15 @@ impl LaneStream {
             return;
         }
         self.cancelled = true;
-        self.run.drop_lane(self.lane);
+        self.run.drop_stream(self.number);
         for aeu in std::mem::take(&mut self.open) {
-            (self.client).tell(aeu, CANCEL, self.run.object.id, self.run.id, &[]);
+            (self.client).send(aeu, self.run.object.id, self.run.id, Cancel);
         }
         self.client.flush_all();
     }
 
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
-        let LaneStream {
+        let ResultStream {
             client,
             run,
             open,
@@ -83,36 +88,24 @@ impl LaneStream {
             failure,
             ..
         } = self;
-        client.poll(cx, |command| {
-            if command.header.callback != run.id {
-                return;
-            }
-            let Some(aeu) = command.header.sender.as_aeu() else {
+        client.poll(cx, |received| {
+            let of_run = received.callback::<RunId>() == run.id;
+            let Some(aeu) = received.sender.as_aeu().filter(|_| of_run) else {
                 return;
             };
-            let Some(parcel) = command.parcel else {
-                return;
-            };
-            match command.header.kind {
-                BATCH => {
-                    if let Ok(batch) = parcel.into_owned::<RecordBatch>() {
-                        ready.push_back((aeu, *batch));
-                    }
-                }
-                END => {
+            match received.answer {
+                ToClient::Batch(Batch(batch)) => ready.push_back((aeu, batch)),
+                ToClient::End(End(result)) => {
                     open.retain(|&other| other != aeu);
-                    if let Ok(result) = parcel.into_owned::<Result<(), FragmentError>>()
-                        && let Err(error) = *result
-                    {
+                    if let Err(error) = result {
                         failure.get_or_insert(error);
                     }
                 }
-                PANICKED => {
-                    let message = parcel.into_owned::<String>();
+                ToClient::Panicked(Panicked(message)) => {
                     let error = FragmentError::Panicked {
                         worker: aeu.to_string(),
                         object: run.object.id,
-                        message: message.map(|message| *message).unwrap_or_default(),
+                        message,
                     };
                     run.fail(error.clone());
                     failure.get_or_insert(error);
@@ -123,7 +116,7 @@ impl LaneStream {
     }
 }
 
-impl Stream for LaneStream {
+impl Stream for ResultStream {
     type Item = Result<RecordBatch, FragmentError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -149,7 +142,7 @@ impl Stream for LaneStream {
     }
 }
 
-impl Drop for LaneStream {
+impl Drop for ResultStream {
     fn drop(&mut self) {
         self.cancel();
         if !self.cancelled {

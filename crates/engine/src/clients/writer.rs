@@ -9,19 +9,22 @@
 //! A statement that only adds rows with a key has its turn from CHECK to COMMIT. One that also deletes has it from before it reads which rows
 //! these are: until it has committed, nobody else deletes. It names them by their ids; which of them are whose, the owners know.
 
-use crate::clients::client::Client;
-use crate::clients::engine::Shared;
-use crate::clients::moves::{Adopt, KeyShift, Offered};
+use super::client::Client;
+use super::engine::Engine;
+use super::moves::key_shift::KeyShift;
+use super::shared::Shared;
 use crate::error::EngineError;
+use crate::held::partition::OfferedChunk;
 use crate::object::data_object::DataObject;
 use crate::object::scatter::Scatter;
-use crate::protocol::commands::*;
+use crate::object::statement::Statement;
+use crate::protocol::answers::{Deleted, ToClient};
+use crate::protocol::statements::{Abort, Adopt, Check, Commit, CommitPoint, Delete, Insert};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use eris_column::CHUNK_ROWS;
 use eris_numa::Reservation;
-use eris_route::Command;
-use eris_types::{AeuId, RowId};
+use eris_types::{AeuId, ObjectId, RowId, StatementId};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -30,6 +33,30 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 /// Batches that may be under way to one AEU: one it works on, one that waits.
 const UNDER_WAY: usize = 2;
+
+impl Engine {
+    /// Begins a statement that adds rows. If the data object has a key, it waits for its turn when it commits: until then
+    /// others change rows while its own are being staged.
+    pub fn writer(&self, id: ObjectId) -> Result<Writer, EngineError> {
+        let object = self.shared().object(id)?;
+        let turn = match object.key.is_empty() {
+            true => WriterLock::None,
+            false => WriterLock::AtCommit,
+        };
+        let client = self.shared().client()?;
+        Ok(Writer::new(self.shared().clone(), client, object, turn))
+    }
+
+    /// Begins a statement that deletes rows of a data object, and may add some: once all such statements before it are done,
+    /// in the order in which they asked. What it reads from then on it finds as it will be when it commits, but for rows
+    /// that others add.
+    pub async fn changer(&self, id: ObjectId) -> Result<Writer, EngineError> {
+        let object = self.shared().object(id)?;
+        let turn = WriterLock::Held(self.shared().turn(&object).await);
+        let client = self.shared().client()?;
+        Ok(Writer::new(self.shared().clone(), client, object, turn))
+    }
+}
 
 /// The rows of one statement. Dropped without [`Writer::commit`] it leaves no trace.
 pub struct Writer {
@@ -43,7 +70,7 @@ pub struct Writer {
     /// Per AEU.
     load: Vec<Load>,
     rows: u64,
-    turn: Turn,
+    turn: WriterLock,
     /// While it stages rows with a key without its turn: nobody shifts keys.
     staging: Option<OwnedRwLockReadGuard<()>>,
     /// Keys that another owner has from the commit on.
@@ -62,7 +89,7 @@ pub struct Writer {
 
 /// The right to change rows: to delete some, and to add keys.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub(crate) enum WriterLock {
     /// Not needed.
     None,
     /// Waited for when the statement commits.
@@ -88,7 +115,7 @@ impl Writer {
         shared: Arc<Shared>,
         client: Client,
         object: Arc<DataObject>,
-        turn: Turn,
+        turn: WriterLock,
     ) -> Self {
         let aeus = shared.topology.aeus().len();
         let load = (0..aeus).map(|aeu| Load {
@@ -133,7 +160,7 @@ impl Writer {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        if matches!(self.turn, Turn::AtCommit) && self.staging.is_none() {
+        if matches!(self.turn, WriterLock::AtCommit) && self.staging.is_none() {
             self.staging = Some(self.object.staging.clone().read_owned().await);
         }
         self.rows += batch.num_rows() as u64;
@@ -155,7 +182,7 @@ impl Writer {
         rows: impl ExactSizeIterator<Item = RowId>,
     ) -> Result<(), EngineError> {
         assert!(
-            matches!(self.turn, Turn::Held(_)),
+            matches!(self.turn, WriterLock::Held(_)),
             "rows are deleted in turns"
         );
         self.check_failure()?;
@@ -185,7 +212,7 @@ impl Writer {
     pub(crate) async fn adopt(
         &mut self,
         to: AeuId,
-        offered: Offered,
+        offered: OfferedChunk,
         is_linked: bool,
     ) -> Result<(), EngineError> {
         self.check_failure()?;
@@ -200,8 +227,7 @@ impl Writer {
             offered,
             is_linked,
         };
-        let callback = self.statement.id.0;
-        (self.client).send(to, ADOPT, self.object.id, callback, adopt);
+        (self.client).send(to, self.object.id, self.statement.id, adopt);
         self.client.flush();
         Ok(())
     }
@@ -277,8 +303,9 @@ impl Writer {
         }
         writers.sort_by_key(|writer| writer.object.id);
         for writer in &mut *writers {
-            if matches!(writer.turn, Turn::AtCommit) {
-                writer.turn = writer.shared.turn(&writer.object).await;
+            if matches!(writer.turn, WriterLock::AtCommit) {
+                let lock = writer.shared.turn(&writer.object).await;
+                writer.turn = WriterLock::Held(lock);
             }
         }
         for writer in &mut *writers {
@@ -332,10 +359,10 @@ impl Writer {
                 table: self.object.name.clone(),
             });
         }
-        let delete = Arc::new(Delete {
+        let delete = Delete {
             statement: self.statement.clone(),
             ids: self.deletes.as_slice().into(),
-        });
+        };
         let aeus = self.shared.aeus();
         let with_rows = aeus.filter(|&aeu| self.object.partition_rows(aeu) > 0);
         let with_rows: Vec<AeuId> = with_rows.collect();
@@ -345,23 +372,23 @@ impl Writer {
             load.staged = true;
         }
         self.settled = false;
-        let callback = self.statement.id.0;
-        (self.client).multicast(&with_rows, DELETE, self.object.id, callback, delete);
+        let (object, statement) = (self.object.id, self.statement.id);
+        (self.client).multicast(&with_rows, object, statement, &delete);
         self.client.flush();
         Ok(())
     }
 
     /// Has the owners see to it that no two rows have one key.
     fn begin_check(&mut self, owners: &[AeuId]) {
-        let check = Arc::new(Check {
+        let check = Check {
             object: self.object.clone(),
             statement: self.statement.clone(),
-        });
+        };
         for aeu in owners {
             self.load[aeu.index()].under_way += 1;
         }
-        let callback = self.statement.id.0;
-        (self.client).multicast(owners, CHECK, self.object.id, callback, check);
+        let (object, statement) = (self.object.id, self.statement.id);
+        (self.client).multicast(owners, object, statement, &check);
         self.client.flush();
     }
 
@@ -400,14 +427,14 @@ impl Writer {
             }
         };
         self.note_under_way(AeuId(aeu as u16), collected.rows as u64);
-        let stage = Stage {
+        let insert = Insert {
             object: self.object.clone(),
             statement: self.statement.clone(),
             batches: collected.batches,
             reserved,
         };
-        let callback = self.statement.id.0;
-        (self.client).send(AeuId(aeu as u16), STAGE, self.object.id, callback, stage);
+        let (object, statement) = (self.object.id, self.statement.id);
+        (self.client).send(AeuId(aeu as u16), object, statement, insert);
         self.client.flush();
         Ok(())
     }
@@ -477,32 +504,18 @@ impl Writer {
             object,
             ..
         } = self;
-        client.poll(cx, |command: Command<'_>| {
-            if command.header.callback != statement.id.0 {
+        client.poll(cx, |received| {
+            if received.callback::<StatementId>() != statement.id {
                 return;
             }
-            if let Some(aeu) = command.header.sender.as_aeu() {
+            if let Some(aeu) = received.sender.as_aeu() {
                 let load = &mut load[aeu.index()];
                 load.under_way = load.under_way.saturating_sub(1);
             }
-            if command.header.kind == DELETED {
-                *found += command.words[0];
-            }
-            let parcel = command.parcel;
-            let error = match command.header.kind {
-                REFUSED => parcel.and_then(|parcel| parcel.into_owned::<EngineError>().ok()),
-                PANICKED => {
-                    let message = parcel.and_then(|parcel| parcel.into_owned::<String>().ok());
-                    Some(Box::new(EngineError::Panicked {
-                        worker: format!("{:?}", command.header.sender),
-                        table: object.name.clone(),
-                        message: message.map(|message| *message).unwrap_or_default(),
-                    }))
-                }
-                _ => None,
-            };
-            if let Some(error) = error {
-                failure.get_or_insert(*error);
+            if let ToClient::Deleted(Deleted(rows)) = received.answer {
+                *found += rows;
+            } else if let Some(error) = received.failure(&object.name) {
+                failure.get_or_insert(error);
             }
         })
     }
@@ -517,8 +530,8 @@ impl Drop for Writer {
         if !self.settled {
             self.statement.aborted.store(true, Ordering::Release);
             for aeu in self.owners().collect::<Vec<_>>() {
-                let callback = self.statement.id.0;
-                self.client.tell(aeu, ABORT, self.object.id, callback, &[]);
+                let (object, statement) = (self.object.id, self.statement.id);
+                self.client.send(aeu, object, statement, Abort);
             }
             self.client.flush_all();
         }
@@ -534,13 +547,13 @@ async fn commit_at(writers: &mut [Writer], owners: &[Vec<AeuId>]) {
     let shared = writers[0].shared.clone();
     let sequencer = &shared.sequencer;
     let at = poll_fn(|cx| sequencer.poll_draw(cx)).await;
-    let commit = Arc::new(Commit {
+    let commit = Commit(Arc::new(CommitPoint {
         at,
         sequencer: sequencer.clone(),
         open: AtomicUsize::new(owners.iter().map(Vec::len).sum()),
-    });
+    }));
     for (writer, owners) in writers.iter_mut().zip(owners) {
-        if matches!(writer.turn, Turn::Held(_)) {
+        if matches!(writer.turn, WriterLock::Held(_)) {
             writer.object.set_changed_alone(at);
         }
         if let Some(shift) = writer.shift.take() {
@@ -548,20 +561,16 @@ async fn commit_at(writers: &mut [Writer], owners: &[Vec<AeuId>]) {
             shift.publish(&writer.object, at);
         }
         writer.settled = true;
-        let (object, callback) = (writer.object.id, writer.statement.id.0);
-        (writer.client).multicast(owners, COMMIT, object, callback, commit.clone());
+        let (object, statement) = (writer.object.id, writer.statement.id);
+        (writer.client).multicast(owners, object, statement, &commit);
         writer.client.flush_all();
     }
     // The owners' alone from here on.
     drop(commit);
-    poll_fn(|cx| match sequencer.poll_visible(at, cx.waker()) {
-        true => Poll::Ready(()),
-        false => Poll::Pending,
-    })
-    .await;
+    shared.visible(at).await;
     let mut has_ended = false;
     for writer in writers.iter_mut().filter(|writer| writer.found > 0) {
-        writer.turn = Turn::None;
+        writer.turn = WriterLock::None;
         (shared.garbage).note(writer.object.id, writer.found, at);
         has_ended = true;
     }

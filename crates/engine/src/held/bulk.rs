@@ -19,11 +19,12 @@ mod sorting;
 #[cfg(test)]
 mod tests;
 
+use crate::held::primary::PrimaryIndex;
 use crate::held::unique::Added;
-use crate::object::keys::{Keys, PrimaryIndex};
+use crate::object::keys::Keys;
 use buckets::{Buckets, Dealt};
 use eris_column::Home;
-use eris_index::{Build, IndexError, MAX_KEY};
+use eris_index::{Build, IndexError};
 use eris_types::RowId;
 use runs::{Runs, Survey};
 use sorting::Sorting;
@@ -162,26 +163,6 @@ fn words(keys: &Keys) -> &[u64] {
     match keys {
         Keys::Words(words) => words,
         Keys::Bytes(..) => unreachable!("keys of other columns"),
-    }
-}
-
-/// The number whose order is that of the first eight bytes.
-pub(crate) fn word(bytes: &[u8]) -> u64 {
-    match bytes.first_chunk::<8>() {
-        Some(first) => u64::from_be_bytes(*first),
-        None => {
-            let mut first = [0; 8];
-            first[..bytes.len()].copy_from_slice(bytes);
-            u64::from_be_bytes(first)
-        }
-    }
-}
-
-/// Refuses keys that no index takes.
-pub(crate) fn check_length(bytes: usize) -> Result<(), IndexError> {
-    match bytes > MAX_KEY {
-        true => Err(IndexError::KeyTooLong(bytes)),
-        false => Ok(()),
     }
 }
 

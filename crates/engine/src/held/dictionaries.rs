@@ -14,15 +14,25 @@
 //! ```
 
 use crate::error::EngineError;
-use crate::protocol::commands::Intern;
+use crate::object::data_object::DataObject;
 use eris_column::{CHUNK_ROWS, DICTIONARY_LIMIT, Dictionary};
 use eris_numa::{Budget, Reservation};
+use std::sync::Arc;
 
 /// What a string takes beside its bytes: a view, and a slot in the index.
 const ENTRY_BYTES: usize = 32;
 
 /// So many rows tell whether a column's text repeats at all.
 const FEW_ROWS: u64 = 4_096;
+
+/// Strings of a column that may have no codes yet.
+pub(crate) struct NewStrings {
+    pub object: Arc<DataObject>,
+    pub column: usize,
+    pub values: Arc<[String]>,
+    /// The rows among which these were found.
+    pub rows: usize,
+}
 
 /// The dictionary of one column at its owner. Codes outlive the statement that asked for them, also when it fails: they are
 /// in no row then, and found when the text comes again.
@@ -44,7 +54,7 @@ impl Numbering {
     /// The budget has no room for the new strings.
     pub fn intern(
         &mut self,
-        request: &Intern,
+        request: &NewStrings,
         budget: &Budget,
     ) -> Result<Option<Dictionary>, EngineError> {
         if self.closed {

@@ -2,22 +2,25 @@
 
 mod change;
 mod fetch;
+mod offer;
 mod prepare;
 
 pub(crate) use change::{Change, Changed, Expected, New};
 pub(crate) use fetch::Fetched;
+pub(crate) use offer::OfferedChunk;
 pub(crate) use prepare::{Prepare, Prepared};
 
-use crate::clients::inspect::SegmentView;
 use crate::error::EngineError;
 use crate::held::ended::Ended;
+use crate::held::index_part::IndexPart;
+use crate::held::primary::PrimaryIndex;
+use crate::held::reorganize::Reorganizable;
+use crate::held::segment_view::SegmentView;
 use crate::held::unique::Pending;
 use crate::object::data_object::DataObject;
-use crate::object::keys::{Keys, PrimaryIndex};
+use crate::object::keys::Keys;
+use crate::object::statement::Statement;
 use crate::object::statistics::Tally;
-use crate::protocol::commands::Statement;
-use crate::tasks::build::IndexPart;
-use crate::tasks::reorganize::Reorganizable;
 use arrow_array::ArrayRef;
 use arrow_select::concat::concat;
 use eris_column::{Dictionary, EncodeError, Home, KeyOrder, Selection};
@@ -61,7 +64,7 @@ pub(crate) struct Partition {
     pub(crate) secondary: Vec<IndexPart>,
     /// The chunk that the shared pass has come to, and how many fragments take part in it.
     pass: usize,
-    riders: usize,
+    scans_in_pass: usize,
 }
 
 impl Partition {
@@ -88,7 +91,7 @@ impl Partition {
             segments: Vec::new(),
             tally: Tally::default(),
             pass: 0,
-            riders: 0,
+            scans_in_pass: 0,
         }
     }
 
@@ -460,9 +463,9 @@ impl Partition {
     }
 
     /// A fragment joins the pass; returns the chunk to begin with. Alone it begins at the front.
-    pub fn board(&mut self) -> usize {
-        self.riders += 1;
-        if self.riders == 1 {
+    pub fn join_pass(&mut self) -> usize {
+        self.scans_in_pass += 1;
+        if self.scans_in_pass == 1 {
             self.pass = 0;
         }
         self.pass
@@ -474,8 +477,8 @@ impl Partition {
     }
 
     /// A fragment has left the pass.
-    pub fn alight(&mut self) {
-        self.riders -= 1;
+    pub fn leave_pass(&mut self) {
+        self.scans_in_pass -= 1;
     }
 }
 

@@ -10,7 +10,7 @@
 //! A row is entered when it is staged, under the id that it keeps wherever it is moved to, and stays as long as some snapshot
 //! may see it; who is led to a row looks whether his snapshot sees it, and whether his conditions hold. So every snapshot finds
 //! all of its rows, also one that is older than the index. Entries of rows that are gone lead nowhere; those on which
-//! lookups stumble are removed, and with too many of them the index is [built anew](crate::tasks::build).
+//! lookups stumble are removed, and with too many of them the index is [built anew](crate::held::index_part).
 //!
 //! NULL has a place before all values. A hashed index, which is asked for equal values only, leaves it out.
 
@@ -18,15 +18,12 @@ mod values;
 
 pub(crate) use values::Values;
 
+use crate::object::indexes::{IndexSize, KEY_BYTES};
 use eris_column::Home;
 use eris_home::IndexKind;
 use eris_index::{Art, HashIndex, IndexError};
 use eris_numa::Extent;
 use eris_types::RowId;
-
-/// Bytes of values that are looked at. Rows whose values differ only behind them share an entry, and are told apart by
-/// whoever asked.
-pub(crate) const KEY_BYTES: usize = 1024;
 
 /// Most rows of a chain that are looked at in one go for whether they are gone.
 const CLEANED: usize = 4_096;
@@ -92,6 +89,15 @@ impl Secondary {
     pub fn bytes(&self) -> usize {
         let map = with_map!(&self.map, words map => map.footprint(), bytes map => map.footprint());
         map.held + self.older.footprint().held
+    }
+
+    /// How large it is.
+    pub fn size(&self) -> IndexSize {
+        IndexSize {
+            entries: self.entries() as u64,
+            keys: self.keys() as u64,
+            bytes: self.bytes() as u64,
+        }
     }
 
     /// The memory that this is.

@@ -14,8 +14,9 @@
 
 use crate::error::EngineError;
 use crate::held::bulk::{Bulk, Step};
+use crate::held::primary::PrimaryIndex;
 use crate::object::data_object::DataObject;
-use crate::object::keys::{Keys, PrimaryIndex};
+use crate::object::keys::Keys;
 use eris_column::Home;
 use eris_index::IndexError;
 use eris_numa::{Budget, OutOfMemory, Reservation};

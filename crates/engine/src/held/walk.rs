@@ -10,9 +10,10 @@
 //! together know all rows, as long as it is remembered what has ended.
 
 use crate::held::partition::Partition;
-use crate::held::secondary::{KEY_BYTES, OwnedKey, Secondary, Tree};
+use crate::held::primary::PrimaryIndex;
+use crate::held::secondary::{OwnedKey, Secondary, Tree};
 use crate::object::coding::Span;
-use crate::object::keys::PrimaryIndex;
+use crate::object::indexes::KEY_BYTES;
 use crate::object::path::{Enough, Path};
 use eris_store::ChunkView;
 use eris_types::{AeuId, RowId, Timestamp};

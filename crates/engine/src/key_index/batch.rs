@@ -1,14 +1,14 @@
 //! The part of a batch of keys that belongs to one owner: it goes there and comes back with what was found. What belongs to
 //! another owner by now goes on to that one before it comes back.
 
-use super::{KeyObject, Shift};
+use super::object::KeyObject;
+use super::shift::Shift;
 use eris_index::IndexError;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// What is to be done with the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum KeyOperation {
     /// `values` become those of `keys`.
     Get,
     /// `entries` are put in; `values` become those that were there.
@@ -46,7 +46,7 @@ pub(crate) struct Span {
 /// Keys and what belongs to them; the vectors keep their memory from batch to batch.
 pub(crate) struct KeyBatch {
     pub(crate) object: Arc<KeyObject>,
-    pub(crate) operation: Operation,
+    pub(crate) operation: KeyOperation,
     pub(crate) keys: Vec<u64>,
     pub(crate) entries: Vec<(u64, u64)>,
     /// Of whom the entries are that were read, in their order: the range, and how many.
@@ -63,7 +63,7 @@ impl KeyBatch {
     pub(crate) fn new(object: Arc<KeyObject>) -> Self {
         KeyBatch {
             object,
-            operation: Operation::Get,
+            operation: KeyOperation::Get,
             keys: Vec::new(),
             entries: Vec::new(),
             runs: Vec::new(),
@@ -75,7 +75,7 @@ impl KeyBatch {
     }
 
     /// Empties it for another operation.
-    pub(crate) fn begin(&mut self, operation: Operation) {
+    pub(crate) fn begin(&mut self, operation: KeyOperation) {
         self.operation = operation;
         self.keys.clear();
         self.entries.clear();
@@ -88,7 +88,7 @@ impl KeyBatch {
 
     /// Whether its index was dropped.
     pub fn is_dropped(&self) -> bool {
-        self.object.dropped.load(Ordering::Acquire)
+        self.object.is_dropped()
     }
 
     /// For how many keys something is still to be done, or for how many parts of ranges.
@@ -103,7 +103,7 @@ impl KeyBatch {
     /// The first key for which something is still to be done; none once the batch can go back.
     pub(crate) fn next_key(&self) -> Option<u64> {
         let key = |position: u32| match self.operation {
-            Operation::Put => self.entries[position as usize].0,
+            KeyOperation::Put => self.entries[position as usize].0,
             _ => self.keys[position as usize],
         };
         match &self.rest {

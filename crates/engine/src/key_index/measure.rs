@@ -1,12 +1,7 @@
 //! What the segments of an index were asked for, merged on reading.
 
-use super::{KeyIndex, OwnedKeys};
-use crate::clients::ask::Question;
-use crate::error::EngineError;
-use crate::protocol::commands::{MEASURE, MEASURED, header};
-use crate::tasks::owner::{Context, Owner};
+use super::owned::OwnedKeys;
 use crossbeam_utils::CachePadded;
-use eris_route::{Command, Parcel};
 use eris_types::AeuId;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,31 +28,7 @@ pub struct SegmentLoad {
     pub samples: Vec<u64>,
 }
 
-impl KeyIndex {
-    /// The segments in the order of their keys, and what they were asked for since the last call. Segments that change their owner
-    /// meanwhile may be missing, or be there twice.
-    ///
-    /// # Errors
-    /// There are too many clients and statements, or an owner panicked.
-    pub async fn measure(&self) -> Result<Vec<SegmentLoad>, EngineError> {
-        let object = &self.object;
-        if object.is_dropped() {
-            return Ok(Vec::new());
-        }
-        // Who has done nothing since is not woken for it.
-        let active = object.measured.active();
-        let question = Question {
-            kind: MEASURE,
-            answer: MEASURED,
-        };
-        let answers = self
-            .engine()
-            .ask(active, self.id(), self.name(), question, &[]);
-        Ok(object.measured.take_in(answers.await?))
-    }
-}
-
-/// MEASURED: what one owner says.
+/// What one owner says of its segments.
 pub(crate) struct Measurement {
     aeu: AeuId,
     /// How much it had done by then.
@@ -74,14 +45,20 @@ pub(crate) struct Measured {
     last: Mutex<Vec<Measurement>>,
 }
 
-impl Measured {
-    pub fn new(aeus: impl Iterator<Item = AeuId>) -> Self {
-        let nothing = |aeu| Measurement {
+impl Measurement {
+    /// Of an owner that has nothing of the index.
+    pub fn nothing(aeu: AeuId) -> Self {
+        Measurement {
             aeu,
             done: 0,
             segments: Vec::new(),
-        };
-        let last: Vec<_> = aeus.map(nothing).collect();
+        }
+    }
+}
+
+impl Measured {
+    pub fn new(aeus: impl Iterator<Item = AeuId>) -> Self {
+        let last: Vec<_> = aeus.map(Measurement::nothing).collect();
         Measured {
             done: last.iter().map(|_| CachePadded::default()).collect(),
             last: Mutex::new(last),
@@ -100,14 +77,14 @@ impl Measured {
     }
 
     /// Those who have done something since they were asked last.
-    fn active(&self) -> Vec<AeuId> {
+    pub fn active(&self) -> Vec<AeuId> {
         let last = self.last.lock().expect(UNPOISONED);
         let active = last.iter().filter(|last| last.done != self.done(last.aeu));
         active.map(|last| last.aeu).collect()
     }
 
     /// All segments in the order of their keys: as owners show them, and those of others as they were.
-    fn take_in(&self, answers: Vec<Measurement>) -> Vec<SegmentLoad> {
+    pub fn take_in(&self, answers: Vec<Measurement>) -> Vec<SegmentLoad> {
         let mut last = self.last.lock().expect(UNPOISONED);
         let mut all = Vec::new();
         for answer in answers {
@@ -140,27 +117,9 @@ impl SegmentLoad {
     }
 }
 
-impl Owner {
-    /// MEASURE.
-    pub(crate) fn measure(&mut self, command: Command<'_>, cx: &mut Context<'_>) {
-        let request = command.header;
-        let keys = self.key_indexes.get_mut(&request.object);
-        let measurement = keys.map_or_else(
-            || Measurement {
-                aeu: self.aeu,
-                done: 0,
-                segments: Vec::new(),
-            },
-            OwnedKeys::measurement,
-        );
-        let reply = header(MEASURED, request.object, cx.endpoint(), request.callback);
-        cx.send(request.sender, reply, &[], Some(Parcel::owned(measurement)));
-    }
-}
-
 impl OwnedKeys {
     /// Its segments, and what they were asked for since the last call.
-    fn measurement(&mut self) -> Measurement {
+    pub fn measurement(&mut self) -> Measurement {
         let aeu = self.aeu();
         let done = self.object().measured.done(aeu);
         let keys: Vec<usize> = self

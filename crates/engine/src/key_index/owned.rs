@@ -8,12 +8,12 @@
 //! Keys that go to another node are out of the directory from the moment they are sent. Only once it is known which of them have been taken in are
 //! they out of the segment; the rest is used here again.
 
-use super::KeyObject;
-use super::Shift;
-use super::batch::{KeyBatch, Operation, Rest, Span};
+use super::batch::{KeyBatch, KeyOperation, Rest, Span};
 use super::layout::Table;
+use super::object::KeyObject;
 use super::segment::{Piece, Segment};
-use crate::tasks::reorganize::{Reorganizable, Watched};
+use super::shift::Shift;
+use crate::held::reorganize::{Reorganizable, Watched};
 use eris_home::IndexReorganization;
 use eris_index::IndexError;
 use eris_numa::{Extent, NodeMemory};
@@ -361,7 +361,7 @@ impl OwnedKeys {
         let few = FEW * self.segments.len();
         let joins = |batch: &KeyBatch| {
             let is_whole = matches!(batch.rest, Rest::All);
-            is_whole && batch.operation == Operation::Get && batch.keys.len() < few
+            is_whole && batch.operation == KeyOperation::Get && batch.keys.len() < few
         };
         for run in batches.chunk_by_mut(|a, b| joins(&a.1) && joins(&b.1)) {
             match run {
@@ -383,13 +383,13 @@ impl OwnedKeys {
             ..
         } = batch;
         match *operation {
-            Operation::Ranges => {
+            KeyOperation::Ranges => {
                 let Rest::Spans(spans) = mem::replace(rest, Rest::All) else {
                     unreachable!("ranges have spans");
                 };
                 *rest = Rest::Spans(self.read(&spans, entries, runs));
             }
-            Operation::Put => {
+            KeyOperation::Put => {
                 values.resize(entries.len(), None);
                 let mut keys = mem::take(&mut self.keys);
                 keys.clear();
@@ -401,11 +401,11 @@ impl OwnedKeys {
                     });
                 self.keys = keys;
             }
-            Operation::Get => {
+            KeyOperation::Get => {
                 values.resize(keys.len(), None);
                 *rest = self.by_segment(rest, keys, keys, values, get);
             }
-            Operation::Remove => {
+            KeyOperation::Remove => {
                 values.resize(keys.len(), None);
                 *rest = self.by_segment(rest, keys, keys, values, |segment, keys, values| {
                     segment.remove_many(keys, values);

@@ -6,7 +6,7 @@
 //!        └ piece ┘             └ piece ┘              keys go to another segment from one of its ends, a piece at a time
 //! ```
 
-use crate::tasks::reorganize::Watched;
+use crate::held::reorganize::Watched;
 use eris_index::{Art, BatchError, IndexError};
 use eris_numa::thread_cpu_time;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! How keys change their owner (ERIS paper, Section 3.3.2): *link* within a node, *copy* from node to node.
 //!
 //! ```text
-//! link   GIVE ─▶ part the segment that is only partly meant: the smaller side gets a tree of its own
+//! link   MoveOut ─▶ part the segment that is only partly meant: the smaller side gets a tree of its own
 //!             ─▶ segments go over as they are ──────────────────────── LINK ──▶ linked
-//! copy   GIVE ─▶ entries go over piece by piece, flat and ascending ── PIECE ─▶ put into a tree there  ◀─ TOOK ─ …
+//! copy   MoveOut ─▶ entries go over piece by piece, flat and ascending ── PIECE ─▶ put into a tree there  ◀─ TOOK ─ …
 //! ```
 //!
 //! No key waits for others of its transfer: with each piece its keys are the new owner's, and what is to be done with them is forwarded from then
@@ -11,28 +11,22 @@
 //! either, and the former owner still has the entries: they are its own again, and what was forwarded comes back. All that passes between
 //! owners, forwarded batches included, is of one kind, so that it arrives in the order in which it was sent.
 //!
-//! What the former owner does is in [`give`], with the parting of a segment in [`part`] and what is on its way in [`stream`]; what it is told is in
-//! [`answers`], and what the new one does in [`take`].
+//! Here is what they have of it: the parting of a segment in [`part`], and what is on its way in [`stream`]. What they do is in
+//! [`tasks`](crate::tasks::keys).
 
-mod answers;
-mod give;
-mod part;
-mod stream;
-mod take;
+pub(crate) mod part;
+pub(crate) mod stream;
 
-pub(crate) use answers::Giving;
-pub(crate) use give::GiveTask;
-
-use super::KeyObject;
 use super::batch::KeyBatch;
+use super::object::KeyObject;
 use super::segment::{Piece, Segment};
 use eris_home::Moved;
 use eris_types::AeuId;
 use std::sync::Arc;
 
 /// Entries that are copied at once, and go over in one piece.
-const PIECE: usize = 512;
-/// GIVE: keys that another owner shall have.
+pub(crate) const PIECE: usize = 512;
+/// Keys that another owner shall have.
 #[derive(Clone)]
 pub(crate) struct Transfer {
     pub object: Arc<KeyObject>,
@@ -41,8 +35,8 @@ pub(crate) struct Transfer {
     pub to: AeuId,
 }
 
-/// GIVEN: what came of a transfer.
-pub(crate) struct Given {
+/// What came of a transfer.
+pub(crate) struct MovedOut {
     pub moved: Moved,
     /// The keys that have another owner now.
     pub ranges: Vec<(u64, u64)>,
@@ -50,7 +44,7 @@ pub(crate) struct Given {
     pub failure: Option<String>,
 }
 
-/// HAND_OVER: from owner to owner.
+/// From owner to owner.
 pub(crate) enum Handed {
     /// A segment as it is.
     Link(Box<Segment>),
@@ -67,9 +61,9 @@ pub(crate) enum Handed {
     Batch(Box<KeyBatch>),
 }
 
-/// TOOK: what the new owner says.
+/// What the new owner says.
 #[derive(Clone, Debug)]
-pub(crate) enum Took {
+pub(crate) enum Acknowledgement {
     /// A piece is its own.
     Piece,
     /// A segment is.
@@ -86,10 +80,10 @@ pub(crate) enum Took {
 #[derive(Clone, Debug)]
 pub(crate) struct Standing {
     /// What it has of the keys in question.
-    has: Option<(u64, u64)>,
+    pub has: Option<(u64, u64)>,
     /// Why it takes in no more.
-    failure: Option<String>,
+    pub failure: Option<String>,
 }
 
-const DROPPED: &str = "the index was dropped";
-const LOST: &str = "some of it was lost when an owner panicked";
+pub(crate) const DROPPED: &str = "the index was dropped";
+pub(crate) const LOST: &str = "some of it was lost when an owner panicked";

@@ -1,12 +1,25 @@
 //! The secondary indexes of a data object as all parts of the engine see them. Their entries are with the owners.
 
-use crate::held::secondary::Secondary;
-use crate::object::data_object::DataObject;
+use arrow_schema::Schema;
 use eris_column::Domain;
 use eris_home::{IndexKind, IndexStatistics};
 use eris_types::{AeuId, ColumnId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Bytes of values that are looked at. Rows whose values differ only behind them share an entry, and are told apart by
+/// whoever asked.
+pub(crate) const KEY_BYTES: usize = 1024;
+
+/// How large one owner's part of an index is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct IndexSize {
+    /// Rows that are entered.
+    pub entries: u64,
+    /// Different values.
+    pub keys: u64,
+    pub bytes: u64,
+}
 
 /// A secondary index: what it is of, and its size.
 #[derive(Debug)]
@@ -17,7 +30,7 @@ pub(crate) struct Index {
     /// Set once all owners have built their part; from then on fragments use it.
     ready: AtomicBool,
     /// Per AEU; written by it alone, read by planners.
-    parts: Box<[Part]>,
+    parts: Box<[OwnerPart]>,
     /// Fragments that were led by it.
     lookups: AtomicU64,
     /// Rows that were entered when it was made.
@@ -25,7 +38,7 @@ pub(crate) struct Index {
 }
 
 #[derive(Debug, Default)]
-struct Part {
+struct OwnerPart {
     entries: AtomicU64,
     keys: AtomicU64,
     bytes: AtomicU64,
@@ -44,7 +57,7 @@ impl Index {
             columns: columns.into(),
             kind,
             ready: AtomicBool::new(false),
-            parts: (0..aeus).map(|_| Part::default()).collect(),
+            parts: (0..aeus).map(|_| OwnerPart::default()).collect(),
             lookups: AtomicU64::new(0),
             built,
         }
@@ -68,26 +81,24 @@ impl Index {
     }
 
     /// Whether its keys are numbers.
-    pub fn has_words(&self, object: &DataObject) -> bool {
+    pub fn has_words(&self, schema: &Schema) -> bool {
         match self.columns[..] {
-            [one] => {
-                Domain::of(object.schema.field(one.index()).data_type()) == Some(Domain::Integer)
-            }
+            [one] => Domain::of(schema.field(one.index()).data_type()) == Some(Domain::Integer),
             _ => false,
         }
     }
 
     /// The part of an AEU has changed.
-    pub fn tell(&self, aeu: AeuId, part: &Secondary) {
+    pub fn tell(&self, aeu: AeuId, part: IndexSize) {
         let told = &self.parts[aeu.index()];
-        told.entries.store(part.entries() as u64, Ordering::Relaxed);
-        told.keys.store(part.keys() as u64, Ordering::Relaxed);
-        told.bytes.store(part.bytes() as u64, Ordering::Relaxed);
+        told.entries.store(part.entries, Ordering::Relaxed);
+        told.keys.store(part.keys, Ordering::Relaxed);
+        told.bytes.store(part.bytes, Ordering::Relaxed);
     }
 
     /// How many rows are entered, and how many different values, each part's counted on its own.
     pub fn size(&self) -> (u64, u64) {
-        let sum = |of: fn(&Part) -> &AtomicU64| {
+        let sum = |of: fn(&OwnerPart) -> &AtomicU64| {
             self.parts
                 .iter()
                 .map(|part| of(part).load(Ordering::Relaxed))

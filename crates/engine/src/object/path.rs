@@ -119,7 +119,7 @@ impl Path {
                 .map(|column| object.schema.field(column.index()).data_type())
                 .collect();
             let (entries, keys) = index.size();
-            let word = index.has_words(object);
+            let word = index.has_words(&object.schema);
             let candidate = Candidate {
                 index: Some(index.id),
                 kind: index.kind,

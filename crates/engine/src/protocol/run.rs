@@ -1,23 +1,24 @@
 //! A running fragment: what its participants share.
 //!
 //! ```text
-//!            lane 0                 lane 1            streams to the receiver, k credits per AEU
+//!            stream 0                 stream 1            streams to the receiver, k credits per AEU
 //!          ▲        ▲             ▲        ▲
 //!        AEU 0    AEU 2         AEU 1    AEU 3        shares
 //!          │        │             │        │
-//!       ticket    ticket       ticket    ticket       chunks of the AEU's partition, frozen at the start, one cursor each
+//!       queue    queue       queue    queue       chunks of the AEU's partition, frozen at the start, one cursor each
 //! ```
 //!
-//! An owner publishes the chunks of its partition as a *ticket*. It claims from its own ticket first; whoever has nothing
-//! left claims from the tickets of others, the nearest first. Chunks are immutable, so helping needs no latch. With the last
-//! reference to a run its tickets go, and with them the memory of chunks that nobody else holds.
+//! An owner publishes the chunks of its partition as a *queue*. It claims from its own queue first; whoever has nothing
+//! left claims from the queues of others, the nearest first. Chunks are immutable, so helping needs no latch. With the last
+//! reference to a run its queues go, and with them the memory of chunks that nobody else holds.
 //!
-//! Rows go to the lane of whoever found them. A group goes to the lane of the participant to which its key belongs, whoever
-//! hands it on, so that no two lanes have groups in common. See [`crate::protocol::routed`] for groups that are merged on the way.
+//! Rows go to the stream of whoever found them. A group goes to the stream of the participant to which its key belongs, whoever
+//! hands it on, so that no two streams have groups in common. See [`crate::protocol::repartition`] for groups that are merged on the way.
 
+use super::callback::RunId;
+use super::repartition::Repartitioning;
 use crate::object::data_object::DataObject;
 use crate::object::path::Path;
-use crate::protocol::routed::Routing;
 use eris_exec::Program;
 use eris_fragment::{FragmentError, WorkerReport};
 use eris_route::Endpoint;
@@ -27,42 +28,45 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Batches an AEU may have under way to its lane.
+/// Batches an AEU may have under way to its stream.
 pub(crate) const CREDITS: u32 = 8;
 
 /// A partition of fewer rows is not worth waiting for: its owner is done before a helper is there.
 const HELP_ROWS: u64 = 4 * eris_column::CHUNK_ROWS as u64;
 
+/// One execution of a fragment.
 pub(crate) struct Run {
-    pub id: u64,
+    pub id: RunId,
     pub object: Arc<DataObject>,
     pub program: Program,
     pub snapshot: Timestamp,
     pub limit: Option<u64>,
     /// The index that leads to the rows.
     pub path: Option<Path>,
-    pub lanes: Box<[Lane]>,
+    pub streams: Box<[ResultReceiver]>,
     /// One per participant, in order of the AEUs.
     pub shares: Box<[Share]>,
-    pub routing: Routing,
+    pub repartitioning: Repartitioning,
     /// Rows that passed so far, for `limit`; only ever added to.
     sent: AtomicU64,
     failed: OnceLock<FragmentError>,
 }
 
-pub(crate) struct Lane {
+/// The receiving end of a result stream.
+pub(crate) struct ResultReceiver {
     pub endpoint: Endpoint,
-    /// Set by the receiver when it goes away; read by the lane's AEUs before each slice. It alone is the message.
+    /// Set by the receiver when it goes away; read by the stream's AEUs before each slice. It alone is the message.
     dropped: AtomicBool,
 }
 
+/// What one participant has to do, and to say.
 pub(crate) struct Share {
     pub aeu: AeuId,
-    pub lane: usize,
+    pub stream: usize,
     /// The rows of its partition, as planned.
     pub rows: u64,
-    ticket: OnceLock<Ticket>,
-    /// Set by a participant that waits for others' tickets. See [`Run::publish`].
+    queue: OnceLock<WorkQueue>,
+    /// Set by a participant that waits for others' queues. See [`Run::publish`].
     willing: AtomicBool,
     /// Set by the participant itself, when it begins. It alone reads it, so that it begins once.
     begun: AtomicBool,
@@ -70,19 +74,19 @@ pub(crate) struct Share {
 }
 
 /// An owner's chunks, to be claimed by whoever is free.
-pub(crate) struct Ticket {
+pub(crate) struct WorkQueue {
     views: Box<[ChunkView]>,
     /// Where the owner's shared pass stood: fragments that start together claim the same chunks one after the other, so
     /// that all but the first find them in the cache.
     start: usize,
     /// Claims so far, over any number of claimers. Only the claim itself is shared: what a view points to was published
-    /// with the ticket.
+    /// with the queue.
     claims: AtomicUsize,
 }
 
-impl Ticket {
+impl WorkQueue {
     pub fn new(views: Vec<ChunkView>, start: usize) -> Self {
-        Ticket {
+        WorkQueue {
             start: if views.is_empty() {
                 0
             } else {
@@ -112,7 +116,7 @@ impl Ticket {
     }
 }
 
-/// What a participant finds when it looks for work in others' tickets.
+/// What a participant finds when it looks for work in others' queues.
 pub(crate) enum Help<'a> {
     /// A chunk.
     Claimed(&'a ChunkView),
@@ -122,9 +126,9 @@ pub(crate) enum Help<'a> {
     Nothing,
 }
 
-impl Lane {
+impl ResultReceiver {
     pub fn new(endpoint: Endpoint) -> Self {
-        Lane {
+        ResultReceiver {
             endpoint,
             dropped: AtomicBool::new(false),
         }
@@ -132,7 +136,7 @@ impl Lane {
 }
 
 impl Share {
-    pub fn new(aeu: AeuId, node: u32, lane: usize, rows: u64) -> Self {
+    pub fn new(aeu: AeuId, node: u32, stream: usize, rows: u64) -> Self {
         let report = WorkerReport {
             worker: aeu.0.into(),
             node,
@@ -140,9 +144,9 @@ impl Share {
         };
         Share {
             aeu,
-            lane,
+            stream,
             rows,
-            ticket: OnceLock::new(),
+            queue: OnceLock::new(),
             willing: AtomicBool::new(false),
             begun: AtomicBool::new(false),
             report: Arc::new(Mutex::new(report)),
@@ -152,23 +156,27 @@ impl Share {
 
 impl Run {
     pub fn new(
-        id: u64,
+        id: RunId,
         object: Arc<DataObject>,
         program: Program,
         snapshot: Timestamp,
         limit: Option<u64>,
-        lanes: Box<[Lane]>,
+        streams: Box<[ResultReceiver]>,
         shares: Box<[Share]>,
     ) -> Self {
         Run {
-            routing: Routing::new(&program, &shares),
+            repartitioning: Repartitioning::new(
+                &program,
+                shares.len(),
+                shares.iter().map(|share| share.rows).sum(),
+            ),
             id,
             object,
             program,
             snapshot,
             limit,
             path: None,
-            lanes,
+            streams,
             shares,
             sent: AtomicU64::new(0),
             failed: OnceLock::new(),
@@ -179,23 +187,23 @@ impl Run {
     pub fn along(mut self, path: Option<Path>) -> Self {
         if path.is_some() {
             // It leads to few rows.
-            self.routing.forbid();
+            self.repartitioning.forbid();
         }
         self.path = path;
         self
     }
 
-    /// Whether groups go to lanes by their keys: every participant may then send to every lane.
+    /// Whether groups go to streams by their keys: every participant may then send to every stream.
     pub fn is_keyed(&self) -> bool {
         self.program.has_keys()
     }
 
-    /// The lanes to which a share sends.
-    pub fn lanes_of(&self, share: usize) -> Range<usize> {
-        let lane = self.shares[share].lane;
+    /// The streams to which a share sends.
+    pub fn streams_of(&self, share: usize) -> Range<usize> {
+        let stream = self.shares[share].stream;
         match self.is_keyed() {
-            true => 0..self.lanes.len(),
-            false => lane..lane + 1,
+            true => 0..self.streams.len(),
+            false => stream..stream + 1,
         }
     }
 
@@ -220,14 +228,14 @@ impl Run {
         self.failed.get()
     }
 
-    /// The lane's receiver has gone.
-    pub fn drop_lane(&self, lane: usize) {
-        self.lanes[lane].dropped.store(true, Ordering::Relaxed);
+    /// The stream's receiver has gone.
+    pub fn drop_stream(&self, stream: usize) {
+        self.streams[stream].dropped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the lane's receiver has gone.
-    pub fn is_dropped(&self, lane: usize) -> bool {
-        self.lanes[lane].dropped.load(Ordering::Relaxed)
+    /// Whether the stream's receiver has gone.
+    pub fn is_dropped(&self, stream: usize) -> bool {
+        self.streams[stream].dropped.load(Ordering::Relaxed)
     }
 
     /// Whether as many rows were sent as anybody wants.
@@ -240,32 +248,32 @@ impl Run {
         self.sent.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
-    /// The share's ticket, once it is published.
-    pub fn ticket(&self, share: usize) -> Option<&Ticket> {
-        self.shares[share].ticket.get()
+    /// The share's queue, once it is published.
+    pub fn queue(&self, share: usize) -> Option<&WorkQueue> {
+        self.shares[share].queue.get()
     }
 
     /// How many chunks have been claimed, of how many that are published.
     pub fn claims(&self) -> (usize, usize) {
-        let tickets = self.shares.iter().filter_map(|share| share.ticket.get());
-        tickets.fold((0, 0), |(claimed, all), ticket| {
-            let own = ticket.claims.load(Ordering::Relaxed);
-            let views = ticket.views.len();
+        let queues = self.shares.iter().filter_map(|share| share.queue.get());
+        queues.fold((0, 0), |(claimed, all), queue| {
+            let own = queue.claims.load(Ordering::Relaxed);
+            let views = queue.views.len();
             (claimed + own.min(views), all + views)
         })
     }
 
-    /// Publishes the share's ticket; returns the participants that wait for one.
+    /// Publishes the share's queue; returns the participants that wait for one.
     ///
-    /// A helper says that it is willing and then looks at the tickets; an owner publishes and then looks for the willing.
+    /// A helper says that it is willing and then looks at the queues; an owner publishes and then looks for the willing.
     /// The fences on both sides see to it that at least one finds the other.
-    pub fn publish(&self, share: usize, ticket: Ticket) -> impl Iterator<Item = AeuId> + '_ {
-        let fresh = self.shares[share].ticket.set(ticket).is_ok();
-        assert!(fresh, "a ticket is published once");
+    pub fn publish(&self, share: usize, queue: WorkQueue) -> impl Iterator<Item = AeuId> + '_ {
+        let fresh = self.shares[share].queue.set(queue).is_ok();
+        assert!(fresh, "a queue is published once");
         self.wake()
     }
 
-    /// The participants that wait for a ticket. They are told once.
+    /// The participants that wait for a queue. They are told once.
     pub fn wake(&self) -> impl Iterator<Item = AeuId> + '_ {
         fence(Ordering::SeqCst);
         let shares = self.shares.iter();
@@ -274,34 +282,34 @@ impl Run {
             .map(|share| share.aeu)
     }
 
-    /// A chunk of somebody else's ticket, in the order of `others` (positions of shares).
+    /// A chunk of somebody else's queue, in the order of `others` (positions of shares).
     pub fn help(&self, own: usize, others: &[usize]) -> Help<'_> {
         if let Some(view) = self.claim_from(others) {
             return Help::Claimed(view);
         }
-        if !self.is_ticket_due(others) {
+        if !self.is_queue_due(others) {
             return Help::Nothing;
         }
         self.shares[own].willing.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         match self.claim_from(others) {
             Some(view) => Help::Claimed(view),
-            None if self.is_ticket_due(others) => Help::Later,
+            None if self.is_queue_due(others) => Help::Later,
             None => Help::Nothing,
         }
     }
 
     fn claim_from(&self, others: &[usize]) -> Option<&ChunkView> {
-        let tickets = others.iter().filter_map(|&other| self.ticket(other));
-        tickets
-            .filter_map(Ticket::claim)
+        let queues = others.iter().filter_map(|&other| self.queue(other));
+        queues
+            .filter_map(WorkQueue::claim)
             .map(|(_, view)| view)
             .next()
     }
 
-    fn is_ticket_due(&self, others: &[usize]) -> bool {
+    fn is_queue_due(&self, others: &[usize]) -> bool {
         let due =
-            |&other: &usize| self.shares[other].rows >= HELP_ROWS && self.ticket(other).is_none();
+            |&other: &usize| self.shares[other].rows >= HELP_ROWS && self.queue(other).is_none();
         self.failed.get().is_none() && others.iter().any(due)
     }
 }

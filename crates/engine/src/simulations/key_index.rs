@@ -5,12 +5,12 @@
 
 mod faults;
 
+use crate::clients::key_index::ranges::Reading;
 use crate::error::EngineError;
-use crate::key_index::batch::{KeyBatch, Operation};
-use crate::key_index::ranges::Reading;
+use crate::key_index::batch::{KeyBatch, KeyOperation};
 use crate::key_index::refusals::REFUSALS;
-use crate::key_index::{KeyClient, KeyIndex};
 use crate::simulations::simulated::{Simulated, for_seeds};
+use crate::{KeyClient, KeyIndex};
 use crate::{Shift, Shifted};
 use eris_aeu::{Faults, Random};
 use eris_numa::Topology;
@@ -39,7 +39,7 @@ impl KeyClient {
     /// As the operations that block a thread.
     async fn operate(
         &mut self,
-        operation: Operation,
+        operation: KeyOperation,
         keys: &[u64],
         add: impl Fn(&mut KeyBatch, u32),
     ) -> Result<Vec<Option<u64>>, EngineError> {
@@ -98,7 +98,7 @@ impl Person {
             .iter()
             .map(|key| (*key, self.next * KEYS + key))
             .collect();
-        let put = self.client.operate(Operation::Put, &keys, |batch, at| {
+        let put = self.client.operate(KeyOperation::Put, &keys, |batch, at| {
             batch.entries.push(entries[at as usize]);
         });
         // Panics are of transfers' slices alone.
@@ -110,9 +110,11 @@ impl Person {
 
     async fn remove(&mut self) {
         let keys = self.keys();
-        let removed = self.client.operate(Operation::Remove, &keys, |batch, at| {
-            batch.keys.push(keys[at as usize]);
-        });
+        let removed = self
+            .client
+            .operate(KeyOperation::Remove, &keys, |batch, at| {
+                batch.keys.push(keys[at as usize]);
+            });
         for (key, before) in keys.iter().zip(removed.await.unwrap()) {
             assert_eq!(before, self.entries.remove(key), "key {key}");
         }
@@ -131,7 +133,7 @@ impl Person {
     }
 
     async fn values(&mut self, keys: &[u64]) -> Result<Vec<Option<u64>>, EngineError> {
-        let get = self.client.operate(Operation::Get, keys, |batch, at| {
+        let get = self.client.operate(KeyOperation::Get, keys, |batch, at| {
             batch.keys.push(keys[at as usize]);
         });
         get.await
@@ -243,7 +245,10 @@ async fn shift(index: KeyIndex, mut random: Random, left: Rc<Cell<u64>>, may_fai
     }
     // What was given up is still under way.
     index.shift(&[]).await.unwrap();
-    let (table, segments) = (index.object.layout.newest(), index.measure().await.unwrap());
+    let (table, segments) = (
+        index.object().layout.newest(),
+        index.measure().await.unwrap(),
+    );
     let mut next = Some(0);
     for segment in segments {
         assert_eq!(Some(segment.low), next, "segments lie side by side");
@@ -285,7 +290,7 @@ fn simulate(seed: u64) -> u64 {
     let all = moved.clone();
     simulated.client(async move { all.set(shifting.await) });
     simulated.run();
-    assert!(simulated.owners().all(|owner| owner.refused.is_empty()));
+    assert!(simulated.owners().all(|owner| owner.rejected.is_empty()));
     let dropped = index.clone();
     simulated.client(async move { dropped.drop().await.unwrap() });
     simulated.run();
@@ -327,8 +332,8 @@ fn keys_are_given_though_they_are_written_without_pause() {
                         .collect(),
                 };
                 let operation = match is_put {
-                    true => Operation::Put,
-                    false => Operation::Remove,
+                    true => KeyOperation::Put,
+                    false => KeyOperation::Remove,
                 };
                 let written = client.operate(operation, &some, |batch, at| {
                     let key = some[at as usize];
@@ -347,7 +352,7 @@ fn keys_are_given_though_they_are_written_without_pause() {
                 2 => Some((last - 1) * KEYS + key),
                 _ => Some(last * KEYS + key),
             };
-            let values = client.operate(Operation::Get, &keys, |batch, at| {
+            let values = client.operate(KeyOperation::Get, &keys, |batch, at| {
                 batch.keys.push(keys[at as usize]);
             });
             let values = values.await.unwrap();

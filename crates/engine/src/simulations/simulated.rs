@@ -4,6 +4,7 @@
 
 use crate::EngineError;
 use crate::clients::engine::{Engine, owner};
+use crate::protocol::message::Parcel;
 use crate::sequencer::Sequencer;
 use crate::tasks::owner::Owner;
 use eris_aeu::{Faults, Random, Simulation, Turn};
@@ -111,8 +112,8 @@ pub(crate) async fn move_keys(
 /// Polls a client once per turn.
 struct Polled(Pin<Box<dyn Future<Output = ()>>>);
 
-impl eris_aeu::Script for Polled {
-    fn turn(&mut self, _: &mut Port, _: &mut Random) -> Turn {
+impl eris_aeu::Script<Parcel> for Polled {
+    fn turn(&mut self, _: &mut Port<Parcel>, _: &mut Random) -> Turn {
         match self
             .0
             .as_mut()

@@ -1,22 +1,24 @@
 //! A fragment at one AEU: a task that takes one chunk per slice, or a few narrow ones.
 //!
 //! ```text
-//! start ──publish the ticket──▶ claiming ──nothing left──▶ merging ──all handed on──▶ draining ──all batches sent──▶ END
+//! start ──publish the work queue──▶ claiming ──nothing left──▶ merging ──all handed on──▶ draining ──all batches sent──▶ END
 //!                                 │    ▲      (if groups     │   ▲                     │   ▲
-//!                    no credit or ▼    │       are dealt)    ▼   │ DEAL, DEALT,        ▼   │ CREDIT
-//!                    no ticket yet  suspended             suspended CREDIT           suspended
+//!                    no credit or ▼    │       are dealt)    ▼   │ Repartition,   ▼   │ CREDIT
+//!                    no queue yet   suspended             suspended CREDIT           suspended
 //! ```
 //!
 //! Tasks take turns, one slice each. Fragments on the same data object start where the others are, so the slices of one turn
 //! work on the same chunk: it comes from memory once for all of them (scan sharing, ERIS paper, Section 3.1). A fragment
 //! without credit is suspended and thereby leaves the pass; its cursor stays where it is.
 
-mod dealing;
+mod begin;
+mod repartitioning;
 mod sending;
 
-use crate::protocol::routed::{Routes, afford};
-use crate::protocol::run::{Help, Run, Ticket};
-use crate::tasks::owner::{Context, Owner};
+use super::owner::Owner;
+use super::repartition::{GroupExchange, afford};
+use crate::protocol::message::Context;
+use crate::protocol::run::{Help, Run, WorkQueue};
 use arrow_array::RecordBatch;
 use eris_aeu::Slice;
 use eris_exec::{Partial, Work};
@@ -24,7 +26,7 @@ use eris_fragment::{FragmentError, WorkerReport};
 use eris_numa::{Reservation, Topology};
 use eris_store::ChunkView;
 use eris_types::{AeuId, ObjectId};
-use sending::Outgoing;
+use sending::StreamQueue;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -52,17 +54,17 @@ pub(crate) struct ScanTask {
     /// What `partial` may take of the budget.
     reserved: Vec<Reservation>,
     reserved_bytes: u64,
-    /// The lanes that it sends to.
-    lanes: Vec<Outgoing>,
+    /// The result streams that it sends to.
+    streams: Vec<StreamQueue>,
     /// What becomes of groups that are dealt; `None` in a run that deals none.
-    routes: Option<Routes>,
+    exchange: Option<GroupExchange>,
     /// For groups that were dealt and are handed on as they are.
     passing: Vec<Reservation>,
-    state: State,
+    state: ScanState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ScanState {
     Starting,
     Claiming,
     Merging,
@@ -76,28 +78,28 @@ impl ScanTask {
         let distances = &topology.nodes()[topology.node_of(aeu).index()].distances;
         let mut others: Vec<usize> = (0..run.shares.len()).filter(|&o| o != share).collect();
         let count = run.shares.len();
-        // Helpers of one distance begin with different tickets.
+        // Helpers of one distance begin with different queues.
         others.sort_by_key(|&other| {
             let node = topology.node_of(run.shares[other].aeu).index();
             (distances[node], (other + count - share) % count)
         });
         let mut partial = run.program.start();
-        let division = run.routing.division();
+        let division = run.repartitioning.division();
         if let Some(division) = division {
             run.program.start_repartitioning(division, &mut partial);
         }
-        let lanes = run.lanes_of(share).map(Outgoing::new);
+        let streams = run.streams_of(share).map(StreamQueue::new);
         ScanTask {
             partial: Some(partial),
-            lanes: lanes.collect(),
-            routes: division.map(|division| Routes::new(&run.program, division)),
+            streams: streams.collect(),
+            exchange: division.map(|division| GroupExchange::new(&run.program, division)),
             run,
             share,
             others,
             reserved: Vec::new(),
             reserved_bytes: 0,
             passing: Vec::new(),
-            state: State::Starting,
+            state: ScanState::Starting,
         }
     }
 
@@ -106,7 +108,7 @@ impl ScanTask {
         self.run.object.id
     }
 
-    pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+    pub fn slice<T>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {
         let began = Instant::now();
         let timed = self.run.object.loads.begin_slice(owner.aeu);
         let slice = if self.is_deserted() {
@@ -124,24 +126,32 @@ impl ScanTask {
         slice
     }
 
-    fn advance(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
-        self.receive(owner)?;
-        if self.state != State::Starting && !self.send(owner, cx) {
+    fn advance<T>(
+        &mut self,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) -> Result<Slice, FragmentError> {
+        self.take_in(owner)?;
+        if self.state != ScanState::Starting && !self.send(owner, cx) {
             return Ok(Slice::Suspend);
         }
         if self.gives_up_merging()? {
             return Ok(Slice::Again);
         }
         match self.state {
-            State::Starting => self.start(owner, cx),
-            State::Claiming => self.claim(owner, cx),
-            State::Merging => self.merge(owner),
-            State::Draining | State::Over => Ok(self.end(Ok(()), owner, cx)),
+            ScanState::Starting => self.start(owner, cx),
+            ScanState::Claiming => self.claim(owner, cx),
+            ScanState::Merging => self.merge(owner),
+            ScanState::Draining | ScanState::Over => Ok(self.end(Ok(()), owner, cx)),
         }
     }
 
-    /// Publishes the ticket of this AEU's partition.
-    fn start(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
+    /// Publishes the work queue of this AEU's partition.
+    fn start<T>(
+        &mut self,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) -> Result<Slice, FragmentError> {
         let object = self.run.object.clone();
         if object.is_dropped() {
             return Err(FragmentError::NoSuchObject(object.id));
@@ -160,24 +170,28 @@ impl ScanTask {
         if let Some(path) = of_keys {
             path.note_keys(&object, aeu, timed);
         }
-        let ticket = Ticket::new(views, partition.board());
-        let willing = self.run.publish(self.share, ticket).collect();
+        let queue = WorkQueue::new(views, partition.join_pass());
+        let willing = self.run.publish(self.share, queue).collect();
         owner.call_for_help(&self.run, willing, cx);
-        self.state = State::Claiming;
+        self.state = ScanState::Claiming;
         Ok(Slice::Again)
     }
 
     /// Works on a chunk, or on a few if they are narrow.
-    fn claim(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
+    fn claim<T>(
+        &mut self,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) -> Result<Slice, FragmentError> {
         let run = self.run.clone();
-        let own = run.ticket(self.share).expect("published at the start");
+        let own = run.queue(self.share).expect("published at the start");
         let mut bytes = 0;
-        while bytes < SLICE_BYTES && self.lanes.iter().all(Outgoing::is_empty) {
+        while bytes < SLICE_BYTES && self.streams.iter().all(StreamQueue::is_empty) {
             if run.is_satisfied() {
                 return self.finish(owner, cx);
             }
-            if let Some(routes) = self.routes.as_mut().filter(|routes| routes.is_due()) {
-                routes.merge(&run.program)?;
+            if let Some(exchange) = self.exchange.as_mut().filter(|exchange| exchange.is_due()) {
+                exchange.merge(&run.program)?;
                 bytes += SLICE_BYTES / 4;
                 continue;
             }
@@ -204,16 +218,16 @@ impl ScanTask {
     }
 
     /// Works on one chunk; returns the bytes that it touched, and some for the claim itself.
-    fn work(
+    fn work<T>(
         &mut self,
         view: &ChunkView,
         helping: bool,
         owner: &mut Owner,
-        cx: &mut Context<'_>,
+        cx: &mut Context<'_, T>,
     ) -> Result<u64, FragmentError> {
         self.run.object.trip();
         let partial = self.partial.as_mut().expect("not finished while claiming");
-        if self.run.routing.is_in_parts() {
+        if self.run.repartitioning.is_in_parts() {
             self.run.program.stop_repartitioning(partial);
         }
         let mut work = Work::default();
@@ -241,12 +255,16 @@ impl ScanTask {
     }
 
     /// Goes on with a chunk whose rows are joined to very many; whether there was one.
-    fn go_on(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<bool, FragmentError> {
+    fn go_on<T>(
+        &mut self,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) -> Result<bool, FragmentError> {
         let partial = self.partial.as_mut().expect("not finished while claiming");
         if !partial.is_midway() {
             return Ok(false);
         }
-        if self.run.routing.is_in_parts() {
+        if self.run.repartitioning.is_in_parts() {
             self.run.program.stop_repartitioning(partial);
         }
         let batches = self.run.program.go_on(partial)?;
@@ -255,20 +273,20 @@ impl ScanTask {
     }
 
     /// Emits batches, deals groups, and accounts for what is aggregated or buffered.
-    fn keep(
+    fn keep<T>(
         &mut self,
         batches: Vec<RecordBatch>,
         owner: &mut Owner,
-        cx: &mut Context<'_>,
+        cx: &mut Context<'_, T>,
     ) -> Result<(), FragmentError> {
         let partial = self.partial.as_mut().expect("not finished while claiming");
         let dealt = self.run.program.take_repartitioned(partial);
-        let bytes = partial.bytes() + self.routes.as_ref().map_or(0, Routes::bytes);
-        let own = self.run.shares[self.share].lane;
+        let bytes = partial.bytes() + self.exchange.as_ref().map_or(0, GroupExchange::bytes);
+        let own = self.run.shares[self.share].stream;
         batches.into_iter().for_each(|batch| self.emit(own, batch));
         if !dealt.is_empty() {
-            let deals = self.run.routing.wants_to_deal();
-            self.deal(dealt, deals, owner, cx)?;
+            let deals = self.run.repartitioning.is_wanted();
+            self.send_groups(dealt, deals, owner, cx)?;
         }
         let refused = self.reserve(bytes as u64, owner);
         let partial = self.partial.as_ref().expect("not finished while claiming");
@@ -282,9 +300,9 @@ impl ScanTask {
     fn flush(&mut self, refused: Result<(), FragmentError>) -> Result<(), FragmentError> {
         let partial = self.partial.as_mut().expect("not finished while claiming");
         let workers = self.run.shares.len() as u32;
-        self.run.routing.divide_groups();
+        self.run.repartitioning.divide_groups();
         let batches = self.run.program.flush(partial, workers)?;
-        if batches.is_empty() && self.routes.as_ref().is_none_or(Routes::is_empty) {
+        if batches.is_empty() && self.exchange.as_ref().is_none_or(GroupExchange::is_empty) {
             // An empty table of groups, or the sums of all rows, are too little to fail for.
             return refused.or_else(|error| match partial.bytes() as u64 {
                 0..=RESERVE_STEP => Ok(()),
@@ -296,27 +314,31 @@ impl ScanTask {
     }
 
     /// Hands on what is left: rows and groups to the lanes, or groups to the participants to which their keys belong.
-    fn finish(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, FragmentError> {
+    fn finish<T>(
+        &mut self,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) -> Result<Slice, FragmentError> {
         let mut partial = self.partial.take().expect("finished once");
         self.report_phases(&partial);
-        self.alight(owner);
+        self.leave_pass(owner);
         let run = self.run.clone();
-        if let Some(division) = run.routing.division()
-            && run.routing.ends_by_dealing(partial.groups())
+        if let Some(division) = run.repartitioning.division()
+            && run.repartitioning.is_wanted_at_the_end(partial.groups())
         {
             let dealt = run.program.repartition(division, &mut partial);
             drop(partial);
-            self.deal(dealt, true, owner, cx)?;
-            self.say_dealt(cx);
-            self.state = State::Merging;
+            self.send_groups(dealt, true, owner, cx)?;
+            self.say_sent(cx);
+            self.state = ScanState::Merging;
             return Ok(Slice::Again);
         }
         let workers = run.shares.len() as u32;
         if workers > 1 {
-            run.routing.divide_groups();
+            run.repartitioning.divide_groups();
         }
         self.emit_all(run.program.finish(partial, workers)?);
-        self.state = State::Draining;
+        self.state = ScanState::Draining;
         Ok(Slice::Again)
     }
 
@@ -327,8 +349,8 @@ impl ScanTask {
             self.reserved_bytes -= RESERVE_STEP;
         }
         while bytes > self.reserved_bytes {
-            let step = match &self.routes {
-                Some(routes) if !routes.is_empty() => afford(&owner.budget, RESERVE_STEP),
+            let step = match &self.exchange {
+                Some(exchange) if !exchange.is_empty() => afford(&owner.budget, RESERVE_STEP),
                 _ => owner.budget.try_reserve(RESERVE_STEP),
             };
             let step = step.map_err(|error| FragmentError::OutOfMemory(error.to_string()))?;
@@ -339,7 +361,12 @@ impl ScanTask {
     }
 
     /// Fails the fragment for everybody and tells its lanes. Others may wait for what this one will not deal.
-    pub fn fail(&mut self, error: FragmentError, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+    pub fn fail<T>(
+        &mut self,
+        error: FragmentError,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) -> Slice {
         self.run.fail(error.clone());
         let others = self.others.iter();
         let others = others.map(|&other| self.run.shares[other].aeu).collect();
@@ -347,44 +374,44 @@ impl ScanTask {
         self.end(Err(error), owner, cx)
     }
 
-    fn end(
+    fn end<T>(
         &mut self,
         result: Result<(), FragmentError>,
         owner: &mut Owner,
-        cx: &mut Context<'_>,
+        cx: &mut Context<'_, T>,
     ) -> Slice {
-        if self.state != State::Over {
-            for out in &mut self.lanes {
+        if self.state != ScanState::Over {
+            for out in &mut self.streams {
                 out.end(result.clone(), &self.run, cx);
             }
         }
         self.leave(owner, cx)
     }
 
-    /// Gives everything up. Those who wait for this AEU's ticket must not wait for ever.
-    fn leave(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
-        if self.state == State::Starting {
-            let nothing = Ticket::new(Vec::new(), 0);
-            if self.run.ticket(self.share).is_none() {
+    /// Gives everything up. Those who wait for this AEU's work queue must not wait for ever.
+    fn leave<T>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {
+        if self.state == ScanState::Starting {
+            let nothing = WorkQueue::new(Vec::new(), 0);
+            if self.run.queue(self.share).is_none() {
                 let willing = self.run.publish(self.share, nothing).collect();
                 owner.call_for_help(&self.run, willing, cx);
             }
         } else if let Some(partial) = self.partial.take() {
             self.report_phases(&partial);
-            self.alight(owner);
+            self.leave_pass(owner);
         }
-        self.state = State::Over;
-        self.lanes.clear();
-        self.routes = None;
+        self.state = ScanState::Over;
+        self.streams.clear();
+        self.exchange = None;
         self.passing.clear();
         self.reserved.clear();
         owner.runs.remove(&self.run.id);
         Slice::Done
     }
 
-    fn alight(&self, owner: &mut Owner) {
+    fn leave_pass(&self, owner: &mut Owner) {
         if let Some(partition) = owner.existing(self.run.object.id) {
-            partition.alight();
+            partition.leave_pass();
         }
     }
 

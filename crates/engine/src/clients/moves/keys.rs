@@ -9,6 +9,7 @@
 //! at the snapshot, says so, and whoever has asked looks again. Who changes rows has a share of the object's turn before he looks whose they are. Rows with a key
 //! that are staged before their statement has its turn would be with the wrong owner: whoever stages such rows keeps keys from being shifted.
 
+use super::key_shift::KeyShift;
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
@@ -17,7 +18,7 @@ use crate::object::ranges::Dealing;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use eris_column::CHUNK_ROWS;
 use eris_home::Moved;
-use eris_types::{AeuId, ColumnId, ObjectId, RowId, Timestamp};
+use eris_types::{AeuId, ColumnId, ObjectId, RowId};
 use std::ops::Bound;
 
 /// So many rows are moved by one statement: half a chunk, which need not be joined with others.
@@ -26,22 +27,6 @@ const ROWS_AT_ONCE: usize = CHUNK_ROWS / 2;
 const MOST_ALIKE: usize = 8 * ROWS_AT_ONCE;
 /// So many are read at a time, so that their owner can do other work in between.
 const READ_AT_ONCE: usize = 1_024;
-
-/// Keys whose rows a statement moves.
-#[derive(Debug)]
-pub(crate) struct KeyShift {
-    /// The first and the last number.
-    numbers: (i64, i64),
-    to: AeuId,
-    rows: u64,
-}
-
-impl KeyShift {
-    /// Makes it known, for snapshots from `at` on.
-    pub fn publish(&self, object: &DataObject, at: Timestamp) {
-        object.ranges.shift(self.numbers, self.to, self.rows, at);
-    }
-}
 
 /// Rows in the order of their keys.
 struct Sorted {

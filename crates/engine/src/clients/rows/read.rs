@@ -3,13 +3,13 @@
 //! What is read belongs to one snapshot. The index knows the newest rows only, so that a batch of several owners which finds newer ones
 //! than its snapshot reads again.
 
-use super::batch::{Operation, Read, RowBatch};
 use super::{AT_ONCE, RowClient, let_others_go_on, without_nulls};
 use crate::clients::exchange::Exchange;
 use crate::error::EngineError;
 use crate::held::partition::Fetched;
 use crate::object::keys::{KeyRange, Keys, is_word};
-use crate::protocol::commands::ROWS;
+use crate::protocol::keys::Rows;
+use crate::protocol::rows::{Read, RowOperation};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::interleave::interleave;
@@ -184,14 +184,14 @@ impl RowClient {
         let Some(ranges) = object.ranges.get() else {
             return Ok(Some(nothing()));
         };
-        let mut exchange = Exchange::new(ROWS, object.id);
+        let mut exchange = Exchange::new(object.id);
         let mut read = Read {
             columns: Arc::clone(columns),
             snapshot: None,
         };
         if let Some(owner) = self.only_owner(keys) {
             let keys = Arc::clone(keys);
-            exchange.push(owner, self.part(Operation::Get(keys, read)));
+            exchange.push(owner, self.part(RowOperation::Get(keys, read)));
             let mut parts = self.found(&mut exchange).await?;
             return Ok(parts.pop().expect("one part was sent"));
         }
@@ -202,7 +202,7 @@ impl RowClient {
         for (owner, of_owner) in ranges.table.parts(&self.split) {
             positions.extend(of_owner);
             let keys = Arc::new(keys.pick(of_owner));
-            exchange.push(owner, self.part(Operation::Get(keys, read.clone())));
+            exchange.push(owner, self.part(RowOperation::Get(keys, read.clone())));
         }
         let parts = self.found(&mut exchange).await?;
         let parts: Option<Vec<Fetched>> = parts.into_iter().collect();
@@ -266,12 +266,12 @@ impl RowClient {
         read: &Read,
     ) -> Result<bool, EngineError> {
         loop {
-            let mut exchange = Exchange::new(ROWS, self.object.id);
+            let mut exchange = Exchange::new(self.object.id);
             let mut asked = Vec::new();
             // Of each range one owner after the other: the first ones mostly have enough.
             for range in ranges.iter_mut().filter(|range| range.rest > 0) {
                 if let Some((owner, keys)) = range.ahead.next() {
-                    let operation = Operation::Range(keys, range.rest, read.clone());
+                    let operation = RowOperation::Range(keys, range.rest, read.clone());
                     exchange.push(owner, self.part(operation));
                     asked.push(range);
                 }
@@ -291,11 +291,11 @@ impl RowClient {
 
     async fn found(
         &mut self,
-        exchange: &mut Exchange<RowBatch>,
+        exchange: &mut Exchange<Rows>,
     ) -> Result<Vec<Option<Fetched>>, EngineError> {
         let parts = self.exchange(exchange).await?.into_iter();
         let found = parts.map(|part| match part {
-            Operation::Found(found) => Ok(found),
+            RowOperation::Found(found) => Ok(found),
             _ => Err(EngineError::NoSuchObject(self.object.id)),
         });
         found.collect()

@@ -16,25 +16,24 @@ use super::{AT_ONCE, OFFERS, keys_found, let_others_go_on};
 use crate::clients::client::Client;
 use crate::clients::engine::Engine;
 use crate::clients::exchange::{Exchange, offer, patience};
-use crate::clients::rows::RowBatch;
-use crate::clients::rows::batch::Operation;
 use crate::clients::writer::Writer;
 use crate::error::EngineError;
 use crate::held::partition::{Expected, Prepare, Prepared};
 use crate::object::data_object::DataObject;
 use crate::object::keys::Keys;
-use crate::protocol::commands::{ABORT, COMMIT, Commit, ROWS, Statement, header};
+use crate::object::statement::Statement;
+use crate::protocol::keys::Rows;
+use crate::protocol::rows::{RowBatch, RowOperation};
+use crate::protocol::statements::{Abort, Commit, CommitPoint};
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
 use eris_home::Found;
-use eris_route::Parcel;
 use eris_types::{AeuId, ObjectId, RowId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::Poll;
 use tokio::sync::OwnedRwLockReadGuard;
 
 /// Changes of a few rows that take effect at one timestamp, or not at all. At most one is given for each data object.
@@ -212,7 +211,7 @@ impl RowChanges {
             id: self.engine.next_statement(),
             aborted: AtomicBool::new(false),
         });
-        let mut exchange = Exchange::new(ROWS, ObjectId(0));
+        let mut exchange = Exchange::<Rows>::new(ObjectId(0));
         let mut owners = Vec::new();
         for change in &self.changes {
             let Some(parts) = change.split(&self.engine) else {
@@ -227,7 +226,7 @@ impl RowChanges {
                 };
                 let batch = Box::new(RowBatch {
                     object: Arc::clone(&change.object),
-                    operation: Operation::Prepare(prepare),
+                    operation: RowOperation::Prepare(prepare),
                 });
                 exchange.push_of(change.object.id, aeu, batch);
                 owners.push((Arc::clone(&change.object), aeu));
@@ -253,15 +252,15 @@ impl RowChanges {
         let mut refused = None;
         for (part, (object, _)) in parts.zip(&open.owners) {
             match part.operation {
-                Operation::Prepared(Prepared::Ready(rows)) => ended.push((object.id, rows)),
-                Operation::Prepared(Prepared::Unexpected) => {
+                RowOperation::Prepared(Prepared::Ready(rows)) => ended.push((object.id, rows)),
+                RowOperation::Prepared(Prepared::Unexpected) => {
                     refused = refused.or(Some(Attempt::Unexpected));
                 }
-                Operation::Prepared(Prepared::Busy) => refused = refused.or(Some(Attempt::Busy)),
-                Operation::Prepared(Prepared::Elsewhere) => {
+                RowOperation::Prepared(Prepared::Busy) => refused = refused.or(Some(Attempt::Busy)),
+                RowOperation::Prepared(Prepared::Elsewhere) => {
                     refused = refused.or(Some(Attempt::Elsewhere));
                 }
-                Operation::Prepared(Prepared::Failed(error)) => return Err(error),
+                RowOperation::Prepared(Prepared::Failed(error)) => return Err(error),
                 _ => return Err(EngineError::NoSuchObject(object.id)),
             }
         }
@@ -269,23 +268,19 @@ impl RowChanges {
             return Ok(refused);
         }
         let engine = &self.engine;
-        let sequencer = engine.sequencer();
+        let sequencer = &engine.shared().sequencer;
         let at = poll_fn(|cx| sequencer.poll_draw(cx)).await;
         open.commit(
             engine,
-            Commit {
+            CommitPoint {
                 at,
                 sequencer: Arc::clone(sequencer),
                 open: AtomicUsize::new(ended.len()),
             },
         );
-        poll_fn(|cx| match engine.poll_visible(at, cx) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        })
-        .await;
+        engine.shared().visible(at).await;
         for (object, rows) in ended {
-            engine.collect_after(object, rows, at);
+            engine.shared().collect_after(object, rows, at);
         }
         Ok(Attempt::Done)
     }
@@ -369,29 +364,26 @@ struct Open<'a> {
 
 impl Open<'_> {
     /// Tells all owners. From here on nobody can stop it.
-    fn commit(&mut self, engine: &Engine, commit: Commit) {
+    fn commit(&mut self, engine: &Engine, commit: CommitPoint) {
         assert!(
             !self.owners.is_empty(),
             "the last owner finishes the timestamp"
         );
         self.has_ended = true;
-        let commit = Arc::new(commit);
-        let callback = self.statement.id.0;
+        let (at, commit) = (commit.at, Commit(Arc::new(commit)));
         for (object, _) in &self.owners {
-            object.set_changed(commit.at);
+            object.set_changed(at);
         }
-        let until = patience();
+        let (until, statement) = (patience(), self.statement.id);
         for (object, aeu) in &self.owners {
+            let client = &mut *self.client;
             let has_committed = engine.runtime().is_some_and(|runtime| {
-                let header = header(COMMIT, object.id, self.client.endpoint(), callback);
                 offer(runtime, *aeu, until, |aeu| {
-                    let parcel = Parcel::shared(commit.clone());
-                    aeu.execute_in_place(header, &[], Some(parcel));
+                    client.execute_in_place(aeu, object.id, statement, commit.clone());
                 })
             });
             if !has_committed {
-                let commit = Arc::clone(&commit);
-                (self.client).multicast(&[*aeu], COMMIT, object.id, callback, commit);
+                self.client.send(*aeu, object.id, statement, commit.clone());
                 self.client.flush();
             }
         }
@@ -406,8 +398,7 @@ impl Drop for Open<'_> {
         }
         self.statement.aborted.store(true, Ordering::Release);
         for (object, aeu) in &self.owners {
-            let callback = self.statement.id.0;
-            (self.client).tell(*aeu, ABORT, object.id, callback, &[]);
+            self.client.send(*aeu, object.id, self.statement.id, Abort);
         }
         self.client.flush_all();
     }

@@ -4,7 +4,6 @@
 //! not come between the reading and the writing of another statement. A row that depends on the one before can be computed at its owner,
 //! in the same go.
 
-use super::batch::Operation;
 use super::{
     AT_ONCE, OFFERS, RowClient, keys_found, let_others_go_on, same, together, without_nulls,
 };
@@ -12,13 +11,12 @@ use crate::clients::exchange::Exchange;
 use crate::error::EngineError;
 use crate::held::partition::{Change, Changed, Expected, New};
 use crate::object::keys::Keys;
-use crate::protocol::commands::{ABORT, ROWS};
+use crate::protocol::rows::RowOperation;
+use crate::protocol::statements::Abort;
 use arrow_array::{ArrayRef, RecordBatch};
 use eris_home::{Compute, Computed, Found};
-use eris_types::{AeuId, RowId, Timestamp};
-use std::future::poll_fn;
+use eris_types::{AeuId, RowId};
 use std::sync::Arc;
-use std::task::Poll;
 
 /// What became of a change that depends on what was there.
 enum Outcome {
@@ -172,8 +170,10 @@ impl RowClient {
             };
             match self.change(owner, change).await? {
                 Changed::Committed { at, ended } => {
-                    self.visible(at).await;
-                    self.engine.collect_after(self.object.id, ended, at);
+                    self.engine.shared().visible(at).await;
+                    self.engine
+                        .shared()
+                        .collect_after(self.object.id, ended, at);
                     return Ok(Outcome::Done(ended));
                 }
                 Changed::Unexpected => {
@@ -220,25 +220,17 @@ impl RowClient {
         self.wait_for_turn().await;
         change.turn = self.turn.take();
         let statement = change.statement;
-        let mut exchange = Exchange::new(ROWS, object.id);
-        exchange.push(owner, self.part(Operation::Change(Box::new(change))));
+        let mut exchange = Exchange::new(object.id);
+        exchange.push(owner, self.part(RowOperation::Change(Box::new(change))));
         let mut parts = self.exchange(&mut exchange).await.inspect_err(|_| {
             // What a panic has left half-way.
-            (self.client).tell(owner, ABORT, object.id, statement.0, &[]);
+            self.client.send(owner, object.id, statement, Abort);
             self.client.flush_all();
         })?;
         match parts.pop() {
-            Some(Operation::Changed(changed)) => Ok(changed),
+            Some(RowOperation::Changed(changed)) => Ok(changed),
             _ => Err(EngineError::NoSuchObject(object.id)),
         }
-    }
-
-    async fn visible(&self, at: Timestamp) {
-        poll_fn(|cx| match self.engine.poll_visible(at, cx) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        })
-        .await;
     }
 
     /// The same for rows that are to be written: it stays their owner.

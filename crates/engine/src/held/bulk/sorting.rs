@@ -9,9 +9,11 @@
 //! Only bytes in which keys differ are sorted by, so that a few million numbers take three passes; keys that come in order take
 //! none.
 
-use super::{Place, SLICE, Step, word};
+use super::{Place, SLICE, Step};
+use crate::held::primary::PrimaryIndex;
 use crate::held::unique::Added;
-use crate::object::keys::{Keys, PrimaryIndex};
+use crate::object::keys::Keys;
+use crate::object::keys::word;
 use eris_column::Home;
 use eris_index::{Build, IndexError};
 use eris_numa::{Budget, Reservation};

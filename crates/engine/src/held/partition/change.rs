@@ -13,10 +13,11 @@
 
 use super::Partition;
 use crate::error::EngineError;
+use crate::error::store_error;
+use crate::held::primary::PrimaryIndex;
 use crate::held::unique::refused;
-use crate::object::keys::{Keys, PrimaryIndex};
+use crate::object::keys::Keys;
 use crate::sequencer::Sequencer;
-use crate::tasks::stage::store_error;
 use arrow_array::RecordBatch;
 use eris_column::Home;
 use eris_home::{Becomes, Compute};

@@ -14,9 +14,9 @@
 
 use super::{Expected, Partition};
 use crate::error::EngineError;
+use crate::error::store_error;
 use crate::object::keys::Keys;
-use crate::protocol::commands::Statement;
-use crate::tasks::stage::store_error;
+use crate::object::statement::Statement;
 use arrow_array::RecordBatch;
 use eris_column::Home;
 use eris_types::{RowId, StatementId};

@@ -7,7 +7,7 @@
 //! ```
 
 use super::PIECE;
-use crate::key_index::OwnedKeys;
+use crate::key_index::owned::OwnedKeys;
 use crate::key_index::segment::{End, Segment};
 use eris_index::IndexError;
 

@@ -13,7 +13,7 @@ use crate::key_index::segment::{End, Piece, Segment};
 use std::collections::VecDeque;
 
 /// A copy under way.
-pub(crate) struct Stream {
+pub(crate) struct PieceStream {
     end: End,
     /// What has not been sent.
     left: Option<(u64, u64)>,
@@ -23,14 +23,14 @@ pub(crate) struct Stream {
     entries: usize,
 }
 
-impl Stream {
+impl PieceStream {
     /// Of these keys, which are the first or the last of a segment, or all.
     pub fn new(segment: &Segment, low: u64, high: u64) -> Self {
         let end = match low == segment.low {
             true => End::First,
             false => End::Last,
         };
-        Stream {
+        PieceStream {
             end,
             left: Some((low, high)),
             sent: VecDeque::new(),

@@ -2,9 +2,9 @@
 //! fragment wants rows in its order.
 
 use super::{ALWAYS, Enough, Path, ROWS_IN_ORDER};
-use crate::held::secondary::KEY_BYTES;
 use crate::object::coding::{Coding, MOST_KEYS, Span, Spans, intersection, successor};
 use crate::object::data_object::DataObject;
+use crate::object::indexes::KEY_BYTES;
 use eris_column::{ZoneRange, from_integer};
 use eris_fragment::{AggregateFunction, Expr, Fragment, Output, Value};
 use eris_home::IndexKind;

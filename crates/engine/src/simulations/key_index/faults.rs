@@ -2,14 +2,20 @@
 //! and whoever waits for what became of a shift hears of it.
 
 use super::*;
-use crate::protocol::commands::{GIVE, HAND_OVER, MEASURE, TOOK};
+use crate::protocol::keys::{HandOver, Measure, MoveOut, TransferAcknowledged};
+use crate::protocol::message::Message;
 use eris_aeu::Faults;
 use eris_numa::Topology;
 
 /// What panics, before or after it is executed.
-const ALL: &[u16] = &[GIVE, TOOK, MEASURE, HAND_OVER];
+const ALL: &[u16] = &[
+    MoveOut::KIND,
+    TransferAcknowledged::KIND,
+    Measure::KIND,
+    HandOver::KIND,
+];
 /// Before it is executed where there are links: what is handed over would be lost with them.
-const NO_LINKS: &[u16] = &[GIVE, TOOK, MEASURE];
+const NO_LINKS: &[u16] = &[MoveOut::KIND, TransferAcknowledged::KIND, Measure::KIND];
 const ROUNDS: usize = 12;
 
 /// Faults, and a topology that can bear them.

@@ -1,17 +1,17 @@
-//! What an AEU sends to the lanes of a fragment.
+//! What an AEU sends to the result streams of a fragment.
 
-use super::{ScanTask, State};
-use crate::protocol::commands::{BATCH, END, header};
+use super::{ScanState, ScanTask};
+use crate::protocol::answers::{Batch, End};
+use crate::protocol::message::{Context, send};
 use crate::protocol::run::Run;
-use crate::tasks::owner::{Context, Owner};
+use crate::tasks::owner::Owner;
 use arrow_array::RecordBatch;
 use eris_fragment::FragmentError;
-use eris_route::Parcel;
 use std::collections::VecDeque;
 
-/// What goes to one lane.
-pub(super) struct Outgoing {
-    lane: usize,
+/// What goes to one result stream.
+pub(super) struct StreamQueue {
+    stream: usize,
     /// Batches that wait for credit.
     batches: VecDeque<RecordBatch>,
     has_ended: bool,
@@ -25,35 +25,35 @@ impl ScanTask {
                 true => worker as usize,
                 false => self.share,
             };
-            self.emit(self.run.shares[of].lane, batch);
+            self.emit(self.run.shares[of].stream, batch);
         }
     }
 
-    pub(super) fn emit(&mut self, lane: usize, batch: RecordBatch) {
-        emit(&self.run, self.share, &mut self.lanes, lane, batch);
+    pub(super) fn emit(&mut self, stream: usize, batch: RecordBatch) {
+        emit(&self.run, self.share, &mut self.streams, stream, batch);
     }
 
     /// Sends what there is credit for; says whether that was all.
-    pub(super) fn send(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> bool {
-        let Some(riding) = owner.runs.get_mut(&self.run.id) else {
+    pub(super) fn send<T>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> bool {
+        let Some(active) = owner.runs.get_mut(&self.run.id) else {
             return true;
         };
         let mut is_all = true;
-        for out in &mut self.lanes {
-            let lane = &self.run.lanes[out.lane];
-            if self.run.is_dropped(out.lane) {
+        for out in &mut self.streams {
+            let receiver = &self.run.streams[out.stream];
+            if self.run.is_dropped(out.stream) {
                 out.batches.clear();
             }
-            let credits = &mut riding.credits[out.lane];
+            let credits = &mut active.credits[out.stream];
             while *credits > 0
                 && let Some(batch) = out.batches.pop_front()
             {
                 *credits -= 1;
-                let header = header(BATCH, self.run.object.id, cx.endpoint(), self.run.id);
-                cx.send(lane.endpoint, header, &[], Some(Parcel::owned(batch)));
+                let (object, run) = (self.run.object.id, self.run.id);
+                send(cx, receiver.endpoint, object, run, Batch(batch));
             }
-            // A lane that is read to its end must not wait until another one is read.
-            if self.state == State::Draining && out.batches.is_empty() {
+            // A stream that is read to its end must not wait until another one is read.
+            if self.state == ScanState::Draining && out.batches.is_empty() {
                 out.end(Ok(()), &self.run, cx);
             }
             is_all &= out.batches.is_empty();
@@ -66,15 +66,15 @@ impl ScanTask {
 
     /// Whether nobody reads any more what it sends.
     pub(super) fn is_deserted(&self) -> bool {
-        let mut lanes = self.lanes.iter();
-        lanes.all(|out| out.has_ended || self.run.is_dropped(out.lane))
+        let mut streams = self.streams.iter();
+        streams.all(|out| out.has_ended || self.run.is_dropped(out.stream))
     }
 }
 
-impl Outgoing {
-    pub(super) fn new(lane: usize) -> Self {
-        Outgoing {
-            lane,
+impl StreamQueue {
+    pub(super) fn new(stream: usize) -> Self {
+        StreamQueue {
+            stream,
             batches: VecDeque::new(),
             has_ended: false,
         }
@@ -84,26 +84,25 @@ impl Outgoing {
         self.batches.is_empty()
     }
 
-    pub(super) fn end(
+    pub(super) fn end<T>(
         &mut self,
         result: Result<(), FragmentError>,
         run: &Run,
-        cx: &mut Context<'_>,
+        cx: &mut Context<'_, T>,
     ) {
         if !std::mem::replace(&mut self.has_ended, true) {
-            let header = header(END, run.object.id, cx.endpoint(), run.id);
-            let endpoint = run.lanes[self.lane].endpoint;
-            cx.send(endpoint, header, &[], Some(Parcel::owned(result)));
+            let endpoint = run.streams[self.stream].endpoint;
+            send(cx, endpoint, run.object.id, run.id, End(result));
         }
     }
 }
 
-/// Puts a batch of a share's into a lane's queue.
+/// Puts a batch of a share's into a stream's queue.
 pub(super) fn emit(
     run: &Run,
     share: usize,
-    lanes: &mut [Outgoing],
-    lane: usize,
+    streams: &mut [StreamQueue],
+    stream: usize,
     batch: RecordBatch,
 ) {
     if batch.num_rows() > 0 {
@@ -111,7 +110,7 @@ pub(super) fn emit(
         let report = &run.shares[share].report;
         let mut report = report.lock().expect("nothing panics under this lock");
         report.rows_sent += batch.num_rows() as u64;
-        let out = lanes.iter_mut().find(|out| out.lane == lane);
-        out.expect("one of its lanes").batches.push_back(batch);
+        let out = streams.iter_mut().find(|out| out.stream == stream);
+        out.expect("one of its streams").batches.push_back(batch);
     }
 }

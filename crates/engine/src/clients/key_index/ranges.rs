@@ -6,9 +6,10 @@
 //! range 2 ── what AEU 3 has of it ───▶ a part for AEU 3 ─┘    └─ is at its end
 //! ```
 
-use super::batch::{KeyBatch, Operation, Rest, Span};
-use super::{KeyClient, Table};
+use super::KeyClient;
 use crate::error::EngineError;
+use crate::key_index::batch::{KeyBatch, KeyOperation, Rest, Span};
+use crate::key_index::layout::Table;
 use eris_types::AeuId;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -146,7 +147,7 @@ impl KeyClient {
     pub(crate) fn push_next(&mut self, reading: &mut Reading) -> bool {
         let spans = reading.next_spans();
         for of_owner in spans.chunk_by(|a, b| a.0 == b.0) {
-            let mut batch = self.empty(Operation::Ranges);
+            let mut batch = self.empty(KeyOperation::Ranges);
             batch.rest = Rest::Spans(of_owner.iter().map(|(_, span)| *span).collect());
             self.exchange.push(of_owner[0].0, batch);
         }

@@ -1,35 +1,19 @@
 //! One cycle of balancing: ranges of keys get other owners, and then everybody learns of it at once.
 
 use super::KeyIndex;
-use super::layout::Table;
-use super::transfer::{Given, Transfer};
-use crate::clients::client::Client;
+use super::transfers::Transfers;
 use crate::error::EngineError;
-use crate::protocol::commands::{GIVE, GIVEN, PANICKED};
+use crate::key_index::layout::Table;
+use crate::key_index::shift::{Shift, changed};
+use crate::key_index::transfer::Transfer;
+use crate::protocol::callback::TransferId;
+use crate::protocol::keys::MoveOut;
 use eris_home::Moved;
-use eris_route::Command;
 use eris_types::AeuId;
-use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
-use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::MutexGuard;
-
-/// Ranges per owner beyond which those side by side become one.
-const MOST_RANGES: usize = 8;
-
-/// Keys that shall have another owner: from `low` to `high`, both included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shift {
-    /// The first key.
-    pub low: u64,
-    /// The last one.
-    pub high: u64,
-    /// The owner that they shall have.
-    pub to: AeuId,
-}
 
 /// What came of a shift.
 #[derive(Clone, Debug)]
@@ -44,18 +28,6 @@ pub struct Shifted {
     pub time: Duration,
 }
 
-/// Transfers under way. If nobody waits for them any more, [a thread](Waiting) does: the table must say what they did before others are
-/// published.
-pub(crate) struct Pending {
-    client: Client,
-    table: Arc<Table>,
-    /// The callback of the first transfer; the others follow.
-    first: u64,
-    transfers: Vec<(Shift, AeuId)>,
-    given: Vec<Option<(Given, Duration)>>,
-    began: Instant,
-}
-
 impl KeyIndex {
     /// Gives keys to other owners, while operations on them go on, and returns once everybody knows: what came of each shift, in the order of
     /// the keys. One cycle at a time is under way for an index.
@@ -65,11 +37,11 @@ impl KeyIndex {
     /// # Errors
     /// There are too many clients and statements, or the index was dropped; an AEU does not exist, a shift is of no keys, or two are of one.
     pub async fn shift(&self, shifts: &[Shift]) -> Result<Vec<Shifted>, EngineError> {
-        let object = &self.object;
+        let object = self.object();
         self.check(shifts)?;
         let mut cycle = Waiting {
             index: self,
-            pending: object.cycle.lock().await,
+            pending: self.index.cycle.lock().await,
         };
         self.finish(&mut cycle.pending).await;
         if object.is_dropped() {
@@ -103,8 +75,8 @@ impl KeyIndex {
     }
 
     /// Has owners begin.
-    fn begin(&self, shifts: &[Shift]) -> Result<Pending, EngineError> {
-        let object = &self.object;
+    fn begin(&self, shifts: &[Shift]) -> Result<Transfers, EngineError> {
+        let object = self.object();
         let mut client = self.engine().client()?;
         let table = object.layout.newest();
         let mut transfers = Vec::new();
@@ -124,7 +96,7 @@ impl KeyIndex {
                 }
             }
         }
-        let first = self.engine().callbacks(transfers.len() as u64);
+        let first = self.engine().next_callbacks(transfers.len() as u64);
         for number in from_ends(&table, &transfers) {
             let (shift, from) = &transfers[number];
             let transfer = Transfer {
@@ -133,32 +105,31 @@ impl KeyIndex {
                 high: shift.high,
                 to: shift.to,
             };
-            client.send(*from, GIVE, object.id, first + number as u64, transfer);
+            let number = TransferId(first + number as u64);
+            client.send(*from, object.id, number, MoveOut(transfer));
         }
         client.flush();
-        Ok(Pending {
+        Ok(Transfers {
             client,
             table,
-            first,
-            given: transfers.iter().map(|_| None).collect(),
-            transfers,
+            first: TransferId(first),
+            done: transfers.iter().map(|_| None).collect(),
+            wanted: transfers,
             began: Instant::now(),
         })
     }
 
     /// Waits for the transfers that are under way, if there are any, and publishes what they did.
-    pub(crate) async fn finish(&self, cycle: &mut Option<Pending>) -> Vec<Shifted> {
+    pub(crate) async fn finish(&self, cycle: &mut Option<Transfers>) -> Vec<Shifted> {
         let Some(pending) = cycle else {
             return Vec::new();
         };
         poll_fn(|cx| pending.poll(cx)).await;
         let mut pending = cycle.take().expect("looked above");
         self.engine().give_back(&mut pending.client);
-        let given = pending
-            .given
-            .into_iter()
-            .map(|given| given.expect("all have answered"));
-        let transfers: Vec<_> = pending.transfers.into_iter().zip(given).collect();
+        let done = pending.done.into_iter();
+        let done = done.map(|done| done.expect("all have answered"));
+        let transfers: Vec<_> = pending.wanted.into_iter().zip(done).collect();
         let given = transfers.iter().flat_map(|((shift, _), (given, _))| {
             let ranges = given.ranges.iter();
             ranges.map(|&(low, high)| Shift {
@@ -167,7 +138,7 @@ impl KeyIndex {
                 ..*shift
             })
         });
-        self.object.layout.publish(changed(&pending.table, given));
+        self.object().layout.publish(changed(&pending.table, given));
         let shifted = transfers
             .into_iter()
             .map(|((shift, from), (given, time))| Shifted {
@@ -183,7 +154,7 @@ impl KeyIndex {
 /// Somebody who waits for a cycle. If he leaves before its end a thread waits in his place, so that clients learn what was done.
 struct Waiting<'a> {
     index: &'a KeyIndex,
-    pending: MutexGuard<'a, Option<Pending>>,
+    pending: MutexGuard<'a, Option<Transfers>>,
 }
 
 impl Drop for Waiting<'_> {
@@ -195,7 +166,7 @@ impl Drop for Waiting<'_> {
         let index = self.index.clone();
         let wait = move || {
             futures::executor::block_on(async {
-                let mut cycle = index.object.cycle.lock().await;
+                let mut cycle = index.index.cycle.lock().await;
                 index.finish(&mut cycle).await;
             });
         };
@@ -203,41 +174,6 @@ impl Drop for Waiting<'_> {
         let _ = thread::Builder::new()
             .name("eris-shift".to_owned())
             .spawn(wait);
-    }
-}
-
-impl Pending {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Pending {
-            client,
-            first,
-            given,
-            began,
-            ..
-        } = self;
-        while given.iter().any(Option::is_none) {
-            let received = client.poll(cx, |command: Command<'_>| {
-                let number = command.header.callback.wrapping_sub(*first) as usize;
-                let Some(place) = given.get_mut(number) else {
-                    return;
-                };
-                let parcel = command.parcel.expect("every answer has one");
-                let answer = match command.header.kind {
-                    GIVEN => *parcel.into_owned().expect("the kind says what it is"),
-                    PANICKED => Given {
-                        moved: Moved::default(),
-                        ranges: Vec::new(),
-                        failure: parcel.into_owned::<String>().ok().map(|message| *message),
-                    },
-                    other => unreachable!("no AEU answers so with kind {other}"),
-                };
-                *place = Some((answer, began.elapsed()));
-            });
-            if !received {
-                return Poll::Pending;
-            }
-        }
-        Poll::Ready(())
     }
 }
 
@@ -268,34 +204,10 @@ fn from_ends(table: &Table, transfers: &[(Shift, AeuId)]) -> Vec<usize> {
     order
 }
 
-/// The table after keys have changed their owners.
-pub(crate) fn changed(table: &Table, given: impl IntoIterator<Item = Shift>) -> Vec<(u64, AeuId)> {
-    let mut bounds: BTreeMap<u64, AeuId> = BTreeMap::new();
-    bounds.extend(table.spans(0, u64::MAX).map(|(low, _, aeu)| (low, aeu)));
-    for Shift { low, high, to } in given {
-        if let Some(next) = high.checked_add(1) {
-            let (_, &behind) = bounds
-                .range(..=next)
-                .next_back()
-                .expect("all keys have an owner");
-            bounds.insert(next, behind);
-        }
-        bounds.retain(|bound, _| !(low..=high).contains(bound));
-        bounds.insert(low, to);
-    }
-    let owners = bounds.values().collect::<BTreeSet<_>>().len();
-    let mut bounds: Vec<_> = bounds.into_iter().collect();
-    // Ranges side by side that have one owner could be one. But they are mostly a segment each.
-    if bounds.len() > MOST_RANGES * owners {
-        bounds.dedup_by_key(|(_, aeu)| *aeu);
-    }
-    bounds
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::layout::Layout;
     use super::*;
+    use crate::key_index::layout::Layout;
 
     #[test]
     fn what_goes_from_an_end_of_a_range_goes_from_there_inwards() {
@@ -320,30 +232,5 @@ mod tests {
         );
         assert_eq!(order(&[(300, 399), (400, u64::MAX)]), [1, 0]);
         assert_eq!(order(&[]), [0; 0]);
-    }
-
-    #[test]
-    fn ranges_that_were_given_have_their_new_owner() {
-        let layout = Layout::new([(0, AeuId(0)), (100, AeuId(1))]);
-        let shift = |low, high, to| Shift {
-            low,
-            high,
-            to: AeuId(to),
-        };
-        let after = |shifts: &[Shift]| {
-            let table = changed(&layout.newest(), shifts.iter().copied());
-            table
-                .into_iter()
-                .map(|(low, aeu)| (low, aeu.0))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(after(&[shift(50, 99, 1)]), [(0, 0), (50, 1), (100, 1)]);
-        assert_eq!(after(&[shift(50, 149, 2)]), [(0, 0), (50, 2), (150, 1)]);
-        let both = [shift(0, 9, 2), shift(200, u64::MAX, 0)];
-        assert_eq!(after(&both), [(0, 2), (10, 0), (100, 1), (200, 0)]);
-        assert_eq!(after(&[shift(0, u64::MAX, 7)]), [(0, 7)]);
-        // Ranges that have been cut again and again become one.
-        let cuts: Vec<Shift> = (0..99).map(|low| shift(low, low, 0)).collect();
-        assert_eq!(after(&cuts), [(0, 0), (100, 1)]);
     }
 }

@@ -8,20 +8,26 @@
 //!          └─ nothing more, links have arrived ──▶ GIVEN
 //! ```
 //!
-//! Entries that were copied stay where they were, out of reach, until [`TidyTask`](crate::key_index::TidyTask) removes them.
+//! Entries that were copied stay where they were, out of reach, until [`CompactTask`](super::compact::CompactTask) removes them.
 
-use super::answers::{Asked, Doubt};
-use super::part::{Parted, Parting};
-use super::stream::Stream;
-use super::{DROPPED, Given, Handed, LOST, PIECE, Standing, Took, Transfer};
-use crate::key_index::OwnedKeys;
-use crate::key_index::pace::Pace;
-use crate::protocol::commands::{GIVEN, HAND_OVER, header};
-use crate::tasks::owner::{Context, Owner, Task};
+use super::compact::CompactTask;
+use super::moving::{Doubt, MovingOut, WantedTransfer};
+use super::pace::Pace;
+use crate::key_index::owned::OwnedKeys;
+use crate::key_index::transfer::part::{Parted, Parting};
+use crate::key_index::transfer::stream::PieceStream;
+use crate::key_index::transfer::{
+    Acknowledgement, DROPPED, Handed, LOST, MovedOut, PIECE, Standing, Transfer,
+};
+use crate::protocol::callback::HandOverId;
+use crate::protocol::keys::HandOver;
+use crate::protocol::message::{Context, send};
+use crate::tasks::owner::Owner;
 use eris_aeu::Slice;
 use eris_home::Moved;
-use eris_route::{Endpoint, Parcel};
+use eris_route::Endpoint;
 use eris_types::ObjectId;
+use std::collections::VecDeque;
 
 /// Pieces that may be on their way. An owner that is used copies as many at most in one slice, so that it is over within about a millisecond:
 const MOST_PIECES: u64 = 16;
@@ -66,14 +72,19 @@ impl Hurry {
     }
 }
 
+/// The tasks that follow from moving keys out.
+pub(crate) trait KeyTasks: From<Box<MoveOutTask>> + From<CompactTask> {}
+
+impl<T: From<Box<MoveOutTask>> + From<CompactTask>> KeyTasks for T {}
+
 /// The work of a former owner.
-pub(crate) struct GiveTask {
-    asked: Asked,
+pub(crate) struct MoveOutTask {
+    wanted: WantedTransfer,
     moved: Moved,
     given: Vec<(u64, u64)>,
-    phase: Phase,
-    /// The copy under way; then the phase is [`Phase::Streaming`].
-    stream: Option<Stream>,
+    phase: MovePhase,
+    /// The copy under way; then the phase is [`MovePhase::Streaming`].
+    stream: Option<PieceStream>,
     /// Links that the new owner has not answered.
     links: usize,
     /// Why the rest stays.
@@ -82,7 +93,7 @@ pub(crate) struct GiveTask {
     hurry: Hurry,
 }
 
-enum Phase {
+enum MovePhase {
     /// Which keys are next.
     Looking,
     Parting(Parting),
@@ -91,16 +102,16 @@ enum Phase {
     Leaving,
 }
 
-impl GiveTask {
+impl MoveOutTask {
     /// Of an owner at this pace.
-    pub fn new(asked: Asked, pace: Pace) -> Self {
-        GiveTask {
+    pub fn new(wanted: WantedTransfer, pace: Pace) -> Self {
+        MoveOutTask {
             pace,
             hurry: Hurry::default(),
-            asked,
+            wanted,
             moved: Moved::default(),
             given: Vec::new(),
-            phase: Phase::Looking,
+            phase: MovePhase::Looking,
             stream: None,
             links: 0,
             failure: None,
@@ -108,15 +119,15 @@ impl GiveTask {
     }
 
     fn object(&self) -> ObjectId {
-        self.asked.transfer.object.id
+        self.wanted.transfer.object.id
     }
 
-    pub fn slice(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+    pub fn slice<T: KeyTasks>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {
         self.take_answers(owner);
         if !self.is_settled(owner, cx) {
             return Slice::Suspend;
         }
-        if let Phase::Leaving = self.phase {
+        if let MovePhase::Leaving = self.phase {
             return self.leave(owner, cx);
         }
         let advanced = match self.failure.take() {
@@ -130,12 +141,16 @@ impl GiveTask {
     }
 
     /// Goes on by some steps: as fast as it can, as long as its owner is not used otherwise.
-    fn copy(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, String> {
+    fn copy<T: KeyTasks>(
+        &mut self,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) -> Result<Slice, String> {
         let Some(keys) = owner.key_indexes.get(&self.object()) else {
             return Err(DROPPED.to_owned());
         };
         let asked = self.pace.begin(keys.asked());
-        let is_behind = self.stream.as_ref().is_some_and(Stream::is_behind);
+        let is_behind = self.stream.as_ref().is_some_and(PieceStream::is_behind);
         if asked > 0 && is_behind && !self.hurry.is_on() {
             // Who takes the keys in shall have time for others, too.
             return Ok(self.pace.rest());
@@ -157,36 +172,40 @@ impl GiveTask {
         })
     }
 
-    fn advance(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Result<Slice, String> {
+    fn advance<T: KeyTasks>(
+        &mut self,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) -> Result<Slice, String> {
         let object = self.object();
         let Some(keys) = owner.key_indexes.get_mut(&object) else {
             return Err(DROPPED.to_owned());
         };
-        self.phase = match std::mem::replace(&mut self.phase, Phase::Looking) {
-            Phase::Looking => match self.look(keys, cx) {
+        self.phase = match std::mem::replace(&mut self.phase, MovePhase::Looking) {
+            MovePhase::Looking => match self.look(keys, cx) {
                 Some(phase) => phase,
                 // Nobody may hear of it before the new owner has.
                 None if self.links > 0 => return Ok(Slice::Suspend),
                 None => return Ok(self.end(owner, cx)),
             },
-            Phase::Parting(parting) => match parting.step(keys).map_err(|e| e.to_string())? {
-                Parted::Again(parting) => Phase::Parting(parting),
+            MovePhase::Parting(parting) => match parting.step(keys).map_err(|e| e.to_string())? {
+                Parted::Again(parting) => MovePhase::Parting(parting),
                 Parted::Done(entries) => {
                     self.moved.copied += entries as u64 * ENTRY;
-                    Phase::Looking
+                    MovePhase::Looking
                 }
             },
-            Phase::Streaming => {
-                self.phase = Phase::Streaming;
+            MovePhase::Streaming => {
+                self.phase = MovePhase::Streaming;
                 return Ok(self.stream(keys, cx));
             }
-            Phase::Leaving => unreachable!("looked for before"),
+            MovePhase::Leaving => unreachable!("looked for before"),
         };
         Ok(Slice::Again)
     }
 
     /// Sends the next piece, if there is one and not too much is on its way.
-    fn stream(&mut self, keys: &mut OwnedKeys, cx: &mut Context<'_>) -> Slice {
+    fn stream<T: KeyTasks>(&mut self, keys: &mut OwnedKeys, cx: &mut Context<'_, T>) -> Slice {
         let stream = self.stream.as_mut().expect("the phase says so");
         let Some(next) = stream.next_key() else {
             if stream.under_way() > 0 {
@@ -209,7 +228,7 @@ impl GiveTask {
 
     /// What was taken in of the copy under way is given; what was not is this owner's as before.
     fn settle(&mut self, keys: &mut OwnedKeys) {
-        self.phase = Phase::Looking;
+        self.phase = MovePhase::Looking;
         let Some(stream) = self.stream.take() else {
             return;
         };
@@ -222,28 +241,28 @@ impl GiveTask {
 
     /// Takes in what the new owner has said.
     fn take_answers(&mut self, owner: &mut Owner) {
-        let giving = owner.giving.get_mut(&self.object());
-        let giving = giving.expect("as long as its task lives");
-        for answer in giving.answers.drain(..) {
+        let moving = owner.moving_out.get_mut(&self.object());
+        let moving = moving.expect("as long as its task lives");
+        for answer in moving.answers.drain(..) {
             match answer {
-                Took::Piece => {
+                Acknowledgement::Piece => {
                     if let Some(stream) = &mut self.stream {
                         stream.note_taken();
                     }
                 }
-                Took::Link => self.links = self.links.saturating_sub(1),
-                Took::Failed(reason) => {
+                Acknowledgement::Link => self.links = self.links.saturating_sub(1),
+                Acknowledgement::Failed(reason) => {
                     self.failure.get_or_insert(reason);
-                    giving.doubt.get_or_insert(Doubt::Noticed);
+                    moving.doubt.get_or_insert(Doubt::Noticed);
                 }
-                Took::Doubt(reason) => {
+                Acknowledgement::Doubt(reason) => {
                     self.failure.get_or_insert(reason);
-                    giving.doubt = Some(Doubt::Noticed);
+                    moving.doubt = Some(Doubt::Noticed);
                 }
-                Took::Settled(number, Standing { has, failure }) => {
+                Acknowledgement::Settled(number, Standing { has, failure }) => {
                     // There is a newer question otherwise.
-                    if giving.doubt == Some(Doubt::Asked) && number == giving.questions {
-                        giving.doubt = None;
+                    if moving.doubt == Some(Doubt::Asked) && number == moving.questions {
+                        moving.doubt = None;
                         self.links = 0;
                         let stream = self.stream.as_mut();
                         let is_all = stream.is_none_or(|stream| stream.note_standing(has));
@@ -259,22 +278,26 @@ impl GiveTask {
 
     /// Whether it is known how things stand. If it is not, the new owner is asked, and nothing else is sent until it has answered: what it
     /// has answered up to then, and how often, does not matter any more.
-    fn is_settled(&self, owner: &mut Owner, cx: &mut Context<'_>) -> bool {
-        let giving = owner.giving.get_mut(&self.object());
-        let giving = giving.expect("as long as its task lives");
-        if giving.doubt == Some(Doubt::Noticed) {
-            giving.doubt = Some(Doubt::Asked);
-            giving.questions += 1;
-            let number = giving.questions;
-            let keys = self.stream.as_ref().and_then(Stream::unanswered);
+    fn is_settled<T: KeyTasks>(&self, owner: &mut Owner, cx: &mut Context<'_, T>) -> bool {
+        let moving = owner.moving_out.get_mut(&self.object());
+        let moving = moving.expect("as long as its task lives");
+        if moving.doubt == Some(Doubt::Noticed) {
+            moving.doubt = Some(Doubt::Asked);
+            moving.questions += 1;
+            let number = moving.questions;
+            let keys = self.stream.as_ref().and_then(PieceStream::unanswered);
             self.hand(Handed::Again { number, keys }, cx);
         }
-        giving.doubt.is_none()
+        moving.doubt.is_none()
     }
 
     /// Finds the next keys that are to be given, and links those that can be as they are.
-    fn look(&mut self, keys: &mut OwnedKeys, cx: &mut Context<'_>) -> Option<Phase> {
-        let Transfer { low, high, to, .. } = self.asked.transfer;
+    fn look<T: KeyTasks>(
+        &mut self,
+        keys: &mut OwnedKeys,
+        cx: &mut Context<'_, T>,
+    ) -> Option<MovePhase> {
+        let Transfer { low, high, to, .. } = self.wanted.transfer;
         let is_near = cx.topology().node_of(to) == cx.node();
         loop {
             let mut segments = keys.segments().iter();
@@ -297,47 +320,60 @@ impl GiveTask {
                     true => low,
                     false => high + 1,
                 };
-                return Some(Phase::Parting(Parting::new(segment, cut)));
+                return Some(MovePhase::Parting(Parting::new(segment, cut)));
             }
-            self.stream = Some(Stream::new(segment, low, high));
-            return Some(Phase::Streaming);
+            self.stream = Some(PieceStream::new(segment, low, high));
+            return Some(MovePhase::Streaming);
         }
     }
 
-    fn hand(&self, what: Handed, cx: &mut Context<'_>) {
-        let to = Endpoint::aeu(self.asked.transfer.to);
-        let header = header(HAND_OVER, self.object(), cx.endpoint(), self.asked.callback);
-        let object = self.asked.transfer.object.clone();
-        cx.send(to, header, &[], Some(Parcel::owned((object, what))));
+    fn hand<T: KeyTasks>(&self, what: Handed, cx: &mut Context<'_, T>) {
+        let Transfer { object, to, .. } = &self.wanted.transfer;
+        let message = HandOver {
+            object: object.clone(),
+            what,
+        };
+        let transfer = HandOverId::from(self.wanted.asked.callback);
+        send(cx, Endpoint::aeu(*to), object.id, transfer, message);
     }
 
     /// A slice panicked. What was sent of a piece, if anything, the new owner knows.
-    pub fn panicked(mut self: Box<Self>, message: &str, owner: &mut Owner, cx: &mut Context<'_>) {
+    pub fn panicked<T: KeyTasks>(
+        mut self: Box<Self>,
+        message: &str,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) {
         let object = self.object();
-        let giving = owner.giving.get_mut(&object);
-        let giving = giving.expect("as long as its task lives");
+        let moving = owner.moving_out.get_mut(&object);
+        let moving = moving.expect("as long as its task lives");
         self.failure
             .get_or_insert_with(|| format!("the owner panicked: {message}"));
-        giving.doubt = Some(Doubt::Noticed);
-        giving.task = cx.spawn(Task::Give(self));
+        moving.doubt = Some(Doubt::Noticed);
+        moving.task = cx.spawn(self.into());
     }
 
     /// Gives the transfer up: what has not been given stays.
-    fn fail(&mut self, reason: String, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+    fn fail<T: KeyTasks>(
+        &mut self,
+        reason: String,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) -> Slice {
         self.failure.get_or_insert(reason);
         // Perhaps there is no copy.
         self.hand(Handed::GiveUp, cx);
         if let Some(keys) = owner.key_indexes.get_mut(&self.object()) {
             self.settle(keys);
         }
-        self.phase = Phase::Leaving;
+        self.phase = MovePhase::Leaving;
         self.leave(owner, cx)
     }
 
     /// Ends once what was linked has arrived: nobody may hear of it before.
-    fn leave(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
-        let giving = owner.giving.get(&self.object());
-        let is_in_doubt = giving.is_some_and(|giving| giving.doubt.is_some());
+    fn leave<T: KeyTasks>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {
+        let moving = owner.moving_out.get(&self.object());
+        let is_in_doubt = moving.is_some_and(|moving| moving.doubt.is_some());
         match self.links {
             _ if is_in_doubt => Slice::Again,
             0 => self.end(owner, cx),
@@ -346,28 +382,65 @@ impl GiveTask {
     }
 
     /// Says what came of it, and begins with the next transfer of the index.
-    fn end(&mut self, owner: &mut Owner, cx: &mut Context<'_>) -> Slice {
+    fn end<T: KeyTasks>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {
         let object = self.object();
-        let reply = header(GIVEN, object, cx.endpoint(), self.asked.callback);
-        let given = Given {
+        let moved_out = MovedOut {
             moved: self.moved,
             ranges: std::mem::take(&mut self.given),
             failure: self.failure.take(),
         };
-        cx.send(self.asked.sender, reply, &[], Some(Parcel::owned(given)));
-        let giving = owner
-            .giving
+        self.wanted.asked.answer(moved_out, cx);
+        let moving = owner
+            .moving_out
             .remove(&object)
             .expect("as long as its task lives");
         if let Some(keys) = owner.key_indexes.get_mut(&object) {
             keys.end_leaving();
         }
-        if giving.questions > 0 {
+        if moving.questions > 0 {
             // The new owner may remember to have lost something.
             self.hand(Handed::GiveUp, cx);
         }
-        owner.begin_to_give(giving.waiting, cx);
-        owner.tidy(object, cx);
+        owner.begin_to_move_out(moving.waiting, cx);
+        owner.compact(object, cx);
         Slice::Done
+    }
+}
+
+impl Owner {
+    /// Begins with the first of these transfers, if there is one.
+    pub fn begin_to_move_out<T: KeyTasks>(
+        &mut self,
+        mut waiting: VecDeque<WantedTransfer>,
+        cx: &mut Context<'_, T>,
+    ) {
+        let Some(wanted) = waiting.pop_front() else {
+            return;
+        };
+        let Transfer {
+            ref object,
+            low,
+            high,
+            to,
+        } = wanted.transfer;
+        let object = object.clone();
+        let mut pace = Pace::new(0);
+        if !object.is_dropped() {
+            // It may have been asked for nothing yet.
+            let keys = self.keys_of(&object);
+            pace = Pace::new(keys.asked());
+            keys.begin_to_leave(low, high, to);
+        }
+        let transfer = wanted.asked.callback;
+        let task = cx.spawn(Box::new(MoveOutTask::new(wanted, pace)).into());
+        let moving = MovingOut {
+            task,
+            transfer,
+            answers: VecDeque::new(),
+            doubt: None,
+            questions: 0,
+            waiting,
+        };
+        self.moving_out.insert(object.id, moving);
     }
 }

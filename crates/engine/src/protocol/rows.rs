@@ -3,19 +3,18 @@
 use crate::held::partition::{Change, Changed, Fetched, Prepare, Prepared};
 use crate::object::data_object::DataObject;
 use crate::object::keys::{KeyRange, Keys};
-use crate::tasks::owner::Owner;
 use eris_types::{AeuId, ColumnId, Timestamp};
 use std::sync::Arc;
 
 /// An operation on rows of one partition, and what came of it.
 pub(crate) struct RowBatch {
     pub object: Arc<DataObject>,
-    pub operation: Operation,
+    pub operation: RowOperation,
 }
 
 /// What is to be done, or was.
 #[derive(Debug)]
-pub(crate) enum Operation {
+pub(crate) enum RowOperation {
     /// Read the rows with these keys.
     Get(Arc<Keys>, Read),
     /// Read the rows with keys between two, so many at most.
@@ -42,19 +41,19 @@ pub(crate) struct Read {
     pub snapshot: Option<Timestamp>,
 }
 
-impl Operation {
+impl RowOperation {
     /// The keys that it names, if it does.
-    fn keys(&self) -> Option<&Keys> {
+    pub fn keys(&self) -> Option<&Keys> {
         match self {
-            Operation::Get(keys, _) => Some(keys),
-            Operation::Change(change) => Some(&change.keys),
-            Operation::Prepare(prepare) => Some(&prepare.keys),
+            RowOperation::Get(keys, _) => Some(keys),
+            RowOperation::Change(change) => Some(&change.keys),
+            RowOperation::Prepare(prepare) => Some(&prepare.keys),
             _ => None,
         }
     }
 
     /// Whether some of its keys are not this AEU's, or were not when its snapshot was taken: they have been shifted since whoever asks has looked.
-    fn is_elsewhere(
+    pub fn is_elsewhere(
         &self,
         object: &DataObject,
         aeu: AeuId,
@@ -65,7 +64,7 @@ impl Operation {
         }
         // First the snapshot: what it shows was published before.
         let snapshot = match self {
-            Operation::Get(_, read) | Operation::Range(.., read) => snapshot(read),
+            RowOperation::Get(_, read) | RowOperation::Range(.., read) => snapshot(read),
             _ => Timestamp::NEVER,
         };
         let Some(ranges) = object.ranges.get() else {
@@ -74,7 +73,7 @@ impl Operation {
         let is_other = |owner: AeuId| owner != aeu;
         ranges.since > snapshot
             || match self {
-                Operation::Range(keys, ..) => ranges
+                RowOperation::Range(keys, ..) => ranges
                     .parts(keys)
                     .into_iter()
                     .any(|(owner, _)| is_other(owner)),
@@ -86,50 +85,11 @@ impl Operation {
     }
 
     /// The answer to who has to look again whose the keys are.
-    fn refused(&self) -> Operation {
+    pub fn rejected(&self) -> RowOperation {
         match self {
-            Operation::Change(_) => Operation::Changed(Changed::Busy),
-            Operation::Prepare(_) => Operation::Prepared(Prepared::Busy),
-            _ => Operation::Found(None),
+            RowOperation::Change(_) => RowOperation::Changed(Changed::Busy),
+            RowOperation::Prepare(_) => RowOperation::Prepared(Prepared::Busy),
+            _ => RowOperation::Found(None),
         }
-    }
-}
-
-impl RowBatch {
-    /// Executes the operation; its result takes its place.
-    pub fn execute(&mut self, owner: &mut Owner) {
-        // Who comes after DROP must not bring the partition back.
-        if self.object.is_dropped() {
-            self.operation = Operation::Gone;
-            return;
-        }
-        let sequencer = owner.sequencer.clone();
-        let snapshot = |read: &Read| read.snapshot.unwrap_or_else(|| sequencer.visible());
-        let (aeu, loads) = (owner.aeu, &self.object.loads);
-        let timed = loads.begin_keys(aeu);
-        let (partition, home) = owner.partition(&self.object);
-        let keys = self.operation.keys();
-        let count = keys.map_or(1, |keys| keys.len());
-        let done = match &self.operation {
-            operation if operation.is_elsewhere(&self.object, aeu, snapshot) => operation.refused(),
-            Operation::Get(keys, read) => {
-                Operation::Found(partition.fetch(keys, &read.columns, snapshot(read)))
-            }
-            Operation::Range(keys, limit, read) => {
-                let columns = &read.columns;
-                Operation::Found(partition.fetch_range(keys, *limit, columns, snapshot(read)))
-            }
-            Operation::Change(change) => {
-                Operation::Changed(partition.change(change, home, &sequencer))
-            }
-            Operation::Prepare(prepare) => Operation::Prepared(partition.prepare(prepare, home)),
-            _ => unreachable!("a batch is executed once"),
-        };
-        loads.end_keys(aeu, timed, count, |some| {
-            let ranges = self.object.ranges.get();
-            let numbers = ranges.zip(keys);
-            numbers.map_or_else(Vec::new, |(ranges, keys)| ranges.routing(&keys.pick(some)))
-        });
-        self.operation = done;
     }
 }

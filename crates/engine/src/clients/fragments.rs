@@ -1,0 +1,256 @@
+//! The start of a fragment: who takes part, and on whose thread.
+//!
+//! ```text
+//! fragment ─▶ compiled ─▶ path by an index? ─▶ participants ─┬─ much work ──────────▶ Scan to all
+//!                                                            └─ little, or perhaps ─▶ on this thread, at AEUs that sleep
+//!                                                                                      ├─ as long as it looks short ─▶ done
+//!                                                                                      └─ then they go on
+//! ```
+//!
+//! Much of what is asked takes less time than it takes until a sleeping AEU is awake: statistics rule most chunks out, or an index
+//! leads to a few rows. How little it is turns out only on the way. So it is begun here, at all AEUs at once, and left to them as
+//! soon as it looks as if it took longer than waking them: until then, it runs on one core instead of all of them.
+
+use super::client::Client;
+use super::engine::Engine;
+use super::exchange::{offer, patience};
+use super::shared::Shared;
+use super::stream::ResultStream;
+use crate::error::EngineError;
+use crate::object::data_object::DataObject;
+use crate::object::path::Path;
+use crate::protocol::callback::RunId;
+use crate::protocol::run::{ResultReceiver, Run, Share};
+use crate::protocol::runs::Scan;
+use crate::tasks::owner::Owner;
+use eris_aeu::Runtime;
+use eris_column::CHUNK_ROWS;
+use eris_exec::Program;
+use eris_fragment::{
+    Access, Execution, Executor, Fragment, FragmentError, FragmentReport, FragmentStream, Output,
+};
+use eris_types::AeuId;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// An object of at most so many rows is scanned by its owners alone: a helper would come too late.
+const HELPLESS_ROWS: u64 = 8 * CHUNK_ROWS as u64;
+
+/// A fragment over more rows is not begun here: looking at their chunks alone takes longer than waking AEUs.
+const MOST_ROWS: u64 = 1024 * CHUNK_ROWS as u64;
+
+/// AEUs are worked for one after the other: of more, it is better that all wake.
+const MOST_AEUS: usize = 8;
+
+/// Before this nobody can tell how long a fragment will take: its first chunks may be those that no statistics rule out.
+const FIRST_LOOK: Duration = Duration::from_micros(30);
+/// What takes no longer is done here. Waking AEUs costs half of it, so that two of them were no faster.
+const LITTLE: Duration = Duration::from_micros(200);
+
+impl Executor for Engine {
+    fn execute(&self, fragment: Arc<Fragment>, lanes: usize) -> Result<Execution, FragmentError> {
+        assert!(lanes > 0, "a fragment needs a stream to send to");
+        self.shared().execute(&fragment, lanes)
+    }
+
+    fn access(&self, fragment: &Fragment) -> Option<Access> {
+        let object = self.object(fragment.object).ok()?;
+        Path::of(fragment, &object).map(|path| path.access())
+    }
+}
+
+/// Who takes part in a fragment: AEUs and the rows of their partitions.
+type Participants = Vec<(AeuId, u64)>;
+
+impl Shared {
+    /// Begins a fragment; its result comes in so many streams.
+    fn execute(
+        self: &Arc<Self>,
+        fragment: &Fragment,
+        streams: usize,
+    ) -> Result<Execution, FragmentError> {
+        let object = self.object(fragment.object);
+        let object = object.map_err(|_| FragmentError::NoSuchObject(fragment.object))?;
+        let program = Program::compile(fragment, &object.schema, &object.dictionaries())?;
+        let busy = |_| FragmentError::OutOfMemory("too many statements are running".to_owned());
+        let clients: Result<Vec<Client>, EngineError> =
+            (0..streams).map(|_| self.client()).collect();
+        let mut clients = clients.map_err(busy)?;
+        let mut path = Path::of(fragment, &object);
+        let participants = self.participants(fragment, &object, path.as_mut());
+        let may_be_little = may_be_little(fragment, path.as_ref(), &participants);
+        count_lookup(&object, path.as_ref());
+        let run = self.run(fragment, object, program, &participants, &mut clients);
+        let run = Arc::new(run.along(path));
+        self.begin(&run, may_be_little, &mut clients[0]);
+        Ok(self.execution(run, clients))
+    }
+
+    /// Who takes part: those who hold what a path leads to, or whoever scans.
+    fn participants(
+        &self,
+        fragment: &Fragment,
+        object: &DataObject,
+        path: Option<&mut Path>,
+    ) -> Participants {
+        match path.and_then(|path| path.holders(object, fragment.snapshot)) {
+            Some(holders) => {
+                let holders = holders.into_iter();
+                holders
+                    .map(|aeu| (aeu, object.partition_rows(aeu)))
+                    .collect()
+            }
+            None => self.scanners(object),
+        }
+    }
+
+    /// Who takes part in a scan of `object`: its owners, and everybody if one of them has far more than its share.
+    fn scanners(&self, object: &DataObject) -> Participants {
+        let all: Participants = (self.aeus())
+            .map(|aeu| (aeu, object.partition_rows(aeu)))
+            .collect();
+        let rows: u64 = all.iter().map(|(_, rows)| rows).sum();
+        let most = all.iter().map(|(_, rows)| *rows).max().unwrap_or(0);
+        let even = most * all.len() as u64 <= rows + rows / 2;
+        let owners = all.iter().filter(|(_, rows)| *rows > 0).copied();
+        match rows {
+            0 => all[..1].to_vec(),
+            _ if even || rows <= HELPLESS_ROWS => owners.collect(),
+            _ => all,
+        }
+    }
+
+    /// What the participants share; each sends to one of the clients.
+    fn run(
+        &self,
+        fragment: &Fragment,
+        object: Arc<DataObject>,
+        program: Program,
+        participants: &Participants,
+        clients: &mut [Client],
+    ) -> Run {
+        let limit = match &fragment.output {
+            Output::Rows { limit, .. } => *limit,
+            Output::Groups { .. } => None,
+        };
+        let streams = clients.len();
+        let shares = participants.iter().enumerate().map(|(index, (aeu, rows))| {
+            let node = u32::from(self.topology.node_of(*aeu).0);
+            Share::new(*aeu, node, index % streams, *rows)
+        });
+        let receivers = clients.iter_mut();
+        Run::new(
+            RunId(self.next_callbacks(1)),
+            object,
+            program,
+            fragment.snapshot,
+            limit,
+            receivers
+                .map(|client| ResultReceiver::new(client.endpoint()))
+                .collect(),
+            shares.collect(),
+        )
+    }
+
+    /// What the caller gets of a run.
+    fn execution(self: &Arc<Self>, run: Arc<Run>, clients: Vec<Client>) -> Execution {
+        let reports = run.shares.iter().map(|share| share.report.clone());
+        let reports: Vec<_> = reports.collect();
+        let phases = run.program.phases().clone();
+        let report = move || FragmentReport {
+            phases: phases.clone(),
+            workers: (reports.iter())
+                .map(|report| {
+                    report
+                        .lock()
+                        .expect("nothing panics under this lock")
+                        .clone()
+                })
+                .collect(),
+        };
+        let streams = clients.into_iter().enumerate().map(|(number, client)| {
+            let stream = ResultStream::new(self.clone(), client, run.clone(), number);
+            Box::pin(stream) as FragmentStream
+        });
+        let streams = streams.collect();
+        Execution {
+            lanes: streams,
+            is_merged: Arc::new(move || !run.repartitioning.is_in_parts()),
+            report: Arc::new(report),
+        }
+    }
+
+    /// Has the participants begin; if that may be all, in place of those that sleep, or whom another client is about to leave.
+    fn begin(&self, run: &Arc<Run>, may_be_little: bool, client: &mut Client) {
+        let aeus = run.shares.iter().map(|share| share.aeu);
+        let runtime = self.runtime.as_ref().filter(|_| may_be_little);
+        let (taken, awake): (Vec<AeuId>, Vec<AeuId>) = aeus.partition(|aeu| {
+            runtime.is_some_and(|runtime| runtime.is_parked(*aeu) || runtime.is_run_in_place(*aeu))
+        });
+        // These work while others are worked for.
+        tell(run, client, &awake);
+        if let Some(runtime) = runtime {
+            work_in_place(run, &taken, patience(), &mut None, runtime, client);
+        }
+        client.flush_all();
+    }
+}
+
+/// Whether a fragment may be over soon.
+fn may_be_little(fragment: &Fragment, path: Option<&Path>, participants: &Participants) -> bool {
+    let rows: u64 = participants.iter().map(|(_, rows)| rows).sum();
+    // Relations that are looked up in may be large.
+    let is_short = rows <= MOST_ROWS && fragment.lookups.is_empty();
+    participants.len() <= MOST_AEUS && (is_short || path.is_some_and(Path::is_point))
+}
+
+/// Counts the fragments that a secondary index leads.
+fn count_lookup(object: &DataObject, path: Option<&Path>) {
+    if let Some(id) = path.and_then(|path| path.index)
+        && let Some(index) = object.indexes().iter().find(|index| index.id == id)
+    {
+        index.count_lookup();
+    }
+}
+
+/// Has AEUs begin, as soon as they have room: nobody may wait for that who holds another AEU, which they may be waiting for.
+fn tell(run: &Arc<Run>, client: &mut Client, aeus: &[AeuId]) {
+    if !aeus.is_empty() {
+        client.multicast(aeus, run.object.id, run.id, &Scan(run.clone()));
+        client.flush();
+    }
+}
+
+/// Whether what has taken so long is done soon, by the chunks that are left.
+fn is_little(run: &Run, spent: Duration) -> bool {
+    let (claimed, all) = run.claims();
+    let expected = spent.mul_f64(all.max(1) as f64 / claimed.max(1) as f64);
+    spent < FIRST_LOOK || expected < LITTLE
+}
+
+/// Begins AEUs' shares of a fragment on this thread, and goes on with them as long as it may soon be done. All are held before any
+/// of them looks for others' chunks, so that none waits for another one that this thread has yet to come to.
+fn work_in_place(
+    run: &Arc<Run>,
+    aeus: &[AeuId],
+    until: Instant,
+    began: &mut Option<Instant>,
+    runtime: &Runtime<Owner>,
+    client: &mut Client,
+) {
+    let Some((&first, others)) = aeus.split_first() else {
+        return;
+    };
+    let is_taken = offer(runtime, first, until, |aeu| {
+        client.execute_in_place(aeu, run.object.id, run.id, Scan(run.clone()));
+        // It publishes its chunks.
+        aeu.work();
+        work_in_place(run, others, until, began, runtime, client);
+        let began = began.get_or_insert_with(Instant::now);
+        while is_little(run, began.elapsed()) && aeu.work() {}
+    });
+    if !is_taken {
+        tell(run, client, &[first]);
+        work_in_place(run, others, until, began, runtime, client);
+    }
+}

@@ -1,0 +1,214 @@
+//! What the statements of an engine share.
+
+use super::client::Client;
+use super::garbage::Garbage;
+use super::key_index::registered::RegisteredIndex;
+use crate::error::EngineError;
+use crate::object::data_object::DataObject;
+use crate::protocol::message::Parcel;
+use crate::protocol::objects::CollectGarbage;
+use crate::sequencer::Sequencer;
+use crate::tasks::owner::Owner;
+use eris_aeu::{Runtime, Session};
+use eris_numa::{HugePages, Memory, Topology};
+use eris_route::{RouteError, Router};
+use eris_types::{AeuId, ObjectId, StatementId, Timestamp};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, Weak};
+use std::task::Poll;
+use tokio::sync::OwnedRwLockWriteGuard;
+
+/// How many idle sessions are kept for the next statements.
+const IDLE_CLIENTS: usize = 64;
+
+const UNPOISONED: &str = "nothing panics under this lock";
+
+/// What statements share.
+pub(crate) struct Shared {
+    pub topology: Arc<Topology>,
+    pub memory: Memory,
+    pub huge_pages: HugePages,
+    pub sequencer: Arc<Sequencer>,
+    router: Arc<Router<Parcel>>,
+    /// The AEUs' threads; `None` where AEUs are stepped by hand.
+    pub runtime: Option<Runtime<Owner>>,
+    /// Read at the start of statements, written by CREATE and DROP.
+    objects: RwLock<HashMap<ObjectId, Arc<DataObject>>>,
+    pub garbage: Garbage,
+    /// The bare indexes, as long as somebody has them.
+    key_indexes: Mutex<Vec<Weak<RegisteredIndex>>>,
+    clients: Mutex<Vec<Session<Parcel>>>,
+    next_object: AtomicU32,
+    /// For statements, questions and parts of batches, so that no answer is taken for another's.
+    next_callback: AtomicU64,
+}
+
+impl Shared {
+    pub fn new(
+        topology: Arc<Topology>,
+        memory: Memory,
+        sequencer: Arc<Sequencer>,
+        router: Arc<Router<Parcel>>,
+        runtime: Option<Runtime<Owner>>,
+        huge_pages: HugePages,
+    ) -> Self {
+        Shared {
+            topology,
+            memory,
+            huge_pages,
+            sequencer,
+            router,
+            runtime,
+            objects: RwLock::default(),
+            garbage: Garbage::default(),
+            key_indexes: Mutex::default(),
+            clients: Mutex::default(),
+            next_object: AtomicU32::new(1),
+            next_callback: AtomicU64::new(1),
+        }
+    }
+
+    pub fn aeus(&self) -> impl Iterator<Item = AeuId> + '_ {
+        self.topology.aeus().iter().map(|place| place.aeu)
+    }
+
+    /// A number for a new object.
+    pub fn next_object(&self) -> ObjectId {
+        ObjectId(self.next_object.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A number for a new statement.
+    pub fn next_statement(&self) -> StatementId {
+        StatementId(self.next_callbacks(1))
+    }
+
+    /// The first of so many numbers in a row by which answers find who asked.
+    pub fn next_callbacks(&self, count: u64) -> u64 {
+        self.next_callback.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// Adds a data object.
+    pub fn add_object(&self, object: DataObject) {
+        let mut objects = self.objects.write().expect(UNPOISONED);
+        objects.insert(object.id, Arc::new(object));
+    }
+
+    /// Takes a data object away.
+    pub fn remove_object(&self, id: ObjectId) -> Result<Arc<DataObject>, EngineError> {
+        let removed = self.objects.write().expect(UNPOISONED).remove(&id);
+        removed.ok_or(EngineError::NoSuchObject(id))
+    }
+
+    pub fn object(&self, id: ObjectId) -> Result<Arc<DataObject>, EngineError> {
+        let objects = self.objects.read().expect(UNPOISONED);
+        objects
+            .get(&id)
+            .cloned()
+            .ok_or(EngineError::NoSuchObject(id))
+    }
+
+    /// All data objects.
+    pub fn objects(&self) -> Vec<Arc<DataObject>> {
+        let objects = self.objects.read().expect(UNPOISONED);
+        objects.values().cloned().collect()
+    }
+
+    /// Notes a bare index.
+    pub fn add_key_index(&self, index: &Arc<RegisteredIndex>) {
+        let mut all = self.key_indexes.lock().expect(UNPOISONED);
+        all.retain(|index| index.strong_count() > 0);
+        all.push(Arc::downgrade(index));
+    }
+
+    /// The bare indexes that somebody has.
+    pub fn key_indexes(&self) -> Vec<Arc<RegisteredIndex>> {
+        let all = self.key_indexes.lock().expect(UNPOISONED);
+        all.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    fn idle_clients(&self) -> MutexGuard<'_, Vec<Session<Parcel>>> {
+        self.clients.lock().expect(UNPOISONED)
+    }
+
+    /// A session for one statement.
+    pub fn client(&self) -> Result<Client, EngineError> {
+        let idle = self.idle_clients().pop();
+        let session = match idle {
+            Some(session) => session,
+            None => Session::new(self.router.session().map_err(too_busy)?),
+        };
+        Ok(Client::new(session))
+    }
+
+    /// Keeps the client's session for the next statement; nothing may still be on its way to it.
+    pub fn give_back(&self, client: &mut Client) {
+        if let Some(session) = client.take() {
+            let mut idle = self.idle_clients();
+            if idle.len() < IDLE_CLIENTS {
+                idle.push(session);
+            }
+        }
+    }
+
+    /// Waits for the turn to change rows of an object, and until what was changed in the turn before is visible.
+    pub async fn turn(&self, object: &DataObject) -> OwnedRwLockWriteGuard<()> {
+        let turn = object.turn.clone().write_owned().await;
+        if object.changed() > self.sequencer.visible() {
+            // Its writer did not wait for it.
+            self.settle().await;
+        }
+        turn
+    }
+
+    /// See [`Engine::settle`](crate::Engine::settle).
+    pub async fn settle(&self) {
+        let sequencer = &self.sequencer;
+        let mine = poll_fn(|cx| sequencer.poll_draw(cx)).await;
+        // Nothing is written at this timestamp; it is only that all earlier ones are visible before.
+        sequencer.finish(mine);
+        self.visible(mine).await;
+    }
+
+    /// Waits until a commit is visible.
+    pub async fn visible(&self, at: Timestamp) {
+        poll_fn(|cx| match self.sequencer.poll_visible(at, cx.waker()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+    }
+
+    /// Rows of an object were deleted by the commit at `at`: has their owners collect them when it is worth it.
+    pub fn collect_after(&self, object: ObjectId, deleted: u64, at: Timestamp) {
+        if deleted > 0 {
+            self.garbage.note(object, deleted, at);
+            self.collect_garbage(self.sequencer.advance_horizon());
+        }
+    }
+
+    /// Has the owners collect what nobody can see from `horizon` on.
+    pub fn collect_garbage(&self, horizon: Timestamp) {
+        let due = self.garbage.due(horizon);
+        if due.is_empty() {
+            return;
+        }
+        // Without a session to say it with it is said after the next deletions.
+        let Ok(mut client) = self.client() else {
+            return;
+        };
+        for object in due {
+            for aeu in self.aeus() {
+                client.send(aeu, object, (), CollectGarbage);
+            }
+        }
+        client.flush_all();
+        self.give_back(&mut client);
+    }
+}
+
+fn too_busy(error: RouteError) -> EngineError {
+    let RouteError::TooManySessions { limit } = error;
+    EngineError::TooBusy { limit }
+}

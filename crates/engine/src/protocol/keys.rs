@@ -1,0 +1,123 @@
+//! Commands about keys: batches of operations, and keys on their way from owner to owner.
+//!
+//! ```text
+//! client ── Keys ─▶ owner ── HandOver: what is another's by now ─▶ owner ── KeysDone ─▶ client
+//!        ── MoveOut ─▶ owner ── HandOver: segments, pieces ─▶ owner
+//!                            ◀── TransferAcknowledged ──────
+//!        ◀── MovedOut ──────
+//! ```
+
+use super::answers::{KeysDone, RowsDone, ToClient};
+use super::callback::{HandOverId, PartId, QuestionId, TransferId};
+use super::message::without_words;
+use super::requests::{NoReply, Request};
+use super::rows::RowBatch;
+use crate::key_index::batch::KeyBatch;
+use crate::key_index::measure::Measurement;
+use crate::key_index::object::KeyObject;
+use crate::key_index::transfer::{Acknowledgement, Handed, MovedOut, Transfer};
+use eris_route::Rank;
+use std::sync::Arc;
+
+/// A request that comes back as its own answer, with what was done.
+pub(crate) trait RoundTrip: Request<Callback = PartId> {
+    /// What goes there and comes back, in the box in which it went.
+    type Batch;
+
+    fn carry(batch: Box<Self::Batch>) -> Self;
+
+    /// The batch of an answer.
+    fn returned(answer: ToClient) -> Option<Box<Self::Batch>>;
+}
+
+/// Operations on keys of a bare index.
+pub(crate) struct Keys(pub Box<KeyBatch>);
+
+impl Request for Keys {
+    const RANK: Rank = Rank::Client;
+    type Callback = PartId;
+    type Reply = KeysDone;
+}
+
+impl RoundTrip for Keys {
+    type Batch = KeyBatch;
+
+    fn carry(batch: Box<KeyBatch>) -> Self {
+        Keys(batch)
+    }
+
+    fn returned(answer: ToClient) -> Option<Box<KeyBatch>> {
+        match answer {
+            ToClient::KeysDone(KeysDone(batch)) => Some(batch),
+            _ => None,
+        }
+    }
+}
+
+/// Operations on rows by their keys.
+pub(crate) struct Rows(pub Box<RowBatch>);
+
+impl Request for Rows {
+    const RANK: Rank = Rank::Client;
+    type Callback = PartId;
+    type Reply = RowsDone;
+}
+
+impl RoundTrip for Rows {
+    type Batch = RowBatch;
+
+    fn carry(batch: Box<RowBatch>) -> Self {
+        Rows(batch)
+    }
+
+    fn returned(answer: ToClient) -> Option<Box<RowBatch>> {
+        match answer {
+            ToClient::RowsDone(RowsDone(batch)) => Some(batch),
+            _ => None,
+        }
+    }
+}
+
+/// Keys that another owner shall have.
+pub(crate) struct MoveOut(pub Transfer);
+
+impl Request for MoveOut {
+    const RANK: Rank = Rank::Client;
+    type Callback = TransferId;
+    type Reply = MovedOut;
+}
+
+/// From owner to owner: keys, and batches that follow them. All of it is of one kind, so that it arrives in the order in which it
+/// was sent.
+pub(crate) struct HandOver {
+    pub object: Arc<KeyObject>,
+    pub what: Handed,
+}
+
+impl Request for HandOver {
+    const RANK: Rank = Rank::Scan;
+    type Callback = HandOverId;
+    /// Of keys. A batch goes back to its client.
+    type Reply = TransferAcknowledged;
+}
+
+/// What the new owner says of keys that were handed over.
+pub(crate) struct TransferAcknowledged(pub Acknowledgement);
+
+impl Request for TransferAcknowledged {
+    const RANK: Rank = Rank::Reply;
+    type Callback = HandOverId;
+    type Reply = NoReply;
+}
+
+/// What were the segments of a bare index asked for?
+#[derive(Clone, Copy)]
+pub(crate) struct Measure;
+
+impl Request for Measure {
+    const RANK: Rank = Rank::Scan;
+    type Callback = QuestionId;
+    type Reply = Measurement;
+}
+
+without_words!(Measure);

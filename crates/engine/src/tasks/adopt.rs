@@ -1,0 +1,87 @@
+//! A chunk of another owner on its way into a partition.
+
+use super::owner::Owner;
+use crate::error::{EngineError, store_error};
+use crate::held::partition::OfferedChunk;
+use crate::object::data_object::DataObject;
+use crate::object::statement::Statement;
+use crate::protocol::answers::{Asked, Done};
+use crate::protocol::message::Context;
+use crate::protocol::statements::Adopt;
+use eris_aeu::Slice;
+use eris_store::Adoption;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A chunk on its way into a partition: column by column if it is copied, then inserted.
+pub(crate) struct AdoptTask {
+    object: Arc<DataObject>,
+    statement: Arc<Statement>,
+    asked: Asked<Adopt>,
+    plain: Arc<[bool]>,
+    rows: Option<Adoption>,
+}
+
+impl AdoptTask {
+    pub fn new(adopt: Adopt, asked: Asked<Adopt>) -> Self {
+        let OfferedChunk {
+            chunk,
+            living,
+            plain,
+        } = adopt.offered;
+        AdoptTask {
+            object: adopt.object,
+            statement: adopt.statement,
+            asked,
+            plain,
+            rows: Some(match adopt.is_linked {
+                true => Adoption::link(&chunk),
+                false => Adoption::copy(&chunk, living),
+            }),
+        }
+    }
+
+    pub fn slice<T>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {
+        if self.statement.aborted.load(Ordering::Acquire) {
+            return Slice::Done;
+        }
+        if self.object.is_dropped() {
+            return self.reject(EngineError::NoSuchObject(self.object.id), cx);
+        }
+        self.object.trip();
+        let horizon = owner.sequencer.horizon();
+        let (partition, home) = owner.partition(&self.object);
+        let mut rows = self.rows.take().expect("it is not over");
+        partition.learn(&self.plain);
+        let stepped = match rows.is_done() {
+            false => {
+                let stepped = rows.step(partition.recoder(home, horizon));
+                self.rows = Some(rows);
+                stepped.map(|()| Slice::Again)
+            }
+            true => {
+                let adopted = partition.adopt(self.statement.id, rows);
+                adopted.map(|()| Slice::Done)
+            }
+        };
+        match stepped {
+            Ok(slice) => {
+                if slice == Slice::Done {
+                    self.asked.answer(Done, cx);
+                }
+                slice
+            }
+            Err(error) => self.reject(store_error(&self.object.name, &error), cx),
+        }
+    }
+
+    /// A panic in a slice rejects the statement.
+    pub fn panicked<T>(&mut self, message: &str, owner: &Owner, cx: &mut Context<'_, T>) {
+        self.reject(owner.panic(&self.object.name, message), cx);
+    }
+
+    fn reject<T>(&mut self, error: EngineError, cx: &mut Context<'_, T>) -> Slice {
+        self.asked.reject(error, cx);
+        Slice::Done
+    }
+}

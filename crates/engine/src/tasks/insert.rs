@@ -1,0 +1,148 @@
+//! Rows on their way into a partition: get codes, encode column by column, insert.
+//!
+//! ```text
+//! asking ──(a column has unknown strings)──▶ suspended ──Interned──▶ asking
+//!    └────(all known)──▶ encoding, one column per slice ──▶ uncommitted, Done sent
+//! ```
+
+use super::owner::Owner;
+use crate::error::{EngineError, store_error};
+use crate::held::dictionaries::NewStrings;
+use crate::object::data_object::DataObject;
+use crate::object::statement::Statement;
+use crate::protocol::answers::{Asked, Done};
+use crate::protocol::callback::EncodingId;
+use crate::protocol::message::{Context, send};
+use crate::protocol::statements::{Insert, Intern};
+use eris_aeu::Slice;
+use eris_numa::Reservation;
+use eris_route::Endpoint;
+use eris_store::Encoder;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub(crate) struct InsertTask {
+    object: Arc<DataObject>,
+    statement: Arc<Statement>,
+    /// Its entry in [`Owner::encodings`].
+    number: EncodingId,
+    asked: Asked<Insert>,
+    phase: InsertPhase,
+    /// For the rows, until they are encoded.
+    _reserved: Reservation,
+}
+
+enum InsertPhase {
+    Asking(Encoder),
+    Encoding(Encoder),
+    Over,
+}
+
+impl InsertTask {
+    pub fn new(insert: Insert, number: EncodingId, asked: Asked<Insert>) -> Self {
+        let encoder = Encoder::new(insert.object.schema.clone(), insert.batches);
+        InsertTask {
+            object: insert.object,
+            statement: insert.statement,
+            number,
+            asked,
+            phase: InsertPhase::Asking(encoder),
+            _reserved: insert.reserved,
+        }
+    }
+
+    pub fn slice<T>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {
+        if self.statement.aborted.load(Ordering::Acquire) {
+            return self.end(owner);
+        }
+        if self.object.is_dropped() {
+            let error = EngineError::NoSuchObject(self.object.id);
+            return self.reject(error, owner, cx);
+        }
+        let failure = owner
+            .encodings
+            .get_mut(&self.number)
+            .and_then(|waiting| waiting.failure.take());
+        if let Some(error) = failure {
+            return self.reject(error, owner, cx);
+        }
+        match self.advance(owner, cx) {
+            Ok(slice) => slice,
+            Err(error) => self.reject(error, owner, cx),
+        }
+    }
+
+    fn advance<T>(
+        &mut self,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) -> Result<Slice, EngineError> {
+        match std::mem::replace(&mut self.phase, InsertPhase::Over) {
+            InsertPhase::Asking(mut encoder) => {
+                if self.ask(&mut encoder, owner, cx) {
+                    self.phase = InsertPhase::Asking(encoder);
+                    return Ok(Slice::Suspend);
+                }
+                self.phase = InsertPhase::Encoding(encoder);
+                Ok(Slice::Again)
+            }
+            InsertPhase::Encoding(mut encoder) if !encoder.is_done() => {
+                let (partition, home) = owner.partition(&self.object);
+                (encoder.step(partition.dictionaries(), home))
+                    .map_err(|error| store_error(&self.object.name, &error))?;
+                self.phase = InsertPhase::Encoding(encoder);
+                Ok(Slice::Again)
+            }
+            InsertPhase::Encoding(encoder) => {
+                let (partition, home) = owner.partition(&self.object);
+                (partition.stage(self.statement.id, encoder, home))
+                    .map_err(|error| store_error(&self.object.name, &error))?;
+                self.asked.answer(Done, cx);
+                Ok(self.end(owner))
+            }
+            InsertPhase::Over => Ok(Slice::Done),
+        }
+    }
+
+    /// Asks the dictionaries' owners for codes of unknown strings; says whether there were any.
+    fn ask<T>(&self, encoder: &mut Encoder, owner: &mut Owner, cx: &mut Context<'_, T>) -> bool {
+        let (partition, _) = owner.partition(&self.object);
+        let unknown = encoder.look_up(partition.dictionaries());
+        let asked = unknown.len();
+        for (column, values) in unknown {
+            let strings = NewStrings {
+                object: self.object.clone(),
+                column,
+                values,
+                rows: encoder.rows(),
+            };
+            let to = Endpoint::aeu(self.object.dictionary_owner(column));
+            send(cx, to, self.object.id, self.number, Intern(strings));
+        }
+        if let Some(waiting) = owner.encodings.get_mut(&self.number) {
+            waiting.answers_due = asked;
+        }
+        asked > 0
+    }
+
+    /// A panic in a slice rejects the statement.
+    pub fn panicked<T>(&mut self, message: &str, owner: &mut Owner, cx: &mut Context<'_, T>) {
+        self.reject(owner.panic(&self.object.name, message), owner, cx);
+    }
+
+    fn reject<T>(
+        &mut self,
+        error: EngineError,
+        owner: &mut Owner,
+        cx: &mut Context<'_, T>,
+    ) -> Slice {
+        self.asked.reject(error, cx);
+        self.end(owner)
+    }
+
+    fn end(&mut self, owner: &mut Owner) -> Slice {
+        self.phase = InsertPhase::Over;
+        owner.encodings.remove(&self.number);
+        Slice::Done
+    }
+}

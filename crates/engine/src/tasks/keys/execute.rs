@@ -1,0 +1,95 @@
+//! What an owner does with batches of keys: those that are its own are executed, others go on.
+
+use crate::key_index::batch::KeyBatch;
+use crate::key_index::object::KeyObject;
+use crate::key_index::owned::OwnedKeys;
+use crate::key_index::transfer::Handed;
+use crate::protocol::answers::{Asked, KeysDone};
+use crate::protocol::callback::{HandOverId, PartId};
+use crate::protocol::keys::{HandOver, Keys};
+use crate::protocol::message::{Context, List, Message, Parcel, forward};
+use crate::protocol::requests::ToOwner;
+use crate::tasks::owner::Owner;
+use eris_aeu::Group;
+use eris_route::{Endpoint, Header};
+use eris_types::ObjectId;
+use std::sync::Arc;
+
+impl Owner {
+    /// What this AEU has of an index.
+    pub fn keys_of(&mut self, object: &Arc<KeyObject>) -> &mut OwnedKeys {
+        let (aeu, memory) = (self.aeu, &self.memory);
+        (self.key_indexes.entry(object.id))
+            .or_insert_with(|| OwnedKeys::new(object.clone(), aeu, memory))
+    }
+
+    /// Executes a group of [`Keys`].
+    pub fn execute_batches<T>(
+        &mut self,
+        object: ObjectId,
+        commands: Group<'_, Parcel>,
+        cx: &mut Context<'_, T>,
+    ) {
+        let batches = commands.map(|command| {
+            match ToOwner::unpack(Keys::KIND, command.words, command.parcel) {
+                ToOwner::Keys(keys) => (command.header, keys.0),
+                _ => unreachable!("commands of a group are of its kind"),
+            }
+        });
+        self.execute_keys(object, batches.collect(), cx);
+    }
+
+    /// Executes batches of keys, all of one index, and sends each back, or on to whoever has the rest of its keys.
+    pub fn execute_keys<T>(
+        &mut self,
+        object: ObjectId,
+        mut batches: Vec<(Header, Box<KeyBatch>)>,
+        cx: &mut Context<'_, T>,
+    ) {
+        let Some((_, first)) = batches.first() else {
+            return;
+        };
+        // Who comes after DropObject must not bring the index back.
+        if first.is_dropped() {
+            return batches
+                .into_iter()
+                .for_each(|(request, batch)| answer(&request, batch, cx));
+        }
+        if !self.key_indexes.contains_key(&object) {
+            let index = first.object.clone();
+            self.keys_of(&index);
+        }
+        let keys = self.key_indexes.get_mut(&object).expect("made above");
+        keys.execute(&mut batches);
+        for (request, mut batch) in batches {
+            let Some(key) = batch.next_key() else {
+                answer(&request, batch, cx);
+                continue;
+            };
+            let (holder, news) = keys.holder(key);
+            // Whoever has rejected it meanwhile goes by the table.
+            let told = batch
+                .news
+                .filter(|told| !(told.low..=told.high).contains(&key));
+            batch.news = news.or(told);
+            let part = PartId(request.callback);
+            // It keeps its first sender, to whom it goes back.
+            let on = crate::protocol::message::header::<HandOver>(
+                object,
+                request.sender,
+                HandOverId::from(part),
+            );
+            let message = HandOver {
+                object: batch.object.clone(),
+                what: Handed::Batch(batch),
+            };
+            forward(cx, Endpoint::aeu(holder), on, message);
+        }
+        crate::held::reorganize::Reorganizable::tend(keys, 0);
+    }
+}
+
+/// Sends a batch back to whoever wants it done.
+fn answer<T>(request: &Header, batch: Box<KeyBatch>, cx: &mut Context<'_, T>) {
+    Asked::<Keys>::of(request).answer(KeysDone(batch), cx);
+}

@@ -1,0 +1,42 @@
+//! How a fragment begins at an AEU, and what others send it there.
+
+use super::ScanTask;
+use crate::protocol::message::Context;
+use crate::protocol::run::{CREDITS, Run};
+use crate::tasks::owner::{ActiveRun, Owner};
+use crate::tasks::repartition::ReceivedGroups;
+use eris_route::Rank;
+use std::sync::Arc;
+
+impl Owner {
+    /// Begins with a run, if it has not begun: groups may come before the Scan.
+    pub fn scan<T: From<Box<ScanTask>>>(&mut self, run: Arc<Run>, cx: &mut Context<'_, T>) {
+        if !run.begin(run.share_of(self.aeu)) {
+            return;
+        }
+        let scan = ScanTask::new(run.clone(), self.aeu, &self.topology);
+        let task = cx.spawn_at(Rank::Scan, Box::new(scan).into());
+        let active = ActiveRun {
+            task,
+            credits: vec![CREDITS; run.streams.len()].into(),
+            received: ReceivedGroups::default(),
+            run,
+        };
+        self.runs.insert(active.run.id, active);
+    }
+
+    /// What somebody says of the groups of a run; nothing if the run is over here.
+    pub fn receive<T: From<Box<ScanTask>>>(
+        &mut self,
+        run: Arc<Run>,
+        change: impl FnOnce(&mut ReceivedGroups),
+        cx: &mut Context<'_, T>,
+    ) {
+        let id = run.id;
+        self.scan(run, cx);
+        if let Some(active) = self.runs.get_mut(&id) {
+            change(&mut active.received);
+            cx.resume(active.task);
+        }
+    }
+}

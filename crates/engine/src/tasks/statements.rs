@@ -1,0 +1,130 @@
+//! What an owner does at once for statements that write; what takes longer are tasks.
+
+use super::insert::InsertTask;
+use super::owner::{Owner, WaitingRows};
+use crate::error::store_error;
+use crate::held::partition::Partition;
+use crate::protocol::answers::{Asked, Deleted, OfferedChunks};
+use crate::protocol::callback::EncodingId;
+use crate::protocol::message::Context;
+use crate::protocol::statements::{
+    Codes, CommitPoint, Delete, Insert, Intern, Interned, OfferChunks,
+};
+use eris_aeu::TaskId;
+use eris_column::Home;
+use eris_types::{ObjectId, StatementId};
+use std::sync::atomic::Ordering;
+
+impl Owner {
+    /// The task that inserts rows, and the number under which codes for them come.
+    pub fn begin_insert(
+        &mut self,
+        insert: Insert,
+        asked: Asked<Insert>,
+    ) -> (InsertTask, EncodingId) {
+        let number = EncodingId(self.next_encoding);
+        self.next_encoding += 1;
+        (InsertTask::new(insert, number, asked), number)
+    }
+
+    /// Codes under this number are for this task.
+    pub fn wait_for_codes(&mut self, number: EncodingId, task: TaskId) {
+        let waiting = WaitingRows {
+            task,
+            answers_due: 0,
+            failure: None,
+        };
+        self.encodings.insert(number, waiting);
+    }
+
+    /// Notes the rows that a statement will delete.
+    pub fn delete<T>(&mut self, delete: &Delete, asked: Asked<Delete>, cx: &mut Context<'_, T>) {
+        if delete.statement.aborted.load(Ordering::Acquire) {
+            return;
+        }
+        let home = Home {
+            memory: &self.memory,
+            object: asked.object,
+        };
+        let found = match self.partitions.get_mut(&asked.object) {
+            Some(partition) => (partition.stage_deletes(delete.statement.id, &delete.ids, home))
+                .map_err(|error| store_error(&partition.object.name, &error)),
+            None => Ok(0),
+        };
+        match found {
+            Ok(found) => asked.answer(Deleted(found), cx),
+            Err(error) => asked.reject(error, cx),
+        }
+    }
+
+    pub fn commit(&mut self, commit: &CommitPoint, object: ObjectId, statement: StatementId) {
+        let _share = commit.share();
+        if let Some(partition) = self.partitions.get_mut(&object) {
+            let home = Home {
+                memory: &self.memory,
+                object,
+            };
+            let horizon = self.sequencer.horizon();
+            partition.commit(statement, commit.at, home, horizon);
+        }
+    }
+
+    pub fn abort(&mut self, object: ObjectId, statement: StatementId) {
+        if let Some(partition) = self.existing(object) {
+            partition.abort(statement);
+        }
+    }
+
+    /// Shows chunks that another owner may adopt.
+    pub fn offer<T>(
+        &mut self,
+        wanted: OfferChunks,
+        asked: Asked<OfferChunks>,
+        cx: &mut Context<'_, T>,
+    ) {
+        let partition = self.existing(asked.object);
+        let offer = |one: &mut Partition| one.offer(wanted.rows, wanted.chunks as usize);
+        asked.answer(OfferedChunks(partition.map_or_else(Vec::new, offer)), cx);
+    }
+
+    /// Gives codes to strings of a column whose dictionary is here.
+    pub fn intern<T>(&mut self, strings: &Intern, asked: Asked<Intern>, cx: &mut Context<'_, T>) {
+        let strings = &strings.0;
+        let column = strings.column;
+        // A request that comes after DropObject must not bring the numbering back; who asks will find the object dropped.
+        let dictionary = if strings.object.is_dropped() {
+            Ok(None)
+        } else {
+            let numbering = self.numberings.entry((asked.object, column)).or_default();
+            numbering.intern(strings, &self.budget)
+        };
+        let codes = dictionary.map(|dictionary| Codes { column, dictionary });
+        asked.answer(Interned(codes), cx);
+    }
+
+    /// One of the answers that rows wait for has come.
+    pub fn interned<T>(
+        &mut self,
+        object: ObjectId,
+        number: EncodingId,
+        codes: Interned,
+        cx: &mut Context<'_, T>,
+    ) {
+        let failure = match codes.0 {
+            Ok(Codes { column, dictionary }) => {
+                if let Some(partition) = self.existing(object) {
+                    partition.set_dictionary(column, dictionary);
+                }
+                None
+            }
+            Err(error) => Some(error),
+        };
+        if let Some(waiting) = self.encodings.get_mut(&number) {
+            waiting.failure = failure.or(waiting.failure.take());
+            waiting.answers_due -= 1;
+            if waiting.answers_due == 0 {
+                cx.resume(waiting.task);
+            }
+        }
+    }
+}
