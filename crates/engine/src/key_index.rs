@@ -6,6 +6,7 @@ pub(crate) mod batch;
 pub(crate) mod compact;
 pub(crate) mod layout;
 pub(crate) mod measure;
+mod measurement;
 pub(crate) mod object;
 pub(crate) mod owned;
 #[cfg(test)]

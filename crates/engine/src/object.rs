@@ -7,6 +7,7 @@ pub(crate) mod data_object;
 pub(crate) mod indexes;
 pub(crate) mod keys;
 pub(crate) mod load;
+pub(crate) mod numbers;
 pub(crate) mod path;
 pub(crate) mod pick;
 pub(crate) mod ranges;

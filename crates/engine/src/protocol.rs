@@ -1,16 +1,20 @@
 //! What travels between clients and owners: the commands, and what a run's participants share.
 //!
 //! A command is a type. Whoever sends it, answers it or waits for it names that type, which fixes its rank, what its callback means,
-//! and what it is answered with: see [`requests::Request`].
+//! and what it is answered with: see [`request::Request`].
 
 pub(crate) mod answers;
+pub(crate) mod asked;
 pub(crate) mod callback;
 pub(crate) mod keys;
+pub(crate) mod lists;
 pub(crate) mod message;
 pub(crate) mod objects;
 pub(crate) mod repartition;
-pub(crate) mod requests;
+pub(crate) mod request;
+pub(crate) mod round_trip;
 pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod statements;
+pub(crate) mod words;

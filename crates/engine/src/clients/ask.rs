@@ -2,10 +2,11 @@
 
 use super::engine::Engine;
 use crate::error::EngineError;
-use crate::protocol::answers::{Panicked, ToClient};
+use crate::protocol::answers::Panicked;
 use crate::protocol::callback::QuestionId;
-use crate::protocol::message::Listed;
-use crate::protocol::requests::Request;
+use crate::protocol::lists::ToClient;
+use crate::protocol::message::{Listed, Message};
+use crate::protocol::request::Request;
 use eris_route::Endpoint;
 use eris_types::{AeuId, ObjectId};
 use std::future::poll_fn;
@@ -29,7 +30,7 @@ impl Engine {
         question: R,
     ) -> Result<Vec<R::Reply>, EngineError>
     where
-        R: Request<Callback = QuestionId> + Copy,
+        R: Request<Callback = QuestionId> + Message + Copy,
         R::Reply: Listed<ToClient>,
     {
         let mut client = self.client()?;

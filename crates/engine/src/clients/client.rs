@@ -1,10 +1,12 @@
 //! A session's port as the engine uses it: typed requests out, answers in.
 
 use crate::error::EngineError;
-use crate::protocol::answers::{Panicked, Rejected, ToClient};
+use crate::protocol::answers::{Panicked, Rejected};
 use crate::protocol::callback::{Callback, QuestionId};
-use crate::protocol::message::{List, Parcel, header};
-use crate::protocol::requests::Request;
+use crate::protocol::lists::Parcel;
+use crate::protocol::lists::ToClient;
+use crate::protocol::message::{List, Message, header};
+use crate::protocol::request::Request;
 use eris_aeu::{Aeu, Handler, Session};
 use eris_route::{Command, Endpoint, FlushState};
 use eris_types::{AeuId, ObjectId};
@@ -83,7 +85,7 @@ impl Client {
     }
 
     /// Sends a request to one AEU.
-    pub fn send<R: Request>(
+    pub fn send<R: Request + Message>(
         &mut self,
         aeu: AeuId,
         object: ObjectId,
@@ -98,7 +100,7 @@ impl Client {
     }
 
     /// Sends one request to several AEUs.
-    pub fn multicast<R: Request + Clone>(
+    pub fn multicast<R: Request + Message + Clone>(
         &mut self,
         aeus: &[AeuId],
         object: ObjectId,
@@ -111,7 +113,7 @@ impl Client {
     }
 
     /// Has an AEU that this thread holds execute a request at once.
-    pub fn execute_in_place<R: Request>(
+    pub fn execute_in_place<R: Request + Message>(
         &mut self,
         aeu: &mut Aeu<impl Handler<Parcel = Parcel>>,
         object: ObjectId,

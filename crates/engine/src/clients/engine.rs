@@ -6,7 +6,7 @@ use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::object::statistics::merge;
 use crate::protocol::callback::QuestionId;
-use crate::protocol::message::Parcel;
+use crate::protocol::lists::Parcel;
 use crate::protocol::objects::DropObject;
 use crate::sequencer::Sequencer;
 use crate::settings::Settings;

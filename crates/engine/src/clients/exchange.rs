@@ -8,9 +8,10 @@
 
 use super::client::{Client, Received};
 use super::engine::Engine;
-use crate::protocol::answers::{Panicked, ToClient};
+use crate::protocol::answers::Panicked;
 use crate::protocol::callback::PartId;
-use crate::protocol::keys::RoundTrip;
+use crate::protocol::lists::ToClient;
+use crate::protocol::round_trip::RoundTrip;
 use crate::tasks::owner::Owner;
 use eris_aeu::{Aeu, Runtime};
 use eris_types::{AeuId, ObjectId};

@@ -5,7 +5,7 @@ use super::garbage::Garbage;
 use super::key_index::registered::RegisteredIndex;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
-use crate::protocol::message::Parcel;
+use crate::protocol::lists::Parcel;
 use crate::protocol::objects::CollectGarbage;
 use crate::sequencer::Sequencer;
 use crate::tasks::owner::Owner;

@@ -4,8 +4,9 @@
 
 use super::client::Client;
 use super::shared::Shared;
-use crate::protocol::answers::{Batch, End, Panicked, ToClient};
+use crate::protocol::answers::{Batch, End, Panicked};
 use crate::protocol::callback::RunId;
+use crate::protocol::lists::ToClient;
 use crate::protocol::run::{CREDITS, Run};
 use crate::protocol::runs::{Cancel, Credit};
 use arrow_array::RecordBatch;

@@ -1,6 +1,5 @@
 //! What the segments of an index were asked for, merged on reading.
 
-use super::owned::OwnedKeys;
 use crossbeam_utils::CachePadded;
 use eris_types::AeuId;
 use std::sync::Mutex;
@@ -30,10 +29,10 @@ pub struct SegmentLoad {
 
 /// What one owner says of its segments.
 pub(crate) struct Measurement {
-    aeu: AeuId,
+    pub aeu: AeuId,
     /// How much it had done by then.
-    done: u64,
-    segments: Vec<SegmentLoad>,
+    pub done: u64,
+    pub segments: Vec<SegmentLoad>,
 }
 
 /// What owners have done, and what was last known of their segments.
@@ -72,7 +71,7 @@ impl Measured {
         done.store(done.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    fn done(&self, aeu: AeuId) -> u64 {
+    pub fn done(&self, aeu: AeuId) -> u64 {
         self.done[aeu.index()].load(Ordering::Relaxed)
     }
 
@@ -113,41 +112,6 @@ impl SegmentLoad {
             busy: Duration::ZERO,
             samples: Vec::new(),
             ..*self
-        }
-    }
-}
-
-impl OwnedKeys {
-    /// Its segments, and what they were asked for since the last call.
-    pub fn measurement(&mut self) -> Measurement {
-        let aeu = self.aeu();
-        let done = self.object().measured.done(aeu);
-        let keys: Vec<usize> = self
-            .segments
-            .iter()
-            .map(|segment| self.len_of(segment))
-            .collect();
-        let segments = self.segments().iter_mut().zip(keys);
-        let segments = segments.map(|(segment, keys)| {
-            let asked = segment.take_asked();
-            let busy = asked.busy();
-            let mut samples = asked.samples;
-            samples.sort_unstable();
-            SegmentLoad {
-                aeu,
-                low: segment.low,
-                high: segment.high,
-                keys: keys as u64,
-                bytes: segment.bytes(),
-                asked: asked.keys,
-                busy,
-                samples,
-            }
-        });
-        Measurement {
-            aeu,
-            done,
-            segments: segments.collect(),
         }
     }
 }

@@ -14,7 +14,7 @@ mod shown;
 
 pub(crate) use cells::Cells;
 
-use crate::object::scatter::keys_of;
+use crate::object::numbers::keys_of;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use eris_column::{Domain, from_integer};

@@ -1,8 +1,8 @@
-//! What a client may get: the answers of owners.
+//! What owners answer.
 
-use super::message::{Context, Message, Parcel, Words, messages, send, without_words};
-use super::requests::Request;
+use super::request::Reply;
 use super::rows::RowBatch;
+use super::words::{Words, without_words};
 use crate::error::EngineError;
 use crate::held::located::Located;
 use crate::held::partition::OfferedChunk;
@@ -10,32 +10,9 @@ use crate::held::segment_view::SegmentView;
 use crate::key_index::batch::KeyBatch;
 use crate::key_index::measure::Measurement;
 use crate::key_index::transfer::MovedOut;
-use crate::protocol::callback::Callback;
 use arrow_array::RecordBatch;
 use eris_fragment::FragmentError;
 use eris_home::IndexReorganization;
-use eris_route::{Endpoint, Header};
-use eris_types::ObjectId;
-
-messages! {
-    /// What a client may get.
-    enum ToClient from 128 {
-        Done: words Reply,
-        Deleted: words Reply,
-        Rejected: parcel Reply,
-        Panicked: parcel Control,
-        Batch: parcel Reply,
-        End: parcel Reply,
-        KeysDone: parcel Reply,
-        RowsDone: parcel Reply,
-        MovedOut: parcel Reply,
-        Measurement: parcel Reply,
-        OfferedChunks: parcel Reply,
-        Segments: parcel Reply,
-        LocatedParts: parcel Reply,
-        Indexes: parcel Reply,
-    }
-}
 
 /// It is done, and there is no more to say.
 pub(crate) struct Done;
@@ -81,44 +58,22 @@ impl Words for Deleted {
     }
 }
 
-/// Who has asked an owner for something: where the answer goes.
-pub(crate) struct Asked<R: Request> {
-    pub sender: Endpoint,
-    pub object: ObjectId,
-    pub callback: R::Callback,
+macro_rules! replies {
+    ($($name:ident),* $(,)?) => {
+        $(impl Reply for $name {})*
+    };
 }
 
-impl<R: Request> Clone for Asked<R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<R: Request> Copy for Asked<R> {}
-
-impl<R: Request> Asked<R> {
-    /// By the request's header.
-    pub fn of(header: &Header) -> Self {
-        Asked {
-            sender: header.sender,
-            object: header.object,
-            callback: R::Callback::from_bits(header.callback),
-        }
-    }
-
-    /// Sends the answer.
-    pub fn answer<T>(&self, reply: R::Reply, cx: &mut Context<'_, T>)
-    where
-        R::Reply: Message,
-    {
-        send(cx, self.sender, self.object, self.callback, reply);
-    }
-
-    /// Says why there is none.
-    pub fn reject<T>(&self, error: EngineError, cx: &mut Context<'_, T>)
-    where
-        R::Reply: Message,
-    {
-        send(cx, self.sender, self.object, self.callback, Rejected(error));
-    }
-}
+replies!(
+    Done,
+    Deleted,
+    End,
+    KeysDone,
+    RowsDone,
+    MovedOut,
+    Measurement,
+    OfferedChunks,
+    Segments,
+    LocatedParts,
+    Indexes,
+);

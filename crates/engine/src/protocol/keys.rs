@@ -7,28 +7,17 @@
 //!        ◀── MovedOut ──────
 //! ```
 
-use super::answers::{KeysDone, RowsDone, ToClient};
+use super::answers::{KeysDone, RowsDone};
 use super::callback::{HandOverId, PartId, QuestionId, TransferId};
-use super::message::without_words;
-use super::requests::{NoReply, Request};
+use super::request::{NoReply, Reply, Request};
 use super::rows::RowBatch;
+use super::words::without_words;
 use crate::key_index::batch::KeyBatch;
 use crate::key_index::measure::Measurement;
 use crate::key_index::object::KeyObject;
 use crate::key_index::transfer::{Acknowledgement, Handed, MovedOut, Transfer};
 use eris_route::Rank;
 use std::sync::Arc;
-
-/// A request that comes back as its own answer, with what was done.
-pub(crate) trait RoundTrip: Request<Callback = PartId> {
-    /// What goes there and comes back, in the box in which it went.
-    type Batch;
-
-    fn carry(batch: Box<Self::Batch>) -> Self;
-
-    /// The batch of an answer.
-    fn returned(answer: ToClient) -> Option<Box<Self::Batch>>;
-}
 
 /// Operations on keys of a bare index.
 pub(crate) struct Keys(pub Box<KeyBatch>);
@@ -39,21 +28,6 @@ impl Request for Keys {
     type Reply = KeysDone;
 }
 
-impl RoundTrip for Keys {
-    type Batch = KeyBatch;
-
-    fn carry(batch: Box<KeyBatch>) -> Self {
-        Keys(batch)
-    }
-
-    fn returned(answer: ToClient) -> Option<Box<KeyBatch>> {
-        match answer {
-            ToClient::KeysDone(KeysDone(batch)) => Some(batch),
-            _ => None,
-        }
-    }
-}
-
 /// Operations on rows by their keys.
 pub(crate) struct Rows(pub Box<RowBatch>);
 
@@ -61,21 +35,6 @@ impl Request for Rows {
     const RANK: Rank = Rank::Client;
     type Callback = PartId;
     type Reply = RowsDone;
-}
-
-impl RoundTrip for Rows {
-    type Batch = RowBatch;
-
-    fn carry(batch: Box<RowBatch>) -> Self {
-        Rows(batch)
-    }
-
-    fn returned(answer: ToClient) -> Option<Box<RowBatch>> {
-        match answer {
-            ToClient::RowsDone(RowsDone(batch)) => Some(batch),
-            _ => None,
-        }
-    }
 }
 
 /// Keys that another owner shall have.
@@ -103,6 +62,8 @@ impl Request for HandOver {
 
 /// What the new owner says of keys that were handed over.
 pub(crate) struct TransferAcknowledged(pub Acknowledgement);
+
+impl Reply for TransferAcknowledged {}
 
 impl Request for TransferAcknowledged {
     const RANK: Rank = Rank::Reply;

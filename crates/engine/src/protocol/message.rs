@@ -8,23 +8,17 @@
 //! What is small and can be copied travels as words, without an allocation. All else is a parcel, of one type for all messages, so
 //! that nobody has to guess what is in it.
 
-use super::answers::ToClient;
 use super::callback::Callback;
-use super::requests::ToOwner;
+use super::lists::Parcel;
+use super::words::Words;
 use eris_aeu::AeuContext;
 use eris_route::{Endpoint, Header, Rank};
 use eris_types::ObjectId;
 
-/// What travels as a parcel.
-pub(crate) enum Parcel {
-    ToOwner(ToOwner),
-    ToClient(ToClient),
-}
-
 /// What an AEU's handler and its tasks send with; `T` are the tasks.
 pub(crate) type Context<'a, T> = AeuContext<'a, T, Parcel>;
 
-/// Something that travels. Which type has which kind and form is listed at [`ToOwner`] and [`ToClient`].
+/// Something that travels. Which type has which kind and form is listed in [`lists`](super::lists).
 pub(crate) trait Message: Sized {
     /// Commands of one object and one kind are executed as one group.
     const KIND: u16;
@@ -79,56 +73,27 @@ impl Packed {
     }
 }
 
-/// What fits into two words.
-pub(crate) trait Words: Sized {
-    /// How many it takes.
-    const LEN: usize;
-
-    fn to_words(&self) -> [u64; 2];
-
-    /// Of so many words.
-    fn of(words: &[u64]) -> Self;
-}
-
-/// Messages that say all there is to say by being there.
-macro_rules! without_words {
-    ($($name:ident),* $(,)?) => {
-        $(impl $crate::protocol::message::Words for $name {
-            const LEN: usize = 0;
-
-            fn to_words(&self) -> [u64; 2] {
-                [0; 2]
-            }
-
-            fn of(_: &[u64]) -> Self {
-                $name
-            }
-        })*
-    };
-}
-pub(crate) use without_words;
-
 /// The list of what one kind of receiver may get: an enum, the kind of each of its messages, and how they are packed and unpacked.
 ///
 /// A row names a message, whether it travels as `words` or as a `parcel`, and its rank, unless it is a [`Request`], which has one.
 ///
-/// [`Request`]: super::requests::Request
+/// [`Request`]: super::request::Request
 macro_rules! messages {
     (
         $(#[$meta:meta])*
-        enum $list:ident from $first:literal { $($name:ident: $form:ident $($rank:ident)?),* $(,)? }
+        enum $list:ident, $kind:ident from $first:literal { $($name:ident: $form:ident $($rank:ident)?),* $(,)? }
     ) => {
         $(#[$meta])*
         pub(crate) enum $list {
             $($name($name)),*
         }
 
-        enum Kind {
+        enum $kind {
             $($name),*
         }
 
         $(impl $crate::protocol::message::Message for $name {
-            const KIND: u16 = $first + Kind::$name as u16;
+            const KIND: u16 = $first + $kind::$name as u16;
             const RANK: eris_route::Rank = messages!(@rank $name $($rank)?);
 
             fn pack(self) -> $crate::protocol::message::Packed {
@@ -168,13 +133,13 @@ macro_rules! messages {
         }
     };
     (@awaited $name:ident) => {
-        <$name as $crate::protocol::requests::Request>::AWAITED
+        <$name as $crate::protocol::request::Request>::AWAITED
     };
     (@awaited $name:ident $rank:ident) => {
         false
     };
     (@rank $name:ident) => {
-        <$name as $crate::protocol::requests::Request>::RANK
+        <$name as $crate::protocol::request::Request>::RANK
     };
     (@rank $name:ident $rank:ident) => {
         eris_route::Rank::$rank
@@ -187,7 +152,7 @@ macro_rules! messages {
     };
     (@unpack words $list:ident $name:ident $kind:ident $words:ident) => {
         if $kind == <$name as $crate::protocol::message::Message>::KIND {
-            return $list::$name($crate::protocol::message::Words::of($words));
+            return $list::$name($crate::protocol::words::Words::of($words));
         }
     };
     (@unpack parcel $list:ident $name:ident $kind:ident $words:ident) => {};

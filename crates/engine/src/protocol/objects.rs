@@ -2,8 +2,8 @@
 
 use super::answers::{Done, Indexes, LocatedParts, Segments};
 use super::callback::{IndexNumber, QuestionId};
-use super::message::{Words, without_words};
-use super::requests::{NoReply, Request};
+use super::request::{NoReply, Request};
+use super::words::{Words, without_words};
 use crate::object::data_object::DataObject;
 use crate::object::indexes::Index;
 use eris_column::KeyOrder;

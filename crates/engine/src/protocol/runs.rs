@@ -8,9 +8,9 @@
 
 use super::answers::End;
 use super::callback::RunId;
-use super::message::{Words, without_words};
-use super::requests::{NoReply, Request};
+use super::request::{NoReply, Request};
 use super::run::Run;
+use super::words::{Words, without_words};
 use eris_exec::Groups;
 use eris_numa::Reservation;
 use eris_route::Rank;

@@ -7,8 +7,8 @@
 
 use super::answers::{Deleted, Done, OfferedChunks};
 use super::callback::{EncodingId, QuestionId};
-use super::message::{Words, without_words};
-use super::requests::{NoReply, Request};
+use super::request::{NoReply, Reply, Request};
+use super::words::{Words, without_words};
 use crate::error::EngineError;
 use crate::held::dictionaries::NewStrings;
 use crate::held::partition::OfferedChunk;
@@ -165,6 +165,8 @@ impl Request for Intern {
 
 /// The answer to [`Intern`]: codes, or why there are none.
 pub(crate) struct Interned(pub Result<Codes, EngineError>);
+
+impl Reply for Interned {}
 
 /// The newest dictionary of a column, or `None` if its strings are stored as they are from now on.
 pub(crate) struct Codes {

@@ -4,7 +4,7 @@
 
 use crate::EngineError;
 use crate::clients::engine::{Engine, owner};
-use crate::protocol::message::Parcel;
+use crate::protocol::lists::Parcel;
 use crate::sequencer::Sequencer;
 use crate::tasks::owner::Owner;
 use eris_aeu::{Faults, Random, Simulation, Turn};

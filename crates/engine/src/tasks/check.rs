@@ -2,7 +2,8 @@
 
 use super::owner::Owner;
 use crate::error::{EngineError, store_error};
-use crate::protocol::answers::{Asked, Done};
+use crate::protocol::answers::Done;
+use crate::protocol::asked::Asked;
 use crate::protocol::message::Context;
 use crate::protocol::statements::Check;
 use eris_aeu::Slice;

@@ -3,7 +3,8 @@
 use super::owner::Owner;
 use crate::held::located::Located;
 use crate::held::partition::Partition;
-use crate::protocol::answers::{Asked, Done, Indexes, LocatedParts, Segments};
+use crate::protocol::answers::{Done, Indexes, LocatedParts, Segments};
+use crate::protocol::asked::Asked;
 use crate::protocol::callback::IndexNumber;
 use crate::protocol::message::Context;
 use crate::protocol::objects::{DropObject, Inspect, Locate, Reorganize};

@@ -1,7 +1,8 @@
 //! Operations on rows by their keys, at the owner of these.
 
 use super::owner::Owner;
-use crate::protocol::answers::{Asked, RowsDone};
+use crate::protocol::answers::RowsDone;
+use crate::protocol::asked::Asked;
 use crate::protocol::keys::Rows;
 use crate::protocol::message::Context;
 use crate::protocol::rows::{Read, RowBatch, RowOperation};

@@ -4,7 +4,8 @@ use super::insert::InsertTask;
 use super::owner::{Owner, WaitingRows};
 use crate::error::store_error;
 use crate::held::partition::Partition;
-use crate::protocol::answers::{Asked, Deleted, OfferedChunks};
+use crate::protocol::answers::{Deleted, OfferedChunks};
+use crate::protocol::asked::Asked;
 use crate::protocol::callback::EncodingId;
 use crate::protocol::message::Context;
 use crate::protocol::statements::{

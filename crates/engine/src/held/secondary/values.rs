@@ -22,7 +22,7 @@ impl Values {
         if let [one] = columns
             && Domain::of(one.data_type()) == Some(Domain::Integer)
         {
-            let words = crate::object::scatter::keys_of(one);
+            let words = crate::object::numbers::keys_of(one);
             let words = words.values().iter().enumerate();
             let word =
                 |(row, &word): (usize, &i64)| one.is_valid(row).then_some(word as u64 ^ 1 << 63);

@@ -3,7 +3,7 @@
 use super::move_out::KeyTasks;
 use super::moving::{Doubt, MovingOut, WantedTransfer};
 use crate::key_index::transfer::{Acknowledgement, Handed, Transfer};
-use crate::protocol::answers::Asked;
+use crate::protocol::asked::Asked;
 use crate::protocol::callback::TransferId;
 use crate::protocol::keys::{HandOver, MoveOut, TransferAcknowledged};
 use crate::protocol::message::{Context, send};

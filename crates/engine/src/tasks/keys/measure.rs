@@ -2,7 +2,7 @@
 
 use crate::key_index::measure::Measurement;
 use crate::key_index::owned::OwnedKeys;
-use crate::protocol::answers::Asked;
+use crate::protocol::asked::Asked;
 use crate::protocol::keys::Measure;
 use crate::protocol::message::Context;
 use crate::tasks::owner::Owner;

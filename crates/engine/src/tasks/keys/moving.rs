@@ -5,7 +5,7 @@
 //! matter.
 
 use crate::key_index::transfer::{Acknowledgement, Transfer};
-use crate::protocol::answers::Asked;
+use crate::protocol::asked::Asked;
 use crate::protocol::callback::TransferId;
 use crate::protocol::keys::MoveOut;
 use eris_aeu::TaskId;

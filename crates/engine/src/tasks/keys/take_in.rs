@@ -3,11 +3,12 @@
 use super::compact::CompactTask;
 use crate::key_index::object::KeyObject;
 use crate::key_index::transfer::{Acknowledgement, DROPPED, Handed, LOST, Standing};
-use crate::protocol::answers::Asked;
+use crate::protocol::asked::Asked;
 use crate::protocol::callback::TransferId;
 use crate::protocol::keys::{HandOver, TransferAcknowledged};
-use crate::protocol::message::{Context, List, Message, Parcel};
-use crate::protocol::requests::ToOwner;
+use crate::protocol::lists::Parcel;
+use crate::protocol::lists::ToOwner;
+use crate::protocol::message::{Context, List, Message};
 use crate::tasks::owner::Owner;
 use eris_aeu::Group;
 use eris_route::Header;

@@ -1,4 +1,4 @@
-//! What an owner may get: the requests of clients and of other owners.
+//! What an owner may get, and what a client may: the requests and their answers.
 //!
 //! ```text
 //! client ── Insert, Adopt, Delete, Check ─▶ owner  ◀── Done | Deleted | Rejected        a statement's rows, uncommitted until
@@ -19,9 +19,12 @@
 //! on more than once, but an owner has one of each client at most, for which there is always room. Answers are replies, and so is
 //! what scans make for each other. Everything that must never wait is control.
 
-use super::callback::Callback;
+use super::answers::{
+    Batch, Deleted, Done, End, Indexes, KeysDone, LocatedParts, OfferedChunks, Panicked, Rejected,
+    RowsDone, Segments,
+};
 use super::keys::{HandOver, Keys, Measure, MoveOut, Rows, TransferAcknowledged};
-use super::message::{Message, Parcel, messages};
+use super::message::messages;
 use super::objects::{
     Build, CollectGarbage, DropIndex, DropObject, Inspect, Locate, Recode, Reorganize,
 };
@@ -29,39 +32,18 @@ use super::runs::{Cancel, Credit, Help, Repartition, RepartitionAborted, Reparti
 use super::statements::{
     Abort, Adopt, Check, Commit, Delete, Insert, Intern, Interned, OfferChunks,
 };
-use eris_route::Rank;
+use crate::key_index::measure::Measurement;
+use crate::key_index::transfer::MovedOut;
 
-/// A message to an owner.
-pub(crate) trait Request: Message {
-    /// What it may wait for; see the page of [`eris_route`].
-    const RANK: Rank;
-    /// What the callback is to its sender.
-    type Callback: Callback;
-    /// What it is answered with, if somebody waits.
-    type Reply: Reply;
-    /// Whether somebody waits, who must hear of it if the owner panics.
-    const AWAITED: bool = <Self::Reply as Reply>::IS_SENT;
-}
-
-/// What a request is answered with.
-pub(crate) trait Reply {
-    const IS_SENT: bool;
-}
-
-impl<M: Message> Reply for M {
-    const IS_SENT: bool = true;
-}
-
-/// Nobody waits.
-pub(crate) enum NoReply {}
-
-impl Reply for NoReply {
-    const IS_SENT: bool = false;
+/// What travels as a parcel.
+pub(crate) enum Parcel {
+    ToOwner(ToOwner),
+    ToClient(ToClient),
 }
 
 messages! {
     /// What an owner may get.
-    enum ToOwner from 0 {
+    enum ToOwner, OwnerKind from 0 {
         Insert: parcel,
         Adopt: parcel,
         Delete: parcel,
@@ -92,5 +74,25 @@ messages! {
         Reorganize: words,
         Inspect: words,
         Locate: words,
+    }
+}
+
+messages! {
+    /// What a client may get.
+    enum ToClient, ClientKind from 128 {
+        Done: words Reply,
+        Deleted: words Reply,
+        Rejected: parcel Reply,
+        Panicked: parcel Control,
+        Batch: parcel Reply,
+        End: parcel Reply,
+        KeysDone: parcel Reply,
+        RowsDone: parcel Reply,
+        MovedOut: parcel Reply,
+        Measurement: parcel Reply,
+        OfferedChunks: parcel Reply,
+        Segments: parcel Reply,
+        LocatedParts: parcel Reply,
+        Indexes: parcel Reply,
     }
 }
