@@ -74,8 +74,8 @@ impl<H: Handler> Aeu<H> {
         self.step_within(SLICES, usize::MAX)
     }
 
-    /// A step of one slice at most; says whether more are to be run. For a client that holds the AEU in place, and looks at the time in
-    /// between.
+    /// A step of one slice at most; says whether more are to be run. For a client that holds the AEU in place, and
+    /// looks at the time in between.
     pub fn work(&mut self) -> bool {
         self.step_within(1, usize::MAX);
         self.has_tasks()
@@ -100,12 +100,13 @@ impl<H: Handler> Aeu<H> {
         }
     }
 
-    /// Whether this step, in which work below `lowest` was put off, leaves work that the next one would do. The target whose
-    /// room the flush found has rung already, perhaps before this AEU announced its sleep, and will not ring again.
+    /// Whether this step, in which work below `lowest` was put off, leaves work that the next one would do. The target
+    /// whose room the flush found has rung already, perhaps before this AEU announced its sleep, and will not ring
+    /// again.
     fn has_become_ready(&mut self, lowest: Rank) -> bool {
         let next = self.port.split().0.congested().unwrap_or(Rank::Client);
-        // Commands were put off, and senders told to wait at the door, exactly below `lowest`. Tasks may also be left over
-        // from the bound on slices, or come from the idle hook.
+        // Commands were put off, and senders told to wait at the door, exactly below `lowest`. Tasks may also be left
+        // over from the bound on slices, or come from the idle hook.
         next < lowest || self.own.tasks.has_queued(next)
     }
 

@@ -117,8 +117,8 @@ impl<T, P> AeuContext<'_, T, P> {
         self.tasks.insert(rank, task)
     }
 
-    /// Queues a suspended task again. False if there is no such task. Harmless if it is queued or rests; if it is running, a
-    /// `Suspend` at the end of its slice has no effect.
+    /// Queues a suspended task again. False if there is no such task. Harmless if it is queued or rests; if it is
+    /// running, a `Suspend` at the end of its slice has no effect.
     pub fn resume(&mut self, id: TaskId) -> bool {
         self.tasks.resume(id)
     }

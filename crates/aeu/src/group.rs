@@ -1,5 +1,5 @@
-//! Grouping: the commands of one step by data object and kind (ERIS, Section 3.1: it lets scans be shared and lookups be
-//! coalesced into one batch).
+//! Grouping: the commands of one step by data object and kind (ERIS, Section 3.1: it lets scans be shared and lookups
+//! be coalesced into one batch).
 
 use eris_route::{Command, Header, Rank};
 use eris_types::ObjectId;
@@ -47,7 +47,8 @@ impl<'a, P> Batch<'a, P> {
         }
     }
 
-    /// Inlined into the loop over the inbox, so that a command goes from the buffer into its entry without a copy between.
+    /// Inlined into the loop over the inbox, so that a command goes from the buffer into its entry without a copy
+    /// between.
     #[inline(always)]
     pub(crate) fn push(&mut self, command: Command<'a, P>) {
         let Command {

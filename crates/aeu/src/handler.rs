@@ -14,8 +14,8 @@ pub trait Handler: Send + 'static {
     /// What travels as a parcel.
     type Parcel: Send + 'static;
 
-    /// Executes all commands of one object, kind and rank that arrived in this step, in arrival order. Commands that are
-    /// not taken from the group are dropped.
+    /// Executes all commands of one object, kind and rank that arrived in this step, in arrival order. Commands that
+    /// are not taken from the group are dropped.
     fn execute(
         &mut self,
         object: ObjectId,
@@ -49,7 +49,8 @@ pub trait Handler: Send + 'static {
 pub enum Slice {
     /// There is more to do: queue it again.
     Again,
-    /// It goes on after so much time, in which the AEU may sleep: work that is in no hurry, and in the way of clients otherwise.
+    /// It goes on after so much time, in which the AEU may sleep: work that is in no hurry, and in the way of clients
+    /// otherwise.
     Rest(Duration),
     /// It waits for [`AeuContext::resume`].
     Suspend,

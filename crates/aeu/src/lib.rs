@@ -4,8 +4,8 @@
 //! doors ─ sql ─ engine ─ route·[AEU] ─ exec ─ store ─ column·kernels
 //! ```
 //!
-//! After Section 3.1 of *ERIS: A NUMA-Aware In-Memory Storage Engine*. An [`Aeu`] is a state machine: [`Aeu::step`] does one
-//! round of its loop, without a thread or a blocking call in it. What a command means, the [`Handler`] knows.
+//! After Section 3.1 of *ERIS: A NUMA-Aware In-Memory Storage Engine*. An [`Aeu`] is a state machine: [`Aeu::step`]
+//! does one round of its loop, without a thread or a blocking call in it. What a command means, the [`Handler`] knows.
 //!
 //! ```text
 //!  inbox ─► group by (object, kind) ─► Handler::execute ──┬─► outboxes ─► flush
@@ -15,7 +15,8 @@
 //!                                            Handler::idle┘  if nothing else was to do
 //! ```
 //!
-//! A task that *rests* between its slices is queued again in time; meanwhile the AEU may sleep, or be stepped by clients.
+//! A task that *rests* between its slices is queued again in time; meanwhile the AEU may sleep, or be stepped by
+//! clients.
 //!
 //! Three things drive AEUs: [`Runtime`] gives each a pinned thread and a run token, which a client may take to step a
 //! parked AEU in place; [`Simulation`] drives many in one thread by a seeded schedule; a test may call `step` itself.
@@ -44,6 +45,7 @@
 //!
 //! impl Handler for Adder {
 //!     type Task = ();
+//!     type Parcel = ();
 //!
 //!     fn execute(&mut self, _: ObjectId, _: u16, commands: Group<'_>, cx: &mut AeuContext<'_, ()>) {
 //!         for command in commands {
@@ -73,8 +75,9 @@
 //!
 //! let runtime = Runtime::start(&Topology::fake(2, 1), BufferSizes::default(), |_place| Adder)?;
 //! let mut session = runtime.session()?;
-//! let header = Header { kind: ADD, rank: Rank::Client, object: ObjectId(7), sender: session.endpoint(), callback: 99 };
-//! session.send(Endpoint::aeu(AeuId(1)), header, &[20, 22], None);
+//! let (object, sender) = (ObjectId(7), session.endpoint());
+//! let header = Header { kind: ADD, rank: Rank::Client, object, sender, callback: 99 };
+//! session.port().outgoing().send(Endpoint::aeu(AeuId(1)), header, &[20, 22], None);
 //! session.flush();
 //!
 //! let mut replies = session.receive(Duration::from_secs(10)).expect("a reply");

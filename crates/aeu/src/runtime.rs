@@ -50,8 +50,8 @@ pub struct Runtime<H: Handler> {
 
 struct Shared<H: Handler> {
     cells: Box<[CachePadded<AeuCell<H>>]>,
-    /// Written once by whoever ends the runtime, before it rings; read by every thread between steps. Relaxed: the ring's
-    /// and the token's fences order it.
+    /// Written once by whoever ends the runtime, before it rings; read by every thread between steps. Relaxed: the
+    /// ring's and the token's fences order it.
     stop: AtomicBool,
 }
 
@@ -64,8 +64,8 @@ struct AeuCell<H: Handler> {
     is_visited: AtomicBool,
 }
 
-// SAFETY: the AEU is touched only by the owner of the token, which is one thread at a time, with the acquire and release
-// operations of the token between one owner and the next; and an AEU may be sent from thread to thread.
+// SAFETY: the AEU is touched only by the owner of the token, which is one thread at a time, with the acquire and
+// release operations of the token between one owner and the next; and an AEU may be sent from thread to thread.
 unsafe impl<H: Handler> Sync for AeuCell<H> where Aeu<H>: Send {}
 
 impl<H: Handler> Runtime<H> {
@@ -78,7 +78,8 @@ impl<H: Handler> Runtime<H> {
         Self::start_with_share(topology, sizes, None, make_handler)
     }
 
-    /// The same, with AEUs that use no more than this share of a core each, if it is given: as many slow cores as there are AEUs.
+    /// The same, with AEUs that use no more than this share of a core each, if it is given: as many slow cores as there
+    /// are AEUs.
     pub fn start_with_share(
         topology: &Topology,
         sizes: BufferSizes,
@@ -157,10 +158,12 @@ impl<H: Handler> Runtime<H> {
         Ok(Session::new(self.router.session()?))
     }
 
-    /// Takes the run token of a parked AEU, lets `run` use it on this thread, and gives it back; `None` if the AEU is not
-    /// parked. Costs no hand-over between threads. Commands that had arrived have been executed before `run` is called.
+    /// Takes the run token of a parked AEU, lets `run` use it on this thread, and gives it back; `None` if the AEU is
+    /// not parked. Costs no hand-over between threads. Commands that had arrived have been executed before `run` is
+    /// called.
     ///
-    /// The handler then runs on the client's thread: near enough to the AEU's node in a command on few rows, not for a long scan.
+    /// The handler then runs on the client's thread: near enough to the AEU's node in a command on few rows, not for a
+    /// long scan.
     pub fn try_run_in_place<R>(&self, aeu: AeuId, run: impl FnOnce(&mut Aeu<H>) -> R) -> Option<R> {
         let cell = &self.shared.cells[aeu.index()];
         if self.is_throttled || !cell.token.take() {
@@ -182,8 +185,8 @@ impl<H: Handler> Runtime<H> {
         !self.is_throttled && self.shared.cells[aeu.index()].token.is_parked()
     }
 
-    /// Whether another client is at work in this AEU, so that it may soon be free to be taken; by the time this returns it
-    /// may be.
+    /// Whether another client is at work in this AEU, so that it may soon be free to be taken; by the time this returns
+    /// it may be.
     pub fn is_run_in_place(&self, aeu: AeuId) -> bool {
         self.shared.cells[aeu.index()].token.is_held()
     }
@@ -324,8 +327,8 @@ impl<H: Handler> Worker<H> {
             if is_restless {
                 spin.reset();
             } else if until.is_some() || cell.is_visited.load(Ordering::Relaxed) || !spin.wait() {
-                // Clients who can do its work in its place are better off if it sleeps: awake, it would have to be sent what they want,
-                // and wake them. So are they while it rests.
+                // Clients who can do its work in its place are better off if it sleeps: awake, it would have to be sent
+                // what they want, and wake them. So are they while it rests.
                 cell.is_visited.store(false, Ordering::Relaxed);
                 cell.token.doze();
                 let (is_restless, until) = step();

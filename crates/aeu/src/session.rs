@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// A client of the AEUs, for async code or a blocking thread. Dropping it closes the endpoint: replies that come later are
-/// refused and their parcels dropped; what was sent and not flushed is dropped.
+/// A client of the AEUs, for async code or a blocking thread. Dropping it closes the endpoint: replies that come later
+/// are refused and their parcels dropped; what was sent and not flushed is dropped.
 pub struct Session<P = ()> {
     port: Port<P>,
 }
@@ -40,9 +40,9 @@ impl<P> Session<P> {
         self.port.receive()
     }
 
-    /// Ready when [`Session::try_receive`] has something; nothing is flushed then. Otherwise everything held is flushed as
-    /// far as there is room, and the task is woken when something has come, *or when there may be room for what is still
-    /// held*: the next poll flushes it. So a caller that polls whenever it is woken need not look after
+    /// Ready when [`Session::try_receive`] has something; nothing is flushed then. Otherwise everything held is flushed
+    /// as far as there is room, and the task is woken when something has come, *or when there may be room for what is
+    /// still held*: the next poll flushes it. So a caller that polls whenever it is woken need not look after
     /// [`FlushState::Held`] itself. It may be woken for nothing.
     pub fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.port.ready() {

@@ -11,8 +11,8 @@ use std::thread;
 
 /// What a client does in a simulation.
 pub trait Script<P = ()> {
-    /// The schedule has chosen this session. It may receive, send and flush; whatever it draws from `random` is part of the
-    /// replay.
+    /// The schedule has chosen this session. It may receive, send and flush; whatever it draws from `random` is part of
+    /// the replay.
     fn turn(&mut self, port: &mut Port<P>, random: &mut Random) -> Turn;
 }
 
@@ -51,12 +51,12 @@ pub struct Faults {
     pub few_slices: usize,
 }
 
-/// A deterministic run of AEUs and sessions. Each AEU has a run token and goes to sleep by the protocol of [`crate::Runtime`]:
-/// once parked it is not stepped until it is rung. A lost wake-up therefore shows, either as a run that never ends or as an
-/// AEU that has work in the end and sleeps.
+/// A deterministic run of AEUs and sessions. Each AEU has a run token and goes to sleep by the protocol of
+/// [`crate::Runtime`]: once parked it is not stepped until it is rung. A lost wake-up therefore shows, either as a run
+/// that never ends or as an AEU that has work in the end and sleeps.
 ///
-/// Equal seeds, handlers and scripts give equal runs; [`Simulation::trace`] tells whether two runs were equal. When a test
-/// panics inside a run, the seed is printed.
+/// Equal seeds, handlers and scripts give equal runs; [`Simulation::trace`] tells whether two runs were equal. When a
+/// test panics inside a run, the seed is printed.
 pub struct Simulation<H: Handler> {
     seed: u64,
     random: Random,
@@ -193,8 +193,8 @@ impl<H: Handler> Simulation<H> {
     }
 }
 
-/// An AEU with its token, and how far its thread would be in the loop of the runtime. One turn is what happens between two
-/// looks at the token, so that a ring may come at each of them.
+/// An AEU with its token, and how far its thread would be in the loop of the runtime. One turn is what happens between
+/// two looks at the token, so that a ring may come at each of them.
 struct Sleeper<H: Handler> {
     aeu: Aeu<Faulty<H>>,
     token: Arc<Token>,

@@ -1,7 +1,7 @@
 //! A slower core: an AEU that may use no more than a share of one.
 //!
-//! On a machine with fewer cores than AEUs the busiest AEU simply runs on while others sleep, so that it does not show how unevenly they
-//! are loaded. With a share each, as if each had a core of its own, it does.
+//! On a machine with fewer cores than AEUs the busiest AEU simply runs on while others sleep, so that it does not show
+//! how unevenly they are loaded. With a share each, as if each had a core of its own, it does.
 //!
 //! ```text
 //! tokens  ── share × time ──▶ bucket (at most BURST) ── what the thread's own clock says ──▶ below zero: sleep
@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 /// What may be used at once after a pause.
 const BURST: Duration = Duration::from_millis(2);
 
-/// A step is paid for up to so many times what steps usually take. On a virtual machine a thread's clock goes on while others have its core, now
-/// and then for milliseconds: a slow core would pay for them many times over, and all who wait for its answers with it. Work that has become
-/// longer is usual soon; what moving keys takes is paid for but for a thousandth, with half as much it would be but for a twentieth.
+/// A step is paid for up to so many times what steps usually take. On a virtual machine a thread's clock goes on while
+/// others have its core, now and then for milliseconds: a slow core would pay for them many times over, and all who
+/// wait for its answers with it. Work that has become longer is usual soon; what moving keys takes is paid for but for
+/// a thousandth, with half as much it would be but for a twentieth.
 const OUTLIER: f64 = 4.0;
 /// What is usual after so much time of a core has hardly to do with what was before.
 const MEMORY: Duration = Duration::from_millis(5);

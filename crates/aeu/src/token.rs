@@ -22,18 +22,18 @@
 //! | `Held` | a client | nothing: the client settles before it leaves |
 //! | `Settling` | a client, a last time before it leaves | back to `Held` |
 //!
-//! **No wake-up is lost.** Whoever is about to leave first announces it (`Dozing`, `Settling`), passes a `SeqCst` fence, and
-//! then does one more ordinary step. A sender first delivers, passes a `SeqCst` fence, and then looks at the state. Of the
-//! two fences one is first: either the step sees the delivery, or the sender sees the announcement and takes it back, so
-//! that the following `park` or `settle` fails. The same holds for room that appears for a sender who was refused, and for
-//! the order to stop. Nothing outside the token is looked at without owning it.
+//! **No wake-up is lost.** Whoever is about to leave first announces it (`Dozing`, `Settling`), passes a `SeqCst`
+//! fence, and then does one more ordinary step. A sender first delivers, passes a `SeqCst` fence, and then looks at the
+//! state. Of the two fences one is first: either the step sees the delivery, or the sender sees the announcement and
+//! takes it back, so that the following `park` or `settle` fails. The same holds for room that appears for a sender who
+//! was refused, and for the order to stop. Nothing outside the token is looked at without owning it.
 //!
-//! A *time* that has come, for a task that rests, is like a delivery of the thread to itself: it rings, and a client that is there looks at the clock
-//! after its announcement.
+//! A *time* that has come, for a task that rests, is like a delivery of the thread to itself: it rings, and a client
+//! that is there looks at the clock after its announcement.
 //!
-//! **Ownership.** Each transition to `Parked` is a release, each one from `Parked` an acquire, so that what one owner wrote
-//! the next one sees. A ring that turns `Parked` into `Running` makes the *thread* the owner, which acquires when it sees
-//! `Running`; the ringing sender gains nothing.
+//! **Ownership.** Each transition to `Parked` is a release, each one from `Parked` an acquire, so that what one owner
+//! wrote the next one sees. A ring that turns `Parked` into `Running` makes the *thread* the owner, which acquires when
+//! it sees `Running`; the ringing sender gains nothing.
 //!
 //! The thread sleeps with `std::thread::park`: on Linux one futex word per thread, so what a futex of our own would do,
 //! but safe code, known to the model checker, and with a permit that an early unpark leaves behind.
@@ -88,8 +88,8 @@ impl Token {
         self.state.swap(RUNNING, Ordering::Relaxed);
     }
 
-    /// Sleeps until the thread owns the token again. False if a ring came since [`Token::doze`], and there was no sleep. At the time
-    /// given, if any, the thread rings itself.
+    /// Sleeps until the thread owns the token again. False if a ring came since [`Token::doze`], and there was no
+    /// sleep. At the time given, if any, the thread rings itself.
     pub(crate) fn park(&self, until: Option<Instant>) -> bool {
         if !self.lie_down() {
             return false;
@@ -125,7 +125,8 @@ impl Token {
 
     // ---- a client ----
 
-    /// Takes the token of a parked AEU by one CAS. The client then owns the AEU, and must [`Token::doze_held`] and so on.
+    /// Takes the token of a parked AEU by one CAS. The client then owns the AEU, and must [`Token::doze_held`] and so
+    /// on.
     pub(crate) fn take(&self) -> bool {
         self.replace(PARKED, HELD)
     }
@@ -153,7 +154,8 @@ impl Token {
 
     /// Gives the token to the AEU's thread and wakes it: there is work left.
     pub(crate) fn hand_over(&self) {
-        // A swap, like the one in `wake`: it comes after a ring's exchange whatever the memory model makes of two writers.
+        // A swap, like the one in `wake`: it comes after a ring's exchange whatever the memory model makes of two
+        // writers.
         self.state.swap(RUNNING, Ordering::AcqRel);
         self.unpark();
     }
@@ -285,9 +287,9 @@ mod model {
         }
     }
 
-    /// Runs the loop of an AEU's thread beside others that use its token. Loom reports a deadlock if the thread sleeps while
-    /// the mail lies there. The thread is not the model's first one: that one joins, and in loom a late unpark disturbs a
-    /// join.
+    /// Runs the loop of an AEU's thread beside others that use its token. Loom reports a deadlock if the thread sleeps
+    /// while the mail lies there. The thread is not the model's first one: that one joins, and in loom a late unpark
+    /// disturbs a join.
     fn model(preemptions: usize, others: &'static [fn(&Toy)]) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(preemptions);

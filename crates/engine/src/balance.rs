@@ -6,9 +6,10 @@
 //!                                            threshold   One-Shot   gain against the
 //!                                                        or MA-k    cost of copying
 //! ```
-//! What counts is the time that owners were busy with a segment, whatever they did there; of tables that are scanned, bytes. Nothing moves that does not pay: what is gained while
-//! the workload is expected to last must be more than moving takes, by the speed of what was moved before; and keys that go back to where they
-//! have just come from must pay the more, each time twice as much.
+//! What counts is the time that owners were busy with a segment, whatever they did there; of tables that are scanned,
+//! bytes. Nothing moves that does not pay: what is gained while the workload is expected to last must be more than
+//! moving takes, by the speed of what was moved before; and keys that go back to where they have just come from must
+//! pay the more, each time twice as much.
 //!
 //! What loads are, and what pays: docs/decisions/0024.
 
@@ -118,10 +119,12 @@ impl Balancer {
         self.shared.changed.notify_all();
     }
 
-    /// Makes the loads of a table's owners equal at once, by One-Shot, whether or not that pays; how many rows have moved.
+    /// Makes the loads of a table's owners equal at once, by One-Shot, whether or not that pays; how many rows have
+    /// moved.
     ///
     /// # Errors
-    /// There is no such table, or there are too many clients and statements. What becomes of each move is in the [history](Self::history).
+    /// There is no such table, or there are too many clients and statements. What becomes of each move is in the
+    /// [history](Self::history).
     pub async fn balance(&self, engine: &Engine, table: ObjectId) -> Result<u64, EngineError> {
         let balancing = Balancing {
             algorithm: Some(Algorithm::OneShot),

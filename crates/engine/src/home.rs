@@ -8,8 +8,8 @@
 //!                     └─ descriptions   workers, nodes                         describe
 //! ```
 //!
-//! All work is done elsewhere. Here are only the forms that the seam asks for: futures in boxes, plain data, numbers of objects instead of
-//! what the engine has of them.
+//! All work is done elsewhere. Here are only the forms that the seam asks for: futures in boxes, plain data, numbers of
+//! objects instead of what the engine has of them.
 
 mod describe;
 mod optional;

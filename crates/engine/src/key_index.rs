@@ -1,4 +1,5 @@
-//! Bare indexes as their owners have them: trees of 64-bit keys, what is asked of them, and keys on their way to another owner.
+//! Bare indexes as their owners have them: trees of 64-bit keys, what is asked of them, and keys on their way to
+//! another owner.
 //!
 //! It knows of no command: [tasks](crate::tasks::keys) execute what [clients](crate::clients::key_index) ask for.
 

@@ -17,8 +17,8 @@
 //!   lanes: streams with credits
 //! ```
 //!
-//! It composes what is below it: a [`Partition`](partition) is a list of segments, a fragment becomes tasks that take turns,
-//! a write is staged and then made visible by the sequencer. It must not know SQL or where fragments come from.
+//! It composes what is below it: a [`Partition`](partition) is a list of segments, a fragment becomes tasks that take
+//! turns, a write is staged and then made visible by the sequencer. It must not know SQL or where fragments come from.
 
 #![forbid(unsafe_code)]
 

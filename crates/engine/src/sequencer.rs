@@ -7,9 +7,10 @@
 //!  ──────────────┤  open done open
 //! ```
 //!
-//! A writer draws a timestamp once all its rows are staged, has them stamped by their owners, and then finishes it. Readers
-//! take [`Sequencer::visible`] as their snapshot, so whoever sees a write sees every earlier one. While they read they hold
-//! their snapshot: the *horizon* stays at or before the oldest that is held, and what ended before it nobody can see.
+//! A writer draws a timestamp once all its rows are staged, has them stamped by their owners, and then finishes it.
+//! Readers take [`Sequencer::visible`] as their snapshot, so whoever sees a write sees every earlier one. While they
+//! read they hold their snapshot: the *horizon* stays at or before the oldest that is held, and what ended before it
+//! nobody can see.
 //!
 //! Why a timestamp is drawn so late: docs/decisions/0003.
 
@@ -29,15 +30,15 @@ pub(crate) struct Sequencer {
     next: AtomicU64,
     /// The newest timestamp up to which all have finished. Advanced by whoever finds that it can be.
     visible: AtomicU64,
-    /// Slot `t % OPEN` holds `t` once `t` has finished. Storing a slot and then reading its neighbour, by two writers at a
-    /// time, must not let both miss the other's store: hence sequential consistency throughout.
+    /// Slot `t % OPEN` holds `t` once `t` has finished. Storing a slot and then reading its neighbour, by two writers
+    /// at a time, must not let both miss the other's store: hence sequential consistency throughout.
     finished: Box<[AtomicU64]>,
     /// Writers that wait until their timestamp is visible.
     waiting: Mutex<Vec<(Timestamp, Waker)>>,
     /// How many readers hold each snapshot. Locked twice per statement.
     held: Mutex<BTreeMap<Timestamp, usize>>,
-    /// No snapshot is older, held or yet to be taken. Written under the lock of `held`, read by owners without it: an old
-    /// value only keeps garbage longer.
+    /// No snapshot is older, held or yet to be taken. Written under the lock of `held`, read by owners without it: an
+    /// old value only keeps garbage longer.
     horizon: AtomicU64,
 }
 
@@ -144,7 +145,8 @@ impl Sequencer {
         });
     }
 
-    /// Whether `timestamp` is visible; if not, `waker` is woken once it is. One waits for a timestamp: who has drawn it.
+    /// Whether `timestamp` is visible; if not, `waker` is woken once it is. One waits for a timestamp: who has drawn
+    /// it.
     pub fn poll_visible(&self, timestamp: Timestamp, waker: &Waker) -> bool {
         if timestamp <= self.visible() {
             return true;

@@ -353,8 +353,8 @@ fn scattered(number: u64, limit: u64) -> u64 {
     number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % limit
 }
 
-/// To part a segment, or to copy it to another node, takes memory that there is not: what was moved by then is used there, the rest here; some memory is
-/// spared for those who write, and everything can be moved later.
+/// To part a segment, or to copy it to another node, takes memory that there is not: what was moved by then is used
+/// there, the rest here; some memory is spared for those who write, and everything can be moved later.
 #[test]
 fn without_memory_some_keys_stay_where_they_are() {
     // What is spared is some slabs.

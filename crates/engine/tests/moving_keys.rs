@@ -1,5 +1,6 @@
-//! Real threads that look keys up, write, remove and read ranges while other threads move random ranges from owner to owner without pause, by link
-//! and by copy. Every client checks its own keys against a map, and what readers see of the others' never becomes older.
+//! Real threads that look keys up, write, remove and read ranges while other threads move random ranges from owner to
+//! owner without pause, by link and by copy. Every client checks its own keys against a map, and what readers see of
+//! the others' never becomes older.
 //!
 //! `ERIS_TORTURE_SECONDS` says how long it goes on in all, `ERIS_SEED` with which random numbers.
 #![allow(missing_docs)]
@@ -42,7 +43,8 @@ struct Person {
 }
 
 impl Person {
-    /// Some of its own keys: mostly one, so that owners fall asleep in between and are stepped in place; or many, side by side or scattered.
+    /// Some of its own keys: mostly one, so that owners fall asleep in between and are stepped in place; or many, side
+    /// by side or scattered.
     fn keys(&mut self) -> Vec<u64> {
         let own = KEYS / self.of;
         let count = [1, 1, 1, 2, 30, 2_000][self.random.below(6) as usize];

@@ -1,6 +1,6 @@
-//! Memory lies on its owner's node: the system is asked for the node of every page of column chunks and indexes, after loads, links, copies
-//! and reorganisations. With one node everything has to be there anyway; `make test-numa` runs this on an emulated machine with several,
-//! and says by `ERIS_NUMA_NODES` how many have to be found.
+//! Memory lies on its owner's node: the system is asked for the node of every page of column chunks and indexes, after
+//! loads, links, copies and reorganisations. With one node everything has to be there anyway; `make test-numa` runs
+//! this on an emulated machine with several, and says by `ERIS_NUMA_NODES` how many have to be found.
 #![allow(missing_docs)]
 
 #[allow(dead_code, reason = "other tests use more of it")]
@@ -44,7 +44,8 @@ fn engine() -> Option<Engine> {
     Some(Engine::start(settings).unwrap())
 }
 
-/// Shows where all of it lies, and how many pages there are by kind and node; fails if one of them is not on its owner's node.
+/// Shows where all of it lies, and how many pages there are by kind and node; fails if one of them is not on its
+/// owner's node.
 fn check(step: &str, parts: &[Located]) -> BTreeMap<(StoredPart, NodeId), usize> {
     let mut pages = BTreeMap::new();
     println!("{step}");
@@ -126,8 +127,8 @@ fn chunks_and_indexes_of_tables_lie_on_their_owners_nodes() {
     assert_eq!(count_sum(&engine, keyed).unwrap().0, ROWS as i64 / 10 * 12);
 }
 
-/// Rows without a key change owners by the chunk, all of them from the last owner, which has several: to its neighbour, whose columns are the
-/// old ones then, to every other node, and on from there.
+/// Rows without a key change owners by the chunk, all of them from the last owner, which has several: to its neighbour,
+/// whose columns are the old ones then, to every other node, and on from there.
 #[test]
 fn rows_that_change_owners_lie_on_the_new_owners_node() {
     let Some(engine) = engine() else {

@@ -42,9 +42,9 @@ pub struct Header {
 
 /// A received command. Its words lie in the inbox buffer and are valid until the next receive.
 ///
-/// A parcel is what is too large or too typed to be copied: it travels as a pointer, and whoever holds the command owns it. All
-/// parcels of a [`Router`](crate::Router) are of one type `P`, mostly an enum. The parcel of a command that is rejected, or that its
-/// receiver never looks at, is dropped. In its box, so that a command without one stays small.
+/// A parcel is what is too large or too typed to be copied: it travels as a pointer, and whoever holds the command owns
+/// it. All parcels of a [`Router`](crate::Router) are of one type `P`, mostly an enum. The parcel of a command that is
+/// rejected, or that its receiver never looks at, is dropped. In its box, so that a command without one stays small.
 #[derive(Debug)]
 pub struct Command<'a, P = ()> {
     /// The header.

@@ -25,14 +25,21 @@
 //!
 //! | field | written by | read by | ordering, and why |
 //! |---|---|---|---|
-//! | `door.state` | owner | senders | owner's store is release, senders' load acquire: who sees a buffer named sees it activated. It is only a hint where to write; the descriptor decides |
+//! | `door.state` | owner | senders | owner's store is release, senders' load acquire: who sees a buffer named sees it
+//! activated. It is only a hint where to write; the descriptor decides |
 //! | `door.admit` | owner | senders | relaxed: a late look costs the owner a few more commands to put off |
-//! | `door.starving` | refused senders set, owner clears | owner | relaxed between `SeqCst` fences: the sender sets, fences, tries again; the owner swaps, fences, looks. One of them sees the other |
-//! | `descriptor`, active → inactive | owner, `fetch_and` acq-rel | senders | release: a sender that finds the buffer inactive (acquire) also finds the door moved, so it does not wait for the owner |
-//! | `descriptor`, inactive → active | owner, release store | senders | the CAS of a sender acquires: the owner's reads of the old words happen before the sender's writes |
-//! | `descriptor`, reserve | senders, CAS acquire | senders, owner | an RMW, so it continues the release sequences of writers before it |
-//! | `descriptor`, commit | senders, `fetch_sub` release | owner, load acquire | the owner that reads "no writers" sees the words of every writer |
-//! | `words[a..b]` | the sender that reserved `a..b` | owner, once inactive and without writers | by the two lines above |
+//! | `door.starving` | refused senders set, owner clears | owner | relaxed between `SeqCst` fences: the sender sets,
+//! fences, tries again; the owner swaps, fences, looks. One of them sees the other |
+//! | `descriptor`, active → inactive | owner, `fetch_and` acq-rel | senders | release: a sender that finds the buffer
+//! inactive (acquire) also finds the door moved, so it does not wait for the owner |
+//! | `descriptor`, inactive → active | owner, release store | senders | the CAS of a sender acquires: the owner's reads
+//! of the old words happen before the sender's writes |
+//! | `descriptor`, reserve | senders, CAS acquire | senders, owner | an RMW, so it continues the release sequences of
+//! writers before it |
+//! | `descriptor`, commit | senders, `fetch_sub` release | owner, load acquire | the owner that reads "no writers" sees
+//! the words of every writer |
+//! | `words[a..b]` | the sender that reserved `a..b` | owner, once inactive and without writers | by the two lines
+//! above |
 //! | `pointers` | senders, before commit | owner, after "no writers" | relaxed: ordered by the commit |
 //!
 //! Why a stalled CAS is harmless: a sender may read a descriptor, sleep through two swaps, and succeed because the
@@ -81,8 +88,8 @@ struct Buffer {
     words: Words,
 }
 
-/// The shared part of an endpoint's inbox. All parcels that its words own are of type `P`, and [`crate::Router::new`] has seen to it
-/// that these may be sent.
+/// The shared part of an endpoint's inbox. All parcels that its words own are of type `P`, and [`crate::Router::new`]
+/// has seen to it that these may be sent.
 pub(crate) struct Inbox<P> {
     door: CachePadded<Door>,
     buffers: [CachePadded<Buffer>; 2],

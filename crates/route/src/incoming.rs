@@ -48,7 +48,8 @@ impl<P> Incoming<P> {
     }
 
     /// Everything that arrived since the last receive, as one batch. Swaps the buffers, which never waits: `None` while
-    /// nothing is there, and also while a sender is still copying into the buffer that was swapped out; ask again later.
+    /// nothing is there, and also while a sender is still copying into the buffer that was swapped out; ask again
+    /// later.
     #[inline]
     pub fn receive(&mut self) -> Option<Received<'_, P>> {
         if !self.ready() {

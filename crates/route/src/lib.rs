@@ -46,6 +46,7 @@ mod endpoint;
 mod error;
 mod inbox;
 mod incoming;
+mod multicast;
 mod outgoing;
 mod port;
 mod range;

@@ -12,6 +12,7 @@
 //! again.
 
 use crate::inbox::{Inbox, Refused, Slot};
+use crate::multicast::{Entry, Multicast};
 use crate::wire::{self, HEADER_WORDS, PARCEL, SPILLED};
 use crate::{Endpoint, Header, Rank, Router};
 use eris_types::AeuId;
@@ -90,20 +91,6 @@ struct Reference {
     entry: usize,
 }
 
-#[derive(Default)]
-struct Multicast {
-    words: Vec<u64>,
-    entries: Vec<Entry>,
-    /// References in all buffers.
-    references: usize,
-}
-
-struct Entry {
-    start: usize,
-    end: usize,
-    spilled: Option<Box<[u64]>>,
-}
-
 enum Delivery {
     Done,
     Held,
@@ -176,8 +163,8 @@ impl<P> Outgoing<P> {
         }
     }
 
-    /// Sends one command to several AEUs. Its words are stored once and copied to each target at the flush. With parcels, of which
-    /// `parcel` makes one for each target, it is as many commands.
+    /// Sends one command to several AEUs. Its words are stored once and copied to each target at the flush. With
+    /// parcels, of which `parcel` makes one for each target, it is as many commands.
     pub fn multicast(
         &mut self,
         targets: impl IntoIterator<Item = AeuId>,
@@ -478,8 +465,8 @@ impl<P> RankBuffer<P> {
         let (len, needed) = (self.words.len(), HEADER_WORDS + words.len());
         self.words.reserve(needed);
         // SAFETY: room for `needed` words behind the last one was just reserved, and all of them are written; the
-        // sources are elsewhere, for this is the only reference to the buffer. One check of the capacity instead of two:
-        // this is the hottest line of the crate.
+        // sources are elsewhere, for this is the only reference to the buffer. One check of the capacity instead of
+        // two: this is the hottest line of the crate.
         unsafe {
             let to = self.words.as_mut_ptr().add(len);
             to.cast::<[u64; HEADER_WORDS]>().write(header);
@@ -555,8 +542,8 @@ impl<P> RankBuffer<P> {
             commands += 1;
         }
         if self.pointers > 0 {
-            // SAFETY: the buffer holds whole commands with parcels of this type, owns the pointers of those not delivered, and
-            // forgets them here.
+            // SAFETY: the buffer holds whole commands with parcels of this type, owns the pointers of those not
+            // delivered, and forgets them here.
             unsafe { wire::drop_commands::<P>(words) };
         }
         self.words.clear();
@@ -569,34 +556,5 @@ impl<P> RankBuffer<P> {
 impl<P> Drop for RankBuffer<P> {
     fn drop(&mut self) {
         self.discard();
-    }
-}
-
-impl Multicast {
-    /// Hands the words of a command to `write`, for one target; true if some of them own pointers. Gives one reference
-    /// back.
-    fn copy(&mut self, entry: usize, mut write: impl FnMut(&[u64])) -> bool {
-        self.references -= 1;
-        let Entry {
-            start,
-            end,
-            spilled,
-        } = &self.entries[entry];
-        let words = &self.words[*start..*end];
-        match spilled {
-            None => write(words),
-            Some(data) => {
-                write(&words[..HEADER_WORDS]);
-                write(&wire::spill_words(data));
-            }
-        }
-        spilled.is_some()
-    }
-
-    fn reset_if_unused(&mut self) {
-        if self.references == 0 {
-            self.words.clear();
-            self.entries.clear();
-        }
     }
 }

@@ -1,7 +1,11 @@
 //! One endpoint's side of the routing layer.
 
 use crate::doorbell::{Bell, WakerBell};
-use crate::{Endpoint, FlushState, Incoming, Outgoing, Rank, Received, Router, Traffic};
+use crate::inbox::Inbox;
+use crate::{
+    Endpoint, FlushState, Incoming, Outgoing, Rank, Received, RouteError, Router, Traffic,
+};
+use eris_types::AeuId;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -18,21 +22,42 @@ pub struct Port<P = ()> {
     bell: Option<Arc<WakerBell>>,
 }
 
-impl<P> Port<P> {
-    pub(crate) fn new(
-        outgoing: Outgoing<P>,
-        incoming: Incoming<P>,
+impl<P> Router<P> {
+    /// The port of an AEU. Taken once, on the AEU's own core: the calling thread touches the incoming buffers first and
+    /// thereby places them. Commands sent before are kept by their senders.
+    ///
+    /// # Panics
+    /// If there is no such AEU, or its port was taken.
+    pub fn aeu_port(self: &Arc<Self>, id: AeuId) -> Port<P> {
+        let inbox = self.take_aeu(id);
+        self.port(Endpoint::aeu(id), inbox, None)
+    }
+
+    /// A port for a new session.
+    ///
+    /// # Errors
+    /// All slots are taken.
+    pub fn session(self: &Arc<Self>) -> Result<Port<P>, RouteError> {
+        let (endpoint, inbox, bell) = self.take_session()?;
+        Ok(self.port(endpoint, inbox, Some(bell)))
+    }
+
+    fn port(
+        self: &Arc<Self>,
         endpoint: Endpoint,
+        inbox: Arc<Inbox<P>>,
         bell: Option<Arc<WakerBell>>,
-    ) -> Self {
+    ) -> Port<P> {
         Port {
-            outgoing,
-            incoming,
+            incoming: Incoming::open(self.clone(), inbox, endpoint),
+            outgoing: Outgoing::new(self.clone()),
             endpoint,
             bell,
         }
     }
+}
 
+impl<P> Port<P> {
     /// Who this is.
     pub fn endpoint(&self) -> Endpoint {
         self.endpoint

@@ -2,7 +2,7 @@
 
 use crate::doorbell::{Bell, WakerBell};
 use crate::inbox::Inbox;
-use crate::{Endpoint, Incoming, Outgoing, Port, RouteError, wire};
+use crate::{Endpoint, RouteError, wire};
 use eris_types::AeuId;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -101,22 +101,23 @@ impl<P> Router<P> {
         self.aeus.len()
     }
 
-    /// The port of an AEU. Taken once, on the AEU's own core: the calling thread touches the incoming buffers first and
-    /// thereby places them. Commands sent before are kept by their senders.
+    /// The inbox of an AEU, for its one owner.
     ///
     /// # Panics
-    /// If there is no such AEU, or its port was taken.
-    pub fn aeu_port(self: &Arc<Self>, id: AeuId) -> Port<P> {
+    /// If there is no such AEU, or it has its owner already.
+    pub(crate) fn take_aeu(&self, id: AeuId) -> Arc<Inbox<P>> {
         let slot = &self.aeus[id.index()];
         assert!(
             !slot.taken.swap(true, Ordering::Relaxed),
             "the port of {id} is taken"
         );
-        self.port(Endpoint::aeu(id), slot.inbox.clone(), None)
+        slot.inbox.clone()
     }
 
-    /// A port for a new session.
-    pub fn session(self: &Arc<Self>) -> Result<Port<P>, RouteError> {
+    /// A slot for a new session: its endpoint, inbox and bell.
+    pub(crate) fn take_session(
+        &self,
+    ) -> Result<(Endpoint, Arc<Inbox<P>>, Arc<WakerBell>), RouteError> {
         let number = {
             let mut closed = self
                 .closed
@@ -143,17 +144,7 @@ impl<P> Router<P> {
         });
         let generation = if used { slot.inbox.generation() + 1 } else { 0 };
         let endpoint = Endpoint::session(number as u32, generation);
-        Ok(self.port(endpoint, slot.inbox.clone(), Some(slot.bell.clone())))
-    }
-
-    fn port(
-        self: &Arc<Self>,
-        id: Endpoint,
-        inbox: Arc<Inbox<P>>,
-        bell: Option<Arc<WakerBell>>,
-    ) -> Port<P> {
-        let incoming = Incoming::open(self.clone(), inbox, id);
-        Port::new(Outgoing::new(self.clone()), incoming, id, bell)
+        Ok((endpoint, slot.inbox.clone(), slot.bell.clone()))
     }
 
     /// The inbox of an endpoint; `None` if it never was one. Whether it is alive, the inbox knows.

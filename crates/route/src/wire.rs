@@ -117,8 +117,9 @@ unsafe fn take_spill(words: [u64; 2]) -> Spill {
 /// Reads the command at the front of `words`; also says how many words it takes. `None` for unused room.
 ///
 /// # Safety
-/// `words` begins with a command that was written by this module, with a parcel of type `P` if it has one, and its pointers are
-/// owned by the caller, who gives them up. Data that was spilled is pushed to `spills`, which must live, without being touched, for `'a`.
+/// `words` begins with a command that was written by this module, with a parcel of type `P` if it has one, and its
+/// pointers are owned by the caller, who gives them up. Data that was spilled is pushed to `spills`, which must live,
+/// without being touched, for `'a`.
 #[inline(always)]
 pub(crate) unsafe fn take<'a, P>(
     words: &'a [u64],
@@ -181,8 +182,8 @@ unsafe fn take_pointers<'a, P>(
 /// Drops the parcels and spilled data of a run of commands that nobody will read.
 ///
 /// # Safety
-/// `words` is a whole number of commands written by this module, with parcels of type `P`, whose pointers the caller owns and gives
-/// up.
+/// `words` is a whole number of commands written by this module, with parcels of type `P`, whose pointers the caller
+/// owns and gives up.
 pub(crate) unsafe fn drop_commands<P>(mut words: &[u64]) {
     let mut spills = Vec::new();
     while !words.is_empty() {

@@ -10,8 +10,8 @@ use eris_types::AeuId;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every statement of a cycle is noted when it is over, so that the [history](History) tells what has moved also if a later one fails, or if
-/// whoever waits for the cycle goes away: it is written when this is dropped.
+/// Every statement of a cycle is noted when it is over, so that the [history](History) tells what has moved also if a
+/// later one fails, or if whoever waits for the cycle goes away: it is written when this is dropped.
 pub(super) struct Cycle<'a> {
     history: &'a History,
     object: &'a DataObject,
@@ -37,7 +37,8 @@ impl<'a> Cycle<'a> {
         }
     }
 
-    /// A statement has moved the first keys of a piece, or some rows: more of the piece that was moved last if `is_more`. `time` is that of the whole piece.
+    /// A statement has moved the first keys of a piece, or some rows: more of the piece that was moved last if
+    /// `is_more`. `time` is that of the whole piece.
     pub fn moved(
         &mut self,
         shift: Shift,

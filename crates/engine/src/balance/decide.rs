@@ -12,7 +12,8 @@ use eris_types::AeuId;
 
 /// Fewer keys asked for in a period tell nothing.
 pub(super) const FEW_ASKED: u64 = 1_000;
-/// More segments than these per owner, and every owner gets one range again: a batch is looked up in one segment after the other.
+/// More segments than these per owner, and every owner gets one range again: a batch is looked up in one segment after
+/// the other.
 const MOST_SEGMENTS: usize = 16;
 
 /// What is to be done.
@@ -168,7 +169,8 @@ fn moves(segments: &[SegmentLoad], shifts: &[Shift]) -> Vec<Move> {
     moves
 }
 
-/// About how many keys the owner copies that copies most: to other nodes all, else the smaller part of a segment that is parted.
+/// About how many keys the owner copies that copies most: to other nodes all, else the smaller part of a segment that
+/// is parted.
 fn copied(moves: &[Move], topology: &Topology) -> f64 {
     let mut of = vec![0.0; topology.aeus().len()];
     for Move {
@@ -315,8 +317,8 @@ pub(super) mod tests {
         segments
     }
 
-    /// A workload alternates: now the first key is asked for as much as the two others, now not at all, so that the others should be one owner's, or two. In between each
-    /// owner is asked for as much as the other.
+    /// A workload alternates: now the first key is asked for as much as the two others, now not at all, so that the
+    /// others should be one owner's, or two. In between each owner is asked for as much as the other.
     #[test]
     fn keys_swing_a_few_times_only_however_even_loads_are_in_between() {
         let topology = Topology::fake(2, 1);
@@ -367,7 +369,8 @@ pub(super) mod tests {
         assert!(of_last > 0.5 * f64::from(1 << 20), "{of_last}");
     }
 
-    /// So many keys per owner, of which the middle half are asked for: after how many cycles the busiest owner has little more than the mean.
+    /// So many keys per owner, of which the middle half are asked for: after how many cycles the busiest owner has
+    /// little more than the mean.
     fn cycles(algorithm: Algorithm, keys: u64) -> usize {
         const OWNERS: u64 = 32;
         let topology = Topology::fake(8, 4);

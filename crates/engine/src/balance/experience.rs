@@ -1,4 +1,5 @@
-//! What moving keys and rows has taught so far: what a key takes, how quickly they are copied, and whether they only go forth and back.
+//! What moving keys and rows has taught so far: what a key takes, how quickly they are copied, and whether they only go
+//! forth and back.
 
 use super::loads::max;
 use crate::{SegmentLoad, Shift, Shifted};
@@ -22,7 +23,8 @@ const BUSIEST: f64 = 2.0;
 const NEWEST: f64 = 0.3;
 /// The same of what a key takes.
 const NEWEST_COST: f64 = 0.1;
-/// What keys take differs by this part of the usual from core to core, and from one moment to the next: only what is beyond tells of the keys.
+/// What keys take differs by this part of the usual from core to core, and from one moment to the next: only what is
+/// beyond tells of the keys.
 const COMMON: f64 = 0.25;
 
 /// What an index has taught about moving its keys.
@@ -77,9 +79,9 @@ impl Experience {
         }
     }
 
-    /// Whether the standard deviation of the owners' loads exceeds a threshold, or the busiest one the mean by more than twice as much: all wait for that one,
-    /// however many others are even. As far as it was to be expected: what one look shows may be an accident, for while an owner stands still the others are not
-    /// asked either.
+    /// Whether the standard deviation of the owners' loads exceeds a threshold, or the busiest one the mean by more
+    /// than twice as much: all wait for that one, however many others are even. As far as it was to be expected: what
+    /// one look shows may be an accident, for while an owner stands still the others are not asked either.
     pub(super) fn is_uneven(&mut self, loads: &[f64], threshold: f64) -> bool {
         let expected = self.expect(loads);
         if max(loads.iter().copied()) <= 0.0 {
@@ -112,9 +114,9 @@ impl Experience {
 
     /// The segments with times that no accident makes.
     ///
-    /// How often keys are asked for is counted, and may change at once. What a key takes is measured, and not so easily believed: of small operations one in
-    /// many is timed, and one that lasts long because the machine did something else would stand for as many. So costs are learnt slowly, and small
-    /// differences are none.
+    /// How often keys are asked for is counted, and may change at once. What a key takes is measured, and not so easily
+    /// believed: of small operations one in many is timed, and one that lasts long because the machine did something
+    /// else would stand for as many. So costs are learnt slowly, and small differences are none.
     pub(super) fn steady(&mut self, segments: &[SegmentLoad]) -> Vec<SegmentLoad> {
         let cost = |one: &SegmentLoad| one.busy.as_secs_f64() / one.asked.max(1) as f64;
         let timed = |one: &&SegmentLoad| one.asked >= FEW_TIMED;
@@ -153,7 +155,8 @@ impl Experience {
         self.rate
     }
 
-    /// The first that pays, if it does so with [caution](Self::caution_for), too: what only goes forth and back is not to be had by going further.
+    /// The first that pays, if it does so with [caution](Self::caution_for), too: what only goes forth and back is not
+    /// to be had by going further.
     pub(super) fn first_that_pays<T>(
         &self,
         mut offers: impl Iterator<Item = Offer<T>>,
@@ -163,8 +166,9 @@ impl Experience {
         (offer.gain > offer.cost * caution).then_some(offer)
     }
 
-    /// How many times the cost must be gained by these: twice as many if most of them only go back, and less after a while. That loads are even in between says nothing: those
-    /// of a workload that alternates are, whenever it has just been followed.
+    /// How many times the cost must be gained by these: twice as many if most of them only go back, and less after a
+    /// while. That loads are even in between says nothing: those of a workload that alternates are, whenever it has
+    /// just been followed.
     pub(super) fn caution_for(&self, moves: &[Move]) -> f64 {
         let Some((when, last)) = &self.last else {
             return 1.0;

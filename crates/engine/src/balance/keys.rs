@@ -6,8 +6,8 @@
 //!                               ──────▶│                              the piece that AEU 1 has too much: from the end of its busiest
 //!                                                                     range at which the other owner's lie, if they do
 //! ```
-//! How much an AEU should have says the same algorithm as for bare indexes. But rows with a key that came in its order lie in many ranges,
-//! of which most are as good here as there: only so much moves as somebody has too much of.
+//! How much an AEU should have says the same algorithm as for bare indexes. But rows with a key that came in its order
+//! lie in many ranges, of which most are as good here as there: only so much moves as somebody has too much of.
 
 use super::Balancing;
 use super::experience::{Experience, HORIZON, Move, Offer};
@@ -55,7 +55,8 @@ impl KeyRange {
     }
 }
 
-/// Looks at all ranges of a table, in their order, the rows of each AEU, and the least and the greatest key; `None`: all stays. `must` be even, whether or not that pays.
+/// Looks at all ranges of a table, in their order, the rows of each AEU, and the least and the greatest key; `None`:
+/// all stays. `must` be even, whether or not that pays.
 #[expect(clippy::too_many_arguments, reason = "what there is to be known")]
 pub(super) fn decide(
     ranges: Vec<KeyRange>,
@@ -112,7 +113,8 @@ pub(super) fn decide(
     Some((pieces, imbalance(&loads)))
 }
 
-/// Which pieces go from whom to others, so that owners have the loads that are wanted, or nearly; and those that they have then.
+/// Which pieces go from whom to others, so that owners have the loads that are wanted, or nearly; and those that they
+/// have then.
 fn deal(
     ranges: &[KeyRange],
     loads: &[f64],
@@ -156,7 +158,8 @@ pub(super) fn shift(piece: &KeyRange) -> Shift {
     }
 }
 
-/// Gives another owner so much of an owner's busiest range, or all of it; `None` if that cannot be: what is asked for are too few keys.
+/// Gives another owner so much of an owner's busiest range, or all of it; `None` if that cannot be: what is asked for
+/// are too few keys.
 fn take(ranges: &mut Vec<KeyRange>, (from, to): (AeuId, AeuId), amount: f64) -> Option<KeyRange> {
     let own = (0..ranges.len()).filter(|&at| ranges[at].aeu == from);
     let at = own.max_by(|&a, &b| ranges[a].weight.total_cmp(&ranges[b].weight))?;

@@ -8,18 +8,20 @@
 //!               └── to 0 ───┘               └── to 3        what nobody asks for stays where it is
 //! ```
 //!
-//! The paper's partitions are one range each (Section 3.3.1), so that a bound that moves moves all others behind it, and keys that nobody asks for
-//! go along. An owner here may have several segments, and gives what it has too much of from the end of one to whoever is to have more.
+//! The paper's partitions are one range each (Section 3.3.1), so that a bound that moves moves all others behind it,
+//! and keys that nobody asks for go along. An owner here may have several segments, and gives what it has too much of
+//! from the end of one to whoever is to have more.
 
 use super::target::UNSAMPLED;
 use crate::{SegmentLoad, Shift};
 use eris_numa::Topology;
 use eris_types::AeuId;
 
-/// An owner who has no more than this part of the mean above it gives nothing, and no piece is smaller: each becomes a segment more, which makes batches take
-/// longer.
+/// An owner who has no more than this part of the mean above it gives nothing, and no piece is smaller: each becomes a
+/// segment more, which makes batches take longer.
 const CLOSE: f64 = 0.1;
-/// A piece may have so many times the load that would make two owners' equal, and a whole segment by so much less than is wanted.
+/// A piece may have so many times the load that would make two owners' equal, and a whole segment by so much less than
+/// is wanted.
 const MOST: f64 = 1.5;
 
 /// What goes to whom.
@@ -145,8 +147,8 @@ impl Stock {
         }
     }
 
-    /// Takes keys with about so much load, and no more than `most`, from the end that is asked for more; without keys behind them
-    /// that are not asked for, if these are many.
+    /// Takes keys with about so much load, and no more than `most`, from the end that is asked for more; without keys
+    /// behind them that are not asked for, if these are many.
     fn part(&mut self, wanted: f64, most: f64) -> Option<(u64, u64, f64)> {
         let (first, last) = (*self.samples.first()?, *self.samples.last()?);
         let count = self.samples.len();
@@ -254,7 +256,8 @@ mod tests {
 
     #[test]
     fn a_hot_end_goes_without_the_cold_rest_and_stays_near() {
-        // Of AEU 2 the last tenth is asked for, of AEU 4 the first, of AEU 6 some in the middle; their neighbours on the node are idle.
+        // Of AEU 2 the last tenth is asked for, of AEU 4 the first, of AEU 6 some in the middle; their neighbours on
+        // the node are idle.
         let (all, tenth) = (0..WIDTH, WIDTH / 10);
         let idle = (0.0, all.clone());
         let lent = lent(&segments(&[

@@ -4,7 +4,8 @@ use crate::SegmentLoad;
 
 /// Loads whose mean is more than this part of the greatest are even enough.
 const EVEN: f64 = 0.95;
-/// What gains less is no use: it would only cut segments smaller, and a workload does not stay as it is for as many cycles as it takes.
+/// What gains less is no use: it would only cut segments smaller, and a workload does not stay as it is for as many
+/// cycles as it takes.
 const LEAST: f64 = 0.02;
 
 /// How busy each owner was with some segments.
@@ -40,7 +41,8 @@ pub(super) fn deviation(loads: &[f64]) -> f64 {
     }
 }
 
-/// The part of the busiest owner's time, which all wait for, that the most even loads that there can be, `best`, would save; `None` if that is no use.
+/// The part of the busiest owner's time, which all wait for, that the most even loads that there can be, `best`, would
+/// save; `None` if that is no use.
 pub(super) fn whole_gain(before: &[f64], best: &[f64]) -> Option<f64> {
     let most = |loads: &[f64]| max(loads.iter().copied());
     let whole = 1.0 - most(best) / most(before);
@@ -49,8 +51,8 @@ pub(super) fn whole_gain(before: &[f64], best: &[f64]) -> Option<f64> {
 
 /// What a cycle saves of that which leaves loads `after`; `None` if that is no use.
 ///
-/// A gentle cycle leaves the busiest owner what it has, and takes from those at the edge of what is asked for: so what counts is the whole gain, as far as the
-/// cycle goes towards it.
+/// A gentle cycle leaves the busiest owner what it has, and takes from those at the edge of what is asked for: so what
+/// counts is the whole gain, as far as the cycle goes towards it.
 pub(super) fn gain(whole: f64, before: &[f64], after: &[f64], best: &[f64]) -> Option<f64> {
     let gain = whole * progress(before, after, best);
     (gain >= LEAST).then_some(gain)

@@ -1,8 +1,9 @@
 //! Whether rows of a table that is scanned move, and how many.
 //!
-//! Of a table that is scanned, every byte is as likely to be read as any other: the load that owners should share is bytes, and a little for each row. Who has little
-//! helps those who have more, so that uneven partitions cost less than they look like: what is gained is the time that the busiest AEU takes longer than the
-//! others, and part of the time in which bytes are read from other nodes.
+//! Of a table that is scanned, every byte is as likely to be read as any other: the load that owners should share is
+//! bytes, and a little for each row. Who has little helps those who have more, so that uneven partitions cost less than
+//! they look like: what is gained is the time that the busiest AEU takes longer than the others, and part of the time
+//! in which bytes are read from other nodes.
 
 use super::Balancing;
 use super::experience::{Experience, HORIZON, Move, Offer};
@@ -23,7 +24,8 @@ pub(super) const FIRST_RATE: f64 = 1e6;
 const STATEMENT: f64 = 2e-3;
 /// The part of the time of reading other nodes' bytes by which reading one's own is shorter.
 const REMOTE: f64 = 0.5;
-/// What a row takes besides its bytes, as bytes: columns may be encoded to almost nothing, and differ much in that from chunk to chunk.
+/// What a row takes besides its bytes, as bytes: columns may be encoded to almost nothing, and differ much in that from
+/// chunk to chunk.
 const ROW: f64 = 1.0;
 /// The least that is moved: chunks are moved as a whole.
 const LEAST_ROWS: f64 = CHUNK_ROWS as f64;
@@ -52,8 +54,8 @@ pub(super) struct Rows {
     pub rows: u64,
 }
 
-/// Looks at the holdings of all AEUs and what they were asked for in some time; `None`: all stays. `must` be even, whether or not that pays; within a node, whether chunks are
-/// linked.
+/// Looks at the holdings of all AEUs and what they were asked for in some time; `None`: all stays. `must` be even,
+/// whether or not that pays; within a node, whether chunks are linked.
 pub(super) fn decide(
     holdings: &[Holding],
     time: Duration,
@@ -120,7 +122,8 @@ pub(super) fn decide(
     Some((offer?.plan, imbalance(&loads)))
 }
 
-/// How many rows go from whom to whom, first within nodes, so that owners have the loads that are wanted, or nearly; and those that they have then.
+/// How many rows go from whom to whom, first within nodes, so that owners have the loads that are wanted, or nearly;
+/// and those that they have then.
 fn deal(
     loads: &[f64],
     wanted: &[f64],

@@ -26,7 +26,8 @@ const FEW_EACH: u64 = 200;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it looks.
 const PAUSE: Duration = Duration::from_millis(20);
-/// So many rows are moved without a pause, by one statement; of those without a key, which are moved by the chunk, some more.
+/// So many rows are moved without a pause, by one statement; of those without a key, which are moved by the chunk, some
+/// more.
 const AT_ONCE: u64 = CHUNK_ROWS as u64 / 2;
 const CHUNKS_AT_ONCE: u64 = 4 * CHUNK_ROWS as u64;
 /// So many times as long as a statement has taken others have their turn, and owners do what else they are asked for.
@@ -80,7 +81,8 @@ impl Shared {
         self.tables.lock().retain(|id, _| exists(id));
     }
 
-    /// One cycle; how many rows have moved. With `must`, all that is uneven moves, once a cycle for this table that is under way is over; without, that one is enough.
+    /// One cycle; how many rows have moved. With `must`, all that is uneven moves, once a cycle for this table that is
+    /// under way is over; without, that one is enough.
     pub async fn balance_table(
         &self,
         engine: &Engine,
@@ -127,7 +129,8 @@ impl Shared {
         let experience = &mut table.experience;
         let dealing = object.ranges.get().filter(|_| is_keyed);
         let decided = if let Some(dealing) = dealing.as_ref().filter(|_| is_asked) {
-            // Keys are counted, and time is not: one operation that happens to be timed may take as long as a thousand others.
+            // Keys are counted, and time is not: one operation that happens to be timed may take as long as a thousand
+            // others.
             let each = asking.as_secs_f64() / asked as f64;
             let busy: Vec<f64> = loads.iter().map(|load| load.keys as f64 * each).collect();
             self.history.note_effect(object.id, &busy);
@@ -202,7 +205,8 @@ struct Moving<'a, G> {
 }
 
 impl<G: Fn() -> bool> Moving<'_, G> {
-    /// Moves so many rows of a piece, the least keys first, as soon as nobody stages others; how many have moved, `None` if not all that should.
+    /// Moves so many rows of a piece, the least keys first, as soon as nobody stages others; how many have moved,
+    /// `None` if not all that should.
     async fn keys(&self, piece: &KeyRange, rows: u64, cycle: &mut Cycle<'_>) -> Option<u64> {
         let from = self.object.ranges.get()?.get(piece.low);
         let of = |low, high| {
@@ -345,7 +349,8 @@ async fn pause(time: Duration) {
     }
 }
 
-/// What AEUs have of a table. Rows in append buffers are encoded once they are sealed: until then they count as the sealed ones of the table do.
+/// What AEUs have of a table. Rows in append buffers are encoded once they are sealed: until then they count as the
+/// sealed ones of the table do.
 fn holdings(object: &DataObject, loads: &[Load]) -> Vec<Holding> {
     let parts = (0..loads.len()).map(|aeu| object.partition_statistics(AeuId(aeu as u16)));
     let parts: Vec<_> = parts.collect();

@@ -7,16 +7,16 @@
 //! MA1                0 8.3 16.7 25 25 16.7 8.3   0        every one gets the average of itself and its neighbours
 //! ```
 //!
-//! From the loads that partitions should have follow their bounds, by the keys that were sampled: a partition begins at the key
-//! up to which the others before it have theirs.
+//! From the loads that partitions should have follow their bounds, by the keys that were sampled: a partition begins at
+//! the key up to which the others before it have theirs.
 
 use eris_home::Algorithm;
 
-/// An algorithm, and then those that go further, up to One-Shot among so many owners: for whoever finds that a cycle gains too little or does not
-/// pay.
+/// An algorithm, and then those that go further, up to One-Shot among so many owners: for whoever finds that a cycle
+/// gains too little or does not pay.
 ///
-/// The more even neighbours are, the less does the average over few of them differ from what each has, though others have much more. The paper's
-/// bounds move by however little that is; here each piece that moves is a segment more.
+/// The more even neighbours are, the less does the average over few of them differ from what each has, though others
+/// have much more. The paper's bounds move by however little that is; here each piece that moves is a segment more.
 pub(super) fn and_wider(algorithm: Algorithm, owners: usize) -> impl Iterator<Item = Algorithm> {
     std::iter::successors(Some(algorithm), move |way| match *way {
         Algorithm::MovingAverage(neighbours) if neighbours + 1 < owners => {
@@ -39,7 +39,8 @@ pub(crate) struct Load {
 /// Keys that a partition goes by for which nothing was sampled.
 pub(super) const UNSAMPLED: u64 = 16;
 
-/// A bound stays where it is if the loads before it differ from what they should be by no more than this part of the average.
+/// A bound stays where it is if the loads before it differ from what they should be by no more than this part of the
+/// average.
 pub(super) const CLOSE: f64 = 0.05;
 
 /// The loads that partitions should have. Their sum stays.
@@ -66,8 +67,8 @@ pub(crate) fn targets(loads: &[f64], algorithm: Algorithm) -> Vec<f64> {
     }
 }
 
-/// The lower bounds of partitions that have about these loads, ascending: one where the partition before it has no key. `lows` are those
-/// that they have now, of which the first stays.
+/// The lower bounds of partitions that have about these loads, ascending: one where the partition before it has no key.
+/// `lows` are those that they have now, of which the first stays.
 pub(crate) fn bounds(line: &Line, lows: &[u64], targets: &[f64]) -> Vec<u64> {
     let total: f64 = targets.iter().sum();
     let close = CLOSE * total / targets.len().max(1) as f64;

@@ -14,8 +14,8 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How often a thread that is to block looks for commands before it sleeps: for some microseconds, after which an AEU that
-/// is awake would have answered.
+/// How often a thread that is to block looks for commands before it sleeps: for some microseconds, after which an AEU
+/// that is awake would have answered.
 const SPINS: usize = 50;
 /// Pauses of the processor between two looks.
 const PAUSES: usize = 16;

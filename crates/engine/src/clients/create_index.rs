@@ -48,9 +48,9 @@ impl Shared {
 }
 
 impl Engine {
-    /// Makes a secondary index of a data object and waits until it is complete; returns its number. Fragments use it from
-    /// then on, whatever their snapshot. Rows may be read and written meanwhile, but writers that have begun before may leave it
-    /// to be built anew. `built` counts the rows that are entered.
+    /// Makes a secondary index of a data object and waits until it is complete; returns its number. Fragments use it
+    /// from then on, whatever their snapshot. Rows may be read and written meanwhile, but writers that have begun
+    /// before may leave it to be built anew. `built` counts the rows that are entered.
     ///
     /// # Errors
     /// No memory, or a key that is too long; nothing is left of it then.

@@ -35,8 +35,8 @@ impl Engine {
         Engine::start_with_share(settings, None)
     }
 
-    /// The same, with AEUs that use no more than this share of a core each, if it is given: for experiments with more AEUs than the machine has
-    /// cores, which would otherwise work for each other.
+    /// The same, with AEUs that use no more than this share of a core each, if it is given: for experiments with more
+    /// AEUs than the machine has cores, which would otherwise work for each other.
     ///
     /// # Errors
     /// As [`Engine::start`].
@@ -96,8 +96,8 @@ impl Engine {
         self.create_with_key(name, schema, partitioning, &[])
     }
 
-    /// The same, with columns of which no two rows have the same values, and no row NULL. Rows are dealt to partitions by
-    /// ranges of the key, whatever `partitioning` says.
+    /// The same, with columns of which no two rows have the same values, and no row NULL. Rows are dealt to partitions
+    /// by ranges of the key, whatever `partitioning` says.
     pub fn create_with_key(
         &self,
         name: &str,
@@ -112,7 +112,8 @@ impl Engine {
         Ok(id)
     }
 
-    /// Drops a data object. When this returns, its memory has been given back, but for chunks that running fragments hold.
+    /// Drops a data object. When this returns, its memory has been given back, but for chunks that running fragments
+    /// hold.
     pub async fn drop(&self, id: ObjectId) -> Result<(), EngineError> {
         // The session comes first: without one, nothing has happened.
         let client = self.shared.client()?;
@@ -152,7 +153,8 @@ impl Engine {
         self.shared.settle().await;
     }
 
-    /// The newest snapshot, which nobody holds: rows that are deleted, or get another owner, from now on may be missing in it.
+    /// The newest snapshot, which nobody holds: rows that are deleted, or get another owner, from now on may be missing
+    /// in it.
     pub fn snapshot(&self) -> Timestamp {
         self.shared.sequencer.visible()
     }

@@ -19,8 +19,9 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// So long a client goes without AEUs' threads: it waits for another client to leave an AEU, or does an AEU's work itself. To wake a
-/// thread and be woken by it takes some 20 µs, or 100 of a virtual machine, and it takes its core from somebody each time.
+/// So long a client goes without AEUs' threads: it waits for another client to leave an AEU, or does an AEU's work
+/// itself. To wake a thread and be woken by it takes some 20 µs, or 100 of a virtual machine, and it takes its core
+/// from somebody each time.
 const PATIENCE: Duration = Duration::from_micros(100);
 /// Pauses of the processor between two looks at an AEU.
 const PAUSES: usize = 16;

@@ -7,9 +7,10 @@
 //!                                                                                      └─ then they go on
 //! ```
 //!
-//! Much of what is asked takes less time than it takes until a sleeping AEU is awake: statistics rule most chunks out, or an index
-//! leads to a few rows. How little it is turns out only on the way. So it is begun here, at all AEUs at once, and left to them as
-//! soon as it looks as if it took longer than waking them: until then, it runs on one core instead of all of them.
+//! Much of what is asked takes less time than it takes until a sleeping AEU is awake: statistics rule most chunks out,
+//! or an index leads to a few rows. How little it is turns out only on the way. So it is begun here, at all AEUs at
+//! once, and left to them as soon as it looks as if it took longer than waking them: until then, it runs on one core
+//! instead of all of them.
 
 use super::client::Client;
 use super::engine::Engine;
@@ -42,7 +43,8 @@ const MOST_ROWS: u64 = 1024 * CHUNK_ROWS as u64;
 /// AEUs are worked for one after the other: of more, it is better that all wake.
 const MOST_AEUS: usize = 8;
 
-/// Before this nobody can tell how long a fragment will take: its first chunks may be those that no statistics rule out.
+/// Before this nobody can tell how long a fragment will take: its first chunks may be those that no statistics rule
+/// out.
 const FIRST_LOOK: Duration = Duration::from_micros(30);
 /// What takes no longer is done here. Waking AEUs costs half of it, so that two of them were no faster.
 const LITTLE: Duration = Duration::from_micros(200);
@@ -180,7 +182,8 @@ impl Shared {
         }
     }
 
-    /// Has the participants begin; if that may be all, in place of those that sleep, or whom another client is about to leave.
+    /// Has the participants begin; if that may be all, in place of those that sleep, or whom another client is about to
+    /// leave.
     fn begin(&self, run: &Arc<Run>, may_be_little: bool, client: &mut Client) {
         let aeus = run.shares.iter().map(|share| share.aeu);
         let runtime = self.runtime.as_ref().filter(|_| may_be_little);
@@ -213,7 +216,8 @@ fn count_lookup(object: &DataObject, path: Option<&Path>) {
     }
 }
 
-/// Has AEUs begin, as soon as they have room: nobody may wait for that who holds another AEU, which they may be waiting for.
+/// Has AEUs begin, as soon as they have room: nobody may wait for that who holds another AEU, which they may be waiting
+/// for.
 fn tell(run: &Arc<Run>, client: &mut Client, aeus: &[AeuId]) {
     if !aeus.is_empty() {
         client.multicast(aeus, run.object.id, run.id, &Scan(run.clone()));
@@ -228,8 +232,8 @@ fn is_little(run: &Run, spent: Duration) -> bool {
     spent < FIRST_LOOK || expected < LITTLE
 }
 
-/// Begins AEUs' shares of a fragment on this thread, and goes on with them as long as it may soon be done. All are held before any
-/// of them looks for others' chunks, so that none waits for another one that this thread has yet to come to.
+/// Begins AEUs' shares of a fragment on this thread, and goes on with them as long as it may soon be done. All are held
+/// before any of them looks for others' chunks, so that none waits for another one that this thread has yet to come to.
 fn work_in_place(
     run: &Arc<Run>,
     aeus: &[AeuId],

@@ -1,13 +1,14 @@
-//! Bare indexes: 64-bit keys to 64-bit values, without rows, types or snapshots (the ERIS paper's index objects, Section 3).
+//! Bare indexes: 64-bit keys to 64-bit values, without rows, types or snapshots (the ERIS paper's index objects,
+//! Section 3).
 //!
 //! ```text
 //! keys of a batch ── split by range ── parts ──┬── AEU is parked: executed in place ([`exchange`](super::exchange))
 //!                                              └── AEU is at work: Keys ─▶ inbox, grouped with other clients' parts ─▶ KeysDone
 //! ```
 //!
-//! Every AEU owns the tree of one range of the keys, so there is no latch, and every part of a batch is executed as one: its
-//! cache misses overlap. What a batch writes is visible at once, owner by owner: several batches of several clients
-//! interleave between parts, never within one.
+//! Every AEU owns the tree of one range of the keys, so there is no latch, and every part of a batch is executed as
+//! one: its cache misses overlap. What a batch writes is visible at once, owner by owner: several batches of several
+//! clients interleave between parts, never within one.
 //!
 //! How keys change owners: docs/decisions/0022.
 
@@ -43,8 +44,8 @@ pub struct KeyIndex {
 }
 
 impl Engine {
-    /// Makes an empty index. `keys` are those that are expected: every AEU gets the same share of their range. Others are
-    /// taken as well, by the first and last AEU. `name` is for messages.
+    /// Makes an empty index. `keys` are those that are expected: every AEU gets the same share of their range. Others
+    /// are taken as well, by the first and last AEU. `name` is for messages.
     pub fn create_key_index(&self, name: &str, keys: RangeInclusive<u64>) -> KeyIndex {
         let aeus = self.topology().aeus();
         let width = u128::from(keys.end().saturating_sub(*keys.start())) + 1;
@@ -143,8 +144,8 @@ impl fmt::Debug for KeyIndex {
     }
 }
 
-/// One thread's way to a bare index. Its operations block until they are done, which is a few microseconds; they wait for
-/// AEUs that are at work, never for other clients' statements as a whole.
+/// One thread's way to a bare index. Its operations block until they are done, which is a few microseconds; they wait
+/// for AEUs that are at work, never for other clients' statements as a whole.
 ///
 /// ```
 /// use eris_engine::{Engine, Settings};

@@ -1,12 +1,13 @@
-//! Where the memory of a data object is: what each owner has of it, and on which of the machine's nodes its pages really lie.
+//! Where the memory of a data object is: what each owner has of it, and on which of the machine's nodes its pages
+//! really lie.
 //!
 //! ```text
 //! session ── Locate ──▶ every AEU ◀── LocatedParts: of its chunks and indexes, addresses and lengths
 //!         ── move_pages ──▶ system: the node of each page
 //! ```
 //!
-//! An owner says where its part lies and nothing more; whoever asked looks at the pages on its own thread. Meanwhile some of it may be given
-//! back, and be nowhere or even another's: the answer is a measurement, not a promise.
+//! An owner says where its part lies and nothing more; whoever asked looks at the pages on its own thread. Meanwhile
+//! some of it may be given back, and be nowhere or even another's: the answer is a measurement, not a promise.
 
 use super::engine::Engine;
 use super::key_index::KeyIndex;

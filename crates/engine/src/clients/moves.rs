@@ -7,10 +7,11 @@
 //!      ─ Commit ─▶ they have ended           ── T ──     they have begun
 //! ```
 //!
-//! The rows end at their former owner and begin at the new one with one commit. So every snapshot finds each of them once, at the one or the
-//! other, whoever reads what and when; tickets, paths, statistics and secondary indexes need not know that anything was moved. What the former owner has
-//! left is garbage, and collected like any other. A move has the object's turn, so that nobody else ends rows meanwhile, and is cut into statements of a
-//! few chunks, between which others have theirs.
+//! The rows end at their former owner and begin at the new one with one commit. So every snapshot finds each of them
+//! once, at the one or the other, whoever reads what and when; tickets, paths, statistics and secondary indexes need
+//! not know that anything was moved. What the former owner has left is garbage, and collected like any other. A move
+//! has the object's turn, so that nobody else ends rows meanwhile, and is cut into statements of a few chunks, between
+//! which others have theirs.
 //!
 //! Why by a statement: docs/decisions/0023.
 
@@ -27,11 +28,12 @@ use eris_types::{AeuId, ObjectId, RowId};
 const CHUNKS: u64 = 4;
 
 impl Engine {
-    /// Gives about so many rows of a data object without a key to another owner, whole sealed chunks of them, and returns once they are there.
-    /// Chunks in which no row has ended are linked within a node; others are copied.
+    /// Gives about so many rows of a data object without a key to another owner, whole sealed chunks of them, and
+    /// returns once they are there. Chunks in which no row has ended are linked within a node; others are copied.
     ///
     /// # Errors
-    /// There is no such object, no memory at the new owner, or an owner panicked. What was moved before stays where it is now.
+    /// There is no such object, no memory at the new owner, or an owner panicked. What was moved before stays where it
+    /// is now.
     ///
     /// # Panics
     /// If the object has a key.

@@ -4,10 +4,11 @@
 //! recode ── Recode ──▶ every owner, a chunk per slice:  decode · find ordinals · encode · exchange the column ── Done ──▶ done
 //! ```
 //!
-//! A chunk is immutable: what is exchanged is the owner's reference, and readers who hold the chunk finish with its old form. A chunk says by
-//! which order it is stored, so that a reader may meet several orders, and none. A chunk with a key that the order does not have stays as it
-//! is, and so do rows that come later, until somebody asks again: by another order; by the same one, which leaves alone what is stored by it;
-//! or by that one with late keys at its end, which takes over what is stored by the shorter one as it is.
+//! A chunk is immutable: what is exchanged is the owner's reference, and readers who hold the chunk finish with its old
+//! form. A chunk says by which order it is stored, so that a reader may meet several orders, and none. A chunk with a
+//! key that the order does not have stays as it is, and so do rows that come later, until somebody asks again: by
+//! another order; by the same one, which leaves alone what is stored by it; or by that one with late keys at its end,
+//! which takes over what is stored by the shorter one as it is.
 
 use super::engine::Engine;
 use crate::error::EngineError;
@@ -18,8 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Engine {
-    /// Stores a column of integers by an order of keys, chunk by chunk, and waits until that is done. Rows may be read and written meanwhile.
-    /// Returns how many stay as they are, for a key that the order does not have, or since they would take more room. Dropping the future leaves it to the owners to finish.
+    /// Stores a column of integers by an order of keys, chunk by chunk, and waits until that is done. Rows may be read
+    /// and written meanwhile. Returns how many stay as they are, for a key that the order does not have, or since they
+    /// would take more room. Dropping the future leaves it to the owners to finish.
     ///
     /// # Errors
     /// There is no such object, memory is exhausted, or an owner panicked; what has been exchanged by then stays.

@@ -8,8 +8,8 @@ use eris_home::IndexReorganization;
 use eris_types::ObjectId;
 
 impl Engine {
-    /// Begins to move together what lookups of an object's keys go through most, at every owner that has sampled any, and
-    /// returns how things are then: it is done while the object is used.
+    /// Begins to move together what lookups of an object's keys go through most, at every owner that has sampled any,
+    /// and returns how things are then: it is done while the object is used.
     ///
     /// # Errors
     /// There is no such object, or an owner panicked.
@@ -18,7 +18,8 @@ impl Engine {
         self.at_indexes(id, &name, Reorganize::Begin).await
     }
 
-    /// How the order of an object's key indexes is: one entry per tree, of which a partition may have several, ascending by owner.
+    /// How the order of an object's key indexes is: one entry per tree, of which a partition may have several,
+    /// ascending by owner.
     ///
     /// # Errors
     /// As [`Engine::reorganize`].

@@ -36,13 +36,14 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
-/// A statement of more rows, or a batch of more ranges, takes several steps, so that owners can do other work in between.
+/// A statement of more rows, or a batch of more ranges, takes several steps, so that owners can do other work in
+/// between.
 const AT_ONCE: usize = 1_024;
 /// How often a change is offered to owners while others are about to commit there, before it waits for its turn.
 const OFFERS: usize = 16;
 
-/// One session's way to the rows of a data object with a key. Operations on few rows take microseconds and mostly happen in
-/// the calling thread.
+/// One session's way to the rows of a data object with a key. Operations on few rows take microseconds and mostly
+/// happen in the calling thread.
 ///
 /// ```
 /// # use eris_engine::{Engine, Partitioning, Settings};
@@ -131,8 +132,8 @@ impl Engine {
 }
 
 impl RowClient {
-    /// The same for changes that depend on something, such as locks: it is kept until their owners are done with them, even if whoever
-    /// asked for a change gives up in between.
+    /// The same for changes that depend on something, such as locks: it is kept until their owners are done with them,
+    /// even if whoever asked for a change gives up in between.
     pub fn keeping(&mut self, kept: Arc<dyn Any + Send + Sync>) -> Keeping<'_> {
         self.kept = Some(kept);
         Keeping(self)

@@ -6,12 +6,14 @@
 //! drop   ─▶ ABORT to all owners
 //! ```
 //!
-//! A statement that only adds rows with a key has its turn from CHECK to COMMIT. One that also deletes has it from before it reads which rows
-//! these are: until it has committed, nobody else deletes. It names them by their ids; which of them are whose, the owners know.
+//! A statement that only adds rows with a key has its turn from CHECK to COMMIT. One that also deletes has it from
+//! before it reads which rows these are: until it has committed, nobody else deletes. It names them by their ids; which
+//! of them are whose, the owners know.
 
 use super::client::Client;
 use super::engine::Engine;
 use super::moves::key_shift::KeyShift;
+use super::row_bytes::row_bytes;
 use super::shared::Shared;
 use crate::error::EngineError;
 use crate::held::partition::OfferedChunk;
@@ -21,8 +23,7 @@ use crate::object::statement::Statement;
 use crate::protocol::answers::Deleted;
 use crate::protocol::lists::ToClient;
 use crate::protocol::statements::{Abort, Adopt, Check, Commit, CommitPoint, Delete, Insert};
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
 use eris_column::CHUNK_ROWS;
 use eris_numa::Reservation;
 use eris_types::{AeuId, ObjectId, RowId, StatementId};
@@ -36,8 +37,8 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 const UNDER_WAY: usize = 2;
 
 impl Engine {
-    /// Begins a statement that adds rows. If the data object has a key, it waits for its turn when it commits: until then
-    /// others change rows while its own are being staged.
+    /// Begins a statement that adds rows. If the data object has a key, it waits for its turn when it commits: until
+    /// then others change rows while its own are being staged.
     pub fn writer(&self, id: ObjectId) -> Result<Writer, EngineError> {
         let object = self.shared().object(id)?;
         let turn = match object.key.is_empty() {
@@ -48,9 +49,9 @@ impl Engine {
         Ok(Writer::new(self.shared().clone(), client, object, turn))
     }
 
-    /// Begins a statement that deletes rows of a data object, and may add some: once all such statements before it are done,
-    /// in the order in which they asked. What it reads from then on it finds as it will be when it commits, but for rows
-    /// that others add.
+    /// Begins a statement that deletes rows of a data object, and may add some: once all such statements before it are
+    /// done, in the order in which they asked. What it reads from then on it finds as it will be when it commits, but
+    /// for rows that others add.
     pub async fn changer(&self, id: ObjectId) -> Result<Writer, EngineError> {
         let object = self.shared().object(id)?;
         let turn = WriterLock::Held(self.shared().turn(&object).await);
@@ -247,7 +248,8 @@ impl Writer {
         self.collect(to.index(), batch).await
     }
 
-    /// From its commit on, keys have another owner. It has the turn, deletes their rows, [adds them](Self::append_to) there, and nobody stages others meanwhile.
+    /// From its commit on, keys have another owner. It has the turn, deletes their rows, [adds them](Self::append_to)
+    /// there, and nobody stages others meanwhile.
     pub(crate) fn shift(&mut self, shift: KeyShift) {
         self.shift = Some(shift);
     }
@@ -261,8 +263,8 @@ impl Writer {
         self.settled = false;
     }
 
-    /// Makes the rows visible, and those that were deleted invisible; returns how many were added. Once this was polled the
-    /// commit may take effect even if the future is dropped.
+    /// Makes the rows visible, and those that were deleted invisible; returns how many were added. Once this was polled
+    /// the commit may take effect even if the future is dropped.
     ///
     /// # Errors
     /// Nothing took effect.
@@ -272,9 +274,9 @@ impl Writer {
         Ok(rows)
     }
 
-    /// Commits writers of several data objects at one timestamp: all of them take effect, or none. Those that have no turn yet
-    /// wait for theirs in the order of the objects' numbers; whoever takes turns before, takes them in this order, too, and
-    /// these first: so nobody waits in a circle.
+    /// Commits writers of several data objects at one timestamp: all of them take effect, or none. Those that have no
+    /// turn yet wait for theirs in the order of the objects' numbers; whoever takes turns before, takes them in this
+    /// order, too, and these first: so nobody waits in a circle.
     ///
     /// # Errors
     /// As [`Writer::commit`].
@@ -290,8 +292,8 @@ impl Writer {
         Ok(())
     }
 
-    /// All of a commit that takes time: staging what is left, waiting for the turn, and checking keys. Until the commit itself the
-    /// statement can be given up; nothing may be added any more.
+    /// All of a commit that takes time: staging what is left, waiting for the turn, and checking keys. Until the commit
+    /// itself the statement can be given up; nothing may be added any more.
     ///
     /// # Errors
     /// As [`Writer::commit`].
@@ -440,10 +442,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Memory for rows until they are encoded: as they are, and as much for codes and for a column in one piece. If there
-    /// is none it waits for what is under way.
+    /// Memory for rows until they are encoded: as they are, and as much for codes and for a column in one piece. If
+    /// there is none it waits for what is under way.
     async fn reserve(&mut self, collected: &Collected) -> Result<Reservation, EngineError> {
-        let bytes: u64 = collected.batches.iter().map(bytes_of).sum();
+        let bytes: u64 = collected.batches.iter().map(row_bytes).sum();
         loop {
             let refused = match self.shared.memory.budget().try_reserve(2 * bytes) {
                 Ok(reservation) => return Ok(reservation),
@@ -578,28 +580,4 @@ async fn commit_at(writers: &mut [Writer], owners: &[Vec<AeuId>]) {
     if has_ended {
         shared.collect_garbage(sequencer.advance_horizon());
     }
-}
-
-/// What the rows take, without what they share with others.
-fn bytes_of(batch: &RecordBatch) -> u64 {
-    let column = |column: &ArrayRef| match column.as_string_view_opt() {
-        Some(texts) => {
-            let views = size_of_val(texts.views().as_ref()) as u64;
-            let held: usize = texts.data_buffers().iter().map(|buffer| buffer.len()).sum();
-            // Batches share buffers; if these are large, what is in them is the strings' length, the low half of a view's
-            // first word.
-            let lengths = texts.views().iter().map(|view| u64::from(*view as u32));
-            views
-                + if held as u64 <= views {
-                    held as u64
-                } else {
-                    lengths.sum()
-                }
-        }
-        None => {
-            let width = column.data_type().primitive_width().unwrap_or(1);
-            (column.len() * width) as u64
-        }
-    };
-    batch.columns().iter().map(column).sum()
 }

@@ -1,5 +1,5 @@
-//! Keys of a whole statement for an index that is empty: brought into order, looked through for equal neighbours, and made into
-//! a tree, some at a time.
+//! Keys of a whole statement for an index that is empty: brought into order, looked through for equal neighbours, and
+//! made into a tree, some at a time.
 //!
 //! ```text
 //!             ┌ come in runs, one above the other ─▶ as they are ───────────┐

@@ -1,7 +1,8 @@
 //! The owner's side of a column's dictionary: it alone gives out codes.
 //!
-//! Whether text repeats shows late: of 60,000 values 40,000 are new in the first 65,536 rows, and none after ten times as many.
-//! So what has come is compared with what the greatest dictionary that pays would have seen by then, rather than with its rows:
+//! Whether text repeats shows late: of 60,000 values 40,000 are new in the first 65,536 rows, and none after ten times
+//! as many. So what has come is compared with what the greatest dictionary that pays would have seen by then, rather
+//! than with its rows:
 //!
 //! ```text
 //! values
@@ -34,8 +35,8 @@ pub(crate) struct NewStrings {
     pub rows: usize,
 }
 
-/// The dictionary of one column at its owner. Codes outlive the statement that asked for them, also when it fails: they are
-/// in no row then, and found when the text comes again.
+/// The dictionary of one column at its owner. Codes outlive the statement that asked for them, also when it fails: they
+/// are in no row then, and found when the text comes again.
 #[derive(Default)]
 pub(crate) struct Numbering {
     dictionary: Dictionary,
@@ -92,8 +93,8 @@ impl Numbering {
     }
 }
 
-/// Whether text of which `values` different ones came in `all` rows, `missing` of them for the first time in the last `rows`, is
-/// worth coding: codes that are nearly as many as rows save nothing and cost a lookup each.
+/// Whether text of which `values` different ones came in `all` rows, `missing` of them for the first time in the last
+/// `rows`, is worth coding: codes that are nearly as many as rows save nothing and cost a lookup each.
 fn pays(values: usize, missing: usize, rows: usize, all: u64) -> bool {
     if values > DICTIONARY_LIMIT {
         return false;

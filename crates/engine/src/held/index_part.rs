@@ -5,7 +5,8 @@
 //!    └──── rows that are here: chunk after chunk, as they were at the beginning ── done ──▶ in use
 //! ```
 //!
-//! The same makes an index anew in which too many entries lead nowhere; the old one is in use until the new one is complete.
+//! The same makes an index anew in which too many entries lead nowhere; the old one is in use until the new one is
+//! complete.
 
 use crate::held::partition::Partition;
 use crate::held::secondary::{OwnedKey, Secondary, Values};
@@ -148,8 +149,8 @@ impl Partition {
         self.tell_of_indexes();
     }
 
-    /// Rows of the statement that have no ids yet were not entered: they were staged before there was an index. Called before
-    /// they get ids.
+    /// Rows of the statement that have no ids yet were not entered: they were staged before there was an index. Called
+    /// before they get ids.
     pub fn note_unentered(&mut self, statement: StatementId) {
         if self.secondary.is_empty() {
             return;

@@ -123,8 +123,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Stages rows and enters them into the secondary indexes, for which they must get their ids at once. Returns the id of the
-    /// first, if they get ids. On error nothing is staged or entered.
+    /// Stages rows and enters them into the secondary indexes, for which they must get their ids at once. Returns the
+    /// id of the first, if they get ids. On error nothing is staged or entered.
     fn place(
         &mut self,
         statement: StatementId,
@@ -166,8 +166,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Takes in what the columns' dictionaries have become, so that rows of other partitions can be read; text of `plain` columns gets no
-    /// codes any more.
+    /// Takes in what the columns' dictionaries have become, so that rows of other partitions can be read; text of
+    /// `plain` columns gets no codes any more.
     pub fn learn(&mut self, plain: &[bool]) {
         let newest = self.object.dictionaries();
         for (column, newest) in newest.into_iter().enumerate() {
@@ -227,9 +227,9 @@ impl Partition {
         })
     }
 
-    /// Whether a statement may stage rows in a segment. Ids ascend in the order of commits, which is that of checks but not of
-    /// staging: of rows that get their ids when they are staged, a segment takes those of one statement at a time, and no
-    /// others meanwhile.
+    /// Whether a statement may stage rows in a segment. Ids ascend in the order of commits, which is that of checks but
+    /// not of staging: of rows that get their ids when they are staged, a segment takes those of one statement at a
+    /// time, and no others meanwhile.
     fn is_free(&self, segment: &Segment, statement: StatementId) -> bool {
         let mut staging = segment.staging();
         let mut own = segment.staged_rows(statement);
@@ -385,8 +385,8 @@ impl Partition {
         Ok(None)
     }
 
-    /// Stores a column of the next sealed chunk, of a segment by its number, by an order of keys; says how many of its rows stay as they
-    /// are. `None`: there is none left.
+    /// Stores a column of the next sealed chunk, of a segment by its number, by an order of keys; says how many of its
+    /// rows stay as they are. `None`: there is none left.
     pub fn recode(
         &mut self,
         next: &mut (usize, usize),
@@ -431,7 +431,8 @@ impl Partition {
         self.object.set_partition_statistics(self.owner, statistics);
     }
 
-    /// The rows of a snapshot, frozen. Readers like few chunks, so a long append buffer is settled first, if memory allows.
+    /// The rows of a snapshot, frozen. Readers like few chunks, so a long append buffer is settled first, if memory
+    /// allows.
     pub fn view(
         &mut self,
         snapshot: Timestamp,

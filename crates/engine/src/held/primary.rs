@@ -26,8 +26,8 @@ impl PrimaryIndex {
         }
     }
 
-    /// Adds keys of some rows unless they are there, one after the other; per key the row that has it then. Stops at the first
-    /// for which there is no room, and says why. The rows' ids are those from that of row 0 on.
+    /// Adds keys of some rows unless they are there, one after the other; per key the row that has it then. Stops at
+    /// the first for which there is no room, and says why. The rows' ids are those from that of row 0 on.
     pub fn insert(
         &mut self,
         keys: &Keys,

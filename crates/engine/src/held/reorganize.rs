@@ -1,5 +1,6 @@
-//! Workload-conscious reorganisation of indexes: what is asked for most is moved together, while it is used. (art-tlb-misses:
-//! *TLB misses – the missing issue of adaptive radix tree?*, Section 5; there, updates have to stop meanwhile.)
+//! Workload-conscious reorganisation of indexes: what is asked for most is moved together, while it is used.
+//! (art-tlb-misses: *TLB misses – the missing issue of adaptive radix tree?*, Section 5; there, updates have to stop
+//! meanwhile.)
 //!
 //! ```text
 //! lookups, upserts ─► the tree, and a key of so many into a ring of samples          watched
@@ -7,9 +8,10 @@
 //!                          ▼
 //!                     counting ─► measuring ─► moving ─► measuring ─► effect         work
 //! ```
-//! The work is done by the owner in units of one key, between commands, and each unit is paid for by lookups: as many as it
-//! takes that all go on at most of their speed. So it goes on as fast as the index is used, and an index that nobody uses is
-//! left alone. Whoever asks for it explicitly also gets a [task](crate::tasks::reorganize), which does the work while there is no other.
+//! The work is done by the owner in units of one key, between commands, and each unit is paid for by lookups: as many
+//! as it takes that all go on at most of their speed. So it goes on as fast as the index is used, and an index that
+//! nobody uses is left alone. Whoever asks for it explicitly also gets a [task](crate::tasks::reorganize), which does
+//! the work while there is no other.
 //!
 //! How much it gains is told by a model of a translation buffer, for hardly any machine counts its misses for us.
 //!

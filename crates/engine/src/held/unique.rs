@@ -8,9 +8,9 @@
 //! COMMIT ─▶ keys of ended rows that no new row has go
 //! ```
 //!
-//! Who adds or ends rows of an object with a key has its turn at it, so the index knows one statement at a time that has not
-//! committed, and holds for the newest rows otherwise. Readers do not use it. Rows with the same key are of the same partition,
-//! so that each owner can tell for itself.
+//! Who adds or ends rows of an object with a key has its turn at it, so the index knows one statement at a time that
+//! has not committed, and holds for the newest rows otherwise. Readers do not use it. Rows with the same key are of the
+//! same partition, so that each owner can tell for itself.
 
 use crate::error::EngineError;
 use crate::held::bulk::{Bulk, Step};
@@ -200,7 +200,8 @@ impl Pending {
         index.trim();
     }
 
-    /// If a row was added by the statement: the row that has its key as long as the statement has not committed, or none.
+    /// If a row was added by the statement: the row that has its key as long as the statement has not committed, or
+    /// none.
     pub fn before(&self, row: RowId) -> Option<Option<RowId>> {
         let mut parts = self.added.iter().enumerate();
         let (part, at) = parts.find_map(|(part, added)| {

@@ -6,8 +6,8 @@
 //! secondary    all rows that some snapshot may see ───────────────────────────────────────────────▶ ids ─▶ chunks
 //! ```
 //!
-//! At any snapshot at most one row has a key; it is the newest, or has ended since. So the two sources of the first kind
-//! together know all rows, as long as it is remembered what has ended.
+//! At any snapshot at most one row has a key; it is the newest, or has ended since. So the two sources of the first
+//! kind together know all rows, as long as it is remembered what has ended.
 
 use crate::held::partition::Partition;
 use crate::held::primary::PrimaryIndex;
@@ -108,8 +108,8 @@ fn words(span: &Span, nullable: bool) -> (Option<(u64, u64)>, bool) {
 }
 
 impl Partition {
-    /// The chunks with the rows that a path leads to, as far as the snapshot sees them, and their positions. `None`: it cannot
-    /// tell, or a scan is better.
+    /// The chunks with the rows that a path leads to, as far as the snapshot sees them, and their positions. `None`: it
+    /// cannot tell, or a scan is better.
     pub fn view_by(
         &mut self,
         path: &Path,

@@ -1,5 +1,5 @@
-//! The part of a batch of keys that belongs to one owner: it goes there and comes back with what was found. What belongs to
-//! another owner by now goes on to that one before it comes back.
+//! The part of a batch of keys that belongs to one owner: it goes there and comes back with what was found. What
+//! belongs to another owner by now goes on to that one before it comes back.
 
 use super::object::KeyObject;
 use super::shift::Shift;

@@ -1,4 +1,5 @@
-//! Entries that are out of reach are removed, and neighbouring segments become one when there are many: batches are looked up tree by tree.
+//! Entries that are out of reach are removed, and neighbouring segments become one when there are many: batches are
+//! looked up tree by tree.
 
 use super::owned::OwnedKeys;
 use eris_index::IndexError;
@@ -11,8 +12,9 @@ const MERGED: usize = 256;
 const CLEANED: usize = 512;
 
 impl OwnedKeys {
-    /// Removes some entries that are out of reach. If there are none: puts some entries of one segment into its neighbour's tree, if there are
-    /// more segments than are good for batches, whose keys are looked up tree by tree. Says whether there is more to be done.
+    /// Removes some entries that are out of reach. If there are none: puts some entries of one segment into its
+    /// neighbour's tree, if there are more segments than are good for batches, whose keys are looked up tree by tree.
+    /// Says whether there is more to be done.
     ///
     /// # Errors
     /// No memory.

@@ -1,7 +1,8 @@
 //! Which AEU has which keys, as that changes.
 //!
-//! A cycle of balancing moves keys from owner to owner one range after the other, and then publishes the next table at once for all. Whoever
-//! still goes by the one before reaches a former owner, who forwards; a client that hears of it is ahead of the table from then on.
+//! A cycle of balancing moves keys from owner to owner one range after the other, and then publishes the next table at
+//! once for all. Whoever still goes by the one before reaches a former owner, who forwards; a client that hears of it
+//! is ahead of the table from then on.
 
 use eris_route::{RangeTable, Split};
 use eris_types::AeuId;
@@ -14,8 +15,8 @@ pub(crate) struct Table {
     pub ranges: RangeTable<u64, Place>,
 }
 
-/// Where the keys of a range are. In the order of owners, so that a batch that is split by ranges is split by owners as well, and each of them
-/// finds the keys of one range side by side: he has mostly one segment for them.
+/// Where the keys of a range are. In the order of owners, so that a batch that is split by ranges is split by owners as
+/// well, and each of them finds the keys of one range side by side: he has mostly one segment for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub aeu: AeuId,
@@ -26,8 +27,9 @@ pub(crate) struct Place {
 /// The newest version.
 pub(crate) struct Layout {
     newest: RwLock<Arc<Table>>,
-    /// That of `newest`. Written under its lock; read by clients before each operation, so that these take the lock only when something
-    /// has changed. Release and acquire, though a client that misses it is only forwarded once more.
+    /// That of `newest`. Written under its lock; read by clients before each operation, so that these take the lock
+    /// only when something has changed. Release and acquire, though a client that misses it is only forwarded once
+    /// more.
     version: AtomicU64,
 }
 
@@ -84,7 +86,8 @@ impl Table {
         spans(&self.ranges, low, high).map(|(low, high, place)| (low, high, place.aeu))
     }
 
-    /// The parts of a batch that was split by the ranges: each owner that has keys, with their positions, range by range.
+    /// The parts of a batch that was split by the ranges: each owner that has keys, with their positions, range by
+    /// range.
     pub fn parts<'a>(&'a self, split: &'a Split) -> impl Iterator<Item = (AeuId, &'a [u32])> + 'a {
         let mut of_ranges = self.ranges.parts(split).peekable();
         let mut rest = split.positions();

@@ -37,8 +37,9 @@ pub(crate) struct Measurement {
 
 /// What owners have done, and what was last known of their segments.
 pub(crate) struct Measured {
-    /// Per AEU a number that grows with whatever it does to its part. Written by whoever steps the AEU, read by who measures. Relaxed: an
-    /// operation that somebody has seen the answer of was counted before; others count the next time.
+    /// Per AEU a number that grows with whatever it does to its part. Written by whoever steps the AEU, read by who
+    /// measures. Relaxed: an operation that somebody has seen the answer of was counted before; others count the next
+    /// time.
     done: Box<[CachePadded<AtomicU64>]>,
     /// Per AEU the last measurement, without what it was asked for up to then.
     last: Mutex<Vec<Measurement>>,

@@ -5,8 +5,8 @@
 //!                     └─▶ nobody's here ─▶ `rest` of the batch ─▶ whoever has it by now
 //! ```
 //!
-//! Keys that go to another node are out of the directory from the moment they are sent. Only once it is known which of them have been taken in are
-//! they out of the segment; the rest is used here again.
+//! Keys that go to another node are out of the directory from the moment they are sent. Only once it is known which of
+//! them have been taken in are they out of the segment; the rest is used here again.
 
 use super::batch::{KeyBatch, KeyOperation, Rest, Span};
 use super::layout::Table;
@@ -67,8 +67,8 @@ struct Leaving {
     low: u64,
     high: u64,
     to: AeuId,
-    /// Those of them, side by side at one end of a segment, that have been sent: the other owner has them, or will once it comes to it. And about how
-    /// many entries that is.
+    /// Those of them, side by side at one end of a segment, that have been sent: the other owner has them, or will once
+    /// it comes to it. And about how many entries that is.
     sent: Option<(u64, u64)>,
     entries: usize,
 }
@@ -182,7 +182,8 @@ impl OwnedKeys {
         self.leaving = None;
     }
 
-    /// A piece is being sent to the owner that its keys leave for, beside those that were before: from here on it is asked for them.
+    /// A piece is being sent to the owner that its keys leave for, beside those that were before: from here on it is
+    /// asked for them.
     ///
     /// # Panics
     /// If nothing is leaving.
@@ -245,7 +246,8 @@ impl OwnedKeys {
         Ok(())
     }
 
-    /// Puts a piece of a segment, from one of its ends, into a segment of its own; if there is a `neighbour` beside it, into that one's.
+    /// Puts a piece of a segment, from one of its ends, into a segment of its own; if there is a `neighbour` beside it,
+    /// into that one's.
     ///
     /// # Errors
     /// No memory: nothing has changed.
@@ -275,7 +277,8 @@ impl OwnedKeys {
         Ok(())
     }
 
-    /// Moves do not take what those who write may need: both sides of a move have some memory at times that only the other one can use.
+    /// Moves do not take what those who write may need: both sides of a move have some memory at times that only the
+    /// other one can use.
     fn check_memory(&self) -> Result<(), IndexError> {
         let budget = self.memory.budget();
         let spared = budget.limit() / SPARED;
@@ -352,8 +355,8 @@ impl OwnedKeys {
         (holder, None)
     }
 
-    /// Executes batches in their order; lookups that follow each other become one if they have few keys for each segment. What belongs to others
-    /// is left.
+    /// Executes batches in their order; lookups that follow each other become one if they have few keys for each
+    /// segment. What belongs to others is left.
     pub fn execute(&mut self, batches: &mut [(Header, Box<KeyBatch>)]) {
         self.note_work();
         let keys = batches.iter().map(|(_, batch)| batch.left());
@@ -415,8 +418,9 @@ impl OwnedKeys {
         }
     }
 
-    /// Has something done for each key for which it is still to be done, segment by segment, until one says that it failed: `inputs[i]` is what
-    /// goes with `keys[i]`, and `values[i]` becomes what comes of it. Returns what others have.
+    /// Has something done for each key for which it is still to be done, segment by segment, until one says that it
+    /// failed: `inputs[i]` is what goes with `keys[i]`, and `values[i]` becomes what comes of it. Returns what others
+    /// have.
     fn by_segment<T: Copy>(
         &mut self,
         rest: &Rest,
@@ -468,8 +472,8 @@ impl OwnedKeys {
         Rest::Positions(left)
     }
 
-    /// Finds the runs of keys that lie in one segment; says whether they are long enough to be executed as they are. They are if a client has split
-    /// his batch by the ranges that segments have.
+    /// Finds the runs of keys that lie in one segment; says whether they are long enough to be executed as they are.
+    /// They are if a client has split his batch by the ranges that segments have.
     fn find_runs(&mut self, keys: &[u64]) -> bool {
         let most = 1 + keys.len() / FEW;
         self.runs.clear();

@@ -11,8 +11,8 @@ use eris_index::{Art, BatchError, IndexError};
 use eris_numa::thread_cpu_time;
 use std::time::Duration;
 
-/// An operation on so many keys is timed; of those on fewer, one of so many: the thread's own clock, which does not run while others have the
-/// core, costs as much as some lookups.
+/// An operation on so many keys is timed; of those on fewer, one of so many: the thread's own clock, which does not run
+/// while others have the core, costs as much as some lookups.
 const MANY: usize = 2_048;
 const TIMED: u64 = 16;
 /// One key of so many is kept, as what was asked for.

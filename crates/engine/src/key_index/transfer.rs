@@ -6,13 +6,14 @@
 //! copy   MoveOut ─▶ entries go over piece by piece, flat and ascending ── PIECE ─▶ put into a tree there  ◀─ TOOK ─ …
 //! ```
 //!
-//! No key waits for others of its transfer: with each piece its keys are the new owner's, and what is to be done with them is forwarded from then
-//! on, behind the piece itself. So nothing is done twice, however much is written meanwhile. Who cannot take a piece in has executed nothing on it
-//! either, and the former owner still has the entries: they are its own again, and what was forwarded comes back. All that passes between
-//! owners, forwarded batches included, is of one kind, so that it arrives in the order in which it was sent.
+//! No key waits for others of its transfer: with each piece its keys are the new owner's, and what is to be done with
+//! them is forwarded from then on, behind the piece itself. So nothing is done twice, however much is written
+//! meanwhile. Who cannot take a piece in has executed nothing on it either, and the former owner still has the entries:
+//! they are its own again, and what was forwarded comes back. All that passes between owners, forwarded batches
+//! included, is of one kind, so that it arrives in the order in which it was sent.
 //!
-//! Here is what they have of it: the parting of a segment in [`part`], and what is on its way in [`stream`]. What they do is in
-//! [`tasks`](crate::tasks::keys).
+//! Here is what they have of it: the parting of a segment in [`part`], and what is on its way in [`stream`]. What they
+//! do is in [`tasks`](crate::tasks::keys).
 
 pub(crate) mod part;
 pub(crate) mod stream;
@@ -52,7 +53,8 @@ pub(crate) enum Handed {
     Piece { piece: Piece, follows: bool },
     /// The copy is not wanted any more.
     GiveUp,
-    /// Answers have been lost, or come twice, in a panic, or something was refused: how do things stand, and with these keys, which have been sent?
+    /// Answers have been lost, or come twice, in a panic, or something was refused: how do things stand, and with these
+    /// keys, which have been sent?
     Again {
         number: u64,
         keys: Option<(u64, u64)>,

@@ -271,7 +271,8 @@ impl Coding {
         }
     }
 
-    /// The value of a constant, if it is one of the column's type, or both are integers: of others the bytes do not compare.
+    /// The value of a constant, if it is one of the column's type, or both are integers: of others the bytes do not
+    /// compare.
     fn constant<'a>(&self, constant: &'a Scalar) -> Option<&'a Value> {
         let data_type = DataType::from(&constant.data_type);
         let compares = data_type == self.data_type || data_type.is_integer() && self.is_integer();

@@ -37,18 +37,20 @@ pub(crate) struct DataObject {
     /// Its secondary indexes, also those that are being built.
     indexes: RwLock<Arc<[Arc<Index>]>>,
     next_index: AtomicU32,
-    /// Whose turn it is to change rows: a statement's that reads before it writes, or writes to several partitions; or that
-    /// of any number of [one-partition changes](crate::clients::rows), which their owners order. Served in the order in which they came.
+    /// Whose turn it is to change rows: a statement's that reads before it writes, or writes to several partitions; or
+    /// that of any number of [one-partition changes](crate::clients::rows), which their owners order. Served in the
+    /// order in which they came.
     pub turn: Arc<tokio::sync::RwLock<()>>,
-    /// Held by statements that stage rows with a key before they have the turn, from the first row to their end, and alone by whoever shifts keys:
-    /// rows are staged with who owns their keys when they commit.
+    /// Held by statements that stage rows with a key before they have the turn, from the first row to their end, and
+    /// alone by whoever shifts keys: rows are staged with who owns their keys when they commit.
     pub staging: Arc<tokio::sync::RwLock<()>>,
     /// The newest commit in a turn. Written in the turn, read in the next, which waits until it is visible; a relaxed
     /// number, for the turn orders the two.
     changed: AtomicU64,
     /// The same of statements that had it for themselves: who shares it need only wait for these.
     changed_alone: AtomicU64,
-    /// Set once by whoever drops it, read by owners before they stage or scan: DROP may overtake what was sent before it.
+    /// Set once by whoever drops it, read by owners before they stage or scan: DROP may overtake what was sent before
+    /// it.
     dropped: AtomicBool,
     /// Set by [`Engine::poison`](crate::Engine::poison), cleared by the slice that it makes panic.
     poisoned: AtomicBool,

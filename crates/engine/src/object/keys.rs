@@ -35,8 +35,8 @@ pub(crate) fn is_word<'a>(types: impl IntoIterator<Item = &'a DataType>) -> bool
     word_bytes(types).is_some()
 }
 
-/// How many bytes the numbers have that keys of columns of these types are, if they are: those of several columns are the same bytes as others
-/// would have, behind zeros.
+/// How many bytes the numbers have that keys of columns of these types are, if they are: those of several columns are
+/// the same bytes as others would have, behind zeros.
 pub(crate) fn word_bytes<'a>(types: impl IntoIterator<Item = &'a DataType>) -> Option<usize> {
     let mut types = types.into_iter();
     let first = types.next()?;
@@ -232,7 +232,8 @@ pub(crate) enum KeyRange {
 }
 
 impl KeyRange {
-    /// Between the two bounds, each of which has one key. `is_word` tells what keys the index has, where there are no bounds.
+    /// Between the two bounds, each of which has one key. `is_word` tells what keys the index has, where there are no
+    /// bounds.
     pub fn new(bounds: (Bound<Keys>, Bound<Keys>), is_word: bool) -> Self {
         fn word(keys: Keys) -> u64 {
             match keys {

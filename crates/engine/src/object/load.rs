@@ -5,8 +5,8 @@
 //! operation on keys      one in 64, whose keys are samples of what is asked for ─▶ busy with keys
 //! ```
 //!
-//! Each AEU writes numbers of its own and nobody else's; whoever wants to know reads them all. They only ever grow, so that any number of
-//! readers can tell what came since they looked last.
+//! Each AEU writes numbers of its own and nobody else's; whoever wants to know reads them all. They only ever grow, so
+//! that any number of readers can tell what came since they looked last.
 
 use crossbeam_utils::CachePadded;
 use eris_numa::thread_cpu_time;

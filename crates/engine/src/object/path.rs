@@ -7,9 +7,9 @@
 //!                                                c = 3 is the filter's business, which looks at all conditions again
 //! ```
 //!
-//! Columns of the index are taken in order as long as conditions leave single values of them, and one more with a range. A
-//! path leads to all rows that pass, and may lead to others. Whether it pays off is estimated here and found out by the owner,
-//! who leaves it when it leads to more rows than a scan would need.
+//! Columns of the index are taken in order as long as conditions leave single values of them, and one more with a
+//! range. A path leads to all rows that pass, and may lead to others. Whether it pays off is estimated here and found
+//! out by the owner, who leaves it when it leads to more rows than a scan would need.
 
 mod candidate;
 
@@ -33,8 +33,8 @@ const ROWS_IN_ORDER: u64 = 512;
 const ALWAYS: u64 = 64;
 
 impl Path {
-    /// How many rows it may lead to in a partition before a scan is better. More than was planned with: part of the way has
-    /// been gone already.
+    /// How many rows it may lead to in a partition before a scan is better. More than was planned with: part of the way
+    /// has been gone already.
     pub fn most_rows(&self, partition_rows: u64) -> usize {
         let share = match self.enough {
             Enough::All => ROWS_PER_LOOKUP / 4,

@@ -1,12 +1,13 @@
-//! The rows of a batch by owner, where owners are few: a bit per row and owner, and by these the values of every column are
-//! moved together, many at a time.
+//! The rows of a batch by owner, where owners are few: a bit per row and owner, and by these the values of every column
+//! are moved together, many at a time.
 //!
 //! ```text
 //! numbers   7 91 12 55 …      ranges │ ← AEU 0 │ 50 AEU 1 → │
 //! AEU 0     1  0  1  0 …      ─▶ rows 0, 2, …
 //! AEU 1     0  1  0  1 …      ─▶ rows 1, 3, …
 //! ```
-//! Each range takes a pass over the numbers, each owner one over all columns; with many of them, taking row by row is quicker.
+//! Each range takes a pass over the numbers, each owner one over all columns; with many of them, taking row by row is
+//! quicker.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{

@@ -5,10 +5,10 @@
 //!         ─▶ mostly greater keys   │ ← AEU 0 │ AEU 1   │ AEU 0 │ AEU 1 → │      no key that was dealt changes its owner
 //! ```
 //!
-//! A range is only ever cut above the greatest key that was dealt, so rows that are there stay where they belong, and rows that
-//! come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes deals by this one table, under its
-//! lock; who looks for a key that a snapshot shows finds it in every later table – unless keys have been [shifted](Ranges::shift) since: rows that
-//! an older snapshot shows may be with any former owner.
+//! A range is only ever cut above the greatest key that was dealt, so rows that are there stay where they belong, and
+//! rows that come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes deals by this
+//! one table, under its lock; who looks for a key that a snapshot shows finds it in every later table – unless keys
+//! have been [shifted](Ranges::shift) since: rows that an older snapshot shows may be with any former owner.
 
 use crate::object::keys::{KeyRange, Keys, least, routing_of};
 use arrow_array::Int64Array;
@@ -49,7 +49,8 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Dealing {
     pub table: RangeTable<i64, AeuId>,
-    /// What snapshots from here on show is with the owners of this table; of what older ones show, some may be with others.
+    /// What snapshots from here on show is with the owners of this table; of what older ones show, some may be with
+    /// others.
     pub since: Timestamp,
     bounds: Box<[(i64, AeuId)]>,
     /// What keys that are bytes begin with; the numbers are those of the eight bytes behind it.
@@ -78,7 +79,8 @@ impl Dealing {
         parts
     }
 
-    /// All ranges in their order, those side by side that have one owner as one: the least number, and the least of the next one.
+    /// All ranges in their order, those side by side that have one owner as one: the least number, and the least of the
+    /// next one.
     pub fn ranges(&self) -> impl Iterator<Item = (Option<i64>, Option<i64>, AeuId)> + '_ {
         let mut runs = self.bounds.chunk_by(|a, b| a.1 == b.1).peekable();
         std::iter::from_fn(move || {
@@ -156,8 +158,8 @@ impl Ranges {
         self.has_shifted.load(Ordering::Acquire)
     }
 
-    /// The keys with numbers from `low` to `high` are another AEU's from the commit at `at` on, with about so many rows. Nobody is dealing rows with such keys, or
-    /// has staged some.
+    /// The keys with numbers from `low` to `high` are another AEU's from the commit at `at` on, with about so many
+    /// rows. Nobody is dealing rows with such keys, or has staged some.
     pub fn shift(&self, (low, high): (i64, i64), to: AeuId, rows: u64, at: Timestamp) {
         self.has_shifted.store(true, Ordering::Release);
         let mut state = self.lock();

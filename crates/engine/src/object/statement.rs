@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 pub(crate) struct Statement {
     pub id: StatementId,
     /// Set by the session that gave it up, before it sends Abort; read by owners before they insert. An Abort may
-    /// overtake rows, which must then find this. Release and acquire, though the flag alone carries all there is to know.
+    /// overtake rows, which must then find this. Release and acquire, though the flag alone carries all there is to
+    /// know.
     pub aborted: AtomicBool,
 }

@@ -67,7 +67,8 @@ fn add_chunk(summaries: &mut [ColumnSummary], chunk: &Chunk) {
     }
 }
 
-/// Keeps a partition's statistics up to date: chunks are looked at once, those of an append buffer again when they were joined.
+/// Keeps a partition's statistics up to date: chunks are looked at once, those of an append buffer again when they were
+/// joined.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Per segment, how many of its sealed chunks are in `sealed`.

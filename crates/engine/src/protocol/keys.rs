@@ -46,8 +46,8 @@ impl Request for MoveOut {
     type Reply = MovedOut;
 }
 
-/// From owner to owner: keys, and batches that follow them. All of it is of one kind, so that it arrives in the order in which it
-/// was sent.
+/// From owner to owner: keys, and batches that follow them. All of it is of one kind, so that it arrives in the order
+/// in which it was sent.
 pub(crate) struct HandOver {
     pub object: Arc<KeyObject>,
     pub what: Handed,

@@ -14,10 +14,11 @@
 //!        ── Repartition* · RepartitionEnd ─▶ participants                           groups, by a hash of their keys
 //! ```
 //!
-//! Ranks only ascend on the way from a request to what it causes: on that rests that no two endpoints wait for each other. What a
-//! client wants of rows is client work. Scans, and what owners do for each other on the way, are scan work: a batch may be handed
-//! on more than once, but an owner has one of each client at most, for which there is always room. Answers are replies, and so is
-//! what scans make for each other. Everything that must never wait is control.
+//! Ranks only ascend on the way from a request to what it causes: on that rests that no two endpoints wait for each
+//! other. What a client wants of rows is client work. Scans, and what owners do for each other on the way, are scan
+//! work: a batch may be handed on more than once, but an owner has one of each client at most, for which there is
+//! always room. Answers are replies, and so is what scans make for each other. Everything that must never wait is
+//! control.
 
 use super::answers::{
     Batch, Deleted, Done, End, Indexes, KeysDone, LocatedParts, OfferedChunks, Panicked, Rejected,

@@ -5,8 +5,8 @@
 //! Credit { … } ── pack ──▶ kind · rank · callback │ words: 2, 0                           ── unpack ──▶ ToOwner::Credit(…)
 //! ```
 //!
-//! What is small and can be copied travels as words, without an allocation. All else is a parcel, of one type for all messages, so
-//! that nobody has to guess what is in it.
+//! What is small and can be copied travels as words, without an allocation. All else is a parcel, of one type for all
+//! messages, so that nobody has to guess what is in it.
 
 use super::callback::Callback;
 use super::lists::Parcel;
@@ -73,9 +73,11 @@ impl Packed {
     }
 }
 
-/// The list of what one kind of receiver may get: an enum, the kind of each of its messages, and how they are packed and unpacked.
+/// The list of what one kind of receiver may get: an enum, the kind of each of its messages, and how they are packed
+/// and unpacked.
 ///
-/// A row names a message, whether it travels as `words` or as a `parcel`, and its rank, unless it is a [`Request`], which has one.
+/// A row names a message, whether it travels as `words` or as a `parcel`, and its rank, unless it is a [`Request`],
+/// which has one.
 ///
 /// [`Request`]: super::request::Request
 macro_rules! messages {

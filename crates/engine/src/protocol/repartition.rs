@@ -1,5 +1,5 @@
-//! Groups that are too many for the caches go to the participant that merges them, by a hash of their keys (ERIS paper, Section
-//! 3.2: intermediate results are data commands).
+//! Groups that are too many for the caches go to the participant that merges them, by a hash of their keys (ERIS paper,
+//! Section 3.2: intermediate results are data commands).
 //!
 //! ```text
 //!   AEU 0: claims chunks ──▶ small table ──full──▶ cut by a hash of the keys ─┬─▶ its own
@@ -10,15 +10,15 @@
 //!   RepartitionEnd from everybody, and as many Repartitions as they say: each hands on what is its own, every group once
 //! ```
 //!
-//! Whether groups are repartitioned is decided once for a run, by one compare-and-swap. Who first has too many groups decides for
-//! it, and then all do it, also those that have few or none. Who is done before with few decides against it: then everybody hands
-//! on what they have, apart from each other, for whoever merges them above. In a run with few groups nobody sends or waits for
-//! anything.
+//! Whether groups are repartitioned is decided once for a run, by one compare-and-swap. Who first has too many groups
+//! decides for it, and then all do it, also those that have few or none. Who is done before with few decides against
+//! it: then everybody hands on what they have, apart from each other, for whoever merges them above. In a run with few
+//! groups nobody sends or waits for anything.
 //!
-//! The sender has reserved the memory of what it sends. If the budget gets short, the participant that notices says that groups
-//! come in parts. From then on nobody merges: what is there, and what comes, goes on as it is. That is always right, for the
-//! receiver merges what comes in parts. It can only be said before one's own RepartitionEnd. So whoever has them all knows: what it
-//! merged is all there is of its keys, or nobody takes it for that.
+//! The sender has reserved the memory of what it sends. If the budget gets short, the participant that notices says
+//! that groups come in parts. From then on nobody merges: what is there, and what comes, goes on as it is. That is
+//! always right, for the receiver merges what comes in parts. It can only be said before one's own RepartitionEnd. So
+//! whoever has them all knows: what it merged is all there is of its keys, or nobody takes it for that.
 
 use eris_exec::{Division, Program};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -41,8 +41,8 @@ pub(crate) struct Repartitioning {
     division: Option<Division>,
     /// One of the numbers below. Changed once, by whoever decides; read by all. It guards nothing else.
     decision: AtomicU8,
-    /// A group may come in parts. Set before the first of them is sent and before its sender's RepartitionEnd; with these messages
-    /// it reaches those who look. Never reset.
+    /// A group may come in parts. Set before the first of them is sent and before its sender's RepartitionEnd; with
+    /// these messages it reaches those who look. Never reset.
     in_parts: AtomicBool,
 }
 

@@ -1,4 +1,5 @@
-//! The part of an operation on rows that belongs to one owner: it goes there and comes back with what was found or done.
+//! The part of an operation on rows that belongs to one owner: it goes there and comes back with what was found or
+//! done.
 
 use crate::held::partition::{Change, Changed, Fetched, Prepare, Prepared};
 use crate::object::data_object::DataObject;
@@ -52,7 +53,8 @@ impl RowOperation {
         }
     }
 
-    /// Whether some of its keys are not this AEU's, or were not when its snapshot was taken: they have been shifted since whoever asks has looked.
+    /// Whether some of its keys are not this AEU's, or were not when its snapshot was taken: they have been shifted
+    /// since whoever asks has looked.
     pub fn is_elsewhere(
         &self,
         object: &DataObject,

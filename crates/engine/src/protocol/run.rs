@@ -9,11 +9,12 @@
 //! ```
 //!
 //! An owner publishes the chunks of its partition as a *queue*. It claims from its own queue first; whoever has nothing
-//! left claims from the queues of others, the nearest first. Chunks are immutable, so helping needs no latch. With the last
-//! reference to a run its queues go, and with them the memory of chunks that nobody else holds.
+//! left claims from the queues of others, the nearest first. Chunks are immutable, so helping needs no latch. With the
+//! last reference to a run its queues go, and with them the memory of chunks that nobody else holds.
 //!
-//! Rows go to the stream of whoever found them. A group goes to the stream of the participant to which its key belongs, whoever
-//! hands it on, so that no two streams have groups in common. See [`crate::protocol::repartition`] for groups that are merged on the way.
+//! Rows go to the stream of whoever found them. A group goes to the stream of the participant to which its key belongs,
+//! whoever hands it on, so that no two streams have groups in common. See [`crate::protocol::repartition`] for groups
+//! that are merged on the way.
 
 use super::callback::RunId;
 use super::repartition::Repartitioning;
@@ -265,8 +266,8 @@ impl Run {
 
     /// Publishes the share's queue; returns the participants that wait for one.
     ///
-    /// A helper says that it is willing and then looks at the queues; an owner publishes and then looks for the willing.
-    /// The fences on both sides see to it that at least one finds the other.
+    /// A helper says that it is willing and then looks at the queues; an owner publishes and then looks for the
+    /// willing. The fences on both sides see to it that at least one finds the other.
     pub fn publish(&self, share: usize, queue: WorkQueue) -> impl Iterator<Item = AeuId> + '_ {
         let fresh = self.shares[share].queue.set(queue).is_ok();
         assert!(fresh, "a queue is published once");

@@ -52,7 +52,8 @@ impl Request for Adopt {
     type Reply = Done;
 }
 
-/// Rows that are deleted when their statement commits. Every owner takes those that it has, and says how many these are.
+/// Rows that are deleted when their statement commits. Every owner takes those that it has, and says how many these
+/// are.
 #[derive(Clone, Debug)]
 pub(crate) struct Delete {
     pub statement: Arc<Statement>,
@@ -89,8 +90,8 @@ impl Request for Commit {
     type Reply = NoReply;
 }
 
-/// What all owners of all data objects share that a statement writes to. The last one finishes the timestamp, whether or not the
-/// session still waits.
+/// What all owners of all data objects share that a statement writes to. The last one finishes the timestamp, whether
+/// or not the session still waits.
 #[derive(Debug)]
 pub(crate) struct CommitPoint {
     pub at: Timestamp,
@@ -100,7 +101,8 @@ pub(crate) struct CommitPoint {
 }
 
 impl CommitPoint {
-    /// One owner's share: done when it is dropped, come what may, for a timestamp that is never finished stops all others.
+    /// One owner's share: done when it is dropped, come what may, for a timestamp that is never finished stops all
+    /// others.
     pub fn share(&self) -> CommitShare<'_> {
         CommitShare(self)
     }

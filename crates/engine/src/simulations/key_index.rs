@@ -1,5 +1,5 @@
-//! Operations on an index while its keys change owners without pause, in one thread under a seeded schedule: every key has the
-//! value that was put last, whoever has it.
+//! Operations on an index while its keys change owners without pause, in one thread under a seeded schedule: every key
+//! has the value that was put last, whoever has it.
 //!
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulations::key_index`.
 
@@ -307,7 +307,8 @@ fn keys_that_change_owners_keep_their_values() {
     assert!(moved.get() > 0, "nothing was moved");
 }
 
-/// However much is written meanwhile: in a node, where a part gets a tree of its own, and between nodes. And not much later than without.
+/// However much is written meanwhile: in a node, where a part gets a tree of its own, and between nodes. And not much
+/// later than without.
 #[test]
 fn keys_are_given_though_they_are_written_without_pause() {
     const GIVEN: u64 = KEYS / 6;

@@ -1,5 +1,5 @@
-//! Statements on rows with a key, in one thread under a seeded schedule: no snapshot ever shows a key twice, what succeeds
-//! counts once, what fails leaves neither rows nor keys behind.
+//! Statements on rows with a key, in one thread under a seeded schedule: no snapshot ever shows a key twice, what
+//! succeeds counts once, what fails leaves neither rows nor keys behind.
 //!
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulations::keys`.
 

@@ -1,6 +1,6 @@
-//! Groups that are dealt between AEUs under a seeded schedule: slices that panic, commands that get lost in a panic, lanes
-//! that are dropped, statements that are given up, objects that are dropped, little memory. Nobody waits for ever, nothing is
-//! left over, and whoever gets an answer gets the right one.
+//! Groups that are dealt between AEUs under a seeded schedule: slices that panic, commands that get lost in a panic,
+//! lanes that are dropped, statements that are given up, objects that are dropped, little memory. Nobody waits for
+//! ever, nothing is left over, and whoever gets an answer gets the right one.
 //!
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulations::routed`.
 

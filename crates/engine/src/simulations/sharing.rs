@@ -1,5 +1,5 @@
-//! Scan sharing, seen step by step: fragments on one data object work on the same chunk at about the same time, wherever
-//! each of them began.
+//! Scan sharing, seen step by step: fragments on one data object work on the same chunk at about the same time,
+//! wherever each of them began.
 
 use crate::clients::engine::Engine;
 use crate::simulations::simulated::Simulated;

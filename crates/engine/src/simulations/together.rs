@@ -1,5 +1,5 @@
-//! Statements that write to two data objects, one with a key and one without, in one thread under a seeded schedule: every
-//! snapshot shows the same rows in both, and no key twice.
+//! Statements that write to two data objects, one with a key and one without, in one thread under a seeded schedule:
+//! every snapshot shows the same rows in both, and no key twice.
 //!
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulations::together`.
 

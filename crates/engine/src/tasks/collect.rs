@@ -6,8 +6,8 @@
 //!                                                       rewrites chunks that are mostly garbage, one column per slice
 //! ```
 //!
-//! Whoever lets the horizon pass what was deleted says so; owners neither poll nor keep time. What is deleted row by row
-//! is garbage of the append buffer for the most part, and left out whenever its levels are joined.
+//! Whoever lets the horizon pass what was deleted says so; owners neither poll nor keep time. What is deleted row by
+//! row is garbage of the append buffer for the most part, and left out whenever its levels are joined.
 
 use super::build::BuildTask;
 use super::owner::Owner;

@@ -194,8 +194,8 @@ impl Owner {
         } else if kind == MoveOut::KIND && self.has_taken_in(header) {
             // It will be answered.
         } else if kind == Repartition::KIND || kind == RepartitionEnd::KIND {
-            // They will never be complete here. Who sent them fails the run for all, unless it has left already, having got
-            // everything from here; then the run is still there.
+            // They will never be complete here. Who sent them fails the run for all, unless it has left already, having
+            // got everything from here; then the run is still there.
             self.fail_run(header, self.aeu.to_string(), message.to_owned(), cx);
             forward_abort(header, cx);
         } else if kind == Intern::KIND {

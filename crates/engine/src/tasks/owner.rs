@@ -104,7 +104,8 @@ impl Owner {
         (partition, home)
     }
 
-    /// The partition of an object, if there is one: work that was under way when the object was dropped makes no new one.
+    /// The partition of an object, if there is one: work that was under way when the object was dropped makes no new
+    /// one.
     pub fn existing(&mut self, object: ObjectId) -> Option<&mut Partition> {
         self.partitions.get_mut(&object)
     }

@@ -67,8 +67,8 @@ impl Owner {
         asked.answer(LocatedParts(parts), cx);
     }
 
-    /// Begins to reorganise an index, if that is asked for, and tells how things are. Says whether a task has to be begun: whoever
-    /// asks also keeps work going that lookups have left.
+    /// Begins to reorganise an index, if that is asked for, and tells how things are. Says whether a task has to be
+    /// begun: whoever asks also keeps work going that lookups have left.
     pub fn reorganize<T>(
         &mut self,
         what: Reorganize,

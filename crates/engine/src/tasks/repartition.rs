@@ -75,8 +75,8 @@ impl GroupExchange {
     }
 }
 
-/// Memory for groups that are sent or merged. A quarter of the budget is left to others: who merges groups that come in parts
-/// can use temporary files, but needs some memory to do so.
+/// Memory for groups that are sent or merged. A quarter of the budget is left to others: who merges groups that come in
+/// parts can use temporary files, but needs some memory to do so.
 pub(crate) fn afford(budget: &Budget, bytes: u64) -> Result<Reservation, OutOfMemory> {
     let (used, limit) = (budget.used(), budget.limit());
     if used.saturating_add(bytes) > limit - limit / 4 {

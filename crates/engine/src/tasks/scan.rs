@@ -7,9 +7,9 @@
 //!                    no queue yet   suspended             suspended CREDIT           suspended
 //! ```
 //!
-//! Tasks take turns, one slice each. Fragments on the same data object start where the others are, so the slices of one turn
-//! work on the same chunk: it comes from memory once for all of them (scan sharing, ERIS paper, Section 3.1). A fragment
-//! without credit is suspended and thereby leaves the pass; its cursor stays where it is.
+//! Tasks take turns, one slice each. Fragments on the same data object start where the others are, so the slices of one
+//! turn work on the same chunk: it comes from memory once for all of them (scan sharing, ERIS paper, Section 3.1). A
+//! fragment without credit is suspended and thereby leaves the pass; its cursor stays where it is.
 
 mod begin;
 mod repartitioning;
@@ -30,15 +30,15 @@ use sending::StreamQueue;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A slice touches about so many bytes: half of a full-width chunk, some ten microseconds. Narrow chunks are taken several at a
-/// time, so that the step around a slice stays small beside it.
+/// A slice touches about so many bytes: half of a full-width chunk, some ten microseconds. Narrow chunks are taken
+/// several at a time, so that the step around a slice stays small beside it.
 const SLICE_BYTES: u64 = 256 << 10;
 
 /// What a claim counts for, so that a slice over skipped chunks ends, too.
 const CLAIM_BYTES: u64 = 4 << 10;
 
-/// Groups that take more than this are handed on, and new ones begun: whoever merges them can put them on the disk. A table of
-/// groups of this size is far beyond any cache, so that little is lost where they come again.
+/// Groups that take more than this are handed on, and new ones begun: whoever merges them can put them on the disk. A
+/// table of groups of this size is far beyond any cache, so that little is lost where they come again.
 const MOST_GROUPS: u64 = 64 << 20;
 
 /// Memory of groups and buffered rows is reserved in steps of so many bytes.

@@ -92,7 +92,8 @@ impl Owner {
     pub fn intern<T>(&mut self, strings: &Intern, asked: Asked<Intern>, cx: &mut Context<'_, T>) {
         let strings = &strings.0;
         let column = strings.column;
-        // A request that comes after DropObject must not bring the numbering back; who asks will find the object dropped.
+        // A request that comes after DropObject must not bring the numbering back; who asks will find the object
+        // dropped.
         let dictionary = if strings.object.is_dropped() {
             Ok(None)
         } else {

@@ -5,8 +5,9 @@
 //! reader          ├─ all histories locked: copied, snapshot held ─┤ reads … reads
 //! ```
 //!
-//! Every person changes rows of one remainder of the ids, one statement after the other. A snapshot that is taken while all histories are locked shows what
-//! had ended before it, and nothing that had not begun. Of a statement that was under way it shows all or nothing, and the same each time.
+//! Every person changes rows of one remainder of the ids, one statement after the other. A snapshot that is taken while
+//! all histories are locked shows what had ended before it, and nothing that had not begun. Of a statement that was
+//! under way it shows all or nothing, and the same each time.
 
 use super::table::{Ids, Row, text_of, value_of};
 use eris_engine::{Engine, HeldSnapshot};

@@ -1,5 +1,6 @@
-//! Real threads that look rows up, write, change and remove them, and read ranges and all of them, while other threads move rows from owner to owner
-//! without pause, by link and by copy, and a balancer does so too. What is read at a snapshot is checked against the [history] of what was written.
+//! Real threads that look rows up, write, change and remove them, and read ranges and all of them, while other threads
+//! move rows from owner to owner without pause, by link and by copy, and a balancer does so too. What is read at a
+//! snapshot is checked against the [history] of what was written.
 //!
 //! `ERIS_TORTURE_SECONDS` says how long it goes on in all, `ERIS_SEED` with which random numbers.
 #![allow(missing_docs)]
@@ -55,7 +56,8 @@ fn read(table: &Table, random: &mut Random) {
                 expected.check(ids.clone(), table.read(snapshot, 0, ids));
             }
             2..4 => {
-                // By the key's index, whose owners are those of the newest ranges unless these are newer than the snapshot.
+                // By the key's index, whose owners are those of the newest ranges unless these are newer than the
+                // snapshot.
                 for _ in 0..20 {
                     let id = random.id(table.ids);
                     expected.check(id..id + 1, table.read(snapshot, 0, id..id + 1));

@@ -18,7 +18,8 @@ pub struct Person<'a> {
 }
 
 impl Person<'_> {
-    /// Some of its own ids, ascending: one, a few, or many, side by side or scattered; mostly of a quarter of all, so that most chunks stay whole.
+    /// Some of its own ids, ascending: one, a few, or many, side by side or scattered; mostly of a quarter of all, so
+    /// that most chunks stay whole.
     fn ids(&mut self) -> Vec<i64> {
         let limit = [self.table.ids / 4, self.table.ids / 4, self.table.ids];
         let own = limit[self.random.below(3) as usize] / PERSONS;

@@ -29,13 +29,14 @@ pub struct Shifted {
 }
 
 impl KeyIndex {
-    /// Gives keys to other owners, while operations on them go on, and returns once everybody knows: what came of each shift, in the order of
-    /// the keys. One cycle at a time is under way for an index.
+    /// Gives keys to other owners, while operations on them go on, and returns once everybody knows: what came of each
+    /// shift, in the order of the keys. One cycle at a time is under way for an index.
     ///
     /// Whoever does not wait for the end gives up nothing but the answer.
     ///
     /// # Errors
-    /// There are too many clients and statements, or the index was dropped; an AEU does not exist, a shift is of no keys, or two are of one.
+    /// There are too many clients and statements, or the index was dropped; an AEU does not exist, a shift is of no
+    /// keys, or two are of one.
     pub async fn shift(&self, shifts: &[Shift]) -> Result<Vec<Shifted>, EngineError> {
         let object = self.object();
         self.check(shifts)?;
@@ -151,7 +152,8 @@ impl KeyIndex {
     }
 }
 
-/// Somebody who waits for a cycle. If he leaves before its end a thread waits in his place, so that clients learn what was done.
+/// Somebody who waits for a cycle. If he leaves before its end a thread waits in his place, so that clients learn what
+/// was done.
 struct Waiting<'a> {
     index: &'a KeyIndex,
     pending: MutexGuard<'a, Option<Transfers>>,
@@ -177,8 +179,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// In which order owners are to give keys, as positions in what is sorted by them: of each range from its ends inwards. What lies in the midst of a segment
-/// has to be parted on both sides.
+/// In which order owners are to give keys, as positions in what is sorted by them: of each range from its ends inwards.
+/// What lies in the midst of a segment has to be parted on both sides.
 fn from_ends(table: &Table, transfers: &[(Shift, AeuId)]) -> Vec<usize> {
     let range = |at: usize| {
         let mut ranges = table.spans(0, u64::MAX);

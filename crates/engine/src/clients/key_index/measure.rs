@@ -6,8 +6,8 @@ use crate::key_index::measure::SegmentLoad;
 use crate::protocol::keys::Measure;
 
 impl KeyIndex {
-    /// The segments in the order of their keys, and what they were asked for since the last call. Segments that change their owner
-    /// meanwhile may be missing, or be there twice.
+    /// The segments in the order of their keys, and what they were asked for since the last call. Segments that change
+    /// their owner meanwhile may be missing, or be there twice.
     ///
     /// # Errors
     /// There are too many clients and statements, or an owner panicked.

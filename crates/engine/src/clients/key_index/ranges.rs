@@ -94,7 +94,8 @@ impl Reading {
     fn close(&mut self) {
         self.open.retain_mut(|open| {
             let found = &mut self.found[open.range];
-            // Several owners add what they have of the span if some of its keys have been shifted, in the order in which it comes to them.
+            // Several owners add what they have of the span if some of its keys have been shifted, in the order in
+            // which it comes to them.
             let new = &mut found[open.before..];
             if !new.is_sorted() {
                 new.sort_unstable();
@@ -121,7 +122,8 @@ impl KeyClient {
         Ok(found.pop().expect("as many answers as ranges"))
     }
 
-    /// The entries of many ranges, `found[i]` those of `ranges[i]`: ascending, at most `limit` of each. Ranges may overlap.
+    /// The entries of many ranges, `found[i]` those of `ranges[i]`: ascending, at most `limit` of each. Ranges may
+    /// overlap.
     ///
     /// # Errors
     /// As [`KeyClient::get`].

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// Transfers under way. If nobody waits for them any more, a thread does: the table must say what they did before others are
-/// published.
+/// Transfers under way. If nobody waits for them any more, a thread does: the table must say what they did before
+/// others are published.
 pub(crate) struct Transfers {
     pub client: Client,
     pub table: Arc<Table>,

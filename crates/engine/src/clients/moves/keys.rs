@@ -5,9 +5,11 @@
 //!      ─ a timestamp is drawn ─ the new table of ranges is published, with that timestamp ─ COMMIT
 //! ```
 //!
-//! A table of ranges says from which snapshot on it holds. Whoever reads at an older one asks all owners; an owner that is asked for keys that are not its own by now, or were not
-//! at the snapshot, says so, and whoever has asked looks again. Who changes rows has a share of the object's turn before he looks whose they are. Rows with a key
-//! that are staged before their statement has its turn would be with the wrong owner: whoever stages such rows keeps keys from being shifted.
+//! A table of ranges says from which snapshot on it holds. Whoever reads at an older one asks all owners; an owner that
+//! is asked for keys that are not its own by now, or were not at the snapshot, says so, and whoever has asked looks
+//! again. Who changes rows has a share of the object's turn before he looks whose they are. Rows with a key that are
+//! staged before their statement has its turn would be with the wrong owner: whoever stages such rows keeps keys from
+//! being shifted.
 
 use super::key_shift::KeyShift;
 use crate::clients::engine::Engine;
@@ -36,10 +38,12 @@ struct Sorted {
 }
 
 impl Engine {
-    /// Gives the rows with some keys to another owner, and all that will come with such keys: the keys whose [numbers](crate::PartitionStatus::ranges) are from `low` to `high`.
+    /// Gives the rows with some keys to another owner, and all that will come with such keys: the keys whose
+    /// [numbers](crate::PartitionStatus::ranges) are from `low` to `high`.
     ///
     /// # Errors
-    /// There is no such object, rows are being written to it, there is no memory at the new owner, or an owner panicked. What was moved before stays where it is now.
+    /// There is no such object, rows are being written to it, there is no memory at the new owner, or an owner
+    /// panicked. What was moved before stays where it is now.
     ///
     /// # Panics
     /// If the object has no key.
@@ -62,8 +66,8 @@ impl Engine {
         }
     }
 
-    /// One statement of it, for the first keys that are not the new owner's yet, about so many rows at most; up to which number all
-    /// are its then.
+    /// One statement of it, for the first keys that are not the new owner's yet, about so many rows at most; up to
+    /// which number all are its then.
     pub(crate) async fn move_first_keys(
         &self,
         id: ObjectId,
@@ -120,8 +124,8 @@ impl Engine {
         Ok((moved, last))
     }
 
-    /// Rows with the least numbers between two, which are one owner's: so many or some more, and the last number of which these are all rows. `None`: a statement that
-    /// was given up is still there.
+    /// Rows with the least numbers between two, which are one owner's: so many or some more, and the last number of
+    /// which these are all rows. `None`: a statement that was given up is still there.
     async fn read_some(
         &self,
         object: &DataObject,
@@ -173,7 +177,8 @@ impl Engine {
     }
 }
 
-/// Takes the rows with the greatest number away, of which there may be more, unless all have it; the last number of which all rows are left.
+/// Takes the rows with the greatest number away, of which there may be more, unless all have it; the last number of
+/// which all rows are left.
 fn cut(rows: &mut Vec<Sorted>, is_word: bool) -> Option<i64> {
     let last = *rows.last()?.numbers.last()?;
     if is_word {

@@ -1,7 +1,7 @@
 //! Reading rows by their keys.
 //!
-//! What is read belongs to one snapshot. The index knows the newest rows only, so that a batch of several owners which finds newer ones
-//! than its snapshot reads again.
+//! What is read belongs to one snapshot. The index knows the newest rows only, so that a batch of several owners which
+//! finds newer ones than its snapshot reads again.
 
 use super::{AT_ONCE, RowClient, let_others_go_on, without_nulls};
 use crate::clients::exchange::Exchange;
@@ -155,8 +155,8 @@ impl RowClient {
         self.fetch_alone(keys, columns).await
     }
 
-    /// The same of whoever has the turn for himself. Nobody else changes rows then; but a load that has not come to its turn may cut
-    /// the ranges above all keys, so that an owner says of such a key to look again.
+    /// The same of whoever has the turn for himself. Nobody else changes rows then; but a load that has not come to its
+    /// turn may cut the ranges above all keys, so that an owner says of such a key to look again.
     pub(super) async fn fetch_alone(
         &mut self,
         keys: &Arc<Keys>,
@@ -209,7 +209,8 @@ impl RowClient {
         Ok(parts.map(|parts| merge(&parts, &positions, columns.len())))
     }
 
-    /// The rows whose keys lie between two, `limit` at most, in the order of their keys, and their ids; `None` if somebody has changed rows meanwhile.
+    /// The rows whose keys lie between two, `limit` at most, in the order of their keys, and their ids; `None` if
+    /// somebody has changed rows meanwhile.
     pub(crate) async fn try_sorted(
         &mut self,
         keys: &KeyRange,

@@ -1,4 +1,5 @@
-//! Changes of rows of several data objects, such as a table and the keys of its UNIQUE constraints, that take effect together.
+//! Changes of rows of several data objects, such as a table and the keys of its UNIQUE constraints, that take effect
+//! together.
 //!
 //! ```text
 //!            ┌─ PREPARE ─▶ owner of the row's key          ─▶ Ready ┐
@@ -8,9 +9,9 @@
 //!                              └▶ Unexpected, Busy, Elsewhere ─▶ ABORT to all of them
 //! ```
 //!
-//! They share the objects' turns. An owner that has prepared one takes no other change until it is told what becomes of it, and says
-//! *busy* instead; so nobody waits for anybody while he has prepared something. Whoever is refused too often waits for the turns
-//! alone, in the order of the objects' numbers.
+//! They share the objects' turns. An owner that has prepared one takes no other change until it is told what becomes of
+//! it, and says *busy* instead; so nobody waits for anybody while he has prepared something. Whoever is refused too
+//! often waits for the turns alone, in the order of the objects' numbers.
 
 use super::{AT_ONCE, OFFERS, keys_found, let_others_go_on};
 use crate::clients::client::Client;
@@ -81,7 +82,8 @@ impl Engine {
 }
 
 impl RowChanges {
-    /// The rows that were found are to end, if the keys that were looked for still have them, or none; and these are to be added.
+    /// The rows that were found are to end, if the keys that were looked for still have them, or none; and these are to
+    /// be added.
     ///
     /// # Errors
     /// There is no such object, or the rows have other columns, or a NULL where none is allowed.
@@ -106,8 +108,8 @@ impl RowChanges {
         self.push(object, keys, nobody, Some(rows))
     }
 
-    /// The rows that have keys, given as in [`RowClient::get`](super::RowClient::get), are to end, whichever they are; and these are to
-    /// be added.
+    /// The rows that have keys, given as in [`RowClient::get`](super::RowClient::get), are to end, whichever they are;
+    /// and these are to be added.
     ///
     /// # Errors
     /// As [`RowChanges::replace`].
@@ -150,8 +152,8 @@ impl RowChanges {
         Ok(())
     }
 
-    /// Waits for the turns at all objects, as [`RowClient::wait_for_turn`](super::RowClient::wait_for_turn) does. After it, nothing
-    /// may be added.
+    /// Waits for the turns at all objects, as [`RowClient::wait_for_turn`](super::RowClient::wait_for_turn) does. After
+    /// it, nothing may be added.
     pub async fn wait_for_turns(&mut self) {
         if !self.turns.is_empty() {
             return;
@@ -166,8 +168,8 @@ impl RowChanges {
         }
     }
 
-    /// Makes all of it take effect. `false`: nothing did, for a key has another row than was expected, or a row was to be added
-    /// whose key another row has.
+    /// Makes all of it take effect. `false`: nothing did, for a key has another row than was expected, or a row was to
+    /// be added whose key another row has.
     ///
     /// # Errors
     /// Nothing took effect: an object was dropped, there is no memory, or an owner panicked.

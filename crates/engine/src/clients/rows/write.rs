@@ -1,8 +1,8 @@
 //! Changing rows by their keys: at their owner in one go, if there is one, or as a statement in its turn.
 //!
-//! Changes of one owner need no turn of their own: the owner executes one after the other. They share the object's turn, so that they do
-//! not come between the reading and the writing of another statement. A row that depends on the one before can be computed at its owner,
-//! in the same go.
+//! Changes of one owner need no turn of their own: the owner executes one after the other. They share the object's
+//! turn, so that they do not come between the reading and the writing of another statement. A row that depends on the
+//! one before can be computed at its owner, in the same go.
 
 use super::{
     AT_ONCE, OFFERS, RowClient, keys_found, let_others_go_on, same, together, without_nulls,
@@ -28,16 +28,16 @@ enum Outcome {
 }
 
 impl RowClient {
-    /// Waits for the turn at the object that the next change takes. A change cannot be given up once it has begun, and others may have the
-    /// turn for long: who wants to be able to stop meanwhile waits before.
+    /// Waits for the turn at the object that the next change takes. A change cannot be given up once it has begun, and
+    /// others may have the turn for long: who wants to be able to stop meanwhile waits before.
     pub async fn wait_for_turn(&mut self) {
         if self.turn.is_none() {
             self.turn = Some(together::shared_turn(&self.engine, &self.object).await);
         }
     }
 
-    /// Puts rows in, all columns of them; each replaces the row that has its key, if there is one. All or nothing. Returns
-    /// how many were replaced.
+    /// Puts rows in, all columns of them; each replaces the row that has its key, if there is one. All or nothing.
+    /// Returns how many were replaced.
     ///
     /// # Errors
     /// They have other columns, or a NULL where none is allowed, two of them have the same key, or there is no memory.
@@ -79,8 +79,8 @@ impl RowClient {
         }
     }
 
-    /// Puts rows in, one for each key that was looked for, in that order, if these keys still have the rows that were found,
-    /// or none; otherwise nothing happens, and the answer is `false`.
+    /// Puts rows in, one for each key that was looked for, in that order, if these keys still have the rows that were
+    /// found, or none; otherwise nothing happens, and the answer is `false`.
     ///
     /// # Errors
     /// As [`RowClient::put`].
@@ -101,8 +101,8 @@ impl RowClient {
         Ok(matches!(outcome, Outcome::Done(_)))
     }
 
-    /// Has its owner compute the row that is to have a key from the one that has it: in one go, where the row is, so that nobody
-    /// comes in between (docs/decisions/0019). The key is given as one array of length one per column.
+    /// Has its owner compute the row that is to have a key from the one that has it: in one go, where the row is, so
+    /// that nobody comes in between (docs/decisions/0019). The key is given as one array of length one per column.
     ///
     /// # Errors
     /// As [`RowClient::put`].
@@ -126,8 +126,8 @@ impl RowClient {
         })
     }
 
-    /// Removes the rows that were found, if all keys that were looked for still have them, or none; otherwise nothing happens,
-    /// and the answer is `false`.
+    /// Removes the rows that were found, if all keys that were looked for still have them, or none; otherwise nothing
+    /// happens, and the answer is `false`.
     ///
     /// # Errors
     /// As [`RowClient::remove`].

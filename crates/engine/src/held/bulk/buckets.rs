@@ -1,5 +1,5 @@
-//! Numbers in no order, but spread over their span: dealt to buckets by their highest bits, then sorted bucket by bucket, each
-//! of which is so small that it stays in a core's cache until it is in the tree.
+//! Numbers in no order, but spread over their span: dealt to buckets by their highest bits, then sorted bucket by
+//! bucket, each of which is so small that it stays in a core's cache until it is in the tree.
 //!
 //! ```text
 //! counting ─▶ dealing: every entry to where its bucket's next one lies ─▶ bucket 0: sorted, into the tree ─▶ bucket 1 …

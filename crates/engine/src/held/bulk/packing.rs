@@ -1,4 +1,5 @@
-//! Keys that are numbers, together with the places of their rows, in one word or two; and a few thousand of them sorted.
+//! Keys that are numbers, together with the places of their rows, in one word or two; and a few thousand of them
+//! sorted.
 //!
 //! ```text
 //! number − least   │ bucket │ rest                    │        64 bits and less with the row's place: one word per entry

@@ -6,8 +6,8 @@
 //!                └ bytes: the eight behind those all have in common      whose first eight are equal
 //! ```
 //!
-//! Only bytes in which keys differ are sorted by, so that a few million numbers take three passes; keys that come in order take
-//! none.
+//! Only bytes in which keys differ are sorted by, so that a few million numbers take three passes; keys that come in
+//! order take none.
 
 use super::{Place, SLICE, Step};
 use crate::held::primary::PrimaryIndex;

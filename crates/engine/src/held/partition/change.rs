@@ -8,8 +8,9 @@
 //!                                               Refused
 //! ```
 //!
-//! The owner executes one at a time, so those that share the object's turn need no order among them. For the same reason it can
-//! compute a row from the one that it replaces: nobody comes in between, and nothing has to be tried again.
+//! The owner executes one at a time, so those that share the object's turn need no order among them. For the same
+//! reason it can compute a row from the one that it replaces: nobody comes in between, and nothing has to be tried
+//! again.
 
 use super::Partition;
 use crate::error::EngineError;
@@ -224,8 +225,8 @@ impl Drop for Drawn<'_> {
     }
 }
 
-/// Gives the keys to new rows with ids from `first` on. On error, with the row that it is about, the index is as before;
-/// without a reason the row has the same key as one before it.
+/// Gives the keys to new rows with ids from `first` on. On error, with the row that it is about, the index is as
+/// before; without a reason the row has the same key as one before it.
 fn give_keys(
     index: &mut PrimaryIndex,
     keys: &Keys,

@@ -1,4 +1,5 @@
-//! The part of a statement over several owners, or several data objects, that one partition has to do: everything but the commit.
+//! The part of a statement over several owners, or several data objects, that one partition has to do: everything but
+//! the commit.
 //!
 //! ```text
 //! PREPARE ─▶ keys ─▶ rows that have them ── as expected? ─▶ staged ─▶ keys put into the index ─▶ ready
@@ -7,10 +8,10 @@
 //!             Busy                          Unexpected                     Failed                  └─▶ ABORT
 //! ```
 //!
-//! Such statements share the object's turn, like [changes of one partition](super::change), so another one may come between the two.
-//! It finds the partition busy, for the index has keys that may yet be taken out again. Nobody waits here: whoever is refused lets go of
-//! all that it has prepared, and tries again. A statement that was given up says so before it gives its turn away, and what it
-//! has left is taken away by the next one, or by its ABORT.
+//! Such statements share the object's turn, like [changes of one partition](super::change), so another one may come
+//! between the two. It finds the partition busy, for the index has keys that may yet be taken out again. Nobody waits
+//! here: whoever is refused lets go of all that it has prepared, and tries again. A statement that was given up says so
+//! before it gives its turn away, and what it has left is taken away by the next one, or by its ABORT.
 
 use super::{Expected, Partition};
 use crate::error::EngineError;
@@ -40,7 +41,8 @@ pub(crate) struct Prepare {
 pub(crate) enum Prepared {
     /// It may commit; so many rows will end.
     Ready(u64),
-    /// Nothing was done: other rows have the keys than was expected, or one that is added has the key of one that stays.
+    /// Nothing was done: other rows have the keys than was expected, or one that is added has the key of one that
+    /// stays.
     Unexpected,
     /// Nothing was done: somebody else is about to commit.
     Busy,

@@ -3,8 +3,9 @@
 use super::work::PHASES;
 use super::{ReorganizationCause, ReorganizationEffect};
 
-/// Keys asked for that pay for one unit of work, by [`Phase`](super::work::Phase): about a sixth of the time of a large batch goes
-/// into the work while it lasts, for a unit takes some 0.1 µs, 1 µs and 2 µs, and a key in such a batch 0.06 µs.
+/// Keys asked for that pay for one unit of work, by [`Phase`](super::work::Phase): about a sixth of the time of a large
+/// batch goes into the work while it lasts, for a unit takes some 0.1 µs, 1 µs and 2 µs, and a key in such a batch 0.06
+/// µs.
 pub(super) const PER_UNIT: [u64; PHASES] = [16, 96, 192];
 
 /// What decides.
@@ -31,8 +32,8 @@ impl Default for Policy {
     }
 }
 
-/// One in so many samples must be of a key that was sampled more than once. Of millions of keys that are asked for equally
-/// often hardly one is; by Zipf's law with an exponent of 1, half of the samples are.
+/// One in so many samples must be of a key that was sampled more than once. Of millions of keys that are asked for
+/// equally often hardly one is; by Zipf's law with an exponent of 1, half of the samples are.
 const REPEATED: usize = 4;
 /// Walks per lookup from which on the translation buffer matters.
 const WALKS: f64 = 0.05;
@@ -47,8 +48,8 @@ impl Policy {
         repeated * REPEATED >= samples
     }
 
-    /// Whether what is hot lies scattered: over more pages than the translation buffer holds, or in lines that it shares
-    /// with what is cold.
+    /// Whether what is hot lies scattered: over more pages than the translation buffer holds, or in lines that it
+    /// shares with what is cold.
     pub fn is_scattered(self, spread: &Spread, walks: f64) -> bool {
         let pages = walks >= WALKS && spread.pages << spread.page_bits >= SPREAD * spread.bytes;
         let lines = spread.lines * 64;

@@ -94,8 +94,8 @@ impl<K: Key + ?Sized> Watched<K> {
         self.is_used.set(true);
     }
 
-    /// What was asked for meanwhile pays for some work: called between commands. `extra` is what a command has cost beside
-    /// its lookup, in lookups.
+    /// What was asked for meanwhile pays for some work: called between commands. `extra` is what a command has cost
+    /// beside its lookup, in lookups.
     #[inline]
     pub fn tend(&mut self, extra: u64) {
         let asked = self.asked.get() + extra;

@@ -164,7 +164,8 @@ fn newest<T>(asked: &[T]) -> &[T] {
     &asked[asked.len() / 2..]
 }
 
-/// Looks where the hot keys lie, and lets a model repeat what was asked for: the first half fills it, the second counts.
+/// Looks where the hot keys lie, and lets a model repeat what was asked for: the first half fills it, the second
+/// counts.
 struct Gauge {
     pages: Pages,
     model: Model,

@@ -1,5 +1,5 @@
-//! What an index can do for a fragment: conditions on its columns as spans of its keys, how many rows these lead to, and whether the
-//! fragment wants rows in its order.
+//! What an index can do for a fragment: conditions on its columns as spans of its keys, how many rows these lead to,
+//! and whether the fragment wants rows in its order.
 
 use super::{ALWAYS, Enough, Path, ROWS_IN_ORDER};
 use crate::object::coding::{Coding, MOST_KEYS, Span, Spans, intersection, successor};
@@ -191,8 +191,8 @@ impl Candidate {
         }
     }
 
-    /// Makes the path one that ends when there are enough rows, if the fragment is content with the first by the order of
-    /// the index, or with the least or greatest.
+    /// Makes the path one that ends when there are enough rows, if the fragment is content with the first by the order
+    /// of the index, or with the least or greatest.
     fn order(&self, path: &mut Path, fragment: &Fragment, fixed: usize, total: u64) -> bool {
         let Some(coding) = self.codings.get(fixed).filter(|coding| coding.sorts()) else {
             return false;

@@ -1,5 +1,5 @@
-//! Owners that panic over the commands of transfers: answers get lost, or come twice. All the same every key has one owner, who has its value,
-//! and whoever waits for what became of a shift hears of it.
+//! Owners that panic over the commands of transfers: answers get lost, or come twice. All the same every key has one
+//! owner, who has its value, and whoever waits for what became of a shift hears of it.
 
 use super::*;
 use crate::protocol::keys::{HandOver, Measure, MoveOut, TransferAcknowledged};

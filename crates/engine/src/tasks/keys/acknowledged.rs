@@ -1,4 +1,5 @@
-//! What a former owner is told: which keys it shall move out, and what the new owner says of those that are on their way.
+//! What a former owner is told: which keys it shall move out, and what the new owner says of those that are on their
+//! way.
 
 use super::move_out::KeyTasks;
 use super::moving::{Doubt, MovingOut, WantedTransfer};

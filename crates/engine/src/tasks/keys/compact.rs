@@ -1,5 +1,5 @@
-//! Entries that are out of reach are removed, and neighbouring segments become one when there are many: batches are looked up tree
-//! by tree.
+//! Entries that are out of reach are removed, and neighbouring segments become one when there are many: batches are
+//! looked up tree by tree.
 
 use super::pace::Pace;
 use crate::protocol::message::Context;

@@ -8,7 +8,8 @@
 //!          └─ nothing more, links have arrived ──▶ GIVEN
 //! ```
 //!
-//! Entries that were copied stay where they were, out of reach, until [`CompactTask`](super::compact::CompactTask) removes them.
+//! Entries that were copied stay where they were, out of reach, until [`CompactTask`](super::compact::CompactTask)
+//! removes them.
 
 use super::compact::CompactTask;
 use super::moving::{Doubt, MovingOut, WantedTransfer};
@@ -29,7 +30,8 @@ use eris_route::Endpoint;
 use eris_types::ObjectId;
 use std::collections::VecDeque;
 
-/// Pieces that may be on their way. An owner that is used copies as many at most in one slice, so that it is over within about a millisecond:
+/// Pieces that may be on their way. An owner that is used copies as many at most in one slice, so that it is over
+/// within about a millisecond:
 const MOST_PIECES: u64 = 16;
 /// one for so many keys that it was asked for since the last slice,
 const PER_PIECE: u64 = 8 * PIECE as u64;
@@ -38,9 +40,10 @@ const LEAST_PIECES: u64 = 4;
 /// Bytes of an entry.
 const ENTRY: u64 = size_of::<(u64, u64)>() as u64;
 
-/// Keys may be added to segments that are leaving, faster than an owner that rests copies: if they are more than half of what it copied, it does not rest, and copies twice
-/// as many as were added, however many these are: with 256 pieces at most it did not come to an end. Also if they are added to what stays of these segments, for they are not
-/// told apart.
+/// Keys may be added to segments that are leaving, faster than an owner that rests copies: if they are more than half
+/// of what it copied, it does not rest, and copies twice as many as were added, however many these are: with 256 pieces
+/// at most it did not come to an end. Also if they are added to what stays of these segments, for they are not told
+/// apart.
 #[derive(Default)]
 struct Hurry {
     /// Entries that there were after the last slice.
@@ -276,8 +279,8 @@ impl MoveOutTask {
         }
     }
 
-    /// Whether it is known how things stand. If it is not, the new owner is asked, and nothing else is sent until it has answered: what it
-    /// has answered up to then, and how often, does not matter any more.
+    /// Whether it is known how things stand. If it is not, the new owner is asked, and nothing else is sent until it
+    /// has answered: what it has answered up to then, and how often, does not matter any more.
     fn is_settled<T: KeyTasks>(&self, owner: &mut Owner, cx: &mut Context<'_, T>) -> bool {
         let moving = owner.moving_out.get_mut(&self.object());
         let moving = moving.expect("as long as its task lives");

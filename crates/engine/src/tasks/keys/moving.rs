@@ -1,8 +1,8 @@
 //! What a former owner knows of keys that it moves out: which they are, and what the new owner has said of them.
 //!
-//! Answers may get lost when an owner panics over them, and come twice when the new one panics after it has answered. Then the former
-//! owner is in *doubt*: it sends nothing more but the question how things stand, and what it had counted up to the answer does not
-//! matter.
+//! Answers may get lost when an owner panics over them, and come twice when the new one panics after it has answered.
+//! Then the former owner is in *doubt*: it sends nothing more but the question how things stand, and what it had
+//! counted up to the answer does not matter.
 
 use crate::key_index::transfer::{Acknowledgement, Transfer};
 use crate::protocol::asked::Asked;

@@ -9,7 +9,8 @@ use eris_aeu::Slice;
 use eris_numa::thread_cpu_time;
 use std::time::Duration;
 
-/// A rest is so many times as long as the slice before it. Not only its owner: who is given keys takes about twice as long as who gives them.
+/// A rest is so many times as long as the slice before it. Not only its owner: who is given keys takes about twice as
+/// long as who gives them.
 const REST: u32 = 12;
 /// For less it does not pay to fall asleep.
 const SHORTEST: Duration = Duration::from_micros(100);
@@ -35,7 +36,8 @@ impl Pace {
         }
     }
 
-    /// A slice begins, when the owner has been asked for so many keys; returns how many that are since the last one that was ended.
+    /// A slice begins, when the owner has been asked for so many keys; returns how many that are since the last one
+    /// that was ended.
     pub fn begin(&mut self, asked: u64) -> u64 {
         self.asked = asked;
         self.began = thread_cpu_time();

@@ -18,7 +18,8 @@ use std::sync::Arc;
 const GIVEN_UP: &str = "the copy was given up";
 
 impl Owner {
-    /// Executes a group of [`HandOver`]. Keys that others have moved out come first, so that no panic over something else loses them.
+    /// Executes a group of [`HandOver`]. Keys that others have moved out come first, so that no panic over something
+    /// else loses them.
     pub fn hand_over<T: From<CompactTask>>(
         &mut self,
         object: ObjectId,
@@ -107,7 +108,8 @@ impl Owner {
         }
     }
 
-    /// A command of a transfer panicked: what it was about cannot be trusted. The former owner gives it up, whatever there was.
+    /// A command of a transfer panicked: what it was about cannot be trusted. The former owner gives it up, whatever
+    /// there was.
     pub fn distrust<T>(&mut self, header: &Header, message: &str, cx: &mut Context<'_, T>) {
         self.rejected.insert(copy_of(header));
         let reason = format!("the new owner panicked: {message}");

@@ -13,8 +13,8 @@ use eris_fragment::FragmentError;
 use eris_route::Endpoint;
 
 impl ScanTask {
-    /// Sends groups to the participants to which their keys belong, or to their streams if that is not wanted or there is no
-    /// memory for it.
+    /// Sends groups to the participants to which their keys belong, or to their streams if that is not wanted or there
+    /// is no memory for it.
     pub(super) fn send_groups<T>(
         &mut self,
         dealt: Vec<(u32, Groups)>,
@@ -120,7 +120,8 @@ impl ScanTask {
         Ok(Slice::Again)
     }
 
-    /// Merges some of what has come while more is to come, so that it takes less memory; without memory for that, it waits.
+    /// Merges some of what has come while more is to come, so that it takes less memory; without memory for that, it
+    /// waits.
     fn merge_some(&mut self, owner: &Owner) -> Result<Slice, FragmentError> {
         let exchange = self.exchange.as_ref().expect("groups were repartitioned");
         if !exchange.is_due() || self.reserve(exchange.bytes() as u64, owner).is_err() {
