@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../tests/wrong/inputs.rs"]
+#[path = "../../tests/database/wrong/inputs.rs"]
 #[allow(dead_code, reason = "the other targets use the rest")]
 mod inputs;
 

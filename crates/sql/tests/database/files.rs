@@ -1,9 +1,8 @@
 //! Files from the outside: every format there and back, faults told with their place, nothing left of what fails.
 
+use crate::common::{block_on, database, database_with};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
-use eris_engine::{Engine, Settings};
-use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError};
 use futures::StreamExt;
 use proptest::prelude::*;
@@ -11,24 +10,8 @@ use std::fmt::Write;
 use std::path::Path;
 use tempfile::TempDir;
 
-fn database(topology: Topology, memory: u64) -> Database {
-    let settings = Settings {
-        topology,
-        huge_pages: HugePages::Never,
-        memory_limit: Some(memory),
-    };
-    Database::open(Engine::home(settings).unwrap()).unwrap()
-}
-
 fn small() -> Database {
-    database(Topology::fake(1, 2), 1 << 30)
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build();
-    runtime.unwrap().block_on(future)
+    database(1, 2)
 }
 
 async fn run(session: &Session, sql: &str) -> Result<(u64, Vec<RecordBatch>), SqlError> {
@@ -104,8 +87,8 @@ of two lines | with; marks', 'NULL', '9999-12-31', '2001-02-03', '2001-02-03', '
 #[test]
 fn every_format_comes_back_as_it_went() {
     let directory = TempDir::new().unwrap();
-    for topology in [Topology::fake(1, 1), Topology::fake(4, 2)] {
-        let database = database(topology, 1 << 30);
+    for (nodes, cores) in [(1, 1), (4, 2)] {
+        let database = database(nodes, cores);
         let session = database.session();
         block_on(async {
             lines(&session, ALL_TYPES).await;
@@ -770,7 +753,7 @@ fn nulls_without_a_type_are_written_as_nulls() {
 fn a_file_larger_than_the_budget_streams() {
     let directory = TempDir::new().unwrap();
     let budget = 40 << 20;
-    let database = database(Topology::fake(1, 2), budget);
+    let database = database_with(1, 2, budget);
     let session = database.session();
     let mut text = String::from("k,city,amount,note\n");
     let mut row = 0_u64;
@@ -883,7 +866,7 @@ proptest! {
         }
         prop_assume!(file.len() > 4 << 20);
         let path = write(&directory, "x.csv", &file);
-        let database = database(Topology::fake(1, 2), 1 << 30);
+        let database = small();
         let session = database.session();
         let sum = rows * (rows - 1) / 2;
         let sql = format!("SELECT count(*), sum(k), coalesce(sum(length(t)), 0), sum(CASE WHEN t LIKE '%\n%' THEN 1 ELSE 0 END), min(u), max(u) FROM '{path}'");

@@ -1,38 +1,15 @@
 //! Definitions that change while rows are read and written: nothing lost, never a mix, memory given back.
 
-use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::arrow::util::display::array_value_to_string;
-use eris_engine::{Engine, Settings};
-use eris_numa::{HugePages, Topology};
+use crate::common::{block_on, database, database_with, run, values};
 use eris_sql::{Database, Outcome, Session, SqlError};
 use futures::StreamExt;
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
-fn database(nodes: u16, cores: u16) -> Database {
-    let settings = Settings {
-        topology: Topology::fake(nodes, cores),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(1 << 30),
-    };
-    Database::open(Engine::home(settings).unwrap()).unwrap()
-}
-
 /// Runs a test with one AEU, and with eight on four nodes.
 fn on_topologies<F: Future<Output = ()>>(test: impl Fn(Database) -> F) {
     for (nodes, cores) in [(1, 1), (4, 2)] {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap();
-        runtime.block_on(test(database(nodes, cores)));
-    }
-}
-
-async fn run(session: &Session, sql: &str) -> Result<Vec<RecordBatch>, SqlError> {
-    match session.execute(sql).await? {
-        Outcome::Rows(rows) => rows.collect().await,
-        Outcome::Count { .. } | Outcome::Done { .. } => Ok(Vec::new()),
+        block_on(test(database(nodes, cores)));
     }
 }
 
@@ -47,20 +24,6 @@ async fn count(session: &Session, sql: &str) -> Result<u64, SqlError> {
         Outcome::Count { rows, .. } => Ok(rows),
         other => panic!("{sql}: {other:?}"),
     }
-}
-
-/// The values of all rows of a query.
-async fn values(session: &Session, sql: &str) -> Result<Vec<Vec<String>>, SqlError> {
-    let batches = run(session, sql).await?;
-    let mut rows = Vec::new();
-    for batch in &batches {
-        for row in 0..batch.num_rows() {
-            let columns = batch.columns().iter();
-            let values = columns.map(|column| array_value_to_string(column, row).unwrap());
-            rows.push(values.collect());
-        }
-    }
-    Ok(rows)
 }
 
 async fn numbers(session: &Session, sql: &str) -> Result<Vec<u64>, SqlError> {
@@ -494,17 +457,8 @@ fn views_lie_above_each_other_only_so_deep() {
 
 #[test]
 fn a_change_for_which_memory_does_not_suffice_fails_alone() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let settings = Settings {
-            topology: Topology::fake(1, 2),
-            huge_pages: HugePages::Never,
-            memory_limit: Some(48 << 20),
-        };
-        let database = Database::open(Engine::home(settings).unwrap()).unwrap();
+    block_on(async {
+        let database = database_with(1, 2, 48 << 20);
         let session = database.session();
         ok(&session, "CREATE TABLE t (a INTEGER, b DOUBLE)").await;
         let fill = "INSERT INTO t SELECT i, random() FROM generate_series(1, 3000000) AS g(i)";

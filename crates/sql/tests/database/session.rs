@@ -1,41 +1,14 @@
 //! Sessions from the outside: plans, files, cancelling, errors that keep their type.
 
+use crate::common::{block_on, database, run};
 use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::parquet::arrow::ArrowWriter;
-use eris_engine::{Engine, Settings};
-use eris_numa::{HugePages, Topology};
-use eris_sql::{
-    Database, Function, FunctionKind, Outcome, RelationKind, Session, SqlError, SqlErrorKind,
-};
+use eris_sql::{Function, FunctionKind, Outcome, RelationKind, Session, SqlErrorKind};
 use futures::StreamExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-fn database() -> Database {
-    let settings = Settings {
-        topology: Topology::fake(1, 2),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(1 << 30),
-    };
-    Database::open(Engine::home(settings).unwrap()).unwrap()
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap()
-        .block_on(future)
-}
-
-async fn run(session: &Session, sql: &str) -> Result<Vec<RecordBatch>, SqlError> {
-    match session.execute(sql).await? {
-        Outcome::Rows(rows) => rows.collect().await,
-        Outcome::Count { .. } | Outcome::Done { .. } => Ok(Vec::new()),
-    }
-}
 
 /// All rows of a query, their values separated by blanks.
 async fn lines(session: &Session, sql: &str) -> Vec<String> {
@@ -77,7 +50,7 @@ fn fragments(plan: &[String]) -> Vec<&str> {
 #[test]
 fn what_fragments_can_do_is_in_the_fragments() {
     block_on(async {
-        let session = database().session();
+        let session = database(1, 2).session();
         star(&session).await;
         let plan = lines(&session, "EXPLAIN SELECT t, sum(v * 2), avg(v), count(*) FILTER (WHERE v > 5) FROM fact WHERE k BETWEEN 3 AND 9 AND t LIKE 't%' GROUP BY t").await;
         assert_eq!(
@@ -141,7 +114,7 @@ fn what_fragments_can_do_is_in_the_fragments() {
 #[test]
 fn the_keys_of_a_join_keep_rows_from_being_sent() {
     block_on(async {
-        let session = database().session();
+        let session = database(1, 2).session();
         star(&session).await;
         // As lookups of the fragment; and of a join that has a condition on both sides, too.
         let besides = ["", "AND (v >= 0 OR color = t)"];
@@ -201,7 +174,7 @@ fn files_are_tables() {
         writer.close().unwrap();
         std::fs::write(path("bad.parquet"), "no parquet").unwrap();
 
-        let session = database().session();
+        let session = database(1, 2).session();
         let csv = lines(
             &session,
             &format!("SELECT id, name FROM '{}' ORDER BY id DESC", path("a.csv")),
@@ -242,7 +215,7 @@ fn files_are_tables() {
 #[test]
 fn a_dropped_query_ends_at_once_and_harms_nobody() {
     block_on(async {
-        let database = database();
+        let database = database(1, 2);
         let session = database.session();
         star(&session).await;
         let endless = "SELECT sum(a.v) FROM fact a, fact b, fact c WHERE a.v < b.v + c.v";
@@ -283,7 +256,7 @@ fn a_dropped_query_ends_at_once_and_harms_nobody() {
 #[test]
 fn joins_that_find_nothing_leave_their_threads_when_given_up() {
     block_on(async {
-        let session = database().session();
+        let session = database(1, 2).session();
         star(&session).await;
         let endless = "SELECT count(*) FROM fact a, fact b WHERE a.v + b.v = -7";
         for _ in 0..4 {
@@ -302,7 +275,7 @@ fn joins_that_find_nothing_leave_their_threads_when_given_up() {
 #[test]
 fn errors_know_their_place_and_kind() {
     block_on(async {
-        let session = database().session();
+        let session = database(1, 2).session();
         run(&session, "CREATE TABLE t (a INTEGER)").await.unwrap();
         run(&session, "INSERT INTO t VALUES (1)").await.unwrap();
         let script = "SELECT 1;\n  SELECT\n    b FROM t;\nSELECT 2 FROM";
@@ -341,7 +314,7 @@ fn errors_know_their_place_and_kind() {
 #[test]
 fn a_statement_reads_one_snapshot() {
     block_on(async {
-        let database = database();
+        let database = database(1, 2);
         let session = database.session();
         run(&session, "CREATE TABLE t (a BIGINT)").await.unwrap();
         let writer = database.session();
@@ -379,7 +352,7 @@ fn a_statement_reads_one_snapshot() {
 #[test]
 fn dropping_and_replacing_at_once_hits_the_table_that_the_name_leads_to() {
     block_on(async {
-        let database = database();
+        let database = database(1, 2);
         let (replacer, dropper) = (database.session(), database.session());
         let replacing = async {
             for _ in 0..300 {
@@ -410,7 +383,7 @@ fn dropping_and_replacing_at_once_hits_the_table_that_the_name_leads_to() {
 #[test]
 fn a_sum_that_overflows_says_so_wherever_it_is_computed() {
     block_on(async {
-        let session = database().session();
+        let session = database(1, 2).session();
         for sql in [
             "CREATE TABLE t (k INTEGER, b BIGINT)",
             "INSERT INTO t VALUES (1, 9223372036854775807)",
@@ -439,7 +412,7 @@ fn a_sum_that_overflows_says_so_wherever_it_is_computed() {
 #[test]
 fn a_statement_tells_how_far_it_is() {
     block_on(async {
-        let session = database().session();
+        let session = database(1, 2).session();
         star(&session).await;
         // Before its first poll nothing has happened, and the same handle shows what happens then.
         let running = session.execute(
@@ -477,7 +450,7 @@ fn a_statement_tells_how_far_it_is() {
 #[test]
 fn what_there_is_can_be_asked_without_a_statement() {
     block_on(async {
-        let database = database();
+        let database = database(1, 2);
         let session = database.session();
         let create = "CREATE TABLE \"Odd name\" (k INTEGER NOT NULL, p DECIMAL(8,2) DEFAULT 9.50, t VARCHAR(4) DEFAULT 'it''s', d DATE DEFAULT '2024-02-29', b BOOLEAN DEFAULT true) WITH (partition_by = 'k')";
         run(&session, create).await.unwrap();

@@ -1,55 +1,23 @@
 //! CREATE INDEX that fails on the way, or is given up: nothing is left of it, and the table is as before.
 
-use eris_engine::{Engine, Settings};
-use eris_numa::{HugePages, Topology};
-use eris_sql::{Amount, Database, Outcome, Session, SqlError, SqlErrorKind};
+use crate::common::{TOPOLOGIES, block_on_threads, count, database, must};
+use eris_sql::{Amount, Database, Outcome, Session, SqlErrorKind};
 use std::time::{Duration, Instant};
 
-const TOPOLOGIES: [(u16, u16); 3] = [(1, 1), (1, 2), (4, 2)];
 const ROWS: u64 = 300_000;
 
 const COLUMNS: [&str; 4] = ["n", "s", "USING hash (n)", "s, n"];
 
 /// A table `t` of numbers and texts.
 async fn filled((nodes, cores): (u16, u16)) -> Database {
-    let settings = Settings {
-        topology: Topology::fake(nodes, cores),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(1 << 30),
-    };
-    let database = Database::open(Engine::home(settings).unwrap()).unwrap();
+    let database = database(nodes, cores);
     let session = database.session();
-    ok(&session, "CREATE TABLE t (k INTEGER, n BIGINT, s VARCHAR)").await;
+    must(&session, "CREATE TABLE t (k INTEGER, n BIGINT, s VARCHAR)").await;
     let fill = format!(
         "INSERT INTO t SELECT i, i * 7919 % 100003, 'text ' || (i * 31 % 5003) FROM range({ROWS}) r(i)"
     );
-    ok(&session, &fill).await;
+    must(&session, &fill).await;
     database
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_time()
-        .build()
-        .unwrap()
-        .block_on(future)
-}
-
-async fn run(session: &Session, sql: &str) -> Result<u64, SqlError> {
-    match session.execute(sql).await? {
-        Outcome::Rows(rows) => {
-            let batches = rows.collect().await?;
-            Ok(batches.iter().map(|batch| batch.num_rows() as u64).sum())
-        }
-        Outcome::Count { rows, .. } => Ok(rows),
-        Outcome::Done { .. } => Ok(0),
-    }
-}
-
-async fn ok(session: &Session, sql: &str) -> u64 {
-    let done = run(session, sql).await;
-    done.unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
 fn create(columns: &str) -> String {
@@ -75,17 +43,17 @@ async fn until(database: &Database, bytes: u64) {
 /// The table is as if there had never been an index: it can be written, and the name is free.
 async fn leaves_nothing(database: &Database) {
     let session = database.session();
-    assert_eq!(ok(&session, "SELECT * FROM eris.indexes").await, 0);
-    ok(&session, "INSERT INTO t VALUES (-1, -77, 'new')").await;
-    assert_eq!(ok(&session, "SELECT k FROM t WHERE n = -77").await, 1);
-    assert_eq!(ok(&session, "DELETE FROM t WHERE n = -77").await, 1);
-    assert_eq!(ok(&session, "SELECT k FROM t WHERE n = 7919").await, 3);
+    assert_eq!(must(&session, "SELECT * FROM eris.indexes").await, 0);
+    must(&session, "INSERT INTO t VALUES (-1, -77, 'new')").await;
+    assert_eq!(must(&session, "SELECT k FROM t WHERE n = -77").await, 1);
+    assert_eq!(must(&session, "DELETE FROM t WHERE n = -77").await, 1);
+    assert_eq!(must(&session, "SELECT k FROM t WHERE n = 7919").await, 3);
 }
 
 #[test]
 fn an_index_for_which_memory_does_not_suffice_leaves_nothing() {
     for topology in TOPOLOGIES {
-        block_on(async {
+        block_on_threads(async {
             let database = filled(topology).await;
             let session = database.session();
             let budget = database.home().budget().clone();
@@ -94,19 +62,19 @@ fn an_index_for_which_memory_does_not_suffice_leaves_nothing() {
                 // Nothing is left; or enough to begin with.
                 for left in [0, 1 << 20] {
                     budget.set_limit(before + left);
-                    let error = run(&session, &create(columns)).await.unwrap_err();
+                    let error = count(&session, &create(columns)).await.unwrap_err();
                     assert!(error.to_string().contains("memory"), "{error}");
                     until(&database, before).await;
                     budget.set_limit(limit);
                 }
                 let sql = "SELECT * FROM eris.indexes";
-                assert_eq!(ok(&session, sql).await, 0);
+                assert_eq!(must(&session, sql).await, 0);
             }
             leaves_nothing(&database).await;
             for columns in COLUMNS {
-                ok(&session, &create(columns)).await;
-                assert_eq!(ok(&session, "SELECT k FROM t WHERE n = 7919").await, 3);
-                ok(&session, "DROP INDEX i").await;
+                must(&session, &create(columns)).await;
+                assert_eq!(must(&session, "SELECT k FROM t WHERE n = 7919").await, 3);
+                must(&session, "DROP INDEX i").await;
             }
         });
     }
@@ -115,32 +83,32 @@ fn an_index_for_which_memory_does_not_suffice_leaves_nothing() {
 #[test]
 fn rows_for_which_an_index_has_no_memory_are_not_inserted() {
     for topology in TOPOLOGIES {
-        block_on(async {
+        block_on_threads(async {
             let database = filled(topology).await;
             let session = database.session();
             for columns in ["n", "s, n"] {
-                ok(&session, &create(columns)).await;
+                must(&session, &create(columns)).await;
                 let budget = database.home().budget().clone();
                 let limit = budget.limit();
                 let insert = "INSERT INTO t SELECT k, -5, 'far ' || k FROM t";
                 let mut refused = 0;
                 for left in [64 << 10, 1 << 20, 4 << 20] {
                     budget.set_limit(budget.used() + left);
-                    let error = run(&session, insert).await.unwrap_err();
+                    let error = count(&session, insert).await.unwrap_err();
                     assert!(error.to_string().contains("memory"), "{error}");
                     refused += 1;
                 }
                 budget.set_limit(limit);
                 assert_eq!(refused, 3);
                 let none = "SELECT k FROM t WHERE n = -5 OR s LIKE 'far%'";
-                assert_eq!(ok(&session, none).await, 0);
+                assert_eq!(must(&session, none).await, 0);
                 let sql = "SELECT k FROM t WHERE n = 7919 AND s = 'text 31'";
-                assert_eq!(ok(&session, sql).await, 1);
-                ok(&session, "INSERT INTO t VALUES (1, -5, 'far 1')").await;
+                assert_eq!(must(&session, sql).await, 1);
+                must(&session, "INSERT INTO t VALUES (1, -5, 'far 1')").await;
                 let one = "SELECT k FROM t WHERE n = -5 AND s = 'far 1'";
-                assert_eq!(ok(&session, one).await, 1);
-                ok(&session, "DELETE FROM t WHERE n = -5").await;
-                ok(&session, "DROP INDEX i").await;
+                assert_eq!(must(&session, one).await, 1);
+                must(&session, "DELETE FROM t WHERE n = -5").await;
+                must(&session, "DROP INDEX i").await;
             }
         });
     }
@@ -149,7 +117,7 @@ fn rows_for_which_an_index_has_no_memory_are_not_inserted() {
 #[test]
 fn an_index_that_is_given_up_leaves_nothing() {
     for topology in TOPOLOGIES {
-        block_on(async {
+        block_on_threads(async {
             let database = filled(topology).await;
             let session = database.session();
             let before = database.home().budget().used();
@@ -159,15 +127,15 @@ fn an_index_that_is_given_up_leaves_nothing() {
                 let pause = Duration::from_micros(150 * round as u64);
                 let other = database.session();
                 if round % 2 == 0 {
-                    let done = tokio::time::timeout(pause, ok(&other, &sql)).await;
+                    let done = tokio::time::timeout(pause, must(&other, &sql)).await;
                     given_up += u64::from(done.is_err());
                 } else {
-                    let running = tokio::spawn(async move { run(&other, &sql).await });
+                    let running = tokio::spawn(async move { count(&other, &sql).await });
                     tokio::time::sleep(pause).await;
                     let find = "SELECT id FROM eris.queries WHERE statement LIKE 'CREATE INDEX%' AND state = 'running'";
                     for id in cells(&session, find).await {
                         // It may be done by now.
-                        let _ = run(&session, &format!("KILL {id}")).await;
+                        let _ = count(&session, &format!("KILL {id}")).await;
                     }
                     match running.await.unwrap() {
                         Ok(_) => {}
@@ -177,7 +145,7 @@ fn an_index_that_is_given_up_leaves_nothing() {
                         }
                     }
                 }
-                ok(&session, "DROP INDEX IF EXISTS i").await;
+                must(&session, "DROP INDEX IF EXISTS i").await;
                 until(&database, before).await;
             }
             assert!(given_up > 2 && killed > 2, "{given_up}, {killed}");
@@ -207,7 +175,7 @@ async fn cells(session: &Session, sql: &str) -> Vec<String> {
 #[test]
 fn it_is_told_how_far_an_index_is() {
     for topology in TOPOLOGIES {
-        block_on(async {
+        block_on_threads(async {
             let database = filled(topology).await;
             let session = database.session();
             let running = session.execute("CREATE INDEX i ON t (n)");
@@ -225,12 +193,12 @@ fn it_is_told_how_far_an_index_is() {
 #[test]
 fn rows_that_are_gone_do_not_stay_at_the_beginning_of_an_order() {
     for topology in TOPOLOGIES {
-        block_on(async {
+        block_on_threads(async {
             let database = filled(topology).await;
             let session = database.session();
-            ok(&session, &create("n")).await;
+            must(&session, &create("n")).await;
             // Too few for their chunks to be rewritten.
-            let gone = ok(&session, "DELETE FROM t WHERE n < 5000").await;
+            let gone = must(&session, "DELETE FROM t WHERE n < 5000").await;
             for _ in 0..20 {
                 assert_eq!(number(&session, "SELECT min(n) FROM t").await, 5_000);
             }

@@ -1,52 +1,15 @@
 //! Foreign keys hold: whatever random statements do, as in a model of two tables; and whoever comes in between, in several sessions.
 
+use crate::common::{Random, TOPOLOGIES, block_on_threads, count, database, must};
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
-use eris_engine::{Engine, Settings};
-use eris_numa::{HugePages, Topology};
-use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
+use eris_sql::{Outcome, Session, SqlErrorKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::timeout;
-
-const TOPOLOGIES: [(u16, u16); 3] = [(1, 1), (1, 2), (4, 2)];
-
-fn database(nodes: u16, cores: u16) -> Database {
-    let settings = Settings {
-        topology: Topology::fake(nodes, cores),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(1 << 30),
-    };
-    Database::open(Engine::home(settings).unwrap()).unwrap()
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_time()
-        .build();
-    runtime.unwrap().block_on(future)
-}
-
-/// Rows that a statement has written.
-async fn try_run(session: &Session, sql: &str) -> Result<u64, SqlError> {
-    match session.execute(sql).await? {
-        Outcome::Rows(rows) => {
-            let batches = rows.collect().await?;
-            Ok(batches.iter().map(|batch| batch.num_rows() as u64).sum())
-        }
-        Outcome::Count { rows, .. } => Ok(rows),
-        Outcome::Done { .. } => Ok(0),
-    }
-}
-
-async fn run(session: &Session, sql: &str) -> u64 {
-    let result = try_run(session, sql).await;
-    result.unwrap_or_else(|error| panic!("{sql}: {error}"))
-}
 
 /// The rows of a query whose columns are BIGINT.
 async fn rows(session: &Session, sql: &str) -> Vec<Vec<Option<i64>>> {
@@ -67,29 +30,9 @@ async fn rows(session: &Session, sql: &str) -> Vec<Vec<Option<i64>>> {
     all
 }
 
-/// Numbers that look random and repeat with their seed.
-struct Random(u64);
-
-impl Random {
-    /// Seeded by `ERIS_SEED`, else by the time; the seed is told if the test fails.
-    fn new() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let given = std::env::var("ERIS_SEED").ok();
-        let seed = given.map_or(now.as_nanos() as u64, |seed| seed.parse().unwrap());
-        println!("ERIS_SEED={seed}");
-        Random(seed | 1)
-    }
-
-    fn below(&mut self, limit: i64) -> i64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((self.0 >> 11) % limit as u64) as i64
-    }
-
-    fn value(&mut self, limit: i64) -> Option<i64> {
-        Some(self.below(limit)).filter(|_| self.below(6) > 0)
-    }
+/// A number, or NULL.
+fn value(random: &mut Random, limit: i64) -> Option<i64> {
+    Some(random.below(limit)).filter(|_| random.below(6) > 0)
 }
 
 /// Two tables: `p (k PRIMARY KEY, a, b, UNIQUE (a, b))`, and `c (k PRIMARY KEY, p, a, b, up)` whose `p` refers to a key of `p`, whose
@@ -140,13 +83,13 @@ fn statement(random: &mut Random, model: &Model) -> (String, Option<Model>) {
     let (from, until) = (key, key + random.below(4));
     let among = move |k: &i64| (from..=until).contains(k);
     let values = |random: &mut Random| {
-        let pair = [random.value(4), random.value(3)];
-        [random.value(12), pair[0], pair[1], random.value(14)]
+        let pair = [value(random, 4), value(random, 3)];
+        [value(random, 12), pair[0], pair[1], value(random, 14)]
     };
     let mut is_twice = false;
     let text = match random.below(14) {
         0 | 1 => {
-            let row = [random.value(4), random.value(3)];
+            let row = [value(random, 4), value(random, 3)];
             is_twice = after.p.insert(key, row).is_some();
             format!("INSERT INTO p VALUES ({key}, {})", list(&row))
         }
@@ -198,7 +141,7 @@ fn statement(random: &mut Random, model: &Model) -> (String, Option<Model>) {
             format!("UPDATE c SET k = k + {step}{up} WHERE k >= {from}")
         }
         9 => {
-            let pair = [random.value(4), random.value(3)];
+            let pair = [value(random, 4), value(random, 3)];
             if let Some(row) = after.p.get_mut(&key) {
                 *row = pair;
             }
@@ -271,17 +214,17 @@ fn random_statements_keep_foreign_keys_or_leave_no_trace() {
     let mut random = Random::new();
     for (nodes, cores) in TOPOLOGIES {
         let database = database(nodes, cores);
-        block_on(async {
+        block_on_threads(async {
             let session = database.session();
             for table in TABLES {
-                run(&session, table).await;
+                must(&session, table).await;
             }
             let mut model = Model::default();
             let (mut kept, mut refused) = (0, 0);
             for number in 0..500 {
                 let (text, after) = statement(&mut random, &model);
                 let expected = after.filter(Model::holds);
-                match (try_run(&session, &text).await, expected) {
+                match (count(&session, &text).await, expected) {
                     (Ok(_), Some(after)) => {
                         kept += u64::from(after != model);
                         model = after;
@@ -311,17 +254,17 @@ fn random_statements_keep_foreign_keys_or_leave_no_trace() {
 fn nobody_comes_between_a_row_and_the_row_it_refers_to() {
     for (nodes, cores) in TOPOLOGIES {
         let database = database(nodes, cores);
-        block_on(async {
+        block_on_threads(async {
             let session = database.session();
             // Each refers to the other, and the second to itself.
-            run(&session, "CREATE TABLE a (k BIGINT PRIMARY KEY, b BIGINT)").await;
-            run(
+            must(&session, "CREATE TABLE a (k BIGINT PRIMARY KEY, b BIGINT)").await;
+            must(
                 &session,
                 "CREATE TABLE b (k BIGINT PRIMARY KEY, a BIGINT REFERENCES a, b BIGINT REFERENCES b)",
             )
             .await;
-            run(&session, "ALTER TABLE a ADD FOREIGN KEY (b) REFERENCES b").await;
-            run(
+            must(&session, "ALTER TABLE a ADD FOREIGN KEY (b) REFERENCES b").await;
+            must(
                 &session,
                 "INSERT INTO a SELECT i, NULL FROM range(8) AS r(i)",
             )
@@ -330,7 +273,7 @@ fn nobody_comes_between_a_row_and_the_row_it_refers_to() {
             let sessions = (0..4_u64).map(|number| {
                 let (session, done) = (database.session(), done.clone());
                 tokio::spawn(async move {
-                    let mut random = Random(number * 7919 + 12_345);
+                    let mut random = Random::seeded(number * 7919 + 12_345);
                     for round in 0..40 {
                         let (x, y) = (random.below(8), random.below(8));
                         let sql = match (number + round) % 4 {
@@ -343,7 +286,7 @@ fn nobody_comes_between_a_row_and_the_row_it_refers_to() {
                         // Some are given up on the way, and may have committed or not.
                         let patience = Duration::from_micros(random.below(3_000) as u64);
                         let patience = if round % 5 == 4 { patience } else { Duration::MAX };
-                        match timeout(patience, try_run(&session, &sql)).await {
+                        match timeout(patience, count(&session, &sql)).await {
                             Ok(Ok(_)) => _ = done[0].fetch_add(1, Ordering::Relaxed),
                             Ok(Err(error)) => {
                                 let is_constraint = matches!(error.kind(), SqlErrorKind::Constraint(..));
@@ -367,8 +310,8 @@ fn nobody_comes_between_a_row_and_the_row_it_refers_to() {
             }
             let [kept, refused] = [&done[0], &done[1]].map(|done| done.load(Ordering::Relaxed));
             assert!(kept > 0 && refused > 0, "{kept} kept, {refused} refused");
-            run(&session, "TRUNCATE a, b").await;
-            run(&session, "DROP TABLE a, b").await;
+            must(&session, "TRUNCATE a, b").await;
+            must(&session, "DROP TABLE a, b").await;
         });
     }
 }
@@ -377,11 +320,11 @@ fn nobody_comes_between_a_row_and_the_row_it_refers_to() {
 fn loads_and_definitions_wait_for_each_other() {
     for (nodes, cores) in TOPOLOGIES {
         let database = database(nodes, cores);
-        block_on(async {
+        block_on_threads(async {
             let session = database.session();
-            run(&session, "CREATE TABLE p (k BIGINT PRIMARY KEY)").await;
-            run(&session, "INSERT INTO p SELECT i FROM range(1000) AS r(i)").await;
-            run(&session, "CREATE TABLE c (p BIGINT)").await;
+            must(&session, "CREATE TABLE p (k BIGINT PRIMARY KEY)").await;
+            must(&session, "INSERT INTO p SELECT i FROM range(1000) AS r(i)").await;
+            must(&session, "CREATE TABLE c (p BIGINT)").await;
             let writers = (0..2).map(|number| {
                 let session = database.session();
                 tokio::spawn(async move {
@@ -389,10 +332,10 @@ fn loads_and_definitions_wait_for_each_other() {
                         let load = "INSERT INTO c SELECT i % 1000 FROM range(20000) AS r(i)";
                         let taken = format!("DELETE FROM p WHERE k = {}", 2 * round + number);
                         let again = format!("INSERT INTO p VALUES ({})", 2 * round + number);
-                        let deleted = try_run(&session, &taken).await;
-                        let _ = try_run(&session, load).await;
+                        let deleted = count(&session, &taken).await;
+                        let _ = count(&session, load).await;
                         if deleted.is_ok() {
-                            run(&session, &again).await;
+                            must(&session, &again).await;
                         }
                     }
                 })
@@ -400,7 +343,7 @@ fn loads_and_definitions_wait_for_each_other() {
             let writers: Vec<_> = writers.collect();
             let mut added = 0;
             for _ in 0..20 {
-                if try_run(
+                if count(
                     &session,
                     "ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (p) REFERENCES p",
                 )
@@ -410,15 +353,15 @@ fn loads_and_definitions_wait_for_each_other() {
                     added += 1;
                     let orphans = "SELECT p FROM c WHERE p NOT IN (SELECT k FROM p)";
                     assert!(rows(&session, orphans).await.is_empty());
-                    run(&session, "ALTER TABLE c DROP CONSTRAINT f").await;
+                    must(&session, "ALTER TABLE c DROP CONSTRAINT f").await;
                 }
-                run(&session, "TRUNCATE c").await;
+                must(&session, "TRUNCATE c").await;
             }
             for writer in writers {
                 writer.await.unwrap();
             }
-            run(&session, "TRUNCATE c").await;
-            run(
+            must(&session, "TRUNCATE c").await;
+            must(
                 &session,
                 "ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (p) REFERENCES p",
             )
@@ -432,7 +375,7 @@ fn loads_and_definitions_wait_for_each_other() {
 fn other_ways_to_write_keep_them_or_are_refused() {
     let directory = TempDir::new().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
-    block_on(async {
+    block_on_threads(async {
         let first = database(1, 2);
         let session = first.session();
         for sql in [
@@ -447,7 +390,7 @@ fn other_ways_to_write_keep_them_or_are_refused() {
             "UPDATE m SET n = 3 - k",
             "ALTER TABLE m ADD CONSTRAINT around FOREIGN KEY (n) REFERENCES n",
         ] {
-            run(&session, sql).await;
+            must(&session, sql).await;
         }
 
         // Rows by their keys, without SQL.
@@ -477,29 +420,29 @@ fn other_ways_to_write_keep_them_or_are_refused() {
         assert_eq!(found.of, [0]);
 
         // Statements of one row that are kept, once there are foreign keys.
-        run(
+        must(
             &session,
             "CREATE TABLE late (k BIGINT PRIMARY KEY, z BIGINT)",
         )
         .await;
-        run(&session, "PREPARE put AS INSERT INTO late VALUES ($1, $2)").await;
-        run(&session, "PREPARE cut AS DELETE FROM z WHERE k = $1").await;
-        run(&session, "EXECUTE put (1, 1)").await;
-        run(&session, "EXECUTE cut (99)").await;
-        run(
+        must(&session, "PREPARE put AS INSERT INTO late VALUES ($1, $2)").await;
+        must(&session, "PREPARE cut AS DELETE FROM z WHERE k = $1").await;
+        must(&session, "EXECUTE put (1, 1)").await;
+        must(&session, "EXECUTE cut (99)").await;
+        must(
             &session,
             "ALTER TABLE late ADD FOREIGN KEY (z) REFERENCES z",
         )
         .await;
-        assert!(try_run(&session, "EXECUTE put (2, 9)").await.is_err());
-        assert!(try_run(&session, "EXECUTE cut (1)").await.is_err());
-        run(&session, "EXECUTE put (2, 2)").await;
-        run(&session, "DROP TABLE late").await;
+        assert!(count(&session, "EXECUTE put (2, 9)").await.is_err());
+        assert!(count(&session, "EXECUTE cut (1)").await.is_err());
+        must(&session, "EXECUTE put (2, 2)").await;
+        must(&session, "DROP TABLE late").await;
 
         // COPY says which file is wrong.
         std::fs::write(path("a.csv"), "k\n2\n3\n").unwrap();
         let copy = format!("COPY a FROM '{}'", path("a.csv"));
-        let error = try_run(&session, &copy).await.unwrap_err().to_string();
+        let error = count(&session, &copy).await.unwrap_err().to_string();
         assert!(
             error.contains("a.csv': table \"a\": FOREIGN KEY"),
             "{error}"
@@ -507,21 +450,21 @@ fn other_ways_to_write_keep_them_or_are_refused() {
         assert_eq!(rows(&session, "SELECT count(*) FROM a").await, [[Some(2)]]);
 
         // An export makes all of them again, circles included.
-        run(&session, &format!("EXPORT DATABASE '{}'", path("export"))).await;
+        must(&session, &format!("EXPORT DATABASE '{}'", path("export"))).await;
         let second = database(4, 2);
         let session = second.session();
-        run(&session, &format!("IMPORT DATABASE '{}'", path("export"))).await;
+        must(&session, &format!("IMPORT DATABASE '{}'", path("export"))).await;
         for (sql, key) in [
             ("INSERT INTO a VALUES (3)", "a_k_fkey"),
             ("DELETE FROM z WHERE k = 2", "z_up_fkey"),
             ("DELETE FROM m WHERE k = 1", "n_m_fkey"),
             ("DELETE FROM n WHERE k = 1", "around"),
         ] {
-            let error = try_run(&session, sql).await.unwrap_err().to_string();
+            let error = count(&session, sql).await.unwrap_err().to_string();
             assert!(error.contains(key), "{sql}: {error}");
         }
         for table in ["a, z", "m, n"] {
-            run(&session, &format!("DROP TABLE {table}")).await;
+            must(&session, &format!("DROP TABLE {table}")).await;
         }
         assert_eq!(second.home().budget().used(), 0);
         // One whose rows do not fit makes nothing.
@@ -534,7 +477,7 @@ fn other_ways_to_write_keep_them_or_are_refused() {
         std::fs::write(path("export/load.sql"), load).unwrap();
         std::fs::rename(path("a.csv"), path("export/a.csv")).unwrap();
         let import = format!("IMPORT DATABASE '{}'", path("export"));
-        let error = try_run(&session, &import).await.unwrap_err().to_string();
+        let error = count(&session, &import).await.unwrap_err().to_string();
         assert!(error.contains("a_k_fkey"), "{error}");
         assert!(session.rows("z").is_err());
     });

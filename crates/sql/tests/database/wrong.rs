@@ -8,11 +8,9 @@
 //! `ERIS_WRITE=1` writes down what is said now, to be read before it is committed. `{dir}` is the directory of the
 //! files.
 
-#[path = "wrong/inputs.rs"]
 mod inputs;
 
-use eris_engine::{Engine, Settings};
-use eris_numa::{HugePages, Topology};
+use crate::common::{block_on, database};
 use eris_sql::{Database, Outcome, Session, SqlError};
 use futures::StreamExt;
 use std::fmt::Write;
@@ -52,15 +50,6 @@ const FORBIDDEN: [&str; 20] = [
     "Physical",
     "logical",
 ];
-
-fn database() -> Database {
-    let settings = Settings {
-        topology: Topology::fake(1, 2),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(1 << 30),
-    };
-    Database::open(Engine::home(settings).unwrap()).unwrap()
-}
 
 async fn run(session: &Session, sql: &str) -> Result<String, SqlError> {
     let mut shown = String::new();
@@ -137,13 +126,9 @@ fn check(name: &str, directory: &TempDir, at_least: usize) {
     let cases = cases(&std::fs::read_to_string(&path).unwrap());
     assert!(cases.len() >= at_least, "{} cases", cases.len());
     let shown = directory.path().to_str().unwrap();
-    let database = database();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
+    let database = database(1, 2);
     let (mut written, mut wrong) = (String::new(), String::new());
-    runtime.block_on(async {
+    block_on(async {
         let session = database.session();
         for statement in Session::split(TABLES).unwrap() {
             run(&session, statement.text()).await.unwrap();
@@ -232,12 +217,8 @@ fn wrong_files_and_options_say_what_is_wrong_and_change_nothing() {
     write("cut.csv.zst", &zstd[..zstd.len() / 2]);
     std::fs::create_dir(path("directory.csv")).unwrap();
     std::os::unix::fs::symlink("/dev/full", path("full.csv")).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let database = database();
+    block_on(async {
+        let database = database(1, 2);
         let session = database.session();
         for format in ["parquet", "arrow", "arrows"] {
             let good = path(&format!("good.{format}"));

@@ -1,10 +1,9 @@
 //! Sessions that write, change, read and drop the same tables and views, and are stopped anywhere: all get on, none panics,
 //! and no memory stays.
 
-use eris_engine::{Engine, Settings};
-use eris_numa::{HugePages, Topology};
-use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use crate::common::{Random, block_on_threads, count, database_with, seed};
+use eris_sql::{Session, SqlError, SqlErrorKind};
+use std::time::Duration;
 
 const SESSIONS: u64 = 6;
 const STATEMENTS_EACH: usize = 120;
@@ -54,39 +53,21 @@ const STATEMENTS: [&str; 42] = [
     "SELECT min(x), max(x) FROM b",
 ];
 
-/// Numbers that look random and repeat with their seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
-        self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-}
-
-async fn run(session: &Session, sql: &str) -> Result<(), SqlError> {
-    if let Outcome::Rows(rows) = session.execute(sql).await? {
-        rows.collect().await?;
-    }
-    Ok(())
-}
-
 /// Runs a statement that somebody may stop: its client, or another session.
-async fn run_perhaps(session: &Session, sql: &str, random: &mut Random) -> Result<(), SqlError> {
+async fn run_perhaps(session: &Session, sql: &str, random: &mut Random) -> Result<u64, SqlError> {
     match random.below(4) {
         0 => {
             let patience = Duration::from_micros(random.below(6000));
-            let given_up = tokio::time::timeout(patience, run(session, sql)).await;
-            given_up.unwrap_or(Ok(()))
+            let given_up = tokio::time::timeout(patience, count(session, sql)).await;
+            given_up.unwrap_or(Ok(0))
         }
         1 => {
             // Mostly nobody's number any more.
             let victim = random.below(2 * SESSIONS * STATEMENTS_EACH as u64);
-            let _ = run(session, &format!("KILL {victim}")).await;
-            run(session, sql).await
+            let _ = count(session, &format!("KILL {victim}")).await;
+            count(session, sql).await
         }
-        _ => run(session, sql).await,
+        _ => count(session, sql).await,
     }
 }
 
@@ -102,24 +83,12 @@ async fn statements(session: Session, mut random: Random) {
 
 #[test]
 fn sessions_that_change_the_same_tables_get_on() {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let seed = now.as_nanos() as u64;
-    println!("seed {seed}");
+    let seed = seed();
     for (nodes, cores) in [(1, 1), (4, 2)] {
-        let settings = Settings {
-            topology: Topology::fake(nodes, cores),
-            huge_pages: HugePages::Never,
-            memory_limit: Some(256 << 20),
-        };
-        let database = Database::open(Engine::home(settings).unwrap()).unwrap();
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_time()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
+        let database = database_with(nodes, cores, 256 << 20);
+        block_on_threads(async {
             let tasks = (0..SESSIONS).map(|number| {
-                let random = Random(seed ^ (7919 * number + 1));
+                let random = Random::seeded(seed ^ (7919 * number + 1));
                 tokio::spawn(statements(database.session(), random))
             });
             // A circle of statements that wait for each other would never end.
@@ -132,7 +101,7 @@ fn sessions_that_change_the_same_tables_get_on() {
                 "DROP TABLE IF EXISTS a, b, d CASCADE",
                 "DROP SCHEMA IF EXISTS s CASCADE",
             ] {
-                run(&session, sql).await.unwrap();
+                count(&session, sql).await.unwrap();
             }
             let budget = database.home().budget();
             // Statements that were given up may end a little later.

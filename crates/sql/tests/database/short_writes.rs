@@ -1,54 +1,19 @@
 //! Writes of single rows that need no plan, in several sessions at a time, some of them given up: references lead to rows, no value is
 //! there twice, and what UNIQUE constraints know is what the tables have.
 
+use crate::common::{Random, TOPOLOGIES, block_on_threads, count, database, must, seed};
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::Int64Type;
-use eris_engine::{Engine, Settings};
-use eris_numa::{HugePages, Topology};
-use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
+use eris_sql::{Database, Outcome, Session, SqlErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-const TOPOLOGIES: [(u16, u16); 3] = [(1, 1), (1, 2), (4, 2)];
 const SESSIONS: u64 = 4;
 const STATEMENTS_EACH: u64 = 100;
 const KEYS: u64 = 8;
 const MAILS: u64 = 6;
-
-fn database(nodes: u16, cores: u16) -> Database {
-    let settings = Settings {
-        topology: Topology::fake(nodes, cores),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(1 << 30),
-    };
-    Database::open(Engine::home(settings).unwrap()).unwrap()
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_time()
-        .build();
-    runtime.unwrap().block_on(future)
-}
-
-async fn try_run(session: &Session, sql: &str) -> Result<u64, SqlError> {
-    match session.execute(sql).await? {
-        Outcome::Rows(rows) => {
-            let batches = rows.collect().await?;
-            Ok(batches.iter().map(|batch| batch.num_rows() as u64).sum())
-        }
-        Outcome::Count { rows, .. } => Ok(rows),
-        Outcome::Done { .. } => Ok(0),
-    }
-}
-
-async fn run(session: &Session, sql: &str) -> u64 {
-    let result = try_run(session, sql).await;
-    result.unwrap_or_else(|error| panic!("{sql}: {error}"))
-}
 
 /// Waits until all memory is back: tables that somebody still held when they were replaced go in the background.
 fn nothing_is_left(database: &Database) {
@@ -72,25 +37,6 @@ async fn number(session: &Session, sql: &str) -> i64 {
     let batches = rows.collect().await.unwrap();
     let batch = batches.iter().find(|batch| batch.num_rows() > 0).unwrap();
     batch.column(0).as_primitive::<Int64Type>().value(0)
-}
-
-/// Numbers that look random and repeat with their seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
-        self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-}
-
-fn seed() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let given = std::env::var("ERIS_SEED").ok();
-    let seed = given.map_or(now.as_nanos() as u64, |seed| seed.parse().unwrap());
-    println!("ERIS_SEED={seed}");
-    seed
 }
 
 const TABLES: [&str; 2] = [
@@ -146,16 +92,17 @@ fn rules_hold_whoever_comes_in_between() {
     let seed = seed();
     for (nodes, cores) in TOPOLOGIES {
         let database = database(nodes, cores);
-        block_on(async {
+        block_on_threads(async {
             let session = database.session();
             for table in TABLES {
-                run(&session, table).await;
+                must(&session, table).await;
             }
             let kept = Arc::new(AtomicU64::new(0));
             let sessions = (0..SESSIONS).map(|number_of| {
                 let (session, kept) = (database.session(), kept.clone());
                 tokio::spawn(async move {
-                    let mut random = Random(seed ^ number_of.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                    let mut random =
+                        Random::seeded(seed ^ number_of.wrapping_mul(0x9e37_79b9_7f4a_7c15));
                     for round in 0..STATEMENTS_EACH {
                         let sql = statement(&mut random);
                         // Some are given up on the way, and may have committed or not.
@@ -163,7 +110,7 @@ fn rules_hold_whoever_comes_in_between() {
                             5 => Duration::from_micros(random.below(200)),
                             _ => Duration::MAX,
                         };
-                        match timeout(patience, try_run(&session, &sql)).await {
+                        match timeout(patience, count(&session, &sql)).await {
                             Ok(Ok(_)) => _ = kept.fetch_add(1, Ordering::Relaxed),
                             Ok(Err(error)) => {
                                 let is_constraint =
@@ -187,21 +134,21 @@ fn rules_hold_whoever_comes_in_between() {
             database.home().barrier().await;
             assert_eq!(number(&session, BROKEN).await, 0);
             // What the constraints know is what the table has.
-            run(&session, "DELETE FROM c").await;
+            must(&session, "DELETE FROM c").await;
             for (number_of, mail) in (0..MAILS).map(|mail| (1_000 + mail, format!("'m{mail}'"))) {
                 let known = format!("SELECT count(*) FROM p WHERE mail = {mail}");
                 let known = number(&session, &known).await;
                 let sql = format!("INSERT INTO p (k, mail) VALUES ({number_of}, {mail})");
-                assert_eq!(try_run(&session, &sql).await.is_err(), known > 0, "{sql}");
+                assert_eq!(count(&session, &sql).await.is_err(), known > 0, "{sql}");
             }
             for pair in 0..9 {
                 let (a, b) = (pair / 3, pair % 3);
                 let known = format!("SELECT count(*) FROM p WHERE a = {a} AND b = {b}");
                 let known = number(&session, &known).await;
                 let sql = format!("INSERT INTO p VALUES ({}, NULL, {a}, {b})", 2_000 + pair);
-                assert_eq!(try_run(&session, &sql).await.is_err(), known > 0, "{sql}");
+                assert_eq!(count(&session, &sql).await.is_err(), known > 0, "{sql}");
             }
-            run(&session, "DROP TABLE c, p").await;
+            must(&session, "DROP TABLE c, p").await;
         });
         nothing_is_left(&database);
     }
@@ -211,10 +158,10 @@ fn rules_hold_whoever_comes_in_between() {
 fn rows_by_their_keys_keep_all_rules() {
     for (nodes, cores) in TOPOLOGIES {
         let database = database(nodes, cores);
-        block_on(async {
+        block_on_threads(async {
             let session = database.session();
             for table in TABLES {
-                run(&session, table).await;
+                must(&session, table).await;
             }
             let keys = |keys: &[i64]| Arc::new(Int64Array::from(keys.to_vec())) as ArrayRef;
             let mails =
@@ -295,15 +242,15 @@ fn rows_by_their_keys_keep_all_rules() {
             assert_eq!(p.remove(&[keys(&[3, 7])]).await.unwrap(), 1);
             assert_eq!(number(&session, BROKEN).await, 0);
             // Nobody holds a lock any more, and what was removed is free.
-            run(&session, "ALTER TABLE p ADD COLUMN note VARCHAR").await;
+            must(&session, "ALTER TABLE p ADD COLUMN note VARCHAR").await;
             assert!(p.put(&three).await.is_err(), "the table has changed");
-            run(
+            must(
                 &session,
                 "INSERT INTO p (k, mail) VALUES (8, NULL), (9, 'c')",
             )
             .await;
             drop((c, p));
-            run(&session, "DROP TABLE c, p").await;
+            must(&session, "DROP TABLE c, p").await;
         });
         nothing_is_left(&database);
     }

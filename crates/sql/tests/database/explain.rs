@@ -1,9 +1,8 @@
 //! EXPLAIN ANALYZE: the numbers of a fragment's phases are those of its rows, however they are spread.
 
+use crate::common::{TOPOLOGIES, block_on, database};
 use datafusion::arrow::array::{Array, AsArray};
-use eris_engine::{Engine, Settings};
-use eris_numa::{HugePages, Topology};
-use eris_sql::{Database, Outcome, Session};
+use eris_sql::{Outcome, Session};
 
 const ROWS: i64 = 200_000;
 
@@ -11,16 +10,9 @@ const ROWS: i64 = 200_000;
 const COMPUTED: &str = "(CAST((v + w) AS BIGINT) % 3) = 1";
 
 fn with_each_topology(test: impl AsyncFn(&Session)) {
-    for (nodes, cores) in [(1, 1), (1, 2), (4, 2)] {
-        let settings = Settings {
-            topology: Topology::fake(nodes, cores),
-            huge_pages: HugePages::Never,
-            memory_limit: Some(1 << 30),
-        };
-        let database = Database::open(Engine::home(settings).unwrap()).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_time().build().unwrap();
-        runtime.block_on(test(&database.session()));
+    for (nodes, cores) in TOPOLOGIES {
+        let database = database(nodes, cores);
+        block_on(test(&database.session()));
     }
 }
 

@@ -1,39 +1,17 @@
 //! What does not fit into memory: spilled, or refused cleanly, but never answered otherwise.
 
+use crate::common::{block_on, database_with, run};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::record_batch::RecordBatch;
-use eris_engine::{Engine, Settings};
-use eris_numa::{HugePages, Topology};
 use eris_sql::{Database, Outcome, Session, SqlError, SqlErrorKind};
 use futures::future::join_all;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What operators may use in most of these tests.
 const TIGHT: u64 = 40_000_000;
 const AMPLE: u64 = 4 << 30;
 
 fn database(nodes: u16, cores: u16) -> Database {
-    let settings = Settings {
-        topology: Topology::fake(nodes, cores),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(AMPLE),
-    };
-    Database::open(Engine::home(settings).unwrap()).unwrap()
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap()
-        .block_on(future)
-}
-
-async fn run(session: &Session, sql: &str) -> Result<Vec<RecordBatch>, SqlError> {
-    match session.execute(sql).await? {
-        Outcome::Rows(rows) => rows.collect().await,
-        Outcome::Count { .. } | Outcome::Done { .. } => Ok(Vec::new()),
-    }
+    database_with(nodes, cores, AMPLE)
 }
 
 /// All rows of a query as one batch.
@@ -52,14 +30,9 @@ fn leave(database: &Database, bytes: u64) {
     budget.set_limit(budget.used() + bytes);
 }
 
+/// Of a size that keys can be computed with.
 fn seed() -> u64 {
-    let given = std::env::var("ERIS_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    given.unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        now.as_micros() as u64 % 1_000_000
-    })
+    crate::common::seed() % 1_000_000
 }
 
 /// Two wide tables with equal, unequal and NULL keys, that none of the joins below can hold in `TIGHT`.

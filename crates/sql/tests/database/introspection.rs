@@ -1,80 +1,17 @@
 //! Settings, prepared statements, time-outs and what the database tells of itself, from the outside.
 
-use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::arrow::util::display::array_value_to_string;
-use eris_engine::{Engine, Settings};
-use eris_numa::{HugePages, Topology};
-use eris_sql::{Database, Outcome, Parameter, Session, SqlError, SqlErrorKind};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-fn database(nodes: u16, cores: u16) -> Database {
-    let settings = Settings {
-        topology: Topology::fake(nodes, cores),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(1 << 30),
-    };
-    Database::open(Engine::home(settings).unwrap()).unwrap()
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap()
-        .block_on(future)
-}
-
-async fn rows(outcome: Outcome) -> Result<Vec<Vec<String>>, SqlError> {
-    let Outcome::Rows(rows) = outcome else {
-        return Ok(Vec::new());
-    };
-    let batches: Vec<RecordBatch> = rows.collect().await?;
-    let mut lines = Vec::new();
-    for batch in &batches {
-        for row in 0..batch.num_rows() {
-            let values = batch
-                .columns()
-                .iter()
-                .map(|column| array_value_to_string(column, row).unwrap());
-            lines.push(values.collect());
-        }
-    }
-    Ok(lines)
-}
-
-async fn run(session: &Session, sql: &str) -> Result<Vec<Vec<String>>, SqlError> {
-    rows(session.execute(sql).await?).await
-}
+use crate::common::{Random, block_on, database, values, values_of};
+use eris_sql::{Outcome, Parameter, Session, SqlErrorKind};
+use std::time::Duration;
 
 async fn must(session: &Session, sql: &str) -> Vec<Vec<String>> {
-    run(session, sql)
+    values(session, sql)
         .await
         .unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
 async fn one(session: &Session, sql: &str) -> String {
     must(session, sql).await.concat().join(" ")
-}
-
-/// Numbers that look random and repeat with their seed.
-struct Random(u64);
-
-impl Random {
-    /// Seeded by `ERIS_SEED`, else by the time; the seed is told if the test fails.
-    fn new() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let given = std::env::var("ERIS_SEED").ok();
-        let seed = given.map_or(now.as_nanos() as u64, |seed| seed.parse().unwrap());
-        println!("ERIS_SEED={seed}");
-        Random(seed | 1)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
 }
 
 #[test]
@@ -89,7 +26,7 @@ fn a_session_has_its_own_settings_and_its_clones_share_them() {
         assert_eq!(one(&second, "SHOW batch_rows").await, "8192");
         must(&first, "PREPARE p AS SELECT 1").await;
         assert_eq!(one(&clone, "EXECUTE p").await, "1");
-        assert!(run(&second, "EXECUTE p").await.is_err());
+        assert!(values(&second, "EXECUTE p").await.is_err());
         // What is the database's is everybody's.
         must(&first, "SET memory_limit = '500MB'").await;
         assert_eq!(one(&second, "SHOW memory_limit").await, "500 MB");
@@ -108,7 +45,7 @@ fn what_takes_too_long_is_stopped_and_leaves_no_trace() {
             let session = database(nodes, cores).session();
             must(&session, "CREATE TABLE t (i BIGINT)").await;
             must(&session, "SET statement_timeout = '100ms'").await;
-            let error = run(&session, ENDLESS).await.unwrap_err();
+            let error = values(&session, ENDLESS).await.unwrap_err();
             let kind = error.kind();
             assert!(
                 matches!(kind, SqlErrorKind::Timeout(time) if time.as_millis() == 100),
@@ -119,7 +56,7 @@ fn what_takes_too_long_is_stopped_and_leaves_no_trace() {
                 "stopped after 100ms: longer than statement_timeout allows"
             );
             let writing = "INSERT INTO t SELECT a.i FROM generate_series(1, 100000000) AS a(i), generate_series(1, 1000) AS b(j)";
-            let error = run(&session, writing).await.unwrap_err();
+            let error = values(&session, writing).await.unwrap_err();
             assert!(matches!(error.kind(), SqlErrorKind::Timeout(_)), "{error}");
             must(&session, "RESET statement_timeout").await;
             assert_eq!(one(&session, "SELECT count(*) FROM t").await, "0");
@@ -162,7 +99,7 @@ fn a_chunk_that_is_joined_to_very_many_rows_is_left_in_its_midst() {
             // A million times a million pairs.
             must(&session, "SET statement_timeout = '100ms'").await;
             for wanted in ["sum(a.i + b.i * c.i)", "fact.i, a.i, b.i, c.i"] {
-                let error = run(&session, &format!("SELECT {wanted} FROM {join}"))
+                let error = values(&session, &format!("SELECT {wanted} FROM {join}"))
                     .await
                     .unwrap_err();
                 assert!(matches!(error.kind(), SqlErrorKind::Timeout(_)), "{error}");
@@ -209,7 +146,7 @@ fn another_session_sees_a_running_statement_and_ends_it() {
         let database = database(1, 2);
         let (worker, watcher) = (database.session(), database.session());
         let running = worker.clone();
-        let work = tokio::task::spawn_blocking(move || block_on(run(&running, ENDLESS)));
+        let work = tokio::task::spawn_blocking(move || block_on(values(&running, ENDLESS)));
         let find = "SELECT id FROM eris.queries WHERE state = 'running' AND statement LIKE '%3000000%' AND statement NOT LIKE '%eris.queries%'";
         let id = loop {
             let found = one(&watcher, find).await;
@@ -227,7 +164,7 @@ fn another_session_sees_a_running_statement_and_ends_it() {
             one(&watcher, &told).await,
             "failed stopped by KILL from session 2"
         );
-        let error = run(&watcher, &format!("CALL eris.cancel({id})")).await;
+        let error = values(&watcher, &format!("CALL eris.cancel({id})")).await;
         assert!(error.unwrap_err().to_string().contains("is running"));
     });
 }
@@ -268,7 +205,7 @@ async fn random_table(session: &Session, random: &mut Random, count: u64) {
 
 /// A value for a column: as SQL, and as a parameter.
 fn value(random: &mut Random, column: &str) -> (String, Parameter) {
-    let n = random.below(200);
+    let n = random.below(200_u64);
     let text = match column {
         "i" => return (format!("{}", n as i64 - 100), (n as i64 - 100).into()),
         "b" => {
@@ -317,7 +254,7 @@ fn a_prepared_statement_answers_like_the_same_statement_written_out() {
                         let literal = sql.replace("$1", &first.0).replace("$2", &second.0);
                         let expected = must(&session, &literal).await;
                         let outcome = prepared.execute(&[first.1, second.1]).await.unwrap();
-                        assert_eq!(rows(outcome).await.unwrap(), expected, "{literal}");
+                        assert_eq!(values_of(outcome).await.unwrap(), expected, "{literal}");
                         let execute = format!("EXECUTE p{number}_{variant}({}, {})", first.0, second.0);
                         assert_eq!(must(&session, &execute).await, expected, "{execute}: {literal}");
                     }
@@ -374,7 +311,7 @@ fn every_execution_reads_its_own_snapshot_and_schema() {
         let count = session.prepare("SELECT count(*) FROM t").await.unwrap();
         let counted = async || {
             let outcome = count.execute(&[]).await?;
-            rows(outcome).await.map(|rows| rows.concat().concat())
+            values_of(outcome).await.map(|rows| rows.concat().concat())
         };
         assert_eq!(counted().await.unwrap(), "0");
         must(&session, "INSERT INTO t VALUES (1), (2)").await;

@@ -1,51 +1,14 @@
 //! Statements that change rows, by several sessions at a time: every change counts, readers see all of a statement or
 //! nothing, who gives up leaves no trace, and what nobody can see gives its memory back.
 
+use crate::common::{TOPOLOGIES, block_on_threads, count, database, must};
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
-use eris_engine::{Engine, Settings};
-use eris_numa::{HugePages, Topology};
-use eris_sql::{Database, Outcome, Session, SqlError};
+use eris_sql::{Outcome, Session};
 use futures::StreamExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-const TOPOLOGIES: [(u16, u16); 3] = [(1, 1), (1, 2), (4, 2)];
-
-fn database(nodes: u16, cores: u16) -> Database {
-    let settings = Settings {
-        topology: Topology::fake(nodes, cores),
-        huge_pages: HugePages::Never,
-        memory_limit: Some(1 << 30),
-    };
-    Database::open(Engine::home(settings).unwrap()).unwrap()
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_time()
-        .build();
-    runtime.unwrap().block_on(future)
-}
-
-/// Rows that a statement has written, or read.
-async fn try_run(session: &Session, sql: &str) -> Result<u64, SqlError> {
-    match session.execute(sql).await? {
-        Outcome::Rows(rows) => {
-            let batches = rows.collect().await?;
-            Ok(batches.iter().map(|batch| batch.num_rows() as u64).sum())
-        }
-        Outcome::Count { rows, .. } => Ok(rows),
-        Outcome::Done { .. } => Ok(0),
-    }
-}
-
-async fn run(session: &Session, sql: &str) -> u64 {
-    let result = try_run(session, sql).await;
-    result.unwrap_or_else(|error| panic!("{sql}: {error}"))
-}
 
 /// The numbers of a query's only row; NULL is 0.
 async fn numbers(session: &Session, sql: &str) -> Vec<i64> {
@@ -71,10 +34,10 @@ async fn numbers(session: &Session, sql: &str) -> Vec<i64> {
 fn increments_of_several_sessions_all_count() {
     for (nodes, cores) in TOPOLOGIES {
         let database = database(nodes, cores);
-        block_on(async {
+        block_on_threads(async {
             let session = database.session();
-            run(&session, "CREATE TABLE t (k INTEGER, n BIGINT)").await;
-            run(
+            must(&session, "CREATE TABLE t (k INTEGER, n BIGINT)").await;
+            must(
                 &session,
                 "INSERT INTO t SELECT i, 0 FROM range(100000) AS r(i)",
             )
@@ -84,11 +47,11 @@ fn increments_of_several_sessions_all_count() {
                 tokio::spawn(async move {
                     for round in 0..40 {
                         // One row that all want, and rows of all partitions.
-                        let changed = run(&session, "UPDATE t SET n = n + 1 WHERE k = 77").await;
+                        let changed = must(&session, "UPDATE t SET n = n + 1 WHERE k = 77").await;
                         assert_eq!(changed, 1);
                         if round % 10 == number {
                             let all = "UPDATE t SET n = n + 1000 WHERE k % 1000 = 77";
-                            assert_eq!(run(&session, all).await, 100);
+                            assert_eq!(must(&session, all).await, 100);
                         }
                     }
                 })
@@ -111,11 +74,11 @@ fn increments_of_several_sessions_all_count() {
 fn upserts_of_several_sessions_all_count() {
     for (nodes, cores) in TOPOLOGIES {
         let database = database(nodes, cores);
-        block_on(async {
+        block_on_threads(async {
             let session = database.session();
             let create = "CREATE TABLE c (k INTEGER PRIMARY KEY, n BIGINT)";
-            run(&session, create).await;
-            run(
+            must(&session, create).await;
+            must(
                 &session,
                 "INSERT INTO c SELECT i * 1000, 0 FROM range(1, 100) AS r(i)",
             )
@@ -126,15 +89,15 @@ fn upserts_of_several_sessions_all_count() {
                     for round in 0..30 {
                         let sql = "INSERT INTO c VALUES (7, 1) \
                             ON CONFLICT (k) DO UPDATE SET n = c.n + 1";
-                        assert_eq!(run(&session, sql).await, 1);
+                        assert_eq!(must(&session, sql).await, 1);
                         // Some are there, in all partitions, and some are not.
                         if round % 10 == number {
                             let sql = "INSERT INTO c SELECT i * 500, 1 FROM range(1, 200) AS r(i) \
                                 ON CONFLICT (k) DO UPDATE SET n = c.n + 1";
-                            assert_eq!(run(&session, sql).await, 199);
+                            assert_eq!(must(&session, sql).await, 199);
                         }
                         let sql = format!("INSERT INTO c VALUES ({}, 0)", -1 - round);
-                        match try_run(&session, &sql).await {
+                        match count(&session, &sql).await {
                             Ok(_) => {}
                             Err(error) => assert!(error.to_string().contains("c_pkey"), "{error}"),
                         }
@@ -147,7 +110,7 @@ fn upserts_of_several_sessions_all_count() {
             let query = "SELECT count(*), count(DISTINCT k), sum(n) FROM c";
             let seen = numbers(&session, query).await;
             assert_eq!(seen, [230, 230, 4 * 30 + 12 * 199]);
-            run(&session, "DROP TABLE c").await;
+            must(&session, "DROP TABLE c").await;
             assert_eq!(database.home().budget().used(), 0);
         });
     }
@@ -156,10 +119,10 @@ fn upserts_of_several_sessions_all_count() {
 #[test]
 fn readers_see_all_of_a_statement_or_nothing() {
     let database = database(4, 2);
-    block_on(async {
+    block_on_threads(async {
         let session = database.session();
-        run(&session, "CREATE TABLE t (k INTEGER, n BIGINT)").await;
-        run(
+        must(&session, "CREATE TABLE t (k INTEGER, n BIGINT)").await;
+        must(
             &session,
             "INSERT INTO t SELECT i, 1000 FROM range(140000) AS r(i)",
         )
@@ -186,10 +149,10 @@ fn readers_see_all_of_a_statement_or_nothing() {
                 "UPDATE t SET n = n + CASE WHEN k % 2 = 0 THEN {step} ELSE {} END",
                 -step
             );
-            run(&session, &sql).await;
+            must(&session, &sql).await;
             let sql = "MERGE INTO t USING (SELECT i AS k FROM range(140000) AS r(i)) AS s \
                 ON t.k = s.k AND s.k < 1000 WHEN MATCHED THEN UPDATE SET k = s.k";
-            run(&session, sql).await;
+            must(&session, sql).await;
         }
         stop.store(true, Ordering::Relaxed);
         for reader in readers {
@@ -201,10 +164,10 @@ fn readers_see_all_of_a_statement_or_nothing() {
 #[test]
 fn a_statement_that_is_given_up_leaves_no_trace_and_no_turn() {
     let database = database(1, 2);
-    block_on(async {
+    block_on_threads(async {
         let session = database.session();
-        run(&session, "CREATE TABLE t (k INTEGER, n BIGINT)").await;
-        run(
+        must(&session, "CREATE TABLE t (k INTEGER, n BIGINT)").await;
+        must(
             &session,
             "INSERT INTO t SELECT i, 0 FROM range(300000) AS r(i)",
         )
@@ -218,7 +181,11 @@ fn a_statement_that_is_given_up_leaves_no_trace_and_no_turn() {
                 "MERGE INTO t USING (SELECT 5 AS k) AS s ON t.k > s.k WHEN MATCHED THEN DELETE",
             ] {
                 let other = database.session();
-                given_up += u64::from(tokio::time::timeout(pause, run(&other, sql)).await.is_err());
+                given_up += u64::from(
+                    tokio::time::timeout(pause, must(&other, sql))
+                        .await
+                        .is_err(),
+                );
             }
             if given_up > 60 {
                 break;
@@ -232,18 +199,18 @@ fn a_statement_that_is_given_up_leaves_no_trace_and_no_turn() {
             assert!(after[0] <= 3 * before[0]);
         }
         let all = numbers(&session, "SELECT count(*) FROM t").await[0] as u64;
-        assert_eq!(run(&session, "UPDATE t SET n = 5").await, all);
+        assert_eq!(must(&session, "UPDATE t SET n = 5").await, all);
     });
 }
 
 #[test]
 fn what_nobody_sees_gives_its_memory_back() {
     let database = database(1, 2);
-    block_on(async {
+    block_on_threads(async {
         let session = database.session();
-        run(&session, "CREATE TABLE t (k INTEGER, n BIGINT, s VARCHAR)").await;
+        must(&session, "CREATE TABLE t (k INTEGER, n BIGINT, s VARCHAR)").await;
         let fill = "INSERT INTO t SELECT i, i * 7919 % 1000003, 'text ' || (i % 100) FROM range(400000) AS r(i)";
-        run(&session, fill).await;
+        must(&session, fill).await;
         let bytes = async || {
             let query = "SELECT sum(bytes), sum(deleted_rows), sum(rows) FROM eris.segments";
             numbers(&session, query).await
@@ -258,7 +225,7 @@ fn what_nobody_sees_gives_its_memory_back() {
         // What it has not shown yet may all be on its way already, and then it needs its snapshot no more.
         let snapshot = database.home().hold();
         assert_eq!(
-            run(&session, "DELETE FROM t WHERE k % 50 <> 7").await,
+            must(&session, "DELETE FROM t WHERE k % 50 <> 7").await,
             392_000
         );
         let held = bytes().await;
@@ -289,13 +256,13 @@ fn what_nobody_sees_gives_its_memory_back() {
 
         // Single rows that are updated again and again do not pile up.
         for _ in 0..300 {
-            run(&session, "UPDATE t SET n = n + 1 WHERE k = 7").await;
+            must(&session, "UPDATE t SET n = n + 1 WHERE k = 7").await;
         }
         let again = bytes().await;
         assert!(again[1] < 100, "{again:?}");
-        run(&session, "DELETE FROM t WHERE k >= 0").await;
+        must(&session, "DELETE FROM t WHERE k >= 0").await;
         assert_eq!(numbers(&session, "SELECT count(*) FROM t").await, [0]);
-        run(&session, "DROP TABLE t").await;
+        must(&session, "DROP TABLE t").await;
         assert_eq!(database.home().budget().used(), 0);
     });
 }
@@ -306,14 +273,14 @@ fn what_nobody_sees_gives_its_memory_back() {
 fn upserts_of_one_key_add_up() {
     for (nodes, cores) in TOPOLOGIES {
         let database = database(nodes, cores);
-        block_on(async {
+        block_on_threads(async {
             let session = database.session();
-            run(
+            must(
                 &session,
                 "CREATE TABLE t (k INTEGER PRIMARY KEY, n BIGINT NOT NULL)",
             )
             .await;
-            run(
+            must(
                 &session,
                 "INSERT INTO t SELECT i, 0 FROM generate_series(1, 1000) AS s(i)",
             )
@@ -346,11 +313,11 @@ fn upserts_of_one_key_add_up() {
             scope.spawn(|| {
                 let session = database.session();
                 for _ in 0..20 {
-                    block_on(run(&session, "UPDATE t SET n = n + 1"));
+                    block_on_threads(must(&session, "UPDATE t SET n = n + 1"));
                 }
             });
         });
-        let sums = block_on(numbers(
+        let sums = block_on_threads(numbers(
             &database.session(),
             "SELECT sum(n), max(n), count(*) FROM t",
         ));
