@@ -6,21 +6,25 @@
 //!                                   └──┘                begins the next block
 //! ```
 //!
-//! Only the search for the last record's end is serial, and decompression. Files that nobody has begun are begun first, so
-//! that many files are read side by side; then workers help with those that are under way.
+//! Only the search for the last record's end is serial, and decompression.
 
 use crate::column::FileColumn;
-use crate::compression::Compression;
+use crate::compression::{Compression, Counted};
 use crate::error::{ColumnPlace, FileError, FileFaultKind, Misfit, TypeOrigin, shortened};
 use crate::progress::ReadProgress;
+use crate::share::SharedFiles;
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of a block, unless a record is longer.
 pub(crate) const BLOCK: usize = 1 << 20;
+
+/// Most bytes of a record where nothing else is said.
+pub(crate) const MOST_BYTES: usize = 16 << 20;
+/// Records from which types are found where nothing else is said.
+pub(crate) const SAMPLE: usize = 20_480;
 
 /// Where records end.
 pub(crate) trait Boundary: Send + Sync + fmt::Debug {
@@ -108,6 +112,43 @@ pub(crate) struct Cutting {
     pub block: usize,
 }
 
+/// A text that can be read more than once.
+#[derive(Clone, Debug)]
+pub(crate) enum TextSource {
+    File(PathBuf),
+    /// What a file would hold.
+    Bytes(Arc<[u8]>),
+}
+
+impl TextSource {
+    /// What it is called in errors.
+    pub fn path(&self) -> &Path {
+        match self {
+            TextSource::File(path) => path,
+            TextSource::Bytes(_) => Path::new("text"),
+        }
+    }
+
+    /// Opens it; the progress counts a file's bytes.
+    pub fn cut(&self, cutting: &Cutting, progress: &ReadProgress) -> Result<Cutter, FileError> {
+        let unreadable =
+            |error: io::Error| FileError::new(self.path(), FileFaultKind::unreadable(error));
+        let reader = match self {
+            TextSource::File(path) => {
+                let by_name = || Compression::of_name(&path.to_string_lossy());
+                let compression = cutting.compression.unwrap_or_else(by_name);
+                let counted = Counted::open(path, progress).map_err(unreadable)?;
+                compression.text_of(counted)
+            }
+            TextSource::Bytes(bytes) => {
+                let compression = cutting.compression.unwrap_or_default();
+                compression.text_of(io::Cursor::new(Arc::clone(bytes)))
+            }
+        };
+        Cutter::new(self.path(), reader.map_err(unreadable)?, cutting.clone())
+    }
+}
+
 /// One file on its way.
 pub(crate) struct Cutter {
     cutting: Cutting,
@@ -120,18 +161,12 @@ pub(crate) struct Cutter {
 }
 
 impl Cutter {
-    /// Opens a file and skips what is in front of its records.
-    pub fn open(
+    /// Begins with a text, and skips what is in front of its records.
+    fn new(
         path: &Path,
+        reader: Box<dyn Read + Send>,
         cutting: Cutting,
-        progress: ReadProgress,
     ) -> Result<Cutter, FileError> {
-        let name = path.to_string_lossy();
-        let compression = cutting.compression;
-        let compression = compression.unwrap_or_else(|| Compression::of_name(&name));
-        let reader = compression
-            .read(path, progress)
-            .map_err(|error| FileError::new(path, FileFaultKind::unreadable(error)))?;
         let mut cutter = Cutter {
             path: path.into(),
             reader,
@@ -227,9 +262,8 @@ impl Cutter {
 pub(crate) struct Blocks {
     cutting: Cutting,
     progress: ReadProgress,
-    files: Vec<(PathBuf, Mutex<FileState>)>,
-    /// The first file that nobody has begun.
-    unbegun: AtomicUsize,
+    files: Vec<(TextSource, Mutex<FileState>)>,
+    shared: SharedFiles,
 }
 
 enum FileState {
@@ -240,54 +274,30 @@ enum FileState {
 
 impl Blocks {
     pub fn new(files: &[PathBuf], cutting: Cutting, progress: ReadProgress) -> Self {
-        let files = files
-            .iter()
-            .map(|file| (file.clone(), Mutex::new(FileState::Unbegun)));
+        let shared = SharedFiles::new(files.len());
+        let files = files.iter().map(|file| {
+            let file = TextSource::File(file.clone());
+            (file, Mutex::new(FileState::Unbegun))
+        });
         Blocks {
             cutting,
             progress,
             files: files.collect(),
-            unbegun: AtomicUsize::new(0),
+            shared,
         }
     }
 
     /// A worker's next block; `current` is the file that it works on.
     pub fn next(&self, current: &mut Option<usize>) -> Result<Option<Block>, FileError> {
-        if let Some(file) = *current
-            && let Some(block) = self.of_file(file)?
-        {
-            return Ok(Some(block));
-        }
-        loop {
-            let file = self.unbegun.fetch_add(1, Ordering::Relaxed);
-            if file >= self.files.len() {
-                break;
-            }
-            *current = Some(file);
-            if let Some(block) = self.of_file(file)? {
-                return Ok(Some(block));
-            }
-        }
-        for file in 0..self.files.len() {
-            if let Some(block) = self.of_file(file)? {
-                *current = Some(file);
-                return Ok(Some(block));
-            }
-        }
-        *current = None;
-        Ok(None)
+        self.shared.next(current, |file| self.of_file(file))
     }
 
     fn of_file(&self, file: usize) -> Result<Option<Block>, FileError> {
-        let (path, state) = &self.files[file];
+        let (source, state) = &self.files[file];
         // Behind a panic or an error, the file is done.
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut cutter = match std::mem::replace(&mut *state, FileState::Done) {
-            FileState::Unbegun => Box::new(Cutter::open(
-                path,
-                self.cutting.clone(),
-                self.progress.clone(),
-            )?),
+            FileState::Unbegun => Box::new(source.cut(&self.cutting, &self.progress)?),
             FileState::Begun(cutter) => cutter,
             FileState::Done => return Ok(None),
         };

@@ -20,8 +20,17 @@ pub enum Compression {
 
 /// A file whose bytes are counted while they are read.
 pub(crate) struct Counted {
-    pub file: File,
-    pub progress: ReadProgress,
+    file: File,
+    progress: ReadProgress,
+}
+
+impl Counted {
+    pub fn open(path: &Path, progress: &ReadProgress) -> io::Result<Self> {
+        Ok(Counted {
+            file: File::open(path)?,
+            progress: progress.clone(),
+        })
+    }
 }
 
 impl Read for Counted {
@@ -92,16 +101,11 @@ impl Compression {
         }
     }
 
-    /// The file's text; the progress counts the file's bytes.
-    pub(crate) fn read(
+    /// The text of compressed bytes.
+    pub(crate) fn text_of(
         self,
-        path: &Path,
-        progress: ReadProgress,
+        file: impl Read + Send + 'static,
     ) -> io::Result<Box<dyn Read + Send>> {
-        let file = Counted {
-            file: File::open(path)?,
-            progress,
-        };
         Ok(match self {
             Compression::None => Box::new(file),
             Compression::Gzip => Box::new(Told {

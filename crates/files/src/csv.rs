@@ -19,7 +19,7 @@ pub(crate) use dialect::CsvDialect;
 pub use write::CsvStyle;
 pub(crate) use write::format;
 
-use crate::blocks::{BLOCK, Block, Boundary, Cutting};
+use crate::blocks::{BLOCK, Block, Boundary, Cutting, MOST_BYTES, SAMPLE};
 use crate::column::{ColumnRef, FileColumn, schema};
 use crate::compression::Compression;
 use crate::error::{ColumnPlace, FileError, FileFaultKind, TypeOrigin, shortened};
@@ -29,7 +29,7 @@ use convert::{BadCell, Cells};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use std::sync::Arc;
-use tokenize::{CsvField, CsvRecords, MOST_BYTES, MalformedRecord, RecordFault, tokenize};
+use tokenize::{CsvField, CsvRecords, MalformedRecord, RecordFault, tokenize};
 
 /// What the user has said about a CSV file.
 #[derive(Clone, Debug)]
@@ -64,11 +64,6 @@ pub struct CsvOptions {
     pub ignore_errors: bool,
 }
 
-/// Records from which types are found where nothing else is said.
-const SAMPLE: usize = 20_480;
-/// Most bytes of a record where nothing else is said.
-const MOST: usize = 16 << 20;
-
 impl Default for CsvOptions {
     fn default() -> Self {
         CsvOptions {
@@ -83,7 +78,7 @@ impl Default for CsvOptions {
             types: Vec::new(),
             all_text: false,
             sample: SAMPLE,
-            most: MOST,
+            most: MOST_BYTES,
             compression: None,
             ignore_errors: false,
         }
@@ -97,7 +92,7 @@ impl CsvOptions {
             boundary: Arc::new(dialect.clone()),
             compression: self.compression,
             skip: self.skip,
-            most: self.most.min(MOST_BYTES),
+            most: self.most.min(tokenize::MOST_BYTES),
             block: BLOCK,
         }
     }

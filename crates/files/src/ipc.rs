@@ -4,14 +4,13 @@ use crate::compression::Counted;
 use crate::error::{FileError, FileFaultKind};
 use crate::progress::ReadProgress;
 use crate::scan::{FileBytes, FileReading, FileSource, length};
+use crate::share::SharedFiles;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
-use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// With what an IPC file begins, and a stream does not.
@@ -31,7 +30,7 @@ impl IpcFiles {
     pub fn new(files: Vec<PathBuf>) -> Result<Self, FileError> {
         let mut schema: Option<SchemaRef> = None;
         for file in &files {
-            let (found, _) = open(file, None, ReadProgress::default())?;
+            let (found, _) = open(file, None, &ReadProgress::default())?;
             match &schema {
                 None => schema = Some(found),
                 Some(first) if *first.fields() == *found.fields() => {}
@@ -54,13 +53,10 @@ impl IpcFiles {
 fn open(
     path: &Path,
     columns: Option<Vec<usize>>,
-    progress: ReadProgress,
+    progress: &ReadProgress,
 ) -> Result<(SchemaRef, Batches), FileError> {
     let opened = move || -> Result<(SchemaRef, Batches), ArrowError> {
-        let mut file = BufReader::new(Counted {
-            file: File::open(path)?,
-            progress,
-        });
+        let mut file = BufReader::new(Counted::open(path, progress)?);
         let mut magic = [0; MAGIC.len()];
         let is_file = file.read_exact(&mut magic).is_ok() && magic == MAGIC;
         file.rewind()?;
@@ -113,7 +109,7 @@ impl FileSource for IpcFiles {
             schema: Arc::new(schema.expect("the projection is one of this schema")),
             projection: projection.to_vec(),
             progress: progress.clone(),
-            unbegun: AtomicUsize::new(0),
+            shared: SharedFiles::new(self.files.len()),
         })
     }
 }
@@ -124,7 +120,7 @@ struct IpcReading {
     schema: SchemaRef,
     projection: Vec<usize>,
     progress: ReadProgress,
-    unbegun: AtomicUsize,
+    shared: SharedFiles,
 }
 
 impl IpcReading {
@@ -139,7 +135,7 @@ impl IpcReading {
             }
             columns.sort_unstable();
             columns.dedup();
-            *batches = Some(open(path, Some(columns), self.progress.clone())?.1);
+            *batches = Some(open(path, Some(columns), &self.progress)?.1);
         }
         let next = batches.as_mut().and_then(Iterator::next);
         drop(batches);
@@ -161,27 +157,6 @@ impl IpcReading {
 
 impl FileReading for IpcReading {
     fn next(&self, current: &mut Option<usize>) -> Result<Option<RecordBatch>, FileError> {
-        if let Some(file) = *current
-            && let Some(batch) = self.of_file(file)?
-        {
-            return Ok(Some(batch));
-        }
-        loop {
-            let file = self.unbegun.fetch_add(1, Ordering::Relaxed);
-            if file >= self.files.len() {
-                break;
-            }
-            *current = Some(file);
-            if let Some(batch) = self.of_file(file)? {
-                return Ok(Some(batch));
-            }
-        }
-        for file in 0..self.files.len() {
-            if let Some(batch) = self.of_file(file)? {
-                *current = Some(file);
-                return Ok(Some(batch));
-            }
-        }
-        Ok(None)
+        self.shared.next(current, |file| self.of_file(file))
     }
 }

@@ -38,7 +38,9 @@ mod parquet;
 mod progress;
 mod read;
 mod scan;
+mod share;
 mod sink;
+mod text;
 mod values;
 mod write;
 
@@ -51,5 +53,6 @@ pub use format::{Format, is_file_name};
 pub use parquet::{ParquetScan, context_of_load, parquet_scans};
 pub use progress::ReadProgress;
 pub use read::{ReadOptions, format_of, open};
+pub use text::{csv_rows, json_rows};
 pub use values::{ValueFormats, is_time_format};
 pub use write::{FileUnderWay, WriteOptions, write};

@@ -1,7 +1,7 @@
 //! Opening files as a table.
 
 use crate::blocking::blocking;
-use crate::blocks::Cutting;
+use crate::blocks::{Cutting, TextSource};
 use crate::column::FileColumn;
 use crate::csv::{self, CsvOptions, WantedColumns};
 use crate::error::FileError;
@@ -68,7 +68,7 @@ fn csv_files(
     let wanted = given
         .as_deref()
         .map_or(WantedColumns::Found, WantedColumns::Given);
-    let parser = csv::inspect(&files[0], &options.csv, &wanted)?;
+    let parser = csv::inspect(&TextSource::File(files[0].clone()), &options.csv, &wanted)?;
     let cutting = options.csv.cutting(&parser.dialect);
     Ok(text_files(parser, files, cutting))
 }
@@ -78,7 +78,11 @@ fn json_files(
     options: &ReadOptions,
     given: Option<Vec<FileColumn>>,
 ) -> Result<Arc<dyn FileSource>, FileError> {
-    let (parser, cutting) = json::inspect(&files[0], options.csv.compression, given.as_deref())?;
+    let (parser, cutting) = json::inspect(
+        &TextSource::File(files[0].clone()),
+        options.csv.compression,
+        given.as_deref(),
+    )?;
     Ok(text_files(parser, files, cutting))
 }
 

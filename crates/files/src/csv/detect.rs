@@ -4,7 +4,7 @@ use super::convert::Cells;
 use super::dialect::CsvDialect;
 use super::tokenize::{CsvField, CsvRecords, tokenize};
 use super::{CsvFiles, CsvOptions};
-use crate::blocks::{Block, Cutter};
+use crate::blocks::{Block, Cutter, TextSource};
 use crate::column::{ColumnRef, FileColumn};
 use crate::compression::without_ending;
 use crate::error::{FileError, FileFaultKind};
@@ -13,7 +13,6 @@ use crate::progress::ReadProgress;
 use crate::values::ValueFormats;
 use datafusion::arrow::datatypes::{DataType, Field};
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Delimiters that are tried.
@@ -31,7 +30,7 @@ pub(crate) enum WantedColumns<'a> {
 
 /// What the file is like; the other files have to be alike.
 pub(crate) fn inspect(
-    path: &Path,
+    source: &TextSource,
     options: &CsvOptions,
     wanted: &WantedColumns<'_>,
 ) -> Result<CsvFiles, FileError> {
@@ -42,7 +41,7 @@ pub(crate) fn inspect(
         comment: options.comment,
         ..CsvDialect::default()
     };
-    let name = path.to_string_lossy();
+    let name = source.path().to_string_lossy();
     let lower = without_ending(&name).to_ascii_lowercase();
     let usual = match () {
         () if lower.ends_with(".tbl") => b'|',
@@ -54,7 +53,7 @@ pub(crate) fn inspect(
         WantedColumns::Found if options.names.is_empty() => None,
         WantedColumns::Found => Some(options.names.len()),
     };
-    let mut cutter = Cutter::open(path, options.cutting(&dialect), ReadProgress::default())?;
+    let mut cutter = source.cut(&options.cutting(&dialect), &ReadProgress::default())?;
     let Some(block) = cutter.next()? else {
         return empty(&name, dialect, options, wanted);
     };

@@ -1,0 +1,51 @@
+//! Texts of CSV and JSON, cut at any place.
+
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::record_batch::RecordBatch;
+use eris_files::{CsvOptions, FileError, csv_rows, json_rows};
+use proptest::prelude::*;
+
+/// A block that holds any text of these tests.
+const ALL: usize = 1 << 20;
+
+/// The rows as one batch, or nothing of an error: the first fault that is found depends on where the text is cut.
+fn whole(batches: Result<Vec<RecordBatch>, FileError>) -> Option<RecordBatch> {
+    let batches = batches.ok()?;
+    let filled: Vec<_> = batches
+        .iter()
+        .filter(|batch| batch.num_rows() > 0)
+        .collect();
+    let schema = filled.first()?.schema();
+    Some(concat_batches(&schema, filled).unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn where_a_csv_text_is_cut_makes_no_difference(text in "[a1.,|\"\r\n ]{0,60}", block in 1_usize..40) {
+        let options = CsvOptions::default();
+        let cut = whole(csv_rows(text.as_bytes(), &options, block));
+        prop_assert_eq!(cut, whole(csv_rows(text.as_bytes(), &options, ALL)));
+    }
+
+    #[test]
+    fn where_a_json_text_is_cut_makes_no_difference(
+        text in r#"(\[?(\{("a":(1|"x\\"[{]?"|\[1\]|null|\{\}))?\}[,\n ]{1,2}){0,6}\]?)|[{}\[\]":,a1\n]{0,20}"#,
+        block in 1_usize..40,
+    ) {
+        let cut = whole(json_rows(text.as_bytes(), block));
+        prop_assert_eq!(cut, whole(json_rows(text.as_bytes(), ALL)));
+    }
+}
+
+#[test]
+fn a_fault_is_told_with_its_place() {
+    let options = CsvOptions::default();
+    let error = csv_rows(b"a,b\n1,2\n3\n", &options, ALL).unwrap_err();
+    let FileError::Fault(fault) = &error else {
+        panic!("{error}");
+    };
+    assert_eq!((fault.path(), fault.line()), ("text", Some(3)));
+    assert_eq!(fault.reason(), "line 3: 1 fields, but 2 columns: '3'");
+}
