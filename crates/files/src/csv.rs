@@ -5,8 +5,8 @@
 //! block ── tokenize: fields ── convert: arrays ──► batch
 //! ```
 //!
-//! An own reader, for what it owes to the user: every fault with its line and column, exactly the table's types, and blocks
-//! that are parsed side by side although quoted texts may hold line ends.
+//! An own reader, for what it owes to the user: every fault with its line and column, exactly the table's types, and
+//! blocks that are parsed side by side although quoted texts may hold line ends.
 
 mod convert;
 mod detect;

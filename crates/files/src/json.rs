@@ -96,7 +96,8 @@ impl JsonFiles {
         Ok(text.into())
     }
 
-    /// The first fault of a block in which there is one: found by reading it again, record by record and value by value.
+    /// The first fault of a block in which there is one: found by reading it again, record by record and value by
+    /// value.
     fn fault(&self, block: &Block, columns: &[FileColumn]) -> FileError {
         for record in self.layout.records(&block.bytes) {
             let text = &block.bytes[record.clone()];

@@ -14,9 +14,9 @@
 //! write    batches ── encode pieces side by side ── a file of another name ── renamed when it is finished
 //! ```
 //!
-//! Whatever is wrong with a file is a [`FileError`], which names the file, the line and the column. How many bytes are read
-//! is told to a [`ReadProgress`]. A reading ends when its stream is dropped; what is written leaves nothing behind unless
-//! it is finished.
+//! Whatever is wrong with a file is a [`FileError`], which names the file, the line and the column. How many bytes are
+//! read is told to a [`ReadProgress`]. A reading ends when its stream is dropped; what is written leaves nothing behind
+//! unless it is finished.
 //!
 //! This crate knows no catalogue, no session and no SQL: what a statement says about files comes as values.
 

@@ -67,8 +67,8 @@ pub struct ParquetScan {
 impl ParquetScan {
     /// How many rows are done so far.
     ///
-    /// The reader counts the rows that it gives and those that a filter takes out on the way, but not those of row groups
-    /// that it skips: a statement may end before all rows are counted.
+    /// The reader counts the rows that it gives and those that a filter takes out on the way, but not those of row
+    /// groups that it skips: a statement may end before all rows are counted.
     pub fn rows_read(&self) -> u64 {
         let metrics = self.source.metrics().unwrap_or_default();
         let filtered = metrics.sum_by_name("pushdown_rows_pruned");
@@ -98,8 +98,8 @@ pub fn parquet_scans(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<ParquetScan>> 
     Ok(scans)
 }
 
-/// Rows of a batch on its way from files into a table, if that is all that a plan does. Larger batches than operators like
-/// take less time for each of many columns.
+/// Rows of a batch on its way from files into a table, if that is all that a plan does. Larger batches than operators
+/// like take less time for each of many columns.
 const LOAD_ROWS: usize = 16_384;
 
 /// How a plan whose rows go into a table is best run: as it is, or with larger batches.

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Debug, Default)]
 pub struct ReadProgress(Arc<ByteCounts>);
 
-/// Statistics: each is added to by workers and read by a client, and says nothing about other memory. So all accesses are
-/// relaxed.
+/// Statistics: each is added to by workers and read by a client, and says nothing about other memory. So all accesses
+/// are relaxed.
 #[derive(Debug, Default)]
 struct ByteCounts {
     expected: AtomicU64,

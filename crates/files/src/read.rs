@@ -24,7 +24,8 @@ pub struct ReadOptions {
     pub csv: CsvOptions,
 }
 
-/// The format of the files that these names and patterns mean: the one that is given, or what the first file's name says.
+/// The format of the files that these names and patterns mean: the one that is given, or what the first file's name
+/// says.
 ///
 /// # Errors
 /// There are no files, or the name says nothing.
@@ -32,8 +33,8 @@ pub async fn format_of(names: Vec<String>, given: Option<Format>) -> Result<Form
     blocking(move || Ok(expand::expand(&names, given)?.1)).await
 }
 
-/// The files' rows as a table: with columns as they have them, or as they are given. Parquet and Arrow files have their own
-/// in any case. Bytes are counted by `progress` when the table is read.
+/// The files' rows as a table: with columns as they have them, or as they are given. Parquet and Arrow files have their
+/// own in any case. Bytes are counted by `progress` when the table is read.
 ///
 /// # Errors
 /// There are no files, or they are not what the options say.

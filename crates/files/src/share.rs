@@ -1,7 +1,7 @@
 //! Many files, many workers: who reads what.
 //!
-//! Files that nobody has begun are begun first, so that many files are read side by side. Then workers help with those that
-//! are under way.
+//! Files that nobody has begun are begun first, so that many files are read side by side. Then workers help with those
+//! that are under way.
 
 use crate::error::FileError;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// So many files, of which each worker takes pieces.
 pub(crate) struct SharedFiles {
     files: usize,
-    /// The first file that nobody has begun. Each worker that finds none left has seen all files, so no order is needed.
+    /// The first file that nobody has begun. Each worker that finds none left has seen all files, so no order is
+    /// needed.
     unbegun: AtomicUsize,
 }
 

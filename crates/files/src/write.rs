@@ -41,8 +41,8 @@ pub struct WriteOptions {
     pub piece_rows: usize,
 }
 
-/// Writes all rows into a file, which has its name once it is finished; until then what had it is as it was. So many workers
-/// encode, and `wrote` is told of rows as they are written. Returns how many there were.
+/// Writes all rows into a file, which has its name once it is finished; until then what had it is as it was. So many
+/// workers encode, and `wrote` is told of rows as they are written. Returns how many there were.
 ///
 /// # Errors
 /// The file cannot be written, or the rows cannot be computed.

@@ -1,5 +1,5 @@
-//! What every crate shares: identifiers as newtypes, so that no two kinds of number can be confused, and the name that a wrong
-//! one was probably meant to be.
+//! What every crate shares: identifiers as newtypes, so that no two kinds of number can be confused, and the name that
+//! a wrong one was probably meant to be.
 //!
 //! ```text
 //! doors ─ sql ─ engine ─ route·aeu ─ exec ─ store ─ column·kernels

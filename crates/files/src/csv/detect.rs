@@ -194,8 +194,8 @@ impl<'a> CsvSample<'a> {
         names(&self.dialect, &self.text, &first[..width.min(first.len())])
     }
 
-    /// The header of a file whose columns are known: it is one if it has the columns' names, or if none of its fields is a
-    /// value of a column that holds other things than texts.
+    /// The header of a file whose columns are known: it is one if it has the columns' names, or if none of its fields
+    /// is a value of a column that holds other things than texts.
     fn header_of(
         &self,
         dialect: &CsvDialect,
@@ -318,8 +318,27 @@ fn found(
             &mut kinds,
         );
     }
-    let given = (!options.names.is_empty()).then(|| options.names.clone());
-    let names = given.or_else(|| header_names.clone()).unwrap_or_default();
+    Ok(CsvFiles {
+        columns: columns(options, header_names.as_deref(), &kinds)?,
+        dialect,
+        formats: options.formats.clone(),
+        header: header_names,
+        sampled: Some(seen),
+        ignore_errors: options.ignore_errors,
+    })
+}
+
+/// The columns, with the types that were found in these kinds, or that the user has given.
+fn columns(
+    options: &CsvOptions,
+    header: Option<&[String]>,
+    kinds: &[ValueKind],
+) -> Result<Vec<FileColumn>, FileError> {
+    let names = match options.names.is_empty() {
+        true => header.unwrap_or_default().to_vec(),
+        false => options.names.clone(),
+    };
+    let width = kinds.len();
     let mut columns = Vec::with_capacity(width);
     for (at, name) in unique_names(names, width).into_iter().enumerate() {
         let said = options.types.iter().find(|(column, _)| match column {
@@ -351,14 +370,7 @@ fn found(
             });
         }
     }
-    Ok(CsvFiles {
-        dialect,
-        formats: options.formats.clone(),
-        header: header_names,
-        columns,
-        sampled: Some(seen),
-        ignore_errors: options.ignore_errors,
-    })
+    Ok(columns)
 }
 
 /// Notes the values' kinds of records from `from` on; returns how many records there were.

@@ -33,8 +33,8 @@ impl Default for CsvDialect {
 impl CsvDialect {
     /// Where the last whole record ends. The bytes begin with a record.
     ///
-    /// A quote has a meaning only at the beginning of a field, so it does not do to count them: the walk goes from quote to
-    /// line end to quote.
+    /// A quote has a meaning only at the beginning of a field, so it does not do to count them: the walk goes from
+    /// quote to line end to quote.
     pub fn last_end(&self, bytes: &[u8]) -> Option<usize> {
         let quote = match self.quote {
             Some(quote) if memchr(quote, bytes).is_some() => quote,

@@ -162,8 +162,8 @@ fn field(dialect: &CsvDialect, text: &[u8], at: usize) -> Result<(CsvField, usiz
     Ok((CsvField::new(at, before_line_end(text, at, end), 0), end))
 }
 
-/// The next delimiter or line end. Eight bytes are compared at once: a byte that is equal becomes zero by XOR, and the least
-/// zero byte of a word is found by arithmetic.
+/// The next delimiter or line end. Eight bytes are compared at once: a byte that is equal becomes zero by XOR, and the
+/// least zero byte of a word is found by arithmetic.
 fn plain_end(dialect: &CsvDialect, text: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = 0x8080_8080_8080_8080;

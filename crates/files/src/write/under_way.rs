@@ -3,7 +3,7 @@
 use super::WriteOptions;
 use super::encode::{FileEncoder, FilePiece, portable};
 use crate::blocking::blocking;
-use crate::error::{Cause, FileError};
+use crate::error::{Cause, FileError, FileFaultKind};
 use crate::format::Format;
 use crate::sink::{Sink, writing};
 use datafusion::arrow::datatypes::Schema;
@@ -36,6 +36,9 @@ pub(super) fn begin(
     schema: &Schema,
     options: WriteOptions,
 ) -> Result<(FileEncoder, FileUnderWay), FileError> {
+    if path.as_os_str().is_empty() {
+        return Err(FileError::new(path, FileFaultKind::NoName));
+    }
     let schema = Arc::new(portable(schema));
     let sink = Sink::create(path)?;
     let mut row_groups = None;

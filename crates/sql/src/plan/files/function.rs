@@ -1,7 +1,7 @@
 //! `read_csv('x.csv', header => true)` and its sisters in FROM.
 //!
-//! DataFusion's table functions take neither names nor a query's own snapshot, so calls are taken out of the tree before it
-//! is planned: each becomes the name of a table that only this statement has.
+//! DataFusion's table functions take neither names nor a query's own snapshot, so calls are taken out of the tree
+//! before it is planned: each becomes the name of a table that only this statement has.
 
 use super::options::{GivenOption, GivenOptions, OptionValue};
 use super::read_options::read_options;

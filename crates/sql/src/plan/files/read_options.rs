@@ -6,7 +6,9 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_exact::types::column_type;
-use eris_files::{ColumnRef, Compression, Format, ReadOptions, is_time_format};
+use eris_files::{
+    ColumnRef, Compression, CsvOptions, Format, ReadOptions, ValueFormats, is_time_format,
+};
 
 /// The options' names, for the hint of an unknown one.
 const KNOWN: [&str; 19] = [
@@ -53,6 +55,31 @@ pub(crate) fn read_options(
         }
     }
     let csv = &mut read.csv;
+    dialect(&mut options, csv)?;
+    columns(&mut options, csv)?;
+    formats(&mut options, &mut csv.formats)?;
+    if let Some(given) = options.take(&["ignore_errors"])? {
+        csv.ignore_errors = given.flag()?;
+    }
+    if let Some(given) = options.take(&["encoding"])? {
+        let name = given.text()?.to_ascii_lowercase();
+        if !matches!(name.as_str(), "utf-8" | "utf8") {
+            return Err(given.reject("UTF8 only; convert the file first, for instance with iconv"));
+        }
+    }
+    if let Some(given) = options.take(&["auto_detect"])?
+        && !given.flag()?
+    {
+        csv.all_text = csv.types.is_empty();
+        csv.header = csv.header.or(Some(false));
+        csv.delimiter = csv.delimiter.or(Some(b','));
+    }
+    options.finish(what, &KNOWN)?;
+    Ok(read)
+}
+
+/// What separates records and fields.
+fn dialect(options: &mut GivenOptions, csv: &mut CsvOptions) -> Result<(), SqlError> {
     if let Some(given) = options.take(&["header"])? {
         csv.header = Some(given.flag()?);
     }
@@ -69,9 +96,6 @@ pub(crate) fn read_options(
     if let Some(given) = options.take(&["escape"])? {
         csv.escape = given.byte()?;
     }
-    if let Some(given) = options.take(&["null", "nullstr", "nulls"])? {
-        csv.formats.nulls = given.texts()?;
-    }
     if let Some(given) = options.take(&["comment"])? {
         csv.comment = given.byte()?;
     }
@@ -81,6 +105,11 @@ pub(crate) fn read_options(
     if let Some(given) = options.take(&["compression"])? {
         csv.compression = compression_of(&given)?;
     }
+    Ok(())
+}
+
+/// What columns there are, of which types.
+fn columns(options: &mut GivenOptions, csv: &mut CsvOptions) -> Result<(), SqlError> {
     if let Some(given) = options.take(&["names", "column_names"])? {
         csv.names = given.texts()?;
     }
@@ -114,30 +143,21 @@ pub(crate) fn read_options(
             .filter(|bytes| *bytes > 0);
         csv.most = bytes.ok_or_else(|| given.reject("a number of bytes"))?;
     }
+    Ok(())
+}
+
+/// How strings are read as values.
+fn formats(options: &mut GivenOptions, formats: &mut ValueFormats) -> Result<(), SqlError> {
+    if let Some(given) = options.take(&["null", "nullstr", "nulls"])? {
+        formats.nulls = given.texts()?;
+    }
     if let Some(given) = options.take(&["dateformat", "date_format"])? {
-        csv.formats.date_format = Some(pattern(&given)?);
+        formats.date_format = Some(pattern(&given)?);
     }
     if let Some(given) = options.take(&["timestampformat", "timestamp_format"])? {
-        csv.formats.timestamp_format = Some(pattern(&given)?);
+        formats.timestamp_format = Some(pattern(&given)?);
     }
-    if let Some(given) = options.take(&["ignore_errors"])? {
-        csv.ignore_errors = given.flag()?;
-    }
-    if let Some(given) = options.take(&["encoding"])? {
-        let name = given.text()?.to_ascii_lowercase();
-        if !matches!(name.as_str(), "utf-8" | "utf8") {
-            return Err(given.reject("UTF8 only; convert the file first, for instance with iconv"));
-        }
-    }
-    if let Some(given) = options.take(&["auto_detect"])?
-        && !given.flag()?
-    {
-        csv.all_text = csv.types.is_empty();
-        csv.header = csv.header.or(Some(false));
-        csv.delimiter = csv.delimiter.or(Some(b','));
-    }
-    options.finish(what, &KNOWN)?;
-    Ok(read)
+    Ok(())
 }
 
 /// The value of FORMAT.

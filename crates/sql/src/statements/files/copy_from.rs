@@ -1,7 +1,8 @@
 //! COPY table FROM files.
 //!
-//! Text is parsed with the table's own types. Columns of CSV files are the table's, or those that are named, in this order;
-//! members of JSON objects go by name; columns of Parquet and Arrow files go by name if all are there, else in order.
+//! Text is parsed with the table's own types. Columns of CSV files are the table's, or those that are named, in this
+//! order; members of JSON objects go by name; columns of Parquet and Arrow files go by name if all are there, else in
+//! order.
 
 use super::failed;
 use super::parse::CopyFrom;

@@ -24,9 +24,6 @@ pub(super) async fn run(
     copy: CopyTo,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    if copy.file.is_empty() {
-        return Err(super::failed(&copy.file, "the name is empty"));
-    }
     let options = write_options(copy.options, &copy.file)?;
     let plan = match copy.source {
         CopySource::Query(query) => planning::plan(context, *query, statement).await?,

@@ -1,8 +1,9 @@
 //! Parsing COPY, EXPORT DATABASE and IMPORT DATABASE, which the SQL parser does not know as DuckDB's users write them.
 //!
 //! ```text
-//! COPY table [(column, …)] FROM {'file' | ('file', …)} [[WITH] (option [value], …) | [WITH] CSV [HEADER] [DELIMITER [AS] '|'] …]
-//! COPY {table [(column, …)] | (query)} TO 'file' [as above]
+//! COPY table [(column, …)] FROM {'file' | ('file', …)} [options]
+//! COPY {table [(column, …)] | (query)} TO 'file' [options]
+//!      options: [WITH] (option [value], …) | [WITH] CSV [HEADER] [DELIMITER [AS] '|'] …
 //! EXPORT DATABASE 'directory' [(option [value], …)]
 //! IMPORT DATABASE 'directory'
 //! ```
