@@ -231,6 +231,8 @@ mod tests {
                 .services
                 .balance
                 .balancer
+                .as_ref()
+                .expect("the engine balances")
                 .get_for(table.unwrap().object)
         };
         let moving = |neighbours| Some(Algorithm::MovingAverage(neighbours));
