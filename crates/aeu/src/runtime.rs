@@ -247,7 +247,7 @@ impl<H: Handler> Drop for Visit<'_, H> {
             // The thread also has to know of a new time.
             aeu.is_restless(step) || until != self.until || is_time
         });
-        if restless || !token.settle() {
+        if restless || !token.fall_asleep() {
             token.hand_over();
         }
     }

@@ -4,7 +4,7 @@
 //!                      doze                   park
 //!            ┌──────────────────► Dozing ──────────────► Parked
 //!            │                      │  ▲ the thread         │ ▲
-//!         Running ◄─── ring, wake ──┘                take │ │ settle
+//!         Running ◄─── ring, wake ──┘                take │ │ fall_asleep
 //!       the thread ▲                                      ▼ │
 //!            ▲     └──────────── ring (and unpark) ── Parked │
 //!            │                                              │
@@ -19,14 +19,14 @@
 //! | `Running` | the AEU's thread | nothing: the thread looks at its inbox before it sleeps |
 //! | `Dozing` | the AEU's thread, a last time before it sleeps | back to `Running` |
 //! | `Parked` | nobody | `Running`, and unparks the thread |
-//! | `Held` | a client | nothing: the client settles before it leaves |
+//! | `Held` | a client | nothing: the client lets it fall asleep before it leaves |
 //! | `Settling` | a client, a last time before it leaves | back to `Held` |
 //!
 //! **No wake-up is lost.** Whoever is about to leave first announces it (`Dozing`, `Settling`), passes a `SeqCst`
 //! fence, and then does one more ordinary step. A sender first delivers, passes a `SeqCst` fence, and then looks at the
 //! state. Of the two fences one is first: either the step sees the delivery, or the sender sees the announcement and
-//! takes it back, so that the following `park` or `settle` fails. The same holds for room that appears for a sender who
-//! was refused, and for the order to stop. Nothing outside the token is looked at without owning it.
+//! takes it back, so that the following `park` or `fall_asleep` fails. The same holds for room that appears for a
+//! sender who was refused, and for the order to stop. Nothing outside the token is looked at without owning it.
 //!
 //! A *time* that has come, for a task that rests, is like a delivery of the thread to itself: it rings, and a client
 //! that is there looks at the clock after its announcement.
@@ -141,14 +141,14 @@ impl Token {
         matches!(self.state.load(Ordering::Relaxed), HELD | SETTLING)
     }
 
-    /// Announces that the client wants to leave. It must step once more, then [`Token::settle`] or
+    /// Announces that the client wants to leave. It must step once more, then [`Token::fall_asleep`] or
     /// [`Token::hand_over`].
     pub(crate) fn doze_held(&self) {
         self.announce(SETTLING);
     }
 
     /// Leaves the AEU parked. False if a ring came since [`Token::doze_held`]: the client still owns the token.
-    pub(crate) fn settle(&self) -> bool {
+    pub(crate) fn fall_asleep(&self) -> bool {
         self.replace(SETTLING, PARKED)
     }
 
@@ -272,7 +272,7 @@ mod model {
                 if self.handled() > 0 {
                     return self.token.hand_over();
                 }
-                if self.token.settle() {
+                if self.token.fall_asleep() {
                     return;
                 }
             }
@@ -352,7 +352,7 @@ mod tests {
         assert!(!token.take(), "held");
         token.doze_held();
         assert!(!token.take(), "settling");
-        assert!(token.settle());
+        assert!(token.fall_asleep());
         assert!(token.take());
     }
 
@@ -365,7 +365,7 @@ mod tests {
         token.state.store(HELD, Ordering::Relaxed);
         token.doze_held();
         token.ring();
-        assert!(!token.settle());
+        assert!(!token.fall_asleep());
         assert_eq!(token.state.load(Ordering::Relaxed), HELD);
     }
 }

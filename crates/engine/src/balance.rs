@@ -203,7 +203,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a cycle, or gives it up at the end: it may wait for somebody's turn, who waits for the end.
+    /// Waits for a cycle, or gives it up at the end: it may wait for somebody's write lock, who waits for the end.
     fn until_over<T>(&self, cycle: impl Future<Output = T>) {
         if !self.lock().is_over {
             futures::executor::block_on(select(pin!(cycle), pin!(self.over.notified())));

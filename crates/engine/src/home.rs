@@ -62,7 +62,7 @@ impl Home for Engine {
     }
 
     fn barrier(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.settle())
+        Box::pin(self.barrier())
     }
 
     fn statistics(&self, object: ObjectId) -> Result<ObjectStatistics, HomeError> {

@@ -71,11 +71,11 @@ fn skewed_lookups_lead_to_a_reorganisation() {
                 panic!("an index per AEU: {all:?}")
             };
             if let Some(effect) = &index.effect
-                && let Some(walks) = effect.walks_after
+                && let Some(walks) = effect.modelled_walks_after
             {
                 assert_eq!(effect.cause, ReorganizationCause::Policy);
                 assert!(effect.pages_after.unwrap() * 2 < effect.pages_before.unwrap());
-                assert!(walks < effect.walks_before.unwrap());
+                assert!(walks < effect.modelled_walks_before.unwrap());
                 return;
             }
         }

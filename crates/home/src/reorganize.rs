@@ -106,9 +106,9 @@ pub struct ReorganizationEffect {
     /// And after.
     pub pages_after: Option<u64>,
     /// Page walks per lookup before, by the model: misses in every level of the translation buffer.
-    pub walks_before: Option<f64>,
+    pub modelled_walks_before: Option<f64>,
     /// And after.
-    pub walks_after: Option<f64>,
+    pub modelled_walks_after: Option<f64>,
     /// Why it ended early.
     pub failure: Option<String>,
 }
@@ -126,8 +126,8 @@ impl ReorganizationEffect {
             hot_bytes: 0,
             pages_before: None,
             pages_after: None,
-            walks_before: None,
-            walks_after: None,
+            modelled_walks_before: None,
+            modelled_walks_after: None,
             failure: None,
         }
     }

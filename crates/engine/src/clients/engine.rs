@@ -149,8 +149,8 @@ impl Engine {
     }
 
     /// Waits until every commit that has begun is visible, also of writers that were dropped meanwhile.
-    pub async fn settle(&self) {
-        self.shared.settle().await;
+    pub async fn barrier(&self) {
+        self.shared.barrier().await;
     }
 
     /// The newest snapshot, which nobody holds: rows that are deleted, or get another owner, from now on may be missing

@@ -6,7 +6,7 @@
 //!
 //! A segment is its owner's alone, so the owner is asked, as for a scan. It answers with its immutable chunks and
 //! nothing more; whoever asked looks at them on its own thread. An AEU therefore spends a few microseconds on a
-//! question, however many columns there are, and nothing is settled, copied or kept for it.
+//! question, however many columns there are, and nothing is merged, copied or kept for it.
 
 use super::engine::Engine;
 use crate::error::EngineError;

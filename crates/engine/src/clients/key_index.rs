@@ -274,7 +274,7 @@ impl KeyClient {
             news = news.or(batch.news);
             self.spare.push(batch);
         }
-        self.learn(news);
+        self.note_owner(news);
         match failure {
             None => Ok(()),
             Some(failure) => Err(EngineError::OutOfMemory {
@@ -285,7 +285,7 @@ impl KeyClient {
     }
 
     /// The next batch need not take a detour, before all owners know.
-    fn learn(&mut self, news: Option<Shift>) {
+    fn note_owner(&mut self, news: Option<Shift>) {
         let new = news.filter(|Shift { low, high, to }| {
             let mut owners = self.table.spans(*low, *high);
             owners.any(|(.., owner)| owner != *to)

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!              former owner                             new owner
-//! turn ─ OfferChunks ─▶ sealed chunks, living rows ─ Adopt ─▶ the same columns (link, within a node) or copies of them, staged
+//! write lock ─ OfferChunks ─▶ sealed chunks, living rows ─ Adopt ─▶ the same columns (link, within a node) or copies of them, staged
 //!      ─ Delete ─▶ the rows are going to end
 //!      ─ Commit ─▶ they have ended           ── T ──     they have begun
 //! ```
@@ -10,7 +10,7 @@
 //! The rows end at their former owner and begin at the new one with one commit. So every snapshot finds each of them
 //! once, at the one or the other, whoever reads what and when; tickets, paths, statistics and secondary indexes need
 //! not know that anything was moved. What the former owner has left is garbage, and collected like any other. A move
-//! has the object's turn, so that nobody else ends rows meanwhile, and is cut into statements of a few chunks, between
+//! has the object's write lock, so that nobody else ends rows meanwhile, and is cut into statements of a few chunks, between
 //! which others have theirs.
 //!
 //! Why by a statement: docs/decisions/0023.
@@ -24,7 +24,7 @@ use crate::protocol::statements::OfferChunks;
 use eris_home::Moved;
 use eris_types::{AeuId, ObjectId, RowId};
 
-/// So many chunks are moved by one statement: others wait for their turn as long as these take to copy.
+/// So many chunks are moved by one statement: others wait for the write lock as long as these take to copy.
 const CHUNKS: u64 = 4;
 
 impl Engine {

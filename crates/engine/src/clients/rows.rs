@@ -4,7 +4,7 @@
 //! keys ── split by range ──▶ owners: index ─▶ chunk, position ─▶ values of the wanted columns, in the order of the keys
 //!
 //! rows ──┬── all of one owner ──▶ checked, staged and committed there in one go, in place if the AEU is parked
-//!        └── otherwise ─────────▶ the object's turn, a lookup of what they replace, and a statement over several owners
+//!        └── otherwise ─────────▶ the object's write lock, a lookup of what they replace, and a statement over several owners
 //! ```
 //!
 //! They are [read] at one snapshot, and [written](write) at their owners. Rows of several objects change [together].
@@ -14,7 +14,7 @@ mod together;
 mod write;
 
 pub use together::RowChanges;
-pub(crate) use together::{shared_turn, try_shared_turn};
+pub(crate) use together::{shared_write_lock, try_shared_write_lock};
 
 use super::client::Client;
 use super::engine::Engine;
@@ -39,7 +39,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 /// A statement of more rows, or a batch of more ranges, takes several steps, so that owners can do other work in
 /// between.
 const AT_ONCE: usize = 1_024;
-/// How often a change is offered to owners while others are about to commit there, before it waits for its turn.
+/// How often a change is offered to owners while others are about to commit there, before it waits for the write lock.
 const OFFERS: usize = 16;
 
 /// One session's way to the rows of a data object with a key. Operations on few rows take microseconds and mostly
@@ -80,8 +80,8 @@ pub struct RowClient {
     is_waiting: bool,
     /// See [`RowClient::keeping`].
     kept: Option<Arc<dyn Any + Send + Sync>>,
-    /// See [`RowClient::wait_for_turn`].
-    pub(crate) turn: Option<OwnedRwLockReadGuard<()>>,
+    /// See [`RowClient::wait_for_write_lock`].
+    pub(crate) write_lock: Option<OwnedRwLockReadGuard<()>>,
 }
 
 /// See [`RowClient::keeping`].
@@ -126,7 +126,7 @@ impl Engine {
             split: Split::default(),
             is_waiting: false,
             kept: None,
-            turn: None,
+            write_lock: None,
         })
     }
 }
@@ -155,18 +155,18 @@ impl RowClient {
     }
 
     /// Waits for the right to be the only one that changes rows, and until what was changed before is visible.
-    async fn turn_alone(&mut self) -> OwnedRwLockWriteGuard<()> {
+    async fn exclusive_lock(&mut self) -> OwnedRwLockWriteGuard<()> {
         // Nobody waits for it while he shares it.
-        self.turn = None;
-        let turn = self.object.turn.clone().write_owned().await;
+        self.write_lock = None;
+        let write_lock = self.object.write_lock.clone().write_owned().await;
         self.see_changes().await;
-        turn
+        write_lock
     }
 
     /// Waits until what was changed up to now is visible: what an owner has said of it must be what a snapshot says.
     async fn see_changes(&self) {
         if self.object.changed() > self.engine.snapshot() {
-            self.engine.settle().await;
+            self.engine.barrier().await;
         }
     }
 

@@ -152,18 +152,18 @@ impl Shared {
         }
     }
 
-    /// Waits for the turn to change rows of an object, and until what was changed in the turn before is visible.
-    pub async fn turn(&self, object: &DataObject) -> OwnedRwLockWriteGuard<()> {
-        let turn = object.turn.clone().write_owned().await;
+    /// Waits for the write lock to change rows of an object, and until what was changed under the lock before is visible.
+    pub async fn write_lock(&self, object: &DataObject) -> OwnedRwLockWriteGuard<()> {
+        let write_lock = object.write_lock.clone().write_owned().await;
         if object.changed() > self.sequencer.visible() {
             // Its writer did not wait for it.
-            self.settle().await;
+            self.barrier().await;
         }
-        turn
+        write_lock
     }
 
-    /// See [`Engine::settle`](crate::Engine::settle).
-    pub async fn settle(&self) {
+    /// See [`Engine::barrier`](crate::Engine::barrier).
+    pub async fn barrier(&self) {
         let sequencer = &self.sequencer;
         let mine = poll_fn(|cx| sequencer.poll_draw(cx)).await;
         // Nothing is written at this timestamp; it is only that all earlier ones are visible before.

@@ -6,7 +6,7 @@
 //! drop   ─▶ ABORT to all owners
 //! ```
 //!
-//! A statement that only adds rows with a key has its turn from CHECK to COMMIT. One that also deletes has it from
+//! A statement that only adds rows with a key has the write lock from CHECK to COMMIT. One that also deletes has it from
 //! before it reads which rows these are: until it has committed, nobody else deletes. It names them by their ids; which
 //! of them are whose, the owners know.
 
@@ -37,16 +37,21 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 const UNDER_WAY: usize = 2;
 
 impl Engine {
-    /// Begins a statement that adds rows. If the data object has a key, it waits for its turn when it commits: until
+    /// Begins a statement that adds rows. If the data object has a key, it waits for the write lock when it commits: until
     /// then others change rows while its own are being staged.
     pub fn writer(&self, id: ObjectId) -> Result<Writer, EngineError> {
         let object = self.shared().object(id)?;
-        let turn = match object.key.is_empty() {
+        let write_lock = match object.key.is_empty() {
             true => WriterLock::None,
             false => WriterLock::AtCommit,
         };
         let client = self.shared().client()?;
-        Ok(Writer::new(self.shared().clone(), client, object, turn))
+        Ok(Writer::new(
+            self.shared().clone(),
+            client,
+            object,
+            write_lock,
+        ))
     }
 
     /// Begins a statement that deletes rows of a data object, and may add some: once all such statements before it are
@@ -54,9 +59,14 @@ impl Engine {
     /// for rows that others add.
     pub async fn changer(&self, id: ObjectId) -> Result<Writer, EngineError> {
         let object = self.shared().object(id)?;
-        let turn = WriterLock::Held(self.shared().turn(&object).await);
+        let write_lock = WriterLock::Held(self.shared().write_lock(&object).await);
         let client = self.shared().client()?;
-        Ok(Writer::new(self.shared().clone(), client, object, turn))
+        Ok(Writer::new(
+            self.shared().clone(),
+            client,
+            object,
+            write_lock,
+        ))
     }
 }
 
@@ -72,8 +82,8 @@ pub struct Writer {
     /// Per AEU.
     load: Vec<Load>,
     rows: u64,
-    turn: WriterLock,
-    /// While it stages rows with a key without its turn: nobody shifts keys.
+    write_lock: WriterLock,
+    /// While it stages rows with a key without the write lock: nobody shifts keys.
     staging: Option<OwnedRwLockReadGuard<()>>,
     /// Keys that another owner has from the commit on.
     shift: Option<KeyShift>,
@@ -84,7 +94,7 @@ pub struct Writer {
     found: u64,
     failure: Option<EngineError>,
     /// Nothing to abort: committed, or never staged.
-    settled: bool,
+    leaves_nothing: bool,
     /// See [`Writer::make_ready`].
     is_ready: bool,
 }
@@ -117,7 +127,7 @@ impl Writer {
         shared: Arc<Shared>,
         client: Client,
         object: Arc<DataObject>,
-        turn: WriterLock,
+        write_lock: WriterLock,
     ) -> Self {
         let aeus = shared.topology.aeus().len();
         let load = (0..aeus).map(|aeu| Load {
@@ -136,14 +146,14 @@ impl Writer {
             scatter: Scatter::new(&object, aeus),
             load: load.collect(),
             rows: 0,
-            turn,
+            write_lock,
             staging: None,
             shift: None,
             deletes: Vec::new(),
             reserved: None,
             found: 0,
             failure: None,
-            settled: true,
+            leaves_nothing: true,
             is_ready: false,
             object,
             shared,
@@ -162,7 +172,7 @@ impl Writer {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        if matches!(self.turn, WriterLock::AtCommit) && self.staging.is_none() {
+        if matches!(self.write_lock, WriterLock::AtCommit) && self.staging.is_none() {
             self.staging = Some(self.object.staging.clone().read_owned().await);
         }
         self.rows += batch.num_rows() as u64;
@@ -178,14 +188,14 @@ impl Writer {
     /// There is no memory to remember them.
     ///
     /// # Panics
-    /// If the writer has no turn: it does not come from [`Engine::changer`](crate::Engine::changer).
+    /// If the writer has no write lock: it does not come from [`Engine::changer`](crate::Engine::changer).
     pub fn delete(
         &mut self,
         rows: impl ExactSizeIterator<Item = RowId>,
     ) -> Result<(), EngineError> {
         assert!(
-            matches!(self.turn, WriterLock::Held(_)),
-            "rows are deleted in turns"
+            matches!(self.write_lock, WriterLock::Held(_)),
+            "rows are deleted under the write lock"
         );
         self.check_failure()?;
         // As they are, and once more for the owners.
@@ -248,7 +258,7 @@ impl Writer {
         self.collect(to.index(), batch).await
     }
 
-    /// From its commit on, keys have another owner. It has the turn, deletes their rows, [adds them](Self::append_to)
+    /// From its commit on, keys have another owner. It has the write lock, deletes their rows, [adds them](Self::append_to)
     /// there, and nobody stages others meanwhile.
     pub(crate) fn shift(&mut self, shift: KeyShift) {
         self.shift = Some(shift);
@@ -260,7 +270,7 @@ impl Writer {
         load.rows += rows;
         load.under_way += 1;
         load.staged = true;
-        self.settled = false;
+        self.leaves_nothing = false;
     }
 
     /// Makes the rows visible, and those that were deleted invisible; returns how many were added. Once this was polled
@@ -275,7 +285,7 @@ impl Writer {
     }
 
     /// Commits writers of several data objects at one timestamp: all of them take effect, or none. Those that have no
-    /// turn yet wait for theirs in the order of the objects' numbers; whoever takes turns before, takes them in this
+    /// write lock yet wait for theirs in the order of the objects' numbers; whoever takes write locks before, takes them in this
     /// order, too, and these first: so nobody waits in a circle.
     ///
     /// # Errors
@@ -292,7 +302,7 @@ impl Writer {
         Ok(())
     }
 
-    /// All of a commit that takes time: staging what is left, waiting for the turn, and checking keys. Until the commit
+    /// All of a commit that takes time: staging what is left, waiting for the write lock, and checking keys. Until the commit
     /// itself the statement can be given up; nothing may be added any more.
     ///
     /// # Errors
@@ -306,9 +316,9 @@ impl Writer {
         }
         writers.sort_by_key(|writer| writer.object.id);
         for writer in &mut *writers {
-            if matches!(writer.turn, WriterLock::AtCommit) {
-                let lock = writer.shared.turn(&writer.object).await;
-                writer.turn = WriterLock::Held(lock);
+            if matches!(writer.write_lock, WriterLock::AtCommit) {
+                let lock = writer.shared.write_lock(&writer.object).await;
+                writer.write_lock = WriterLock::Held(lock);
             }
         }
         for writer in &mut *writers {
@@ -374,7 +384,7 @@ impl Writer {
             load.under_way += 1;
             load.staged = true;
         }
-        self.settled = false;
+        self.leaves_nothing = false;
         let (object, statement) = (self.object.id, self.statement.id);
         (self.client).multicast(&with_rows, object, statement, &delete);
         self.client.flush();
@@ -530,7 +540,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if !self.settled {
+        if !self.leaves_nothing {
             self.statement.aborted.store(true, Ordering::Release);
             for aeu in self.owners().collect::<Vec<_>>() {
                 let (object, statement) = (self.object.id, self.statement.id);
@@ -556,14 +566,14 @@ async fn commit_at(writers: &mut [Writer], owners: &[Vec<AeuId>]) {
         open: AtomicUsize::new(owners.iter().map(Vec::len).sum()),
     }));
     for (writer, owners) in writers.iter_mut().zip(owners) {
-        if matches!(writer.turn, WriterLock::Held(_)) {
+        if matches!(writer.write_lock, WriterLock::Held(_)) {
             writer.object.set_changed_alone(at);
         }
         if let Some(shift) = writer.shift.take() {
             // Before anybody can have a snapshot that shows what it has done.
             shift.publish(&writer.object, at);
         }
-        writer.settled = true;
+        writer.leaves_nothing = true;
         let (object, statement) = (writer.object.id, writer.statement.id);
         (writer.client).multicast(owners, object, statement, &commit);
         writer.client.flush_all();
@@ -573,7 +583,7 @@ async fn commit_at(writers: &mut [Writer], owners: &[Vec<AeuId>]) {
     shared.visible(at).await;
     let mut has_ended = false;
     for writer in writers.iter_mut().filter(|writer| writer.found > 0) {
-        writer.turn = WriterLock::None;
+        writer.write_lock = WriterLock::None;
         (shared.garbage).note(writer.object.id, writer.found, at);
         has_ended = true;
     }

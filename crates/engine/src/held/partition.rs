@@ -58,7 +58,7 @@ pub(crate) struct Partition {
     arriving: HashMap<StatementId, Pending>,
     /// What a statement that is about to commit does to the keys; and statements that were given up so late.
     pub(crate) pending: HashMap<StatementId, Pending>,
-    /// Who is [about to commit](prepare) while it shares the object's turn; nobody else may change keys meanwhile.
+    /// Who is [about to commit](prepare) while it shares the object's write lock; nobody else may change keys meanwhile.
     prepared: Option<Arc<Statement>>,
     /// The secondary indexes.
     pub(crate) secondary: Vec<IndexPart>,
@@ -168,7 +168,7 @@ impl Partition {
 
     /// Takes in what the columns' dictionaries have become, so that rows of other partitions can be read; text of
     /// `plain` columns gets no codes any more.
-    pub fn learn(&mut self, plain: &[bool]) {
+    pub fn refresh_dictionaries(&mut self, plain: &[bool]) {
         let newest = self.object.dictionaries();
         for (column, newest) in newest.into_iter().enumerate() {
             let Some(newest) = newest else {
@@ -245,14 +245,14 @@ impl Partition {
         }
     }
 
-    /// Forgets statements that were given up: they have had their turn, and their ABORT is on the way.
+    /// Forgets statements that were given up: they have had the write lock, and their ABORT is on the way.
     fn forget_others(&mut self, statement: StatementId) {
         let others = self.pending.keys().copied();
         let dead: Vec<_> = others.filter(|other| *other != statement).collect();
         dead.into_iter().for_each(|dead| self.abort(dead));
     }
 
-    /// All rows of the statement are staged: its keys can be [checked](Self::check). It has its turn.
+    /// All rows of the statement are staged: its keys can be [checked](Self::check). It has the write lock.
     pub fn begin_check(
         &mut self,
         statement: StatementId,
@@ -348,7 +348,7 @@ impl Partition {
         let recoder = recoder(&self.object, &self.known, &self.dictionaries, home, horizon);
         let mut rewrite = None;
         for segment in &mut self.segments {
-            // Without memory the append buffer keeps its garbage until it is settled.
+            // Without memory the append buffer keeps its garbage until it is merged.
             let _ = segment.merge(recoder);
             rewrite = segment.collect(horizon);
             if rewrite.is_some() {
@@ -431,7 +431,7 @@ impl Partition {
         self.object.set_partition_statistics(self.owner, statistics);
     }
 
-    /// The rows of a snapshot, frozen. Readers like few chunks, so a long append buffer is settled first, if memory
+    /// The rows of a snapshot, frozen. Readers like few chunks, so a long append buffer is merged first, if memory
     /// allows.
     pub fn view(
         &mut self,
@@ -455,7 +455,7 @@ impl Partition {
         self.index.as_mut().map(PrimaryIndex::reorganizable)
     }
 
-    /// The segments as they are, append buffers unsettled.
+    /// The segments as they are, append buffers not merged.
     pub fn segment_views(&self) -> Vec<SegmentView> {
         let segments = self.segments.iter();
         segments

@@ -33,8 +33,8 @@ use eris_types::{AeuId, NodeId};
 
 /// What can be reorganised, whatever its keys are.
 pub(crate) trait Reorganizable {
-    /// See [`Watched::tend`].
-    fn tend(&mut self, extra: u64);
+    /// See [`Watched::work_for_lookups`].
+    fn work_for_lookups(&mut self, extra: u64);
     /// See [`Watched::begin`].
     fn begin(&mut self);
     /// See [`Watched::is_at_work`].
@@ -48,8 +48,8 @@ pub(crate) trait Reorganizable {
 }
 
 impl<K: Key + ?Sized> Reorganizable for Watched<K> {
-    fn tend(&mut self, extra: u64) {
-        Watched::tend(self, extra);
+    fn work_for_lookups(&mut self, extra: u64) {
+        Watched::work_for_lookups(self, extra);
     }
 
     fn begin(&mut self) {

@@ -8,7 +8,7 @@
 //! COMMIT ─▶ keys of ended rows that no new row has go
 //! ```
 //!
-//! Who adds or ends rows of an object with a key has its turn at it, so the index knows one statement at a time that
+//! Who adds or ends rows of an object with a key has its write lock, so the index knows one statement at a time that
 //! has not committed, and holds for the newest rows otherwise. Readers do not use it. Rows with the same key are of the
 //! same partition, so that each owner can tell for itself.
 

@@ -136,7 +136,7 @@ impl Partition {
                 self.primary(index, path, snapshot, aeu, &mut walk).ok()?;
                 extra.extend(walk.ids);
                 if let (true, Some(index)) = (path.is_points, &mut self.index) {
-                    index.reorganizable().tend(POINT_LOOKUPS);
+                    index.reorganizable().work_for_lookups(POINT_LOOKUPS);
                 }
                 (extra, Vec::new(), 0)
             }

@@ -1,7 +1,7 @@
 //! Few rows by their keys.
 
 use crate::clients::engine::Engine;
-use crate::clients::rows::{self, shared_turn, try_shared_turn};
+use crate::clients::rows::{self, shared_write_lock, try_shared_write_lock};
 use arrow_array::{ArrayRef, RecordBatch};
 use eris_home::{
     Compute, Computed, Found, HomeError, Kept, KeyBounds, RowChanges, RowClient, SingleRows,
@@ -53,20 +53,20 @@ impl RowClient for Client {
 
     fn poll_write_lock(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Client { rows, waiting } = self;
-        if rows.turn.is_some() {
+        if rows.write_lock.is_some() {
             return Poll::Ready(());
         }
         if waiting.is_none() {
-            rows.turn = try_shared_turn(&rows.engine, &rows.object);
-            if rows.turn.is_some() {
+            rows.write_lock = try_shared_write_lock(&rows.engine, &rows.object);
+            if rows.write_lock.is_some() {
                 return Poll::Ready(());
             }
         }
         let lock = waiting.get_or_insert_with(|| {
             let (engine, object) = (rows.engine.clone(), Arc::clone(&rows.object));
-            Box::pin(async move { shared_turn(&engine, &object).await })
+            Box::pin(async move { shared_write_lock(&engine, &object).await })
         });
-        rows.turn = Some(ready!(lock.as_mut().poll(cx)));
+        rows.write_lock = Some(ready!(lock.as_mut().poll(cx)));
         *waiting = None;
         Poll::Ready(())
     }
@@ -144,7 +144,7 @@ impl RowChanges for rows::RowChanges {
     }
 
     fn wait_for_write_locks(&mut self) -> BoxFuture<'_, ()> {
-        Box::pin(self.wait_for_turns())
+        Box::pin(self.wait_for_write_locks())
     }
 
     fn commit(self: Box<Self>) -> BoxFuture<'static, Result<bool, HomeError>> {

@@ -201,7 +201,7 @@ impl OwnedKeys {
     ///
     /// # Panics
     /// If nothing is leaving.
-    pub fn settle(&mut self, taken: Option<(u64, u64)>, entries: usize) {
+    pub fn end_copy(&mut self, taken: Option<(u64, u64)>, entries: usize) {
         let leaving = self.leaving.as_mut().expect("its keys are leaving");
         let to = leaving.to;
         (leaving.sent, leaving.entries) = (None, 0);
@@ -583,8 +583,8 @@ fn directory(segments: &[Segment], sent: Option<(u64, u64)>) -> Arc<RangeTable<u
 }
 
 impl Reorganizable for OwnedKeys {
-    fn tend(&mut self, extra: u64) {
-        (self.segments.iter_mut()).for_each(|segment| segment.tree().tend(extra));
+    fn work_for_lookups(&mut self, extra: u64) {
+        (self.segments.iter_mut()).for_each(|segment| segment.tree().work_for_lookups(extra));
     }
 
     fn begin(&mut self) {

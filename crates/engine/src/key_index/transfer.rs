@@ -75,7 +75,7 @@ pub(crate) enum Acknowledgement {
     /// The new owner has panicked, before or after it has answered, and does not know what else it has got.
     Doubt(String),
     /// Everything up to the question of this number has been answered; this is how things stand.
-    Settled(u64, Standing),
+    Certain(u64, Standing),
 }
 
 /// How things stand at the new owner.

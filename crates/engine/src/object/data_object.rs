@@ -37,15 +37,15 @@ pub(crate) struct DataObject {
     /// Its secondary indexes, also those that are being built.
     indexes: RwLock<Arc<[Arc<Index>]>>,
     next_index: AtomicU32,
-    /// Whose turn it is to change rows: a statement's that reads before it writes, or writes to several partitions; or
+    /// The right to change rows: one statement's that reads before it writes, or writes to several partitions; or
     /// that of any number of [one-partition changes](crate::clients::rows), which their owners order. Served in the
     /// order in which they came.
-    pub turn: Arc<tokio::sync::RwLock<()>>,
-    /// Held by statements that stage rows with a key before they have the turn, from the first row to their end, and
+    pub write_lock: Arc<tokio::sync::RwLock<()>>,
+    /// Held by statements that stage rows with a key before they have the write lock, from the first row to their end, and
     /// alone by whoever shifts keys: rows are staged with who owns their keys when they commit.
     pub staging: Arc<tokio::sync::RwLock<()>>,
-    /// The newest commit in a turn. Written in the turn, read in the next, which waits until it is visible; a relaxed
-    /// number, for the turn orders the two.
+    /// The newest commit under the write lock. Written under it, read under the next, which waits until it is visible; a relaxed
+    /// number, for the lock orders the two.
     changed: AtomicU64,
     /// The same of statements that had it for themselves: who shares it need only wait for these.
     changed_alone: AtomicU64,
@@ -98,7 +98,7 @@ impl DataObject {
             key: key.into(),
             indexes: RwLock::new(Arc::new([])),
             next_index: AtomicU32::new(1),
-            turn: Arc::default(),
+            write_lock: Arc::default(),
             staging: Arc::default(),
             changed: AtomicU64::new(0),
             changed_alone: AtomicU64::new(0),
@@ -154,22 +154,22 @@ impl DataObject {
             .collect()
     }
 
-    /// The newest commit in a turn.
+    /// The newest commit under the write lock.
     pub fn changed(&self) -> Timestamp {
         Timestamp(self.changed.load(Ordering::Relaxed))
     }
 
-    /// Whoever shares the turn commits at `at`.
+    /// Whoever shares the write lock commits at `at`.
     pub fn set_changed(&self, at: Timestamp) {
         self.changed.fetch_max(at.0, Ordering::Relaxed);
     }
 
-    /// The newest commit of a statement that had the turn for itself.
+    /// The newest commit of a statement that had the write lock for itself.
     pub fn changed_alone(&self) -> Timestamp {
         Timestamp(self.changed_alone.load(Ordering::Relaxed))
     }
 
-    /// Whoever has the turn for itself commits at `at`.
+    /// Whoever has the write lock for itself commits at `at`.
     pub fn set_changed_alone(&self, at: Timestamp) {
         self.changed_alone.fetch_max(at.0, Ordering::Relaxed);
         self.set_changed(at);
@@ -191,7 +191,7 @@ impl DataObject {
     }
 
     /// Panics if the object is poisoned.
-    pub fn trip(&self) {
+    pub fn panic_if_poisoned(&self) {
         if self.poisoned.load(Ordering::Relaxed) && self.poisoned.swap(false, Ordering::Relaxed) {
             panic!("poisoned on purpose");
         }

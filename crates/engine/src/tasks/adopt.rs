@@ -49,11 +49,11 @@ impl AdoptTask {
         if self.object.is_dropped() {
             return self.reject(EngineError::NoSuchObject(self.object.id), cx);
         }
-        self.object.trip();
+        self.object.panic_if_poisoned();
         let horizon = owner.sequencer.horizon();
         let (partition, home) = owner.partition(&self.object);
         let mut rows = self.rows.take().expect("it is not over");
-        partition.learn(&self.plain);
+        partition.refresh_dictionaries(&self.plain);
         let stepped = match rows.is_done() {
             false => {
                 let stepped = rows.step(partition.recoder(home, horizon));

@@ -58,7 +58,7 @@ impl BuildTask {
             }
             return Slice::Done;
         };
-        self.object.trip();
+        self.object.panic_if_poisoned();
         match partition.build(self.index.id, chunk, self.from) {
             Some(Ok(())) => {
                 self.from += SLICE_ROWS;

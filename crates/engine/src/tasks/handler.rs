@@ -250,7 +250,7 @@ impl Handler for Owner {
         }
         if let Some(index) = self.index(object) {
             // What was asked for before this pays for it.
-            index.tend(0);
+            index.work_for_lookups(0);
         }
         for command in commands {
             let message = ToOwner::unpack(kind, command.words, command.parcel);

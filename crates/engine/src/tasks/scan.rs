@@ -225,7 +225,7 @@ impl ScanTask {
         owner: &mut Owner,
         cx: &mut Context<'_, T>,
     ) -> Result<u64, FragmentError> {
-        self.run.object.trip();
+        self.run.object.panic_if_poisoned();
         let partial = self.partial.as_mut().expect("not finished while claiming");
         if self.run.repartitioning.is_in_parts() {
             self.run.program.stop_repartitioning(partial);

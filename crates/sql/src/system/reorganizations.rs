@@ -30,8 +30,8 @@ pub(super) static RELATIONS: [Relation; 1] = [Relation {
         ("hot_bytes", Number),
         ("hot_pages_before", Number),
         ("hot_pages_after", Number),
-        ("tlb_misses_before", Real),
-        ("tlb_misses_after", Real),
+        ("modelled_tlb_misses_before", Real),
+        ("modelled_tlb_misses_after", Real),
         ("error", Text),
     ],
     rows: |context| rows(context).boxed(),
@@ -80,8 +80,8 @@ async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
                 effect.map(|effect| effect.hot_bytes),
                 effect.and_then(|effect| effect.pages_before),
                 effect.and_then(|effect| effect.pages_after),
-                effect.and_then(|effect| effect.walks_before),
-                effect.and_then(|effect| effect.walks_after),
+                effect.and_then(|effect| effect.modelled_walks_before),
+                effect.and_then(|effect| effect.modelled_walks_after),
                 effect.and_then(|effect| effect.failure.as_ref()),
             ]);
         }

@@ -170,6 +170,6 @@ impl KeyClient {
             self.spare.push(batch);
         }
         reading.close();
-        self.learn(news);
+        self.note_owner(news);
     }
 }

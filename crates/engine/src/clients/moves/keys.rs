@@ -1,14 +1,14 @@
 //! Ranges of keys that another owner shall have.
 //!
 //! ```text
-//! turn ─ nobody stages ─ rows of the next keys, from their owner's index ─▶ deleted there, added at the new owner
+//! write lock ─ nobody stages ─ rows of the next keys, from their owner's index ─▶ deleted there, added at the new owner
 //!      ─ a timestamp is drawn ─ the new table of ranges is published, with that timestamp ─ COMMIT
 //! ```
 //!
 //! A table of ranges says from which snapshot on it holds. Whoever reads at an older one asks all owners; an owner that
 //! is asked for keys that are not its own by now, or were not at the snapshot, says so, and whoever has asked looks
-//! again. Who changes rows has a share of the object's turn before he looks whose they are. Rows with a key that are
-//! staged before their statement has its turn would be with the wrong owner: whoever stages such rows keeps keys from
+//! again. Who changes rows has a share of the object's write lock before he looks whose they are. Rows with a key that are
+//! staged before their statement has the write lock would be with the wrong owner: whoever stages such rows keeps keys from
 //! being shifted.
 
 use super::key_shift::KeyShift;
@@ -78,7 +78,7 @@ impl Engine {
         let rows = rows.min(ROWS_AT_ONCE as u64) as usize;
         let table = self.object(id)?;
         if table.staging.try_write().is_err() {
-            // Whoever waits for the turn keeps those from it who would share it.
+            // Whoever waits for the write lock keeps those from it who would share it.
             let table = table.name.clone();
             return Err(EngineError::InUse { table });
         }
@@ -98,7 +98,7 @@ impl Engine {
         let Some((low, high)) = first_of_others(&dealing, (low, high), to) else {
             return Ok((Moved::default(), high));
         };
-        // Changes before this turn are visible.
+        // Changes before this lock are visible.
         let snapshot = self.snapshot();
         let read = self.read_some(&object, &dealing, (low, high), rows).await?;
         let (rows, last) = read.ok_or_else(in_use)?;

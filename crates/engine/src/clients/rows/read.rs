@@ -17,7 +17,7 @@ use eris_home::{Found, KeyBounds};
 use eris_types::{AeuId, ColumnId, RowId};
 use std::sync::Arc;
 
-/// How often a batch reads at a newer snapshot before it waits for its turn.
+/// How often a batch reads at a newer snapshot before it waits for the write lock.
 const READS: usize = 8;
 
 /// A range that is being read.
@@ -128,9 +128,9 @@ impl RowClient {
             if let Some(fetched) = self.try_ranges(ranges, limit, columns).await? {
                 return Ok(fetched);
             }
-            self.engine.settle().await;
+            self.engine.barrier().await;
         }
-        let _turn = self.turn_alone().await;
+        let _turn = self.exclusive_lock().await;
         loop {
             if let Some(fetched) = self.try_ranges(ranges, limit, columns).await? {
                 return Ok(fetched);
@@ -149,14 +149,14 @@ impl RowClient {
             if let Some(fetched) = self.try_fetch(keys, columns).await? {
                 return Ok(fetched);
             }
-            self.engine.settle().await;
+            self.engine.barrier().await;
         }
-        let _turn = self.turn_alone().await;
+        let _turn = self.exclusive_lock().await;
         self.fetch_alone(keys, columns).await
     }
 
-    /// The same of whoever has the turn for himself. Nobody else changes rows then; but a load that has not come to its
-    /// turn may cut the ranges above all keys, so that an owner says of such a key to look again.
+    /// The same of whoever has the write lock for himself. Nobody else changes rows then; but a load that has not come to its
+    /// write lock may cut the ranges above all keys, so that an owner says of such a key to look again.
     pub(super) async fn fetch_alone(
         &mut self,
         keys: &Arc<Keys>,

@@ -9,9 +9,9 @@
 //!                              └▶ Unexpected, Busy, Elsewhere ─▶ ABORT to all of them
 //! ```
 //!
-//! They share the objects' turns. An owner that has prepared one takes no other change until it is told what becomes of
+//! They share the objects' write locks. An owner that has prepared one takes no other change until it is told what becomes of
 //! it, and says *busy* instead; so nobody waits for anybody while he has prepared something. Whoever is refused too
-//! often waits for the turns alone, in the order of the objects' numbers.
+//! often waits for the write locks alone, in the order of the objects' numbers.
 
 use super::{AT_ONCE, OFFERS, keys_found, let_others_go_on};
 use crate::clients::client::Client;
@@ -42,8 +42,8 @@ pub struct RowChanges {
     engine: Engine,
     client: Client,
     changes: Vec<ObjectChange>,
-    /// See [`RowChanges::wait_for_turns`].
-    turns: Vec<OwnedRwLockReadGuard<()>>,
+    /// See [`RowChanges::wait_for_write_locks`].
+    write_locks: Vec<OwnedRwLockReadGuard<()>>,
     /// Answers may still come; then the session is closed, not kept.
     is_waiting: bool,
 }
@@ -75,7 +75,7 @@ impl Engine {
             engine: self.clone(),
             client: self.client()?,
             changes: Vec::new(),
-            turns: Vec::new(),
+            write_locks: Vec::new(),
             is_waiting: false,
         })
     }
@@ -132,7 +132,7 @@ impl RowChanges {
     ) -> Result<(), EngineError> {
         let object = self.engine.object(object)?;
         assert!(!object.key.is_empty(), "rows are found by their keys");
-        assert!(self.turns.is_empty(), "nothing is added any more");
+        assert!(self.write_locks.is_empty(), "nothing is added any more");
         assert!(
             self.changes
                 .iter()
@@ -152,10 +152,10 @@ impl RowChanges {
         Ok(())
     }
 
-    /// Waits for the turns at all objects, as [`RowClient::wait_for_turn`](super::RowClient::wait_for_turn) does. After
+    /// Waits for the write locks at all objects, as [`RowClient::wait_for_write_lock`](super::RowClient::wait_for_write_lock) does. After
     /// it, nothing may be added.
-    pub async fn wait_for_turns(&mut self) {
-        if !self.turns.is_empty() {
+    pub async fn wait_for_write_locks(&mut self) {
+        if !self.write_locks.is_empty() {
             return;
         }
         let is_something = |change: &ObjectChange| change.keys.len() > 0 || change.rows.is_some();
@@ -163,8 +163,8 @@ impl RowChanges {
         // In the order in which everybody takes them.
         self.changes.sort_by_key(|change| change.object.id);
         for change in &self.changes {
-            let turn = shared_turn(&self.engine, &change.object).await;
-            self.turns.push(turn);
+            let write_lock = shared_write_lock(&self.engine, &change.object).await;
+            self.write_locks.push(write_lock);
         }
     }
 
@@ -175,7 +175,7 @@ impl RowChanges {
     /// Nothing took effect: an object was dropped, there is no memory, or an owner panicked.
     pub async fn commit(mut self) -> Result<bool, EngineError> {
         for _ in 0..OFFERS {
-            self.wait_for_turns().await;
+            self.wait_for_write_locks().await;
             if self.changes.is_empty() {
                 return Ok(true);
             }
@@ -188,10 +188,10 @@ impl RowChanges {
                 Attempt::Elsewhere => break,
                 Attempt::Busy => {}
             }
-            self.turns.clear();
+            self.write_locks.clear();
             let_others_go_on().await;
         }
-        self.turns.clear();
+        self.write_locks.clear();
         self.commit_alone().await
     }
 
@@ -203,7 +203,7 @@ impl RowChanges {
             .iter()
             .any(|change| change.object.changed() > visible)
         {
-            self.engine.settle().await;
+            self.engine.barrier().await;
         }
     }
 
@@ -287,7 +287,7 @@ impl RowChanges {
         Ok(Attempt::Done)
     }
 
-    /// The same in steps over any owners, in turns that nobody shares.
+    /// The same in steps over any owners, under write locks that nobody shares.
     async fn commit_alone(&mut self) -> Result<bool, EngineError> {
         let mut writers = Vec::with_capacity(self.changes.len());
         for change in &self.changes {
@@ -406,24 +406,27 @@ impl Drop for Open<'_> {
     }
 }
 
-/// The turn at an object, shared with others that change rows as their owners order it, if nobody has to be waited for.
-pub(crate) fn try_shared_turn(
+/// The write lock at an object, shared with others that change rows as their owners order it, if nobody has to be waited for.
+pub(crate) fn try_shared_write_lock(
     engine: &Engine,
     object: &DataObject,
 ) -> Option<OwnedRwLockReadGuard<()>> {
-    let shared = object.turn.clone().try_read_owned().ok()?;
+    let shared = object.write_lock.clone().try_read_owned().ok()?;
     (object.changed_alone() <= engine.snapshot()).then_some(shared)
 }
 
-/// The turn at an object, shared with others that change rows as their owners order it.
-pub(crate) async fn shared_turn(engine: &Engine, object: &DataObject) -> OwnedRwLockReadGuard<()> {
-    if let Some(shared) = try_shared_turn(engine, object) {
+/// The write lock at an object, shared with others that change rows as their owners order it.
+pub(crate) async fn shared_write_lock(
+    engine: &Engine,
+    object: &DataObject,
+) -> OwnedRwLockReadGuard<()> {
+    if let Some(shared) = try_shared_write_lock(engine, object) {
         return shared;
     }
-    let shared = object.turn.clone().read_owned().await;
+    let shared = object.write_lock.clone().read_owned().await;
     if object.changed_alone() > engine.snapshot() {
         // The statement that had it last did not wait for its commit.
-        engine.settle().await;
+        engine.barrier().await;
     }
     shared
 }

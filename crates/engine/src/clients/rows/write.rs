@@ -1,7 +1,7 @@
-//! Changing rows by their keys: at their owner in one go, if there is one, or as a statement in its turn.
+//! Changing rows by their keys: at their owner in one go, if there is one, or as a statement under its write lock.
 //!
-//! Changes of one owner need no turn of their own: the owner executes one after the other. They share the object's
-//! turn, so that they do not come between the reading and the writing of another statement. A row that depends on the
+//! Changes of one owner need no write lock of their own: the owner executes one after the other. They share the object's
+//! write lock, so that they do not come between the reading and the writing of another statement. A row that depends on the
 //! one before can be computed at its owner, in the same go.
 
 use super::{
@@ -28,11 +28,11 @@ enum Outcome {
 }
 
 impl RowClient {
-    /// Waits for the turn at the object that the next change takes. A change cannot be given up once it has begun, and
-    /// others may have the turn for long: who wants to be able to stop meanwhile waits before.
-    pub async fn wait_for_turn(&mut self) {
-        if self.turn.is_none() {
-            self.turn = Some(together::shared_turn(&self.engine, &self.object).await);
+    /// Waits for the write lock at the object that the next change takes. A change cannot be given up once it has begun, and
+    /// others may have the write lock for long: who wants to be able to stop meanwhile waits before.
+    pub async fn wait_for_write_lock(&mut self) {
+        if self.write_lock.is_none() {
+            self.write_lock = Some(together::shared_write_lock(&self.engine, &self.object).await);
         }
     }
 
@@ -149,7 +149,7 @@ impl RowClient {
         let is_dealt = self.object.ranges.get().is_some();
         for _ in 0..OFFERS {
             // While it is shared, keys stay whose they are.
-            self.wait_for_turn().await;
+            self.wait_for_write_lock().await;
             let owner = match &new {
                 New::Rows(_) if is_dealt => self.only_owner_dealt(keys),
                 New::Computed(compute) if is_dealt && compute.may_add() => {
@@ -165,7 +165,7 @@ impl RowClient {
                 keys: Arc::clone(keys),
                 expected: expected.clone(),
                 new: new.clone(),
-                turn: None,
+                write_lock: None,
                 kept: self.kept.clone(),
             };
             match self.change(owner, change).await? {
@@ -189,7 +189,7 @@ impl RowClient {
                 Changed::Busy => let_others_go_on().await,
             }
         }
-        self.turn = None;
+        self.write_lock = None;
         let rows = match new {
             New::Nothing => None,
             New::Rows(rows) => Some(rows),
@@ -216,9 +216,9 @@ impl RowClient {
     /// Has one owner execute a change.
     async fn change(&mut self, owner: AeuId, mut change: Change) -> Result<Changed, EngineError> {
         let object = self.object.clone();
-        // It goes to the owner with the change: whoever gives the statement up may not give the turn away.
-        self.wait_for_turn().await;
-        change.turn = self.turn.take();
+        // It goes to the owner with the change: whoever gives the statement up may not give the write lock away.
+        self.wait_for_write_lock().await;
+        change.write_lock = self.write_lock.take();
         let statement = change.statement;
         let mut exchange = Exchange::new(object.id);
         exchange.push(owner, self.part(RowOperation::Change(Box::new(change))));

@@ -8,7 +8,7 @@
 //!                                               Refused
 //! ```
 //!
-//! The owner executes one at a time, so those that share the object's turn need no order among them. For the same
+//! The owner executes one at a time, so those that share the object's write lock need no order among them. For the same
 //! reason it can compute a row from the one that it replaces: nobody comes in between, and nothing has to be tried
 //! again.
 
@@ -36,8 +36,8 @@ pub(crate) struct Change {
     pub keys: Arc<Keys>,
     pub expected: Expected,
     pub new: New,
-    /// The share of the object's turn, until this is done.
-    pub turn: Option<OwnedRwLockReadGuard<()>>,
+    /// The share of the object's write lock, until this is done.
+    pub write_lock: Option<OwnedRwLockReadGuard<()>>,
     /// What it depends on, until this is done.
     #[expect(dead_code, reason = "held until it is dropped")]
     pub kept: Option<Arc<dyn Any + Send + Sync>>,

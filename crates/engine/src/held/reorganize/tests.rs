@@ -49,7 +49,7 @@ fn ask(
         for (key, value) in keys.iter().zip(values) {
             assert_eq!(value, Some(!key));
         }
-        tree.tend(0);
+        tree.work_for_lookups(0);
     }
 }
 
@@ -78,7 +78,7 @@ fn few_hot_keys_on_many_pages_are_moved_together() {
     let (before, after) = (effect.pages_before.unwrap(), effect.pages_after.unwrap());
     assert!(after * 4 < before, "{effect:?}");
     assert!(
-        effect.walks_after.unwrap() < effect.walks_before.unwrap(),
+        effect.modelled_walks_after.unwrap() < effect.modelled_walks_before.unwrap(),
         "{effect:?}"
     );
     tree.check();
@@ -129,7 +129,7 @@ fn a_tree_is_written_while_it_is_reorganised() {
                 }
                 _ => assert_eq!(tree.get(key), model.get(&key).copied()),
             }
-            tree.tend(20);
+            tree.work_for_lookups(20);
         }
         tree.begin(ReorganizationCause::Call);
         if round % 2 == 0 {
@@ -166,8 +166,8 @@ fn refused_memory_ends_a_reorganisation_and_nothing_else() {
         tree.slice();
     }
     let effect = tree.effect().unwrap();
-    assert!(effect.failure.is_some() && effect.walks_before.is_some());
-    assert_eq!(effect.walks_after, None);
+    assert!(effect.failure.is_some() && effect.modelled_walks_before.is_some());
+    assert_eq!(effect.modelled_walks_after, None);
     tree.check();
     assert!(memory.budget().used() <= used);
     ask(&mut tree, 10, &mut random, of);

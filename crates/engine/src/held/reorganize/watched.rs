@@ -97,7 +97,7 @@ impl<K: Key + ?Sized> Watched<K> {
     /// What was asked for meanwhile pays for some work: called between commands. `extra` is what a command has cost
     /// beside its lookup, in lookups.
     #[inline]
-    pub fn tend(&mut self, extra: u64) {
+    pub fn work_for_lookups(&mut self, extra: u64) {
         let asked = self.asked.get() + extra;
         if let Some(work) = &self.work {
             let units = asked / PER_UNIT[work.phase() as usize];

@@ -104,7 +104,7 @@ impl<K: Key + ?Sized> Work<K> {
                     let (spread, walks) = gauge.result();
                     self.effect.hot_bytes = spread.bytes;
                     self.effect.pages_before = Some(spread.pages);
-                    self.effect.walks_before = Some(walks);
+                    self.effect.modelled_walks_before = Some(walks);
                     self.stage = match self.effect.cause {
                         ReorganizationCause::Policy if !policy.is_scattered(&spread, walks) => {
                             Stage::Done
@@ -126,7 +126,7 @@ impl<K: Key + ?Sized> Work<K> {
                 if gauge.step(tree, &self.hot, newest(&self.asked), units) {
                     let (spread, walks) = gauge.result();
                     self.effect.pages_after = Some(spread.pages);
-                    self.effect.walks_after = Some(walks);
+                    self.effect.modelled_walks_after = Some(walks);
                     self.stage = Stage::Done;
                 }
             }

@@ -87,7 +87,7 @@ impl Owner {
             };
             forward(cx, Endpoint::aeu(holder), on, message);
         }
-        crate::held::reorganize::Reorganizable::tend(keys, 0);
+        crate::held::reorganize::Reorganizable::work_for_lookups(keys, 0);
     }
 }
 

@@ -127,7 +127,7 @@ impl MoveOutTask {
 
     pub fn slice<T: KeyTasks>(&mut self, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {
         self.take_answers(owner);
-        if !self.is_settled(owner, cx) {
+        if !self.is_certain(owner, cx) {
             return Slice::Suspend;
         }
         if let MovePhase::Leaving = self.phase {
@@ -214,7 +214,7 @@ impl MoveOutTask {
             if stream.under_way() > 0 {
                 return Slice::Suspend;
             }
-            self.settle(keys);
+            self.end_copy(keys);
             return Slice::Again;
         };
         if stream.under_way() >= self.hurry.pieces.max(MOST_PIECES as usize) {
@@ -230,14 +230,14 @@ impl MoveOutTask {
     }
 
     /// What was taken in of the copy under way is given; what was not is this owner's as before.
-    fn settle(&mut self, keys: &mut OwnedKeys) {
+    fn end_copy(&mut self, keys: &mut OwnedKeys) {
         self.phase = MovePhase::Looking;
         let Some(stream) = self.stream.take() else {
             return;
         };
         let (taken, entries) = stream.taken();
         self.given.extend(taken);
-        keys.settle(taken, entries);
+        keys.end_copy(taken, entries);
         self.moved.keys += entries as u64;
         self.moved.copied += entries as u64 * ENTRY;
     }
@@ -262,7 +262,7 @@ impl MoveOutTask {
                     self.failure.get_or_insert(reason);
                     moving.doubt = Some(Doubt::Noticed);
                 }
-                Acknowledgement::Settled(number, Standing { has, failure }) => {
+                Acknowledgement::Certain(number, Standing { has, failure }) => {
                     // There is a newer question otherwise.
                     if moving.doubt == Some(Doubt::Asked) && number == moving.questions {
                         moving.doubt = None;
@@ -281,7 +281,7 @@ impl MoveOutTask {
 
     /// Whether it is known how things stand. If it is not, the new owner is asked, and nothing else is sent until it
     /// has answered: what it has answered up to then, and how often, does not matter any more.
-    fn is_settled<T: KeyTasks>(&self, owner: &mut Owner, cx: &mut Context<'_, T>) -> bool {
+    fn is_certain<T: KeyTasks>(&self, owner: &mut Owner, cx: &mut Context<'_, T>) -> bool {
         let moving = owner.moving_out.get_mut(&self.object());
         let moving = moving.expect("as long as its task lives");
         if moving.doubt == Some(Doubt::Noticed) {
@@ -367,7 +367,7 @@ impl MoveOutTask {
         // Perhaps there is no copy.
         self.hand(Handed::GiveUp, cx);
         if let Some(keys) = owner.key_indexes.get_mut(&self.object()) {
-            self.settle(keys);
+            self.end_copy(keys);
         }
         self.phase = MovePhase::Leaving;
         self.leave(owner, cx)

@@ -70,7 +70,7 @@ impl Owner {
             }
             Handed::Again { number, keys } => {
                 let standing = self.standing(copy, keys);
-                let answer = Acknowledgement::Settled(number, standing);
+                let answer = Acknowledgement::Certain(number, standing);
                 return acknowledge(request, answer, cx);
             }
             _ if object.is_dropped() => Err(DROPPED.to_owned()),
