@@ -75,9 +75,9 @@ pub(super) static RELATIONS: [Relation; 6] = [
             ("rows", Number),
             ("deleted_rows", Number),
             ("sealed_rows", Number),
-            ("tail_rows", Number),
+            ("append_buffer_rows", Number),
             ("chunks", Number),
-            ("tail_chunks", Number),
+            ("append_buffer_chunks", Number),
             ("bytes", Number),
         ],
         rows: |context| segments(context).boxed(),
@@ -180,7 +180,7 @@ async fn segments(context: &StatementContext) -> CellRows {
                     chunks.count(),
                 )
             };
-            let ((sealed_rows, sealed), (tail_rows, tail)) = (rows(true), rows(false));
+            let ((sealed_rows, sealed), (append_buffer_rows, unsealed)) = (rows(true), rows(false));
             let deleted: u64 = segment.chunks.iter().map(|chunk| chunk.deleted).sum();
             row![
                 &table.schema,
@@ -188,10 +188,10 @@ async fn segments(context: &StatementContext) -> CellRows {
                 segment.segment.0,
                 segment.aeu.0,
                 segment.node.0,
-                sealed_rows + tail_rows - deleted,
+                sealed_rows + append_buffer_rows - deleted,
                 deleted,
                 sealed_rows,
-                tail_rows,
+                append_buffer_rows,
                 sealed,
                 tail,
                 segment.bytes,
