@@ -193,7 +193,7 @@ async fn segments(context: &StatementContext) -> CellRows {
                 sealed_rows,
                 append_buffer_rows,
                 sealed,
-                tail,
+                unsealed,
                 segment.bytes,
             ]
         })
