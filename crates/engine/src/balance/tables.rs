@@ -30,16 +30,16 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// more.
 const AT_ONCE: u64 = CHUNK_ROWS as u64 / 2;
 const CHUNKS_AT_ONCE: u64 = 4 * CHUNK_ROWS as u64;
-/// So many times as long as a statement has taken others have their turn, and owners do what else they are asked for.
+/// So many times as long as a statement has taken others change rows, and owners do what else they are asked for.
 const PACE: u32 = 2;
 
 /// What is known of tables. Whoever has a table's is in a cycle for it: there is one at a time for each.
 #[derive(Default)]
 pub(super) struct Tables(Mutex<HashMap<ObjectId, Arc<Known>>>);
 
-type Known = tokio::sync::Mutex<Table>;
+type Known = tokio::sync::Mutex<KnownTable>;
 
-struct Table {
+struct KnownTable {
     /// When somebody looked last, and what he saw.
     looked: Option<(Instant, Vec<Load>)>,
     experience: Experience,
@@ -54,7 +54,7 @@ impl Tables {
     fn of(&self, object: &DataObject) -> Arc<Known> {
         let mut all = self.lock();
         let known = all.entry(object.id).or_insert_with(|| {
-            Arc::new(Known::new(Table {
+            Arc::new(Known::new(KnownTable {
                 looked: None,
                 experience: Experience::of(match object.is_ranged_by_key() {
                     true => keys::FIRST_RATE,
@@ -99,11 +99,112 @@ impl Shared {
             },
         };
         let table = &mut *table;
-        let topology = engine.topology();
-        let aeus = topology.aeus().len();
+        let aeus = engine.topology().aeus().len();
+        let Some(seen) = table.look(object, aeus, must) else {
+            return 0;
+        };
         let is_keyed = object.is_ranged_by_key();
+        let dealing = object.ranges.get().filter(|_| is_keyed);
+        let experience = &mut table.experience;
+        let limits = Limits { balancing, must };
+        let decided = match dealing.as_ref().filter(|_| seen.is_asked) {
+            Some(dealing) => self.decide_keys(engine, object, dealing, &seen, limits, experience),
+            None => self.decide_rows(engine, object, &seen, limits, experience),
+        };
+        let Some((moves, imbalance)) = decided else {
+            return 0;
+        };
+        let mut cycle = Cycle::new(&self.history, object, dealing, imbalance);
+        let moving = Moving {
+            engine,
+            object,
+            goes_on: &|| self.goes_on(object.id, must),
+        };
+        moving.carry_out(moves, aeus, &mut cycle).await;
+        let node = |aeu| engine.topology().node_of(aeu);
+        experience.learn(&cycle.shifted, |one| {
+            !is_keyed && node(one.from) == node(one.shift.to)
+        });
+        // What was asked for meanwhile tells little of what comes.
+        table.looked = Some((Instant::now(), object.loads.all()));
+        let moved = cycle.shifted.iter().flat_map(|one| &one.result);
+        moved.map(|moved| moved.keys).sum()
+    }
+
+    /// Which keys are to move, of a table that is asked for keys.
+    fn decide_keys(
+        &self,
+        engine: &Engine,
+        object: &DataObject,
+        dealing: &Dealing,
+        seen: &Seen,
+        Limits { balancing, must }: Limits,
+        experience: &mut Experience,
+    ) -> Option<(Moves, f64)> {
+        // Keys are counted, and time is not: one operation that happens to be timed may take as long as a thousand
+        // others.
+        let each = seen.asking.as_secs_f64() / seen.asked as f64;
+        let loads = seen.loads.iter();
+        let busy: Vec<f64> = loads.map(|load| load.keys as f64 * each).collect();
+        self.history.note_effect(object.id, &busy);
+        let ranges = ranges(dealing, &busy, &seen.samples);
+        let extent = extent(object, &seen.samples);
+        let rows = (0..busy.len()).map(|aeu| object.partition_rows(AeuId(aeu as u16)));
+        let rows: Vec<u64> = rows.collect();
+        let (time, topology) = (seen.time, engine.topology());
+        let decided = keys::decide(
+            ranges, &rows, extent, time, topology, balancing, must, experience,
+        );
+        decided.map(|(pieces, imbalance)| (Moves::Keys(pieces), imbalance))
+    }
+
+    /// Which rows are to move, of a table that is scanned.
+    fn decide_rows(
+        &self,
+        engine: &Engine,
+        object: &DataObject,
+        seen: &Seen,
+        Limits { balancing, must }: Limits,
+        experience: &mut Experience,
+    ) -> Option<(Moves, f64)> {
+        let holdings = holdings(object, &seen.loads);
+        let weights: Vec<f64> = holdings.iter().map(Holding::weight).collect();
+        self.history.note_effect(object.id, &weights);
+        let links = !object.is_ranged_by_key();
+        let (time, topology) = (seen.time, engine.topology());
+        let decided = rows::decide(
+            &holdings, time, topology, balancing, must, links, experience,
+        );
+        decided.map(|(moves, imbalance)| (Moves::Rows(moves), imbalance))
+    }
+}
+
+/// How far a cycle goes, and whether it has to.
+#[derive(Clone, Copy)]
+struct Limits {
+    balancing: Balancing,
+    must: bool,
+}
+
+/// What a table was asked for since somebody looked last.
+struct Seen {
+    time: Duration,
+    /// By owner.
+    loads: Vec<Load>,
+    /// Some of the keys, by owner.
+    samples: Vec<Vec<i64>>,
+    /// How many keys, and what that took.
+    asked: u64,
+    asking: Duration,
+    /// Whether these are enough to tell, and took more than scans.
+    is_asked: bool,
+}
+
+impl KnownTable {
+    /// What was asked for since the last look; `None` if that is too little for a cycle that need not be.
+    fn look(&mut self, object: &DataObject, aeus: usize, must: bool) -> Option<Seen> {
         let now = (Instant::now(), object.loads.all());
-        let before = table.looked.replace(now.clone());
+        let before = self.looked.replace(now.clone());
         let is_new = before.is_none();
         let before = before.unwrap_or_else(|| (now.0, vec![Load::default(); aeus]));
         let time = now.0 - before.0;
@@ -111,7 +212,7 @@ impl Shared {
         let loads: Vec<Load> = loads.map(|(now, before)| now.since(before)).collect();
         // Of a table that is seen for the first time nobody knows how long that took.
         if !must && (is_new || loads.iter().all(Load::is_nothing)) {
-            return 0;
+            return None;
         }
         let sum = |of: fn(&Load) -> Duration| loads.iter().map(of).sum::<Duration>();
         let asked: u64 = loads.iter().map(|load| load.keys).sum();
@@ -123,76 +224,16 @@ impl Shared {
         let mut sampled = loads.iter().zip(&samples);
         if is_asked && !must && sampled.any(|(load, samples)| load.keys > 0 && samples.is_empty()) {
             // Whoever was asked for few large batches seems to have had nothing to do.
-            return 0;
+            return None;
         }
-        let goes_on = || self.goes_on(object.id, must);
-        let experience = &mut table.experience;
-        let dealing = object.ranges.get().filter(|_| is_keyed);
-        let decided = if let Some(dealing) = dealing.as_ref().filter(|_| is_asked) {
-            // Keys are counted, and time is not: one operation that happens to be timed may take as long as a thousand
-            // others.
-            let each = asking.as_secs_f64() / asked as f64;
-            let busy: Vec<f64> = loads.iter().map(|load| load.keys as f64 * each).collect();
-            self.history.note_effect(object.id, &busy);
-            let ranges = ranges(dealing, &busy, &samples);
-            let extent = extent(object, &samples);
-            let rows = (0..aeus).map(|aeu| object.partition_rows(AeuId(aeu as u16)));
-            let rows: Vec<u64> = rows.collect();
-            let decided = keys::decide(
-                ranges, &rows, extent, time, topology, balancing, must, experience,
-            );
-            decided.map(|(pieces, imbalance)| (Moves::Keys(pieces), imbalance))
-        } else {
-            let holdings = holdings(object, &loads);
-            let weights: Vec<f64> = holdings.iter().map(Holding::weight).collect();
-            self.history.note_effect(object.id, &weights);
-            let links = !is_keyed;
-            let decided = rows::decide(
-                &holdings, time, topology, balancing, must, links, experience,
-            );
-            decided.map(|(moves, imbalance)| (Moves::Rows(moves), imbalance))
-        };
-        let Some((moves, imbalance)) = decided else {
-            return 0;
-        };
-        let mut cycle = Cycle::new(&self.history, object, dealing, imbalance);
-        let moving = Moving {
-            engine,
-            object,
-            goes_on: &goes_on,
-        };
-        match moves {
-            Moves::Keys(pieces) => {
-                for piece in pieces {
-                    moving.keys(&piece, u64::MAX, &mut cycle).await;
-                }
-            }
-            Moves::Rows(moves) if is_keyed => {
-                for one in moves {
-                    moving.keyed_rows(&one, &mut cycle).await;
-                }
-            }
-            Moves::Rows(moves) => {
-                // By how many rows chunks were too large or too small.
-                let mut rest = vec![0i64; aeus];
-                for one in moves {
-                    let rest = &mut rest[one.from.index()];
-                    let rows = one.rows.saturating_add_signed(*rest);
-                    let one = Rows { rows, ..one };
-                    if let Some(moved) = moving.rows(&one, &mut cycle).await {
-                        *rest = rows as i64 - moved as i64;
-                    }
-                }
-            }
-        }
-        let node = |aeu| topology.node_of(aeu);
-        experience.learn(&cycle.shifted, |one| {
-            !is_keyed && node(one.from) == node(one.shift.to)
-        });
-        // What was asked for meanwhile tells little of what comes.
-        table.looked = Some((Instant::now(), object.loads.all()));
-        let moved = cycle.shifted.iter().flat_map(|one| &one.result);
-        moved.map(|moved| moved.keys).sum()
+        Some(Seen {
+            time,
+            loads,
+            samples,
+            asked,
+            asking,
+            is_asked,
+        })
     }
 }
 
@@ -205,6 +246,34 @@ struct Moving<'a, G> {
 }
 
 impl<G: Fn() -> bool> Moving<'_, G> {
+    /// Moves what is to be moved, one after the other.
+    async fn carry_out(&self, moves: Moves, aeus: usize, cycle: &mut Cycle<'_>) {
+        match moves {
+            Moves::Keys(pieces) => {
+                for piece in pieces {
+                    self.keys(&piece, u64::MAX, cycle).await;
+                }
+            }
+            Moves::Rows(moves) if self.object.is_ranged_by_key() => {
+                for one in moves {
+                    self.keyed_rows(&one, cycle).await;
+                }
+            }
+            Moves::Rows(moves) => {
+                // By how many rows chunks were too large or too small.
+                let mut rest = vec![0i64; aeus];
+                for one in moves {
+                    let rest = &mut rest[one.from.index()];
+                    let rows = one.rows.saturating_add_signed(*rest);
+                    let one = Rows { rows, ..one };
+                    if let Some(moved) = self.rows(&one, cycle).await {
+                        *rest = rows as i64 - moved as i64;
+                    }
+                }
+            }
+        }
+    }
+
     /// Moves so many rows of a piece, the least keys first, as soon as nobody stages others; how many have moved,
     /// `None` if not all that should.
     async fn keys(&self, piece: &KeyRange, rows: u64, cycle: &mut Cycle<'_>) -> Option<u64> {
