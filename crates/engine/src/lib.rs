@@ -28,6 +28,7 @@ mod error;
 mod held;
 mod home;
 mod key_index;
+mod lock;
 mod object;
 mod protocol;
 mod sequencer;

@@ -14,9 +14,9 @@
 //!
 //! Why a timestamp is drawn so late: docs/decisions/0003.
 
+use crate::lock::Lock;
 use eris_types::Timestamp;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 
@@ -34,9 +34,9 @@ pub(crate) struct Sequencer {
     /// at a time, must not let both miss the other's store: hence sequential consistency throughout.
     finished: Box<[AtomicU64]>,
     /// Writers that wait until their timestamp is visible.
-    waiting: Mutex<Vec<(Timestamp, Waker)>>,
+    waiting: Lock<Vec<(Timestamp, Waker)>>,
     /// How many readers hold each snapshot. Locked twice per statement.
-    held: Mutex<BTreeMap<Timestamp, usize>>,
+    held: Lock<BTreeMap<Timestamp, usize>>,
     /// No snapshot is older, held or yet to be taken. Written under the lock of `held`, read by owners without it: an
     /// old value only keeps garbage longer.
     horizon: AtomicU64,
@@ -48,8 +48,8 @@ impl Sequencer {
             next: AtomicU64::new(1),
             visible: AtomicU64::new(0),
             finished: (0..OPEN).map(|_| AtomicU64::new(0)).collect(),
-            waiting: Mutex::default(),
-            held: Mutex::default(),
+            waiting: Lock::default(),
+            held: Lock::default(),
             horizon: AtomicU64::new(0),
         }
     }
@@ -61,7 +61,7 @@ impl Sequencer {
 
     /// The newest snapshot, which stays readable until it is released as often as it was held.
     pub fn hold(&self) -> Timestamp {
-        let mut held = self.held.lock().expect("nothing panics under this lock");
+        let mut held = self.held.lock();
         // Under the lock, so that no horizon gets beyond it in between.
         let snapshot = self.visible();
         *held.entry(snapshot).or_default() += 1;
@@ -70,7 +70,7 @@ impl Sequencer {
 
     /// Gives a snapshot up that was held; returns the horizon.
     pub fn release(&self, snapshot: Timestamp) -> Timestamp {
-        let mut held = self.held.lock().expect("nothing panics under this lock");
+        let mut held = self.held.lock();
         if let Some(readers) = held.get_mut(&snapshot) {
             *readers -= 1;
             if *readers == 0 {
@@ -82,7 +82,7 @@ impl Sequencer {
 
     /// Moves the horizon as far as it can be; returns it.
     pub fn advance_horizon(&self) -> Timestamp {
-        let held = self.held.lock().expect("nothing panics under this lock");
+        let held = self.held.lock();
         self.move_horizon(&held)
     }
 
@@ -135,7 +135,7 @@ impl Sequencer {
                 .compare_exchange(visible, following, SeqCst, SeqCst);
         }
         let visible = self.visible();
-        let mut waiting = self.waiting.lock().expect("nothing panics under this lock");
+        let mut waiting = self.waiting.lock();
         waiting.retain(|(timestamp, waker)| {
             let wait = *timestamp > visible;
             if !wait {
@@ -151,7 +151,7 @@ impl Sequencer {
         if timestamp <= self.visible() {
             return true;
         }
-        let mut waiting = self.waiting.lock().expect("nothing panics under this lock");
+        let mut waiting = self.waiting.lock();
         match waiting.iter_mut().find(|(waited, _)| *waited == timestamp) {
             Some((_, known)) => known.clone_from(waker),
             None => waiting.push((timestamp, waker.clone())),

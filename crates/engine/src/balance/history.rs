@@ -1,18 +1,19 @@
 //! What was moved, and what came of it.
 
 use super::loads::imbalance;
+use crate::lock::Lock;
 use crate::{Shift, Shifted};
 use eris_home::Balanced;
 use eris_types::ObjectId;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::MutexGuard;
 use std::time::SystemTime;
 
 /// So many shifts are remembered.
 const KEPT: usize = 1_024;
 
 #[derive(Default)]
-pub(super) struct History(Mutex<VecDeque<Balanced>>);
+pub(super) struct History(Lock<VecDeque<Balanced>>);
 
 impl History {
     pub fn all(&self) -> Vec<Balanced> {
@@ -56,6 +57,6 @@ impl History {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Balanced>> {
-        self.0.lock().expect("nothing panics under this lock")
+        self.0.lock()
     }
 }

@@ -8,6 +8,7 @@ use super::rows::{self, Holding, Rows, everything};
 use super::{Balancing, Shared};
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
+use crate::lock::Lock;
 use crate::object::data_object::DataObject;
 use crate::object::load::Load;
 use crate::object::ranges::Dealing;
@@ -16,7 +17,7 @@ use eris_column::{CHUNK_ROWS, ZoneRange};
 use eris_types::{AeuId, ObjectId};
 use futures::channel::oneshot;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,7 @@ const PACE: u32 = 2;
 
 /// What is known of tables. Whoever has a table's is in a cycle for it: there is one at a time for each.
 #[derive(Default)]
-pub(super) struct Tables(Mutex<HashMap<ObjectId, Arc<Known>>>);
+pub(super) struct Tables(Lock<HashMap<ObjectId, Arc<Known>>>);
 
 type Known = tokio::sync::Mutex<KnownTable>;
 
@@ -47,7 +48,7 @@ struct KnownTable {
 
 impl Tables {
     fn lock(&self) -> MutexGuard<'_, HashMap<ObjectId, Arc<Known>>> {
-        self.0.lock().expect("nothing panics under this lock")
+        self.0.lock()
     }
 
     /// What is known of a table.

@@ -162,12 +162,7 @@ impl Shared {
         let report = move || FragmentReport {
             phases: phases.clone(),
             workers: (reports.iter())
-                .map(|report| {
-                    report
-                        .lock()
-                        .expect("nothing panics under this lock")
-                        .clone()
-                })
+                .map(|report| report.lock().clone())
                 .collect(),
         };
         let streams = clients.into_iter().enumerate().map(|(number, client)| {

@@ -1,15 +1,15 @@
 //! What was deleted since the last collection. See [`crate::tasks::collect`].
 
+use crate::lock::Lock;
 use eris_types::{ObjectId, Timestamp};
 use std::collections::HashMap;
-use std::sync::Mutex;
 
 /// So many deleted rows of an object are worth a collection.
 const WORTH: u64 = 1024;
 
 /// What was deleted since the last collection, by object.
 #[derive(Debug, Default)]
-pub(crate) struct Garbage(Mutex<HashMap<ObjectId, Deleted>>);
+pub(crate) struct Garbage(Lock<HashMap<ObjectId, Deleted>>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Deleted {
@@ -21,7 +21,7 @@ struct Deleted {
 impl Garbage {
     /// Rows of the object were deleted.
     pub fn note(&self, object: ObjectId, rows: u64, at: Timestamp) {
-        let mut objects = self.0.lock().expect("nothing panics under this lock");
+        let mut objects = self.0.lock();
         let deleted = objects.entry(object).or_default();
         deleted.rows += rows;
         if deleted.rows >= WORTH && deleted.worth.is_none() {
@@ -31,13 +31,13 @@ impl Garbage {
 
     /// The object is no more.
     pub fn forget(&self, object: ObjectId) {
-        let mut objects = self.0.lock().expect("nothing panics under this lock");
+        let mut objects = self.0.lock();
         objects.remove(&object);
     }
 
     /// The objects whose deleted rows nobody can see from `horizon` on, if they are worth a collection.
     pub fn due(&self, horizon: Timestamp) -> Vec<ObjectId> {
-        let mut objects = self.0.lock().expect("nothing panics under this lock");
+        let mut objects = self.0.lock();
         let due =
             objects.extract_if(|_, deleted| deleted.worth.is_some_and(|worth| worth <= horizon));
         due.map(|(object, _)| object).collect()

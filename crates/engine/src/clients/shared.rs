@@ -4,6 +4,7 @@ use super::client::Client;
 use super::garbage::Garbage;
 use super::key_index::registered::RegisteredIndex;
 use crate::error::EngineError;
+use crate::lock::{Lock, SharedLock};
 use crate::object::data_object::DataObject;
 use crate::protocol::lists::Parcel;
 use crate::protocol::objects::CollectGarbage;
@@ -16,14 +17,12 @@ use eris_types::{AeuId, ObjectId, StatementId, Timestamp};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::task::Poll;
 use tokio::sync::OwnedRwLockWriteGuard;
 
 /// How many idle sessions are kept for the next statements.
 const IDLE_CLIENTS: usize = 64;
-
-const UNPOISONED: &str = "nothing panics under this lock";
 
 /// What statements share.
 pub(crate) struct Shared {
@@ -35,11 +34,11 @@ pub(crate) struct Shared {
     /// The AEUs' threads; `None` where AEUs are stepped by hand.
     pub runtime: Option<Runtime<Owner>>,
     /// Read at the start of statements, written by CREATE and DROP.
-    objects: RwLock<HashMap<ObjectId, Arc<DataObject>>>,
+    objects: SharedLock<HashMap<ObjectId, Arc<DataObject>>>,
     pub garbage: Garbage,
     /// The bare indexes, as long as somebody has them.
-    key_indexes: Mutex<Vec<Weak<RegisteredIndex>>>,
-    clients: Mutex<Vec<Session<Parcel>>>,
+    key_indexes: Lock<Vec<Weak<RegisteredIndex>>>,
+    clients: Lock<Vec<Session<Parcel>>>,
     next_object: AtomicU32,
     /// For statements, questions and parts of batches, so that no answer is taken for another's.
     next_callback: AtomicU64,
@@ -61,10 +60,10 @@ impl Shared {
             sequencer,
             router,
             runtime,
-            objects: RwLock::default(),
+            objects: SharedLock::default(),
             garbage: Garbage::default(),
-            key_indexes: Mutex::default(),
-            clients: Mutex::default(),
+            key_indexes: Lock::default(),
+            clients: Lock::default(),
             next_object: AtomicU32::new(1),
             next_callback: AtomicU64::new(1),
         }
@@ -91,18 +90,18 @@ impl Shared {
 
     /// Adds a data object.
     pub fn add_object(&self, object: DataObject) {
-        let mut objects = self.objects.write().expect(UNPOISONED);
+        let mut objects = self.objects.write();
         objects.insert(object.id, Arc::new(object));
     }
 
     /// Takes a data object away.
     pub fn remove_object(&self, id: ObjectId) -> Result<Arc<DataObject>, EngineError> {
-        let removed = self.objects.write().expect(UNPOISONED).remove(&id);
+        let removed = self.objects.write().remove(&id);
         removed.ok_or(EngineError::NoSuchObject(id))
     }
 
     pub fn object(&self, id: ObjectId) -> Result<Arc<DataObject>, EngineError> {
-        let objects = self.objects.read().expect(UNPOISONED);
+        let objects = self.objects.read();
         objects
             .get(&id)
             .cloned()
@@ -111,25 +110,25 @@ impl Shared {
 
     /// All data objects.
     pub fn objects(&self) -> Vec<Arc<DataObject>> {
-        let objects = self.objects.read().expect(UNPOISONED);
+        let objects = self.objects.read();
         objects.values().cloned().collect()
     }
 
     /// Notes a bare index.
     pub fn add_key_index(&self, index: &Arc<RegisteredIndex>) {
-        let mut all = self.key_indexes.lock().expect(UNPOISONED);
+        let mut all = self.key_indexes.lock();
         all.retain(|index| index.strong_count() > 0);
         all.push(Arc::downgrade(index));
     }
 
     /// The bare indexes that somebody has.
     pub fn key_indexes(&self) -> Vec<Arc<RegisteredIndex>> {
-        let all = self.key_indexes.lock().expect(UNPOISONED);
+        let all = self.key_indexes.lock();
         all.iter().filter_map(Weak::upgrade).collect()
     }
 
     fn idle_clients(&self) -> MutexGuard<'_, Vec<Session<Parcel>>> {
-        self.clients.lock().expect(UNPOISONED)
+        self.clients.lock()
     }
 
     /// A session for one statement.

@@ -4,10 +4,11 @@
 //! once for all. Whoever still goes by the one before reaches a former owner, who forwards; a client that hears of it
 //! is ahead of the table from then on.
 
+use crate::lock::SharedLock;
 use eris_route::{RangeTable, Split};
 use eris_types::AeuId;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
 
 /// One version of the partition table.
 pub(crate) struct Table {
@@ -26,7 +27,7 @@ pub(crate) struct Place {
 
 /// The newest version.
 pub(crate) struct Layout {
-    newest: RwLock<Arc<Table>>,
+    newest: SharedLock<Arc<Table>>,
     /// That of `newest`. Written under its lock; read by clients before each operation, so that these take the lock
     /// only when something has changed. Release and acquire, though a client that misses it is only forwarded once
     /// more.
@@ -37,14 +38,14 @@ impl Layout {
     /// Of ranges with these lower bounds, ascending.
     pub fn new(bounds: impl IntoIterator<Item = (u64, AeuId)>) -> Self {
         Layout {
-            newest: RwLock::new(Arc::new(Table::new(1, bounds))),
+            newest: SharedLock::new(Arc::new(Table::new(1, bounds))),
             version: AtomicU64::new(1),
         }
     }
 
     /// The newest table.
     pub fn newest(&self) -> Arc<Table> {
-        self.newest.read().expect(UNPOISONED).clone()
+        self.newest.read().clone()
     }
 
     /// Replaces a table by the newest, if that is another.
@@ -56,7 +57,7 @@ impl Layout {
 
     /// From here on keys are in these ranges, by their lower bounds, ascending.
     pub fn publish(&self, bounds: impl IntoIterator<Item = (u64, AeuId)>) {
-        let mut newest = self.newest.write().expect(UNPOISONED);
+        let mut newest = self.newest.write();
         let version = newest.version + 1;
         *newest = Arc::new(Table::new(version, bounds));
         self.version.store(version, Ordering::Release);
@@ -126,8 +127,6 @@ pub(crate) fn spans<V: Ord + Copy>(
         .take_while(move |(first, ..)| *first <= high)
         .map(move |(first, last, holder)| (first.max(low), last.min(high), holder))
 }
-
-const UNPOISONED: &str = "nothing panics under this lock";
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,8 @@
 //! What the segments of an index were asked for, merged on reading.
 
+use crate::lock::Lock;
 use crossbeam_utils::CachePadded;
 use eris_types::AeuId;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(crate) struct Measured {
     /// time.
     done: Box<[CachePadded<AtomicU64>]>,
     /// Per AEU the last measurement, without what it was asked for up to then.
-    last: Mutex<Vec<Measurement>>,
+    last: Lock<Vec<Measurement>>,
 }
 
 impl Measurement {
@@ -61,7 +61,7 @@ impl Measured {
         let last: Vec<_> = aeus.map(Measurement::nothing).collect();
         Measured {
             done: last.iter().map(|_| CachePadded::default()).collect(),
-            last: Mutex::new(last),
+            last: Lock::new(last),
         }
     }
 
@@ -78,14 +78,14 @@ impl Measured {
 
     /// Those who have done something since they were asked last.
     pub fn active(&self) -> Vec<AeuId> {
-        let last = self.last.lock().expect(UNPOISONED);
+        let last = self.last.lock();
         let active = last.iter().filter(|last| last.done != self.done(last.aeu));
         active.map(|last| last.aeu).collect()
     }
 
     /// All segments in the order of their keys: as owners show them, and those of others as they were.
     pub fn take_in(&self, answers: Vec<Measurement>) -> Vec<SegmentLoad> {
-        let mut last = self.last.lock().expect(UNPOISONED);
+        let mut last = self.last.lock();
         let mut all = Vec::new();
         for answer in answers {
             let known = &mut last[answer.aeu.index()];
@@ -116,5 +116,3 @@ impl SegmentLoad {
         }
     }
 }
-
-const UNPOISONED: &str = "nothing panics under this lock";

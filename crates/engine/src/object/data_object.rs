@@ -1,6 +1,7 @@
 //! A data object as every part of the engine sees it: what it is, where its rows go, what it holds.
 
 use crate::error::EngineError;
+use crate::lock::{Lock, SharedLock};
 use crate::object::indexes::Index;
 use crate::object::keys::{Keys, is_word};
 use crate::object::load::Loads;
@@ -13,8 +14,8 @@ use eris_column::{Dictionary, Domain, ZoneRange};
 use eris_fragment::Type;
 use eris_home::{IndexKind, Partitioning};
 use eris_types::{AeuId, ColumnId, ObjectId, Timestamp};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
 
 /// The shared part of a data object. Its rows are with its owners.
 #[derive(Debug)]
@@ -29,13 +30,13 @@ pub(crate) struct DataObject {
     pub ranges: Ranges,
     /// Per column, the newest version that its owner has published. Written by that owner alone, and read when a
     /// fragment starts: never on the way of rows.
-    dictionaries: Box<[Mutex<Option<Dictionary>>]>,
+    dictionaries: Box<[Lock<Option<Dictionary>>]>,
     /// Per AEU, what its partition holds: written by the owner after a commit, read by planners.
-    statistics: Box<[Mutex<PartitionStatistics>]>,
+    statistics: Box<[Lock<PartitionStatistics>]>,
     /// What owners were asked for.
     pub loads: Loads,
     /// Its secondary indexes, also those that are being built.
-    indexes: RwLock<Arc<[Arc<Index>]>>,
+    indexes: SharedLock<Arc<[Arc<Index>]>>,
     next_index: AtomicU32,
     /// The right to change rows: one statement's that reads before it writes, or writes to several partitions; or
     /// that of any number of [one-partition changes](crate::clients::rows), which their owners order. Served in the
@@ -84,19 +85,19 @@ impl DataObject {
             // Texts that are all different have no use for codes, and whoever adds one would have to wait for its code.
             let is_key = *key == [ColumnId(column)];
             let text = Domain::of(field.data_type()) == Some(Domain::Text);
-            Mutex::new((text && !is_key).then(Dictionary::new))
+            Lock::new((text && !is_key).then(Dictionary::new))
         });
         Ok(DataObject {
             id,
             name: name.to_owned(),
             dictionaries: texts.collect(),
-            statistics: (0..aeus).map(|_| Mutex::default()).collect(),
+            statistics: (0..aeus).map(|_| Lock::default()).collect(),
             ranges: Ranges::default(),
             loads: Loads::new(aeus),
             schema,
             partitioning,
             key: key.into(),
-            indexes: RwLock::new(Arc::new([])),
+            indexes: SharedLock::new(Arc::new([])),
             next_index: AtomicU32::new(1),
             write_lock: Arc::default(),
             staging: Arc::default(),
@@ -246,7 +247,7 @@ impl DataObject {
 
     /// The secondary indexes, also those that are being built.
     pub fn indexes(&self) -> Arc<[Arc<Index>]> {
-        self.indexes.read().expect(UNPOISONED).clone()
+        self.indexes.read().clone()
     }
 
     /// Whether there is this index.
@@ -263,14 +264,14 @@ impl DataObject {
     ) -> Arc<Index> {
         let id = self.next_index.fetch_add(1, Ordering::Relaxed);
         let index = Arc::new(Index::new(id, columns, kind, self.statistics.len(), built));
-        let mut indexes = self.indexes.write().expect(UNPOISONED);
+        let mut indexes = self.indexes.write();
         *indexes = indexes.iter().cloned().chain([index.clone()]).collect();
         index
     }
 
     /// Takes an index away.
     pub fn remove_index(&self, id: u32) {
-        let mut indexes = self.indexes.write().expect(UNPOISONED);
+        let mut indexes = self.indexes.write();
         *indexes = indexes
             .iter()
             .filter(|index| index.id != id)
@@ -312,8 +313,6 @@ impl DataObject {
     }
 }
 
-const UNPOISONED: &str = "nothing panics under this lock";
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().expect("nothing panics under this lock")
+fn lock<T>(mutex: &Lock<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock()
 }

@@ -8,11 +8,12 @@
 //! Each AEU writes numbers of its own and nobody else's; whoever wants to know reads them all. They only ever grow, so
 //! that any number of readers can tell what came since they looked last.
 
+use crate::lock::Lock;
 use crossbeam_utils::CachePadded;
 use eris_numa::thread_cpu_time;
 use eris_types::AeuId;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// One slice of a scan of so many is timed.
@@ -31,7 +32,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) struct Loads {
     parts: Box<[CachePadded<Part>]>,
     /// What somebody has seen some time ago, and the look before that: rates are what has come since.
-    looks: Mutex<Looks>,
+    looks: Lock<Looks>,
 }
 
 /// One AEU's. Relaxed numbers, which guard nothing; whoever has the AEU's run token alone writes them.
@@ -45,7 +46,7 @@ struct Part {
     keys: AtomicU64,
     asking: AtomicU64,
     /// Written by one operation in some, taken when loads are looked at.
-    samples: Mutex<Samples>,
+    samples: Lock<Samples>,
 }
 
 #[derive(Debug, Default)]
@@ -104,7 +105,7 @@ impl Loads {
         let nothing = (Instant::now(), vec![Load::default(); aeus]);
         Loads {
             parts: (0..aeus).map(|_| CachePadded::default()).collect(),
-            looks: Mutex::new(Looks {
+            looks: Lock::new(Looks {
                 before: nothing.clone(),
                 last: nothing,
             }),
@@ -216,8 +217,8 @@ fn add(number: &AtomicU64, more: u64) -> u64 {
     before
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nothing panics under this lock")
+fn lock<T>(mutex: &Lock<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
 }
 
 #[cfg(test)]

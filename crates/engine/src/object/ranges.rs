@@ -10,14 +10,15 @@
 //! one table, under its lock; who looks for a key that a snapshot shows finds it in every later table – unless keys
 //! have been [shifted](Ranges::shift) since: rows that an older snapshot shows may be with any former owner.
 
+use crate::lock::Lock;
 use crate::object::keys::{KeyRange, Keys, least, routing_of};
 use arrow_array::Int64Array;
 use eris_column::CHUNK_ROWS;
 use eris_kernels::Isa;
 use eris_route::RangeTable;
 use eris_types::{AeuId, Timestamp};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// From so many keys on, what they all begin with is passed over when they are dealt.
 const COMMON_OF: usize = 1_024;
@@ -27,7 +28,7 @@ const SHARES: u64 = 16;
 /// The ranges as they are now.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
-    state: Mutex<State>,
+    state: Lock<State>,
     /// Set once, with the first shift, before anybody can see what it has done; owners need not look at ranges before.
     has_shifted: AtomicBool,
 }
@@ -190,7 +191,7 @@ impl Ranges {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics under this lock")
+        self.state.lock()
     }
 }
 

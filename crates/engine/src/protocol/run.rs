@@ -18,6 +18,7 @@
 
 use super::callback::RunId;
 use super::repartition::Repartitioning;
+use crate::lock::Lock;
 use crate::object::data_object::DataObject;
 use crate::object::path::Path;
 use eris_exec::Program;
@@ -27,7 +28,7 @@ use eris_store::ChunkView;
 use eris_types::{AeuId, Timestamp};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 /// Batches an AEU may have under way to its stream.
 pub(crate) const CREDITS: u32 = 8;
@@ -71,7 +72,7 @@ pub(crate) struct Share {
     willing: AtomicBool,
     /// Set by the participant itself, when it begins. It alone reads it, so that it begins once.
     begun: AtomicBool,
-    pub report: Arc<Mutex<WorkerReport>>,
+    pub report: Arc<Lock<WorkerReport>>,
 }
 
 /// An owner's chunks, to be claimed by whoever is free.
@@ -150,7 +151,7 @@ impl Share {
             queue: OnceLock::new(),
             willing: AtomicBool::new(false),
             begun: AtomicBool::new(false),
-            report: Arc::new(Mutex::new(report)),
+            report: Arc::new(Lock::new(report)),
         }
     }
 }
