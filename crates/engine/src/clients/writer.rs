@@ -1,12 +1,12 @@
 //! Writing rows: staged with their owners while they come, visible all at once or not at all.
 //!
 //! ```text
-//! append ─▶ collect a chunk's worth per target ─▶ STAGE to an AEU with few rows and few batches under way
-//! commit ─▶ wait for every STAGED ─▶ CHECK of keys, if there are any ─▶ draw a timestamp ─▶ COMMIT to all owners ─▶ wait until it is visible
-//! drop   ─▶ ABORT to all owners
+//! append ─▶ collect a chunk's worth per target ─▶ Insert to an AEU with few rows and few batches under way
+//! commit ─▶ wait for every Done ─▶ Check of keys, if there are any ─▶ draw a timestamp ─▶ Commit to all owners ─▶ wait until it is visible
+//! drop   ─▶ Abort to all owners
 //! ```
 //!
-//! A statement that only adds rows with a key has the write lock from CHECK to COMMIT. One that also deletes has it from
+//! A statement that only adds rows with a key has the write lock from Check to Commit. One that also deletes has it from
 //! before it reads which rows these are: until it has committed, nobody else deletes. It names them by their ids; which
 //! of them are whose, the owners know.
 

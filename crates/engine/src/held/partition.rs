@@ -245,7 +245,7 @@ impl Partition {
         }
     }
 
-    /// Forgets statements that were given up: they have had the write lock, and their ABORT is on the way.
+    /// Forgets statements that were given up: they have had the write lock, and their Abort is on the way.
     fn forget_others(&mut self, statement: StatementId) {
         let others = self.pending.keys().copied();
         let dead: Vec<_> = others.filter(|other| *other != statement).collect();

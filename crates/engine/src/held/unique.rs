@@ -1,11 +1,11 @@
 //! Keys that no two rows have: checked by the owner when all rows of a statement are staged, before it may commit.
 //!
 //! ```text
-//! STAGE … DELETE … acknowledged ─▶ CHECK ─▶ every new key goes into the partition's index:
+//! Insert … Delete … acknowledged ─▶ Check ─▶ every new key goes into the partition's index:
 //!     it is new                             ─▶ noted, to be taken out again if the statement is given up
 //!     a row has it that the statement ends  ─▶ is the new row's from now on; the same
-//!     another row has it                    ─▶ REFUSED, and everything is as before
-//! COMMIT ─▶ keys of ended rows that no new row has go
+//!     another row has it                    ─▶ Rejected, and everything is as before
+//! Commit ─▶ keys of ended rows that no new row has go
 //! ```
 //!
 //! Who adds or ends rows of an object with a key has its write lock, so the index knows one statement at a time that

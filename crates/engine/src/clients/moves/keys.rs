@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! write lock ─ nobody stages ─ rows of the next keys, from their owner's index ─▶ deleted there, added at the new owner
-//!      ─ a timestamp is drawn ─ the new table of ranges is published, with that timestamp ─ COMMIT
+//!      ─ a timestamp is drawn ─ the new table of ranges is published, with that timestamp ─ Commit
 //! ```
 //!
 //! A table of ranges says from which snapshot on it holds. Whoever reads at an older one asks all owners; an owner that

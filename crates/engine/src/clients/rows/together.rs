@@ -2,11 +2,11 @@
 //! together.
 //!
 //! ```text
-//!            ┌─ PREPARE ─▶ owner of the row's key          ─▶ Ready ┐
-//! changes ───┤                                                      ├─▶ one timestamp ─▶ COMMIT to all of them
-//!            └─ PREPARE ─▶ owner of the key in the other object ─▶ Ready ┘
+//!            ┌─ Prepare ─▶ owner of the row's key          ─▶ Ready ┐
+//! changes ───┤                                                      ├─▶ one timestamp ─▶ Commit to all of them
+//!            └─ Prepare ─▶ owner of the key in the other object ─▶ Ready ┘
 //!                              │
-//!                              └▶ Unexpected, Busy, Elsewhere ─▶ ABORT to all of them
+//!                              └▶ Unexpected, Busy, Elsewhere ─▶ Abort to all of them
 //! ```
 //!
 //! They share the objects' write locks. An owner that has prepared one takes no other change until it is told what becomes of

@@ -2,16 +2,16 @@
 //! the commit.
 //!
 //! ```text
-//! PREPARE ─▶ keys ─▶ rows that have them ── as expected? ─▶ staged ─▶ keys put into the index ─▶ ready
+//! Prepare ─▶ keys ─▶ rows that have them ── as expected? ─▶ staged ─▶ keys put into the index ─▶ ready
 //!               │                               │                            │                     │
-//!               ▼                               ▼                            ▼                     ├─▶ COMMIT
-//!             Busy                          Unexpected                     Failed                  └─▶ ABORT
+//!               ▼                               ▼                            ▼                     ├─▶ Commit
+//!             Busy                          Unexpected                     Failed                  └─▶ Abort
 //! ```
 //!
 //! Such statements share the object's write lock, like [changes of one partition](super::change), so another one may come
 //! between the two. It finds the partition busy, for the index has keys that may yet be taken out again. Nobody waits
 //! here: whoever is refused lets go of all that it has prepared, and tries again. A statement that was given up says so
-//! before it gives its write lock away, and what it has left is taken away by the next one, or by its ABORT.
+//! before it gives its write lock away, and what it has left is taken away by the next one, or by its Abort.
 
 use super::{Expected, Partition};
 use crate::error::EngineError;
@@ -56,7 +56,7 @@ impl Partition {
     /// Does all of a statement but the commit.
     pub fn prepare(&mut self, prepare: &Prepare, home: Home<'_>) -> Prepared {
         let statement = prepare.statement.id;
-        // Its ABORT has come before it.
+        // Its Abort has come before it.
         if prepare.statement.aborted.load(Ordering::Acquire) {
             return Prepared::Unexpected;
         }
