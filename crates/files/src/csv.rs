@@ -53,7 +53,7 @@ pub struct CsvOptions {
     /// Types of the columns with these names or numbers, instead of those that are found.
     pub types: Vec<(ColumnRef, DataType)>,
     /// All columns that have no other type here hold strings.
-    pub all_text: bool,
+    pub all_strings: bool,
     /// Records from which types are found.
     pub sample: usize,
     /// Most bytes of a record.
@@ -76,7 +76,7 @@ impl Default for CsvOptions {
             formats: ValueFormats::default(),
             names: Vec::new(),
             types: Vec::new(),
-            all_text: false,
+            all_strings: false,
             sample: SAMPLE,
             most: MOST_BYTES,
             compression: None,

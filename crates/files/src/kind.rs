@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Unknown ─┬─► Boolean ────────────────────┐
-//!          ├─► Integer ──► Double ─────────┼─► Text
+//!          ├─► Integer ──► Double ─────────┼─► String
 //!          └─► Date ──► Timestamp ──► Zoned┘
 //! ```
 
@@ -22,7 +22,7 @@ pub(crate) enum ValueKind {
     Timestamp,
     /// Timestamps with zone.
     Zoned,
-    Text,
+    String,
 }
 
 impl ValueKind {
@@ -42,7 +42,7 @@ impl ValueKind {
                 if digits && values::float::<f64>(trimmed).is_some() {
                     ValueKind::Double
                 } else {
-                    ValueKind::Text
+                    ValueKind::String
                 }
             })
         }
@@ -70,7 +70,7 @@ impl ValueKind {
         let number = matches!(self, ValueKind::Integer | ValueKind::Double);
         let of = ValueKind::of(text, formats);
         // Infinity and NaN are numbers among numbers only.
-        if number && of == ValueKind::Text && values::float::<f64>(text).is_some() {
+        if number && of == ValueKind::String && values::float::<f64>(text).is_some() {
             return ValueKind::Double;
         }
         self.join(of)
@@ -89,14 +89,14 @@ impl ValueKind {
             }
             (ValueKind::Date | ValueKind::Timestamp, ValueKind::Zoned)
             | (ValueKind::Zoned, ValueKind::Date | ValueKind::Timestamp) => ValueKind::Zoned,
-            _ => ValueKind::Text,
+            _ => ValueKind::String,
         }
     }
 
     /// The type of such a column.
     pub fn data_type(self) -> DataType {
         match self {
-            ValueKind::Unknown | ValueKind::Text => DataType::Utf8View,
+            ValueKind::Unknown | ValueKind::String => DataType::Utf8View,
             ValueKind::Boolean => DataType::Boolean,
             ValueKind::Integer => DataType::Int64,
             ValueKind::Double => DataType::Float64,

@@ -322,15 +322,15 @@ mod tests {
         assert_eq!(integer::<i32>(" 12 "), Some(12));
         assert_eq!(integer::<i32>("-2.5"), Some(-3));
         assert_eq!(integer::<i8>("1e2"), Some(100));
-        for refused in ["", "abc", "1,000", "0x1F", "128", "-", ".", "1.2.3"] {
-            assert_eq!(integer::<i8>(refused), None, "{refused}");
+        for rejected in ["", "abc", "1,000", "0x1F", "128", "-", ".", "1.2.3"] {
+            assert_eq!(integer::<i8>(rejected), None, "{rejected}");
         }
         assert_eq!(integer::<u64>("18446744073709551615"), Some(u64::MAX));
         assert_eq!(whole::<i32>("1.0"), Some(1));
         assert_eq!(whole::<u64>("18446744073709551615.0"), Some(u64::MAX));
         assert_eq!(whole::<i64>("-1.2e3"), Some(-1200));
-        for refused in ["1.5", "-0.000001", "1e-1", "3e9", "true", ""] {
-            assert_eq!(whole::<i32>(refused), None, "{refused}");
+        for rejected in ["1.5", "-0.000001", "1e-1", "3e9", "true", ""] {
+            assert_eq!(whole::<i32>(rejected), None, "{rejected}");
         }
         assert_eq!(integer::<u8>("-1"), None);
         assert_eq!(decimal("12.345", 5, 2), Some(1235));
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(date("2000/2/29"), Some(11_016));
         assert_eq!(date("1969-12-31 00:00:00"), Some(-1));
         assert_eq!(date("0001-01-01"), Some(-719_162));
-        for refused in [
+        for rejected in [
             "1900-02-29",
             "2020-13-01",
             "2020-1",
@@ -361,7 +361,7 @@ mod tests {
             "2020-01-02 01:00",
             "20200102",
         ] {
-            assert_eq!(date(refused), None, "{refused}");
+            assert_eq!(date(rejected), None, "{rejected}");
         }
         assert_eq!(
             timestamp("1970-01-02T00:00:01.5Z"),
@@ -372,8 +372,8 @@ mod tests {
             timestamp("1969-12-31 23:59:59.25"),
             Some((-1, 250_000_000, false))
         );
-        for refused in ["2020-01-01 24:00", "2020-01-01 10", "2020-01-01 10:00 CET"] {
-            assert_eq!(timestamp(refused), None, "{refused}");
+        for rejected in ["2020-01-01 24:00", "2020-01-01 10", "2020-01-01 10:00 CET"] {
+            assert_eq!(timestamp(rejected), None, "{rejected}");
         }
         assert_eq!(date_like("31.12.1999", "%d.%m.%Y"), date("1999-12-31"));
         assert_eq!(

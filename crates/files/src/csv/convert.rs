@@ -50,9 +50,9 @@ impl<'a> Cells<'a> {
     }
 
     /// The text of a field; `None` is NULL. Within quotes nothing is NULL, unless the column cannot hold texts.
-    pub fn value(&self, field: CsvField, of_text: bool) -> Option<Cow<'a, str>> {
+    pub fn value(&self, field: CsvField, of_string: bool) -> Option<Cow<'a, str>> {
         let raw = &self.text[field.range()];
-        if (!field.is_quoted() || !of_text) && self.formats.nulls.iter().any(|null| null == raw) {
+        if (!field.is_quoted() || !of_string) && self.formats.nulls.iter().any(|null| null == raw) {
             return None;
         }
         Some(if field.is_escaped() {
@@ -89,7 +89,7 @@ impl<'a> Cells<'a> {
                 Arc::new(array.with_data_type(data_type.clone()))
             }
             DataType::Timestamp(unit, _) => self.timestamps(column, *unit)?,
-            DataType::Utf8View => self.texts(column)?,
+            DataType::Utf8View => self.strings(column)?,
             other => unreachable!("no column of a text file has type {other}"),
         })
     }
@@ -173,7 +173,7 @@ impl<'a> Cells<'a> {
         Ok(Arc::new(BooleanArray::from(values)))
     }
 
-    fn texts(&self, column: &FileColumn) -> Result<ArrayRef, BadCell> {
+    fn strings(&self, column: &FileColumn) -> Result<ArrayRef, BadCell> {
         let mut builder = StringViewBuilder::with_capacity(self.len());
         let most = column.max_characters.unwrap_or(u64::MAX);
         for (row, field) in self.fields().enumerate() {

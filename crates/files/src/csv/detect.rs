@@ -282,7 +282,7 @@ fn found(
     );
     let mut first = vec![ValueKind::Unknown; width];
     note(&dialect, &options.formats, &sample, 0, 1, &mut first);
-    let text = |kind: &ValueKind| matches!(kind, ValueKind::Text | ValueKind::Unknown);
+    let text = |kind: &ValueKind| matches!(kind, ValueKind::String | ValueKind::Unknown);
     let alone = sample.records.len() == 1;
     let is_header = header.unwrap_or_else(|| {
         let consistent = kinds
@@ -347,7 +347,7 @@ fn columns(
         });
         let data_type = match said {
             Some((_, data_type)) => data_type.clone(),
-            None if options.all_text => DataType::Utf8View,
+            None if options.all_strings => DataType::Utf8View,
             None => kinds[at].data_type(),
         };
         columns.push(FileColumn {
@@ -394,7 +394,7 @@ fn note(
             place: 0,
         };
         for (kind, field) in kinds.iter_mut().zip(fields) {
-            if *kind != ValueKind::Text
+            if *kind != ValueKind::String
                 && let Some(value) = cells.value(*field, false)
             {
                 *kind = kind.with(&value, formats);

@@ -152,8 +152,8 @@ fn refined(field: &Field, values: &[Value]) -> DataType {
                     Some(_) => Some(""),
                 });
             let mut kinds =
-                texts.map(|text| ValueKind::of_time(text, &formats).unwrap_or(ValueKind::Text));
-            let first = kinds.next().unwrap_or(ValueKind::Text);
+                texts.map(|text| ValueKind::of_time(text, &formats).unwrap_or(ValueKind::String));
+            let first = kinds.next().unwrap_or(ValueKind::String);
             kinds.fold(first, ValueKind::join).data_type()
         }
         other => other.clone(),

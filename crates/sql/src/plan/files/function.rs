@@ -149,7 +149,7 @@ impl FileCalls<'_> {
         function: &str,
         args: Vec<FunctionArg>,
     ) -> Result<(Vec<String>, GivenOptions), SqlError> {
-        let refuse = |what: &str| {
+        let reject = |what: &str| {
             SqlError::invalid(
                 Mistake::InvalidParameterValue,
                 format!("{function}: {what}"),
@@ -177,14 +177,14 @@ impl FileCalls<'_> {
                     right,
                 })) => match *left {
                     Expr::Identifier(name) => (Some(normalize(&name)), *right),
-                    _ => return Err(refuse("an option is written name => value")),
+                    _ => return Err(reject("an option is written name => value")),
                 },
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => (None, expr),
-                _ => return Err(refuse("an argument has to be a constant")),
+                _ => return Err(reject("an argument has to be a constant")),
             };
             let place = place_of_expr(&expr).map(|place| self.statement.excerpt(place));
             let value = option_value(&expr)
-                .ok_or_else(|| refuse("an argument has to be a constant").at(place.clone()))?;
+                .ok_or_else(|| reject("an argument has to be a constant").at(place.clone()))?;
             let given = GivenOption {
                 name: name.clone().unwrap_or_else(|| "path".to_owned()),
                 value,
@@ -193,7 +193,7 @@ impl FileCalls<'_> {
             match name {
                 None if number == 0 => paths = given.texts()?,
                 None => {
-                    return Err(refuse(
+                    return Err(reject(
                         "only the path has no name; a list of paths is written ['a', 'b']",
                     )
                     .at(given.place));
@@ -202,7 +202,7 @@ impl FileCalls<'_> {
             }
         }
         if paths.is_empty() {
-            return Err(refuse("a path is missing"));
+            return Err(reject("a path is missing"));
         }
         Ok((paths, options))
     }

@@ -70,7 +70,7 @@ pub(crate) fn read_options(
     if let Some(given) = options.take(&["auto_detect"])?
         && !given.flag()?
     {
-        csv.all_text = csv.types.is_empty();
+        csv.all_strings = csv.types.is_empty();
         csv.header = csv.header.or(Some(false));
         csv.delimiter = csv.delimiter.or(Some(b','));
     }
@@ -128,7 +128,7 @@ fn columns(options: &mut GivenOptions, csv: &mut CsvOptions) -> Result<(), SqlEr
         }
     }
     if let Some(given) = options.take(&["all_varchar"])? {
-        csv.all_text = given.flag()?;
+        csv.all_strings = given.flag()?;
     }
     if let Some(given) = options.take(&["sample_size"])? {
         csv.sample = match given.number()? {

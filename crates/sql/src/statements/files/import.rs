@@ -38,7 +38,7 @@ pub(super) async fn run(context: &StatementContext, directory: &str) -> Result<B
     for text in &schema {
         let wrong = |error: SqlError| in_file(&schema_file, &error);
         let made = Made::by(context, &parse(text).map_err(wrong)?, text).map_err(wrong)?;
-        made.refuse_existing(context)?;
+        made.reject_existing(context)?;
         creates.push((made, text));
     }
     for (made, _) in &creates {
@@ -130,7 +130,7 @@ impl Made {
         }
     }
 
-    fn refuse_existing(&self, context: &StatementContext) -> Result<(), SqlError> {
+    fn reject_existing(&self, context: &StatementContext) -> Result<(), SqlError> {
         let contents = context.catalog.contents();
         let (kind, name) = match self {
             // It is shared with what is there.

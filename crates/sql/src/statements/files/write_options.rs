@@ -119,7 +119,7 @@ fn codec_of(codec: Option<&GivenOption>, level: Option<&GivenOption>) -> Result<
     let name = codec
         .map_or(Ok("zstd"), GivenOption::text)?
         .to_ascii_lowercase();
-    let refused = |wanted: &str| match codec.or(level) {
+    let rejected = |wanted: &str| match codec.or(level) {
         Some(given) => given.reject(wanted),
         None => SqlError::invalid(Mistake::InvalidParameterValue, wanted.to_owned()),
     };
@@ -127,18 +127,18 @@ fn codec_of(codec: Option<&GivenOption>, level: Option<&GivenOption>) -> Result<
         "zstd" => {
             let level = i32::try_from(number.unwrap_or(ZSTD_LEVEL.into())).unwrap_or(i32::MAX);
             let level =
-                ZstdLevel::try_new(level).map_err(|_| refused("a level of zstd from 1 to 22"))?;
+                ZstdLevel::try_new(level).map_err(|_| rejected("a level of zstd from 1 to 22"))?;
             Ok(Codec::ZSTD(level))
         }
         "gzip" => {
             let level = u32::try_from(number.unwrap_or(6)).unwrap_or(u32::MAX);
             let level =
-                GzipLevel::try_new(level).map_err(|_| refused("a level of gzip from 0 to 9"))?;
+                GzipLevel::try_new(level).map_err(|_| rejected("a level of gzip from 0 to 9"))?;
             Ok(Codec::GZIP(level))
         }
         "snappy" => Ok(Codec::SNAPPY),
         "lz4" | "lz4_raw" => Ok(Codec::LZ4_RAW),
         "none" | "uncompressed" => Ok(Codec::UNCOMPRESSED),
-        _ => Err(refused("zstd, snappy, gzip, lz4 or none")),
+        _ => Err(rejected("zstd, snappy, gzip, lz4 or none")),
     }
 }
