@@ -42,6 +42,9 @@ struct AeuSlot<P> {
     taken: AtomicBool,
 }
 
+/// What a session's port is made of.
+type SessionParts<P> = (Endpoint, Arc<Inbox<P>>, Arc<WakerBell>);
+
 /// A slot rests until so many others have closed after it: generations then repeat later. Under the model checker it
 /// does not, so that the reuse of a slot is reached.
 const RESTING: usize = if cfg!(loom) { 0 } else { 64 };
@@ -115,9 +118,7 @@ impl<P> Router<P> {
     }
 
     /// A slot for a new session: its endpoint, inbox and bell.
-    pub(crate) fn take_session(
-        &self,
-    ) -> Result<(Endpoint, Arc<Inbox<P>>, Arc<WakerBell>), RouteError> {
+    pub(crate) fn take_session(&self) -> Result<SessionParts<P>, RouteError> {
         let number = {
             let mut closed = self
                 .closed
