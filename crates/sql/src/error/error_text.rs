@@ -61,7 +61,7 @@ const PATTERNS: &[Pattern] = &[
     (InvalidParameterValue, "Percentile value must be between 0.0 and 1.0 inclusive, {} is invalid", "a percentile of {0} is not between 0 and 1", ""),
 
     (InvalidParameterValue, "NTILE requires a positive integer", "ntile takes a positive number of parts", ""),
-    (DatatypeMismatch, "Expected an integer value", "a window function takes a wgap number there", ""),
+    (DatatypeMismatch, "Expected an integer value", "a window function takes a whole number there", ""),
 
     (CardinalityViolation, "Scalar subquery returned more than one row", "a subquery that is used as a value has more than one row", ONE_ROW),
     (Syntax, "Too many columns! The subquery should only return one column: {}", "a subquery that is used as a value has several columns: {0}", "select one of them"),
@@ -80,12 +80,11 @@ const PATTERNS: &[Pattern] = &[
     (Syntax, "{} queries have different number of columns", "the queries of {0} have different numbers of columns", ""),
     (InvalidLimit, "LIMIT must be >= 0, '{}' was provided", "LIMIT {0} is negative", ""),
     (InvalidOffset, "OFFSET must be >=0, '{}' was provided", "OFFSET {0} is negative", ""),
-    (DatatypeMismatch, "Expected {} to be an integer or null, but got {}", "{0} takes a wgap number, not {1}", ""),
+    (DatatypeMismatch, "Expected {} to be an integer or null, but got {}", "{0} takes a whole number, not {1}", ""),
     (InvalidColumnReference, "Source table contains {} columns but only {} names given as column alias", "{1} names for {0} columns", "an alias with names has one for each column"),
     (DatatypeMismatch, "Argument #{} must be {}, got {}", "argument {0} is {2}, but has to be {1}", ""),
     (InvalidParameterValue, "Step cannot be zero", "the step of a series is 0", ""),
     (UndefinedFunction, "{} function requires {} arguments", "{0} takes {1} arguments", ""),
-    (Syntax, "Only identifiers and literals are supported in tuples", "VALUES as an expression", "write it as a subquery: (SELECT …)"),
 ];
 
 /// What to say instead of this text, if it is known.

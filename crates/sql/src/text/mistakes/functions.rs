@@ -29,6 +29,11 @@ pub(super) fn known(function: &Function, registry: &dyn FunctionRegistry) -> Sea
     if is_known || !is_call || PLANNED.contains(&name.as_str()) {
         return Search::Continue(());
     }
+    if name == "values" {
+        let error = SqlError::not_supported("VALUES as an expression");
+        let hint = "write it as a subquery: (SELECT …)";
+        return found(error.with_hint(Some(hint)), place_of(&function.name));
+    }
     let error = SqlError::invalid(
         Mistake::UndefinedFunction,
         format!("there is no function \"{name}\""),
