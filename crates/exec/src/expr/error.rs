@@ -6,31 +6,33 @@ use std::sync::Arc;
 
 /// An expression that failed on a value.
 #[derive(Debug, thiserror::Error)]
-#[error("{reason} in {expression}")]
+#[error("{} in {expression}", reason(.source))]
 struct EvaluationError {
-    reason: String,
+    source: ArrowError,
     expression: Arc<str>,
 }
 
-/// The failure of `expression` for a reason in the user's terms.
-fn evaluation(reason: impl Into<String>, expression: &Arc<str>) -> FragmentError {
-    FragmentError::Evaluation(Arc::new(EvaluationError {
-        reason: reason.into(),
-        expression: expression.clone(),
-    }))
+/// Why, in the user's terms.
+fn reason(error: &ArrowError) -> String {
+    match error {
+        ArrowError::DivideByZero => "division by zero".to_owned(),
+        ArrowError::CastError(reason)
+        | ArrowError::ParseError(reason)
+        | ArrowError::ComputeError(reason)
+        | ArrowError::InvalidArgumentError(reason) => reason.clone(),
+        other => other.to_string(),
+    }
 }
 
 /// The failure of an Arrow kernel that evaluated `expression`.
 pub(super) fn kernel(error: ArrowError, expression: &Arc<str>) -> FragmentError {
     match error {
-        ArrowError::DivideByZero => evaluation("division by zero", expression),
         ArrowError::ArithmeticOverflow(_) => FragmentError::Overflow {
             what: expression.to_string(),
         },
-        ArrowError::CastError(reason)
-        | ArrowError::ParseError(reason)
-        | ArrowError::ComputeError(reason)
-        | ArrowError::InvalidArgumentError(reason) => evaluation(reason, expression),
-        other => evaluation(other.to_string(), expression),
+        source => FragmentError::Evaluation(Arc::new(EvaluationError {
+            source,
+            expression: expression.clone(),
+        })),
     }
 }

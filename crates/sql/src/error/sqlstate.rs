@@ -297,13 +297,17 @@ fn of_home(error: &HomeError) -> SqlState {
 
 /// An expression failed on a value: Arrow or DataFusion says how.
 fn of_evaluation(error: &(dyn Error + Send + Sync + 'static)) -> SqlState {
-    if let Some(error) = error.downcast_ref::<ArrowError>() {
-        mistake_of_arrow(error).map_or(DATA_EXCEPTION, Mistake::sqlstate)
-    } else if let Some(error) = error.downcast_ref::<DataFusionError>() {
-        of_execution(error)
-    } else {
-        DATA_EXCEPTION
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<ArrowError>() {
+            return mistake_of_arrow(error).map_or(DATA_EXCEPTION, Mistake::sqlstate);
+        }
+        if let Some(error) = error.downcast_ref::<DataFusionError>() {
+            return of_execution(error);
+        }
+        next = error.source();
     }
+    DATA_EXCEPTION
 }
 
 fn of_execution(error: &DataFusionError) -> SqlState {

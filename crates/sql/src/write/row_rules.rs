@@ -7,7 +7,7 @@
 
 use crate::catalog::{DefaultValue, Table};
 use crate::context::StatementContext;
-use crate::error::{SqlError, Violation};
+use crate::error::{Mistake, SqlError, Violation};
 use crate::system::functions::session_state;
 use crate::write::coerce::shown;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatchOptions};
@@ -15,7 +15,6 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result};
-use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::Exists;
 use datafusion::logical_expr::{
@@ -208,9 +207,10 @@ pub(crate) fn logical(state: &SessionState, expr: &ast::Expr, schema: &DFSchema)
         ))
     })?;
     if several_rows {
-        return Err(DataFusionError::Plan(format!(
+        let message = format!(
             "{expr}: a subquery, an aggregate or a window function cannot be evaluated for a single row"
-        )));
+        );
+        return Err(SqlError::invalid(Mistake::Grouping, message).into_datafusion());
     }
     let rows = LogicalPlan::EmptyRelation(EmptyRelation {
         produce_one_row: false,
@@ -238,10 +238,11 @@ pub(crate) fn check_condition(
 ) -> Result<()> {
     let data_type = logical(state, expr, schema)?.get_type(schema)?;
     if !matches!(data_type, DataType::Boolean | DataType::Null) {
-        return Err(DataFusionError::Plan(format!(
+        let message = format!(
             "CHECK ({expr}): {} is not a condition",
             eris_exact::types::sql_name(&data_type, None)
-        )));
+        );
+        return Err(SqlError::invalid(Mistake::DatatypeMismatch, message).into_datafusion());
     }
     Ok(())
 }
