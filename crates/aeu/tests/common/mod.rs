@@ -214,6 +214,10 @@ pub fn ask(port: &mut TestPort, to: u16, object: u32, kind: u16, callback: u64, 
     send(port, to, object, kind, callback, words, None);
 }
 
+#[expect(
+    clippy::redundant_allocation,
+    reason = "parcels are boxed, and this one tells by its count who still has it"
+)]
 pub fn send(
     port: &mut TestPort,
     to: u16,

@@ -403,7 +403,7 @@ mod tests {
 
     /// The first value of a statement's rows, if it has any.
     async fn run(context: &StatementContext, sql: &str) -> Option<String> {
-        let begun = crate::session::pipeline::begin(&context, &sql.into()).await;
+        let begun = crate::session::pipeline::begin(context, &sql.into()).await;
         let Begun::Rows(mut rows) = begun.unwrap_or_else(|error| panic!("{sql}: {error}")) else {
             return None;
         };
