@@ -17,7 +17,7 @@
 //!   lanes: streams with credits
 //! ```
 //!
-//! It composes what is below it: a [`Partition`](partition) is a list of segments, a fragment becomes tasks that take
+//! It composes what is below it: a `Partition` is a list of segments, a fragment becomes tasks that take
 //! turns, a write is staged and then made visible by the sequencer. It must not know SQL or where fragments come from.
 
 #![forbid(unsafe_code)]

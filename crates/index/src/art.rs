@@ -14,7 +14,7 @@
 //! compression*: where all keys have bytes in common there is a prefix node instead of nodes with one child. For keys
 //! of 64 bits the last level holds the values themselves instead of references to records.
 //!
-//! References are 32 bits: a kind and a place in the slabs of that kind ([`reference`], [`crate::slabs`]). The kind
+//! References are 32 bits: a kind and a place in the slabs of that kind ([`mod@reference`], [`crate::slabs`]). The kind
 //! lies in the reference, so that it is known before the node's memory has arrived; this is what batches live on
 //! ([`descent`]).
 //!

@@ -18,7 +18,7 @@
 //! comparisons of a column with a constant do. It is part of the catalogue's contents and ends with them, and holds as long as the session's variables are what they were, and the
 //! tables are as large that they are read over as many streams. A constant that is no exact value of its column's type is left to the planner.
 //!
-//! A template for the row of one key is a lookup ([`point`]), and a write of single rows by key is kept as what it computes ([`write`]).
+//! A template for the row of one key is a lookup ([`point`]), and a write of single rows by key is kept as what it computes ([`mod@write`]).
 
 mod conditions;
 mod constant;

@@ -7,7 +7,7 @@
 //!        └── otherwise ─────────▶ the object's write lock, a lookup of what they replace, and a statement over several owners
 //! ```
 //!
-//! They are [read] at one snapshot, and [written](write) at their owners. Rows of several objects change [together].
+//! They are [read] at one snapshot, and [written](mod@write) at their owners. Rows of several objects change [together].
 
 mod read;
 mod together;

@@ -45,7 +45,7 @@ impl CsvStyle {
     /// The names of the columns as a line.
     ///
     /// # Errors
-    /// As [`format`].
+    /// As [`fn@format`].
     pub(crate) fn header_line<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,

@@ -61,7 +61,7 @@ impl Steps {
         Some((steps, leaf))
     }
 
-    /// Whether all of it is [quick](super::quick), for rows of the leaf's schema.
+    /// Whether all of it is quick, for rows of the leaf's schema.
     pub fn are_quick(&self, leaf: &SchemaRef) -> bool {
         let mut schema = Arc::clone(leaf);
         self.0.iter().all(|step| match step {

@@ -21,7 +21,7 @@ use futures::StreamExt;
 use std::fmt::{self, Display};
 use std::time::{Duration, Instant};
 
-/// EXPLAIN [ANALYZE] [VERBOSE] query.
+/// `EXPLAIN [ANALYZE] [VERBOSE] query`.
 pub(crate) async fn explain(
     context: &StatementContext,
     tree: ast::Statement,

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
     self, ContextModifier, Expr, Ident, ObjectName, Reset, Set, UnaryOperator, Use, Value,
 };
 
-/// SET [SESSION] name { = | TO } value, and its other forms.
+/// `SET [SESSION] name { = | TO } value`, and its other forms.
 pub(crate) fn set(context: &StatementContext, set: &Set) -> Result<Begun, SqlError> {
     match set {
         Set::SingleAssignment {

@@ -42,7 +42,7 @@ fn batch_of(batch: RecordBatch) -> Result<Begun, SqlError> {
     ))))
 }
 
-/// KILL [QUERY] id.
+/// `KILL [QUERY] id`.
 pub(crate) fn kill(context: &StatementContext, id: u64) -> Result<Begun, SqlError> {
     context.services.queries.kill(id, context.session.id)?;
     Ok(Begun::Done { tag: "KILL" })

@@ -8,7 +8,7 @@
 //!          └─ nothing more, links have arrived ──▶ GIVEN
 //! ```
 //!
-//! Entries that were copied stay where they were, out of reach, until [`CompactTask`](super::compact::CompactTask)
+//! Entries that were copied stay where they were, out of reach, until [`CompactTask`]
 //! removes them.
 
 use super::compact::CompactTask;

@@ -152,7 +152,7 @@ impl Program {
         })
     }
 
-    /// Whether an owner may run it: all of it is [quick](super::super::quick).
+    /// Whether an owner may run it: all of it is quick.
     pub fn is_quick(&self) -> bool {
         let is_given = |target: &Target| !matches!(target, Target::Computed(_));
         self.steps.are_quick(&self.read) && self.targets.iter().all(is_given)

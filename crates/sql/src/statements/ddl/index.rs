@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const TAG: &str = "CREATE INDEX";
 
-/// CREATE INDEX [IF NOT EXISTS] [name] ON table [USING kind] (column, …).
+/// `CREATE INDEX [IF NOT EXISTS] [name] ON table [USING kind] (column, …)`.
 pub(super) async fn create(
     context: &StatementContext,
     create: CreateIndex,

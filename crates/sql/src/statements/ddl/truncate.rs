@@ -18,7 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::sync::Arc;
 
-/// TRUNCATE [TABLE] name, …: all of them at once, with CASCADE also the tables that refer to them.
+/// `TRUNCATE [TABLE] name, …`: all of them at once, with CASCADE also the tables that refer to them.
 pub(super) async fn truncate(
     context: &StatementContext,
     truncate: Truncate,
