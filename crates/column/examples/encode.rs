@@ -221,12 +221,14 @@ fn main() {
             DataType::Utf8View if dictionary.is_some() => {
                 ColumnPredicate::Codes([0x5a5a, 0, 7].into())
             }
-            DataType::Utf8View => ColumnPredicate::Text(Arc::new(|strings: &StringViewArray| {
-                strings
-                    .iter()
-                    .map(|text| text.map(|text| text.ends_with('7')))
-                    .collect()
-            })),
+            DataType::Utf8View => {
+                ColumnPredicate::StringTest(Arc::new(|strings: &StringViewArray| {
+                    strings
+                        .iter()
+                        .map(|text| text.map(|text| text.ends_with('7')))
+                        .collect()
+                }))
+            }
             DataType::Float64 => ColumnPredicate::Floats {
                 low: std::ops::Bound::Included(1e18),
                 high: std::ops::Bound::Unbounded,

@@ -113,7 +113,7 @@ impl Column {
 
     /// An empty column of text, likewise.
     pub fn of_text(memory: NodeMemory, object: ObjectId) -> Self {
-        Self::new(Domain::Text, memory, object)
+        Self::new(Domain::String, memory, object)
     }
 
     fn new(domain: Domain, memory: NodeMemory, object: ObjectId) -> Self {
@@ -255,7 +255,7 @@ impl Column {
 
     /// The integer for a value, which becomes known if it is a new string.
     fn intern(&mut self, value: &ColumnValue) -> Result<i64, ColumnError> {
-        if let (Domain::Text, ColumnValue::Text(text)) = (self.domain, value) {
+        if let (Domain::String, ColumnValue::String(text)) = (self.domain, value) {
             self.dictionary.add([text.as_str()].into_iter());
         }
         self.integer(value)
@@ -266,7 +266,7 @@ impl Column {
     fn integer(&self, value: &ColumnValue) -> Result<Option<i64>, ColumnError> {
         match (self.domain, value) {
             (Domain::Integer, ColumnValue::Integer(integer)) => Ok(Some(*integer)),
-            (Domain::Text, ColumnValue::Text(text)) => {
+            (Domain::String, ColumnValue::String(text)) => {
                 Ok(self.dictionary.code(text).map(|Code(code)| code as i64))
             }
             (expected, value) => Err(ColumnError::Kind {
@@ -281,7 +281,7 @@ impl Column {
             Domain::Integer => ColumnValue::Integer(integer),
             _ => {
                 let text = self.dictionary.get(Code(integer as u32));
-                ColumnValue::Text(text.expect("each code has its string").to_owned())
+                ColumnValue::String(text.expect("each code has its string").to_owned())
             }
         }
     }

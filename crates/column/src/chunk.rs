@@ -8,7 +8,7 @@ use crate::key_order::KeyOrder;
 use crate::packed::Packed;
 use crate::runs::Runs;
 use crate::short_runs::ShortRuns;
-use crate::text::Text;
+use crate::strings::Strings;
 use crate::validity::Validity;
 use crate::value::ColumnValue;
 use crate::zone::Zone;
@@ -60,7 +60,7 @@ pub(crate) enum Data {
     Float32(Plain<f32>),
     Float64(Plain<f64>),
     Wide(Plain<i128>),
-    Text(Text),
+    Strings(Strings),
 }
 
 /// Integers of one chunk. The slot of a NULL holds one of the other values, so that all are within the zone's range; if
@@ -160,7 +160,7 @@ impl ColumnChunk {
         match &self.data {
             Data::Integers(integers) | Data::Codes(integers) => integers.prefetch(),
             Data::Ordinals { ordinals, .. } => ordinals.prefetch(),
-            Data::Float32(_) | Data::Float64(_) | Data::Wide(_) | Data::Text(_) => {}
+            Data::Float32(_) | Data::Float64(_) | Data::Wide(_) | Data::Strings(_) => {}
         }
     }
 
@@ -177,7 +177,7 @@ impl ColumnChunk {
             Data::Float32(plain) => plain.bytes(),
             Data::Float64(plain) => plain.bytes(),
             Data::Wide(plain) => plain.bytes(),
-            Data::Text(text) => text.bytes(),
+            Data::Strings(text) => text.bytes(),
         };
         values + self.validity.bytes()
     }
@@ -190,7 +190,7 @@ impl ColumnChunk {
             Data::Float32(plain) => plain.extents(all),
             Data::Float64(plain) => plain.extents(all),
             Data::Wide(plain) => plain.extents(all),
-            Data::Text(text) => text.extents(all),
+            Data::Strings(text) => text.extents(all),
         }
         self.validity.extents(all);
     }
@@ -204,7 +204,7 @@ impl ColumnChunk {
     pub fn domain(&self) -> Domain {
         match &self.data {
             Data::Integers(_) | Data::Ordinals { .. } => Domain::Integer,
-            Data::Codes(_) | Data::Text(_) => Domain::Text,
+            Data::Codes(_) | Data::Strings(_) => Domain::String,
             Data::Float32(_) => Domain::Float32,
             Data::Float64(_) => Domain::Float64,
             Data::Wide(_) => Domain::Wide,
@@ -225,7 +225,7 @@ impl ColumnChunk {
             | Data::Float64(Plain::Constant(_))
             | Data::Wide(Plain::Constant(_)) => Encoding::Constant,
             Data::Float32(_) | Data::Float64(_) | Data::Wide(_) => Encoding::Plain,
-            Data::Text(text) => text.encoding(),
+            Data::Strings(text) => text.encoding(),
         }
     }
 
@@ -251,12 +251,12 @@ impl ColumnChunk {
             Data::Codes(integers) => {
                 let code = Code(integers.get(row) as u32);
                 let text = dictionary.expect("text is coded").get(code);
-                ColumnValue::Text(text.expect("the dictionary has all codes").to_owned())
+                ColumnValue::String(text.expect("the dictionary has all codes").to_owned())
             }
             Data::Float32(plain) => ColumnValue::Float32(plain.get(row)),
             Data::Float64(plain) => ColumnValue::Float64(plain.get(row)),
             Data::Wide(plain) => ColumnValue::Wide(plain.get(row)),
-            Data::Text(text) => ColumnValue::Text(text.get(row)),
+            Data::Strings(text) => ColumnValue::String(text.get(row)),
         }
     }
 }

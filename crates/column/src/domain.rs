@@ -15,7 +15,7 @@ pub enum Domain {
     /// `i128`: decimals of more than 18 digits (unscaled).
     Wide,
     /// UTF-8 text in byte order: codes of a dictionary, or the strings themselves.
-    Text,
+    String,
 }
 
 /// Digits of the largest decimal that is an `i64` whatever its value.
@@ -34,7 +34,7 @@ impl Domain {
             Decimal128(..) => Domain::Wide,
             DataType::Float32 => Domain::Float32,
             DataType::Float64 => Domain::Float64,
-            Utf8 | LargeUtf8 | Utf8View => Domain::Text,
+            Utf8 | LargeUtf8 | Utf8View => Domain::String,
             Dictionary(_, values) => return Domain::of(values),
             _ => return None,
         })

@@ -11,11 +11,11 @@
 //! Both passes go in blocks of 1,024 values through the first-level cache: widened to `i64`, the slots of NULLs filled,
 //! then a plain loop for each step.
 
+mod codes;
 mod integers;
 mod plain;
 mod source;
 mod strings;
-mod text;
 
 use crate::CHUNK_ROWS;
 use crate::chunk::{ColumnChunk, Data, Home, float_range};
@@ -57,8 +57,8 @@ impl ColumnChunk {
         let nulls = array.logical_nulls();
         Self::build(rows, nulls.as_ref(), home, |encoder| {
             match (domain, dictionary) {
-                (Domain::Text, Some(dictionary)) => {
-                    encoder.codes(&strings::codes(array, dictionary)?)
+                (Domain::String, Some(dictionary)) => {
+                    encoder.codes(&codes::codes(array, dictionary)?)
                 }
                 _ => {
                     let plain = without_dictionary(array, domain)?;
@@ -136,7 +136,7 @@ pub(crate) fn ordinals(
 fn without_dictionary(array: &dyn Array, domain: Domain) -> Result<Option<ArrayRef>, EncodeError> {
     let target = match array.data_type() {
         DataType::Utf8View => return Ok(None),
-        _ if domain == Domain::Text => DataType::Utf8View,
+        _ if domain == Domain::String => DataType::Utf8View,
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         _ => return Ok(None),
     };

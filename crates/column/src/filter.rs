@@ -52,9 +52,9 @@ impl ColumnChunk {
                 let keys = |low, high| (low, high);
                 plain.filter(isa, predicate.reduce_floats(min, max), keys, selection);
             }
-            (Data::Text(text), ZoneRange::Text(..)) => match predicate {
-                ColumnPredicate::Text(test) => text.filter(isa, test, selection),
-                ColumnPredicate::TextSet(texts) => text.filter_set(isa, texts, selection),
+            (Data::Strings(text), ZoneRange::Strings(..)) => match predicate {
+                ColumnPredicate::StringTest(test) => text.filter(isa, test, selection),
+                ColumnPredicate::StringSet(texts) => text.filter_set(isa, texts, selection),
                 other => panic!("{other:?} asked of plain text"),
             },
             (_, range) => panic!("{predicate:?} asked of values in {range:?}"),

@@ -77,7 +77,7 @@ impl ColumnChunk {
                 let array = PrimitiveArray::<Decimal128Type>::new(values, nulls);
                 Arc::new(array.with_data_type(data_type.clone()))
             }
-            Data::Text(text) => {
+            Data::Strings(text) => {
                 assert_eq!(data_type, &DataType::Utf8View, "the type of text");
                 text.gather(isa, selection, count, nulls)
             }

@@ -75,10 +75,10 @@ impl KeyOrder {
         u32::try_from(keys.len()).ok().filter(|&len| len < NONE)?;
         let first = keys.iter().copied().min().unwrap_or(0);
         let last = keys.iter().copied().max().unwrap_or(0);
-        let span = last.abs_diff(first);
+        let width = last.abs_diff(first);
         let ordered = || keys.iter().zip(0u32..);
-        let places = if span / ENTRIES_PER_KEY <= keys.len() as u64 {
-            let mut ordinals = vec![NONE; span as usize + 1];
+        let places = if width / ENTRIES_PER_KEY <= keys.len() as u64 {
+            let mut ordinals = vec![NONE; width as usize + 1];
             for (key, ordinal) in ordered() {
                 let place = &mut ordinals[key.abs_diff(first) as usize];
                 if *place != NONE {

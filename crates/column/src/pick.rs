@@ -60,7 +60,7 @@ impl ColumnChunk {
                 let array = PrimitiveArray::<Decimal128Type>::new(values, nulls);
                 Arc::new(array.with_data_type(data_type.clone()))
             }
-            Data::Text(text) => {
+            Data::Strings(text) => {
                 assert_eq!(data_type, &DataType::Utf8View, "the type of text");
                 let is_valid = |row: usize| self.validity.is_valid(row);
                 let values = rows.iter().map(|&row| is_valid(row).then(|| text.get(row)));

@@ -9,12 +9,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// A test of many strings at once. Its result has one value per string; NULL counts as false.
-pub type TextTest = Arc<dyn Fn(&StringViewArray) -> BooleanArray + Send + Sync>;
+pub type StringTest = Arc<dyn Fn(&StringViewArray) -> BooleanArray + Send + Sync>;
 
 /// A condition on one column. A NULL passes [`ColumnPredicate::Null`] and nothing else.
 ///
 /// The values are those of the chunk's [`Domain`](crate::Domain): the variants on integers are for `Integer` chunks,
-/// `Codes` for coded text, `Text` and `TextSet` for other text, `Floats` for both kinds of floats. Asking a chunk of
+/// `Codes` for coded text, `StringTest` and `StringSet` for other text, `Floats` for both kinds of floats. Asking a chunk of
 /// another domain is a mistake of the caller and panics; no chunk panics that holds only NULLs.
 #[derive(Clone)]
 pub enum ColumnPredicate {
@@ -61,9 +61,9 @@ pub enum ColumnPredicate {
         high: Bound<f64>,
     },
     /// The test says true.
-    Text(TextTest),
+    StringTest(StringTest),
     /// The text is one of these, which ascend strictly in byte order.
-    TextSet(Arc<[Box<str>]>),
+    StringSet(Arc<[Box<str>]>),
     /// The value is NULL.
     Null,
     /// The value is not NULL.
@@ -86,8 +86,8 @@ impl fmt::Debug for ColumnPredicate {
                 write!(f, "in {codes} codes")
             }
             ColumnPredicate::Floats { low, high } => write!(f, "in {low:?}..{high:?}"),
-            ColumnPredicate::Text(_) => write!(f, "text test"),
-            ColumnPredicate::TextSet(texts) => write!(f, "in {} texts", texts.len()),
+            ColumnPredicate::StringTest(_) => write!(f, "text test"),
+            ColumnPredicate::StringSet(texts) => write!(f, "in {} texts", texts.len()),
             ColumnPredicate::Null => write!(f, "is null"),
             ColumnPredicate::NotNull => write!(f, "is not null"),
         }
@@ -120,8 +120,8 @@ impl ColumnPredicate {
             (ColumnPredicate::Never, _) => true,
             (ColumnPredicate::Null, _) => zone.nulls == 0,
             (_, ZoneRange::Empty) => true,
-            (ColumnPredicate::NotNull | ColumnPredicate::Text(_), _) => false,
-            (ColumnPredicate::TextSet(texts), ZoneRange::Text(min, max)) => {
+            (ColumnPredicate::NotNull | ColumnPredicate::StringTest(_), _) => false,
+            (ColumnPredicate::StringSet(texts), ZoneRange::Strings(min, max)) => {
                 let above = texts.partition_point(|text| **text < **min);
                 texts.get(above).is_none_or(|text| **text > **max)
             }
@@ -137,7 +137,9 @@ impl ColumnPredicate {
             _ if zone.nulls > 0 => false,
             (ColumnPredicate::NotNull, _) => true,
             (
-                ColumnPredicate::Never | ColumnPredicate::Text(_) | ColumnPredicate::TextSet(_),
+                ColumnPredicate::Never
+                | ColumnPredicate::StringTest(_)
+                | ColumnPredicate::StringSet(_),
                 _,
             ) => false,
             (_, range) => self.reduce_zone(range) == Reduced::All,

@@ -70,12 +70,12 @@ impl ColumnChunk {
                 let condition = predicate.reduce_floats(min, max);
                 rows.retain(|&row| condition.holds(|| plain.get(row as usize).key()));
             }
-            (Data::Text(text), ZoneRange::Text(..)) => match predicate {
-                ColumnPredicate::TextSet(texts) => rows.retain(|&row| {
+            (Data::Strings(text), ZoneRange::Strings(..)) => match predicate {
+                ColumnPredicate::StringSet(texts) => rows.retain(|&row| {
                     let text = text.get(row as usize);
                     texts.binary_search_by(|other| (**other).cmp(&text)).is_ok()
                 }),
-                ColumnPredicate::Text(test) => {
+                ColumnPredicate::StringTest(test) => {
                     let values = rows.iter().map(|&row| Some(text.get(row as usize)));
                     let passed = test(&values.collect::<StringViewArray>());
                     let mut passed =
@@ -96,8 +96,8 @@ impl Integers {
             Reduced::All => {}
             // The usual one, in a loop of its own.
             Reduced::Between(low, high) => {
-                let span = high.abs_diff(low);
-                self.retain_values(isa, rows, |value| value.wrapping_sub(low) as u64 <= span);
+                let width = high.abs_diff(low);
+                self.retain_values(isa, rows, |value| value.wrapping_sub(low) as u64 <= width);
             }
             other => self.retain_values(isa, rows, |value| other.holds(|| value)),
         }

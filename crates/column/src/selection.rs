@@ -38,16 +38,16 @@ pub(crate) fn rows_in_word(rows: usize, word: usize) -> u64 {
 
 /// The words that a range of rows, not empty, lies in: of the first those bits that `head` has, of the last those that
 /// `tail` has, of one that is both those that both have.
-struct Span {
+struct WordRange {
     first: usize,
     last: usize,
     head: u64,
     tail: u64,
 }
 
-impl Span {
+impl WordRange {
     fn of(start: usize, end: usize) -> Self {
-        Span {
+        WordRange {
             first: start / 64,
             last: (end - 1) / 64,
             head: u64::MAX << (start % 64),
@@ -156,13 +156,13 @@ impl Selection {
             return;
         }
         self.known_full = false;
-        let span = Span::of(start, end);
-        if span.first == span.last {
-            self.words[span.first] &= !(span.head & span.tail);
+        let range = WordRange::of(start, end);
+        if range.first == range.last {
+            self.words[range.first] &= !(range.head & range.tail);
         } else {
-            self.words[span.first] &= !span.head;
-            self.words[span.first + 1..span.last].fill(0);
-            self.words[span.last] &= !span.tail;
+            self.words[range.first] &= !range.head;
+            self.words[range.first + 1..range.last].fill(0);
+            self.words[range.last] &= !range.tail;
         }
     }
 
@@ -176,14 +176,14 @@ impl Selection {
         if start == end || self.known_full {
             return end - start;
         }
-        let span = Span::of(start, end);
-        let count = if span.first == span.last {
-            (self.words[span.first] & span.head & span.tail).count_ones()
+        let range = WordRange::of(start, end);
+        let count = if range.first == range.last {
+            (self.words[range.first] & range.head & range.tail).count_ones()
         } else {
-            let between = &self.words[span.first + 1..span.last];
+            let between = &self.words[range.first + 1..range.last];
             let between: u32 = between.iter().map(|word| word.count_ones()).sum();
-            let ends = self.words[span.first] & span.head;
-            between + ends.count_ones() + (self.words[span.last] & span.tail).count_ones()
+            let ends = self.words[range.first] & range.head;
+            between + ends.count_ones() + (self.words[range.last] & range.tail).count_ones()
         };
         count as usize
     }

@@ -13,8 +13,8 @@ pub enum ColumnValue {
     Float64(f64),
     /// [`Domain::Wide`](crate::Domain::Wide)
     Wide(i128),
-    /// [`Domain::Text`](crate::Domain::Text), whether it was a code or not.
-    Text(String),
+    /// [`Domain::String`](crate::Domain::String), whether it was a code or not.
+    String(String),
 }
 
 impl From<i64> for ColumnValue {
@@ -25,6 +25,6 @@ impl From<i64> for ColumnValue {
 
 impl From<&str> for ColumnValue {
     fn from(value: &str) -> Self {
-        ColumnValue::Text(value.to_owned())
+        ColumnValue::String(value.to_owned())
     }
 }

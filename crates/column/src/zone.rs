@@ -24,5 +24,5 @@ pub enum ZoneRange {
     /// Dictionary codes; as codes are unordered, this bounds the codes and says nothing about the strings' order.
     Codes(u32, u32),
     /// Plain text, in byte order.
-    Text(Box<str>, Box<str>),
+    Strings(Box<str>, Box<str>),
 }

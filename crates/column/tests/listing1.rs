@@ -20,7 +20,7 @@ const COMPARATORS: [Comparator; 6] = [
 fn holds(condition: &Condition, value: &ColumnValue) -> bool {
     match (value, &condition.value) {
         (ColumnValue::Integer(a), ColumnValue::Integer(b)) => condition.comparator.holds(a, b),
-        (ColumnValue::Text(a), ColumnValue::Text(b)) => condition.comparator.holds(a, b),
+        (ColumnValue::String(a), ColumnValue::String(b)) => condition.comparator.holds(a, b),
         other => panic!("{other:?}"),
     }
 }
@@ -113,7 +113,7 @@ proptest! {
 
     #[test]
     fn of_text(seed in any::<u64>(), chunks in 0usize..2, rest in 0usize..300) {
-        let fresh = |random: &mut Random| ColumnValue::Text(string(random));
+        let fresh = |random: &mut Random| ColumnValue::String(string(random));
         let column = Column::of_text(NODE.clone(), OBJECT);
         check(column, fresh, [chunks * (CHUNK_ROWS - 7), rest], seed)?;
     }

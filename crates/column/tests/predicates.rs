@@ -6,7 +6,7 @@ use arrow_array::{Array, BooleanArray, Float32Array, Float64Array, StringViewArr
 use arrow_schema::DataType;
 use common::*;
 use eris_column::{
-    ColumnChunk, ColumnPredicate, Dictionary, Selection, TextTest, Zone, ZoneRange, to_integer,
+    ColumnChunk, ColumnPredicate, Dictionary, Selection, StringTest, Zone, ZoneRange, to_integer,
 };
 use eris_kernels::Isa;
 use proptest::prelude::*;
@@ -260,13 +260,13 @@ proptest! {
     fn on_plain_text(shape in shapes()) {
         let values = shape.values(string);
         let chunk = encode(&string_array(&values), None);
-        let test: TextTest = Arc::new(|strings: &StringViewArray| {
+        let test: StringTest = Arc::new(|strings: &StringViewArray| {
             // NULL, instead of false, for the empty string.
             let answer = |text: &str| (!text.is_empty()).then_some(text.contains('1'));
             strings.iter().map(|text| answer(text.unwrap_or("1"))).collect::<BooleanArray>()
         });
         let contains = |text: &String| text.contains('1');
-        let predicate = ColumnPredicate::Text(test);
+        let predicate = ColumnPredicate::StringTest(test);
         check(&chunk, &predicate, &shape, |row| values[row].as_ref().is_some_and(contains))?;
         check(&chunk, &ColumnPredicate::Null, &shape, |row| values[row].is_none())?;
         check(&chunk, &ColumnPredicate::NotNull, &shape, |row| values[row].is_some())?;

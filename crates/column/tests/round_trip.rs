@@ -179,11 +179,11 @@ proptest! {
         check_gather(&chunk, &array, None, &shape)?;
         let range = values.iter().flatten().min().map_or(ZoneRange::Empty, |min| {
             let max = values.iter().flatten().max().unwrap();
-            ZoneRange::Text(min.as_str().into(), max.as_str().into())
+            ZoneRange::Strings(min.as_str().into(), max.as_str().into())
         });
         prop_assert_eq!(&chunk.zone().range, &range);
         for row in shape.selection(5).iter_ones() {
-            let expected = values[row].clone().map_or(ColumnValue::Null, ColumnValue::Text);
+            let expected = values[row].clone().map_or(ColumnValue::Null, ColumnValue::String);
             prop_assert_eq!(chunk.get(row, None), expected);
         }
     }
@@ -211,7 +211,7 @@ proptest! {
             check_gather(&chunk, &views, Some(&dictionary), &shape)?;
             let later = dictionary.extend(["later"].into_iter());
             for row in shape.selection(5).iter_ones() {
-                let expected = values[row].clone().map_or(ColumnValue::Null, ColumnValue::Text);
+                let expected = values[row].clone().map_or(ColumnValue::Null, ColumnValue::String);
                 prop_assert_eq!(chunk.get(row, Some(&later)), expected);
             }
         }
@@ -330,7 +330,7 @@ fn text_is_stored_in_the_smallest_form() {
         check_gather(&chunk, &array, None, &shape(array.len(), 0)).unwrap();
         for row in [0, 7, 8, 1023, 1024, 19_999] {
             let expected = array.is_valid(row).then(|| array.value(row).to_owned());
-            let expected = expected.map_or(ColumnValue::Null, ColumnValue::Text);
+            let expected = expected.map_or(ColumnValue::Null, ColumnValue::String);
             assert_eq!(chunk.get(row, None), expected);
         }
         let views = array.get_array_memory_size();
@@ -342,14 +342,14 @@ fn text_is_stored_in_the_smallest_form() {
 fn text_is_tested_in_every_form() {
     for (encoding, array) in texts() {
         let chunk = encode(&array, None);
-        let beyond = |text: &str| ColumnPredicate::TextSet([text.into()].into());
+        let beyond = |text: &str| ColumnPredicate::StringSet([text.into()].into());
         assert!(beyond("\u{10ffff}").excludes(chunk.zone()));
         assert!(!beyond(array.value(1)).excludes(chunk.zone()));
         let test = |strings: &StringViewArray| {
             let digit = |text: &str| text.contains('7') || text.is_empty();
             strings.iter().map(|text| text.map(digit)).collect()
         };
-        let predicate = ColumnPredicate::Text(Arc::new(test));
+        let predicate = ColumnPredicate::StringTest(Arc::new(test));
         let passes = test(&array);
         // Some that occur, one that does not, and the empty string.
         let mut wanted: Vec<Box<str>> = [1, 77, 300, 19_998]
@@ -359,7 +359,7 @@ fn text_is_tested_in_every_form() {
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let equal = ColumnPredicate::TextSet(wanted.clone().into());
+        let equal = ColumnPredicate::StringSet(wanted.clone().into());
         for share in [1000, 300, 20, 1] {
             let before = match share {
                 1000 => Selection::all(array.len()),

@@ -31,7 +31,7 @@ pub fn to_fragment(value: &ScalarValue) -> Option<Scalar> {
         ScalarValue::Float32(value) => value.map(|value| Value::Float(value.into())),
         ScalarValue::Float64(value) => value.map(Value::Float),
         ScalarValue::Utf8(value) | ScalarValue::LargeUtf8(value) | ScalarValue::Utf8View(value) => {
-            value.clone().map(Value::Text)
+            value.clone().map(Value::String)
         }
         _ => return None,
     };
@@ -49,7 +49,7 @@ pub fn to_datafusion(scalar: &Scalar) -> Option<ScalarValue> {
         (Value::Boolean(value), DataType::Boolean) => ScalarValue::Boolean(Some(*value)),
         (Value::Float(value), DataType::Float32) => ScalarValue::Float32(Some(*value as f32)),
         (Value::Float(value), DataType::Float64) => ScalarValue::Float64(Some(*value)),
-        (Value::Text(value), DataType::Utf8View) => ScalarValue::Utf8View(Some(value.clone())),
+        (Value::String(value), DataType::Utf8View) => ScalarValue::Utf8View(Some(value.clone())),
         (Value::Integer(value), DataType::Int8) => {
             ScalarValue::Int8(Some((*value).try_into().ok()?))
         }

@@ -44,7 +44,7 @@ pub(crate) struct CompiledLookup {
 #[derive(Debug)]
 enum RelationKeys {
     Integers(Arc<Vec<i64>>),
-    Texts(ArrayRef),
+    Strings(ArrayRef),
 }
 
 /// A column of the relation.
@@ -78,7 +78,7 @@ impl CompiledLookup {
         };
         let of_keys = Type::try_from(keys.data_type()).ok();
         let keys = match (columns.domains[column], of_keys) {
-            (Domain::Text, Some(Type::Text)) => RelationKeys::Texts(keys),
+            (Domain::String, Some(Type::String)) => RelationKeys::Strings(keys),
             (Domain::Integer, Some(of_keys)) if comparable(&columns.types[column], &of_keys) => {
                 match values_of(&keys) {
                     crate::group::Values::Integers(keys) => {
@@ -110,7 +110,7 @@ impl CompiledLookup {
     fn map(&self, values: impl Fn(usize) -> u32, columns: &Columns) -> KeyMap {
         match &self.keys {
             RelationKeys::Integers(keys) => KeyMap::integers(keys, values),
-            RelationKeys::Texts(keys) => {
+            RelationKeys::Strings(keys) => {
                 KeyMap::texts(keys, values, columns.dictionaries[self.column].as_ref())
             }
         }

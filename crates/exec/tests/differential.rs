@@ -67,7 +67,7 @@ fn verdict(fragment: &Fragment, relations: &Relations, oracle: &Oracle<'_>) -> V
             (Value::Integer(key), KeySet::Integers(keys)) => {
                 keys.iter().any(|&member| member as i128 == *key)
             }
-            (Value::Text(key), KeySet::Texts(keys)) => keys.contains(key),
+            (Value::String(key), KeySet::Strings(keys)) => keys.contains(key),
             (Value::Null, _) => false,
             other => panic!("{other:?}"),
         };

@@ -234,7 +234,7 @@ fn conditions_on_text_become_codes() {
     assert_eq!(counted(&table, vec![Expr::Not(Box::new(or_null))]).0, 2);
     let probe = Probe {
         column: 0,
-        keys: KeySet::Texts(vec!["Paris".to_owned(), "Vaduz".to_owned()]),
+        keys: KeySet::Strings(vec!["Paris".to_owned(), "Vaduz".to_owned()]),
     };
     let probing = Fragment {
         probes: vec![probe],
@@ -242,7 +242,7 @@ fn conditions_on_text_become_codes() {
         ..fragment(&table, vec![], rows(vec![Expr::Column(0)]))
     };
     let found = rows_of(&run(&probing, &table).unwrap());
-    assert_eq!(found, [[Value::Text("Paris".to_owned())]]);
+    assert_eq!(found, [[Value::String("Paris".to_owned())]]);
 }
 
 #[test]
@@ -438,7 +438,7 @@ fn batches_have_a_good_size_and_a_limit_stops() {
 #[test]
 fn malformed_fragments_are_refused() {
     let table = two_ranges();
-    let text = || literal(Type::Text, Value::Text("x".to_owned()));
+    let text = || literal(Type::String, Value::String("x".to_owned()));
     let n = || Expr::Column(0);
     let sum = |input, state| Output::Groups {
         keys: vec![],
@@ -451,7 +451,7 @@ fn malformed_fragments_are_refused() {
         (vec![], rows(vec![Expr::Column(1)])),
         (vec![], rows(vec![Expr::Negate(Box::new(text()))])),
         (vec![], rows(vec![literal(Type::Int8, Value::Integer(128))])),
-        (vec![], sum(Some(text()), Type::Text)),
+        (vec![], sum(Some(text()), Type::String)),
         (vec![], sum(None, Type::Int64)),
     ] {
         let result = run(&fragment(&table, filter.clone(), output.clone()), &table);

@@ -36,7 +36,7 @@ pub enum KeySet {
     /// Sorted, without duplicates.
     Integers(Vec<i64>),
     /// Sorted by bytes, without duplicates.
-    Texts(Vec<String>),
+    Strings(Vec<String>),
 }
 
 /// Calls a macro with the Arrow type of values that may be keys; leaves the function with `None` if they may not.
@@ -78,7 +78,7 @@ impl KeySet {
             texts.dedup();
             let unique = texts.len() == values.len();
             let texts = texts.into_iter().map(ToOwned::to_owned).collect();
-            return Some((KeySet::Texts(texts), unique));
+            return Some((KeySet::Strings(texts), unique));
         }
         macro_rules! of {
             ($kind:ty) => {
@@ -96,18 +96,18 @@ impl KeySet {
         let (Some(&first), Some(&last)) = (keys.first(), keys.last()) else {
             return KeySet::Integers(keys);
         };
-        let span = last.abs_diff(first);
-        if span == keys.len() as u64 - 1 {
+        let width = last.abs_diff(first);
+        if width == keys.len() as u64 - 1 {
             return KeySet::Range {
                 low: first,
                 high: last,
             };
         }
         let most = BITS.max(BITS_PER_KEY * keys.len() as u64);
-        if keys.len() <= LISTED || span >= most {
+        if keys.len() <= LISTED || width >= most {
             return KeySet::Integers(keys);
         }
-        let words = bits(keys.iter().copied(), first, span);
+        let words = bits(keys.iter().copied(), first, width);
         KeySet::Bitmap { first, words }
     }
 
@@ -118,7 +118,7 @@ impl KeySet {
             KeySet::Range { low, high } => high.abs_diff(*low).saturating_add(1),
             KeySet::Bitmap { words, .. } => words.iter().map(|w| w.count_ones() as u64).sum(),
             KeySet::Integers(keys) => keys.len() as u64,
-            KeySet::Texts(keys) => keys.len() as u64,
+            KeySet::Strings(keys) => keys.len() as u64,
         }
     }
 
@@ -133,14 +133,14 @@ fn of_integers<T: Copy>(values: &[T], key: impl Fn(T) -> i64 + Copy) -> (KeySet,
     let keys = || values.iter().map(|&value| key(value));
     let ends = (i64::MAX, i64::MIN);
     let (low, high) = keys().fold(ends, |(low, high), key| (low.min(key), high.max(key)));
-    let span = high.abs_diff(low);
+    let width = high.abs_diff(low);
     // Many keys that are close enough together for bits are brought into order by these.
-    if values.len() > LISTED && span < BITS_PER_KEY * values.len() as u64 {
-        let words = bits(keys(), low, span);
+    if values.len() > LISTED && width < BITS_PER_KEY * values.len() as u64 {
+        let words = bits(keys(), low, width);
         let set = KeySet::Bitmap { first: low, words };
         let len = set.len();
         let unique = len == values.len() as u64;
-        if len == span + 1 {
+        if len == width + 1 {
             return (KeySet::Range { low, high }, unique);
         }
         // Else many of them occur more than once.
@@ -155,9 +155,9 @@ fn of_integers<T: Copy>(values: &[T], key: impl Fn(T) -> i64 + Copy) -> (KeySet,
     (KeySet::of_sorted(keys), unique)
 }
 
-/// A bit for each key, from the least on, and as far as the span goes.
-fn bits(keys: impl Iterator<Item = i64>, least: i64, span: u64) -> Vec<u64> {
-    let mut words = vec![0u64; (span / 64 + 1) as usize];
+/// A bit for each key, from the least on, and as far as the width goes.
+fn bits(keys: impl Iterator<Item = i64>, least: i64, width: u64) -> Vec<u64> {
+    let mut words = vec![0u64; (width / 64 + 1) as usize];
     for key in keys {
         let bit = key.abs_diff(least) as usize;
         words[bit / 64] |= 1 << (bit % 64);

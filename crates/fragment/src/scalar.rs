@@ -37,7 +37,7 @@ pub enum Type {
         scale: i8,
     },
     /// VARCHAR: UTF-8 text, Arrow's `Utf8View` at every seam
-    Text,
+    String,
     /// DATE: days since 1970-01-01
     Date,
     /// TIMESTAMP: units since 1970-01-01T00:00:00
@@ -67,7 +67,7 @@ impl fmt::Display for Type {
             Type::Decimal { precision, scale } => {
                 return write!(f, "DECIMAL({precision}, {scale})");
             }
-            Type::Text => "VARCHAR",
+            Type::String => "VARCHAR",
             Type::Date => "DATE",
             Type::Timestamp { unit, zone } => {
                 let digits = match unit {
@@ -125,7 +125,7 @@ impl TryFrom<&DataType> for Type {
                 precision: *precision,
                 scale: *scale,
             },
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Type::Text,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Type::String,
             DataType::Date32 => Type::Date,
             DataType::Timestamp(unit, zone) => Type::Timestamp {
                 unit: match unit {
@@ -156,7 +156,7 @@ impl From<&Type> for DataType {
             Type::Float32 => DataType::Float32,
             Type::Float64 => DataType::Float64,
             Type::Decimal { precision, scale } => DataType::Decimal128(*precision, *scale),
-            Type::Text => DataType::Utf8View,
+            Type::String => DataType::Utf8View,
             Type::Date => DataType::Date32,
             Type::Timestamp { unit, zone } => DataType::Timestamp(
                 match unit {
@@ -192,7 +192,7 @@ pub enum Value {
     /// REAL (exactly widened) and DOUBLE
     Float(f64),
     /// VARCHAR
-    Text(String),
+    String(String),
 }
 
 impl Scalar {
@@ -223,7 +223,7 @@ impl fmt::Display for Scalar {
             }
             (Value::Integer(value), _) => write!(f, "{value}"),
             (Value::Float(value), _) => write!(f, "{value:?}"),
-            (Value::Text(value), _) => write!(f, "'{}'", value.replace('\'', "''")),
+            (Value::String(value), _) => write!(f, "'{}'", value.replace('\'', "''")),
         }
     }
 }

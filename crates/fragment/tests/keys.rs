@@ -13,7 +13,7 @@ fn keys_of(set: &KeySet) -> Vec<i64> {
             .map(|bit| first + bit as i64)
             .collect(),
         KeySet::Integers(keys) => keys.clone(),
-        KeySet::Texts(_) => panic!("integers became texts"),
+        KeySet::Strings(_) => panic!("integers became texts"),
     }
 }
 

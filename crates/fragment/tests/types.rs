@@ -71,7 +71,7 @@ fn numbers_keep_their_type() {
             assert_eq!(&DataType::from(&ours), result.data_type());
         }
         assert!(matches!(
-            of(BinaryOp::Add, data_type, Text),
+            of(BinaryOp::Add, data_type, Type::String),
             Err(FragmentError::Malformed { .. })
         ));
     }
@@ -87,7 +87,7 @@ fn every_type_is_one_of_arrow_and_back() {
     });
     let types = [
         Type::Boolean,
-        Type::Text,
+        Type::String,
         Type::Date,
         decimal(38, -3),
         Type::UInt64,
@@ -96,7 +96,7 @@ fn every_type_is_one_of_arrow_and_back() {
         assert_eq!(Type::try_from(&DataType::from(&data_type)), Ok(data_type));
     }
     for text in [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View] {
-        assert_eq!(Type::try_from(&text), Ok(Type::Text));
+        assert_eq!(Type::try_from(&text), Ok(Type::String));
     }
     assert_eq!(
         Type::try_from(&DataType::Binary).unwrap_err().to_string(),
@@ -150,8 +150,8 @@ fn expressions_are_spelt_as_in_sql() {
     let case = Expr::Case {
         branches: vec![(Expr::IsNotNull(Box::new(Expr::Column(1))), Expr::Column(0))],
         otherwise: Some(Box::new(literal(
-            Type::Text,
-            Value::Text("it's".to_owned()),
+            Type::String,
+            Value::String("it's".to_owned()),
         ))),
     };
     assert_eq!(
@@ -191,5 +191,5 @@ fn key_sets_know_their_size() {
         words: vec![0b101, 1 << 63],
     };
     assert_eq!(bitmap.len(), 3);
-    assert!(KeySet::Texts(vec![]).is_empty());
+    assert!(KeySet::Strings(vec![]).is_empty());
 }

@@ -28,7 +28,7 @@ fn data_type() -> impl Strategy<Value = Type> {
             Type::UInt64,
             Type::Float32,
             Type::Float64,
-            Type::Text,
+            Type::String,
             Type::Date,
         ]),
         (1..=38u8, -5..=38i8).prop_map(|(precision, scale)| Type::Decimal { precision, scale }),
@@ -43,7 +43,7 @@ fn scalar() -> impl Strategy<Value = Scalar> {
         any::<bool>().prop_map(Value::Boolean),
         any::<i128>().prop_map(Value::Integer),
         any::<f64>().prop_map(Value::Float),
-        ".{0,20}".prop_map(Value::Text),
+        ".{0,20}".prop_map(Value::String),
     ];
     (data_type(), value).prop_map(|(data_type, value)| Scalar { data_type, value })
 }
@@ -101,7 +101,7 @@ fn keys() -> impl Strategy<Value = KeySet> {
         (any::<i64>(), vec(any::<u64>(), 0..5))
             .prop_map(|(first, words)| KeySet::Bitmap { first, words }),
         vec(any::<i64>(), 0..5).prop_map(KeySet::Integers),
-        vec(".{0,8}", 0..5).prop_map(KeySet::Texts),
+        vec(".{0,8}", 0..5).prop_map(KeySet::Strings),
     ]
 }
 

@@ -49,7 +49,7 @@ impl Condition {
     pub(super) fn predicate(&self, column: &Column) -> Result<ColumnPredicate, ColumnError> {
         let integer = column.integer(&self.value)?;
         Ok(match (&self.value, integer) {
-            (ColumnValue::Text(text), _) => {
+            (ColumnValue::String(text), _) => {
                 let values = column.dictionary.values().iter().flatten();
                 let mut words = vec![0; column.dictionary.len().div_ceil(64)];
                 for (code, value) in values.enumerate() {

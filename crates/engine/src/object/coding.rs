@@ -170,7 +170,7 @@ impl Coding {
             (Value::Float(value), DataType::Float64) => {
                 encoder.push(*value + 0.0);
             }
-            (Value::Text(text), DataType::Utf8View) => {
+            (Value::String(text), DataType::Utf8View) => {
                 encoder.push_text(text);
             }
             _ => return None,
@@ -373,7 +373,7 @@ impl Coding {
             return None;
         }
         if !open {
-            return Some(vec![self.exactly(&Value::Text(start.to_owned()))?]);
+            return Some(vec![self.exactly(&Value::String(start.to_owned()))?]);
         }
         let mut encoder = self.encoder();
         encoder.push_text_start(start);
@@ -394,9 +394,9 @@ impl Coding {
             }
             _ if keys.len() > MOST_KEYS => None,
             KeySet::Integers(keys) => keys.iter().map(|key| span(integer(*key))).collect(),
-            KeySet::Texts(keys) => keys
+            KeySet::Strings(keys) => keys
                 .iter()
-                .map(|key| span(Value::Text(key.clone())))
+                .map(|key| span(Value::String(key.clone())))
                 .collect(),
             KeySet::Bitmap { first, words } => {
                 let bits = words.iter().enumerate().flat_map(|(number, word)| {

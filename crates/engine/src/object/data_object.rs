@@ -84,7 +84,7 @@ impl DataObject {
         let texts = schema.fields().iter().zip(0..).map(|(field, column)| {
             // Texts that are all different have no use for codes, and whoever adds one would have to wait for its code.
             let is_key = *key == [ColumnId(column)];
-            let text = Domain::of(field.data_type()) == Some(Domain::Text);
+            let text = Domain::of(field.data_type()) == Some(Domain::String);
             Lock::new((text && !is_key).then(Dictionary::new))
         });
         Ok(DataObject {

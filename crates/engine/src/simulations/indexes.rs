@@ -51,8 +51,8 @@ fn number(value: i64) -> Scalar {
 
 fn text(value: String) -> Scalar {
     Scalar {
-        data_type: Type::Text,
-        value: Value::Text(value),
+        data_type: Type::String,
+        value: Value::String(value),
     }
 }
 

@@ -191,7 +191,7 @@ impl Compiler<'_> {
                 negated,
                 case_insensitive,
             } => {
-                if self.type_of(operand)? != Type::Text {
+                if self.type_of(operand)? != Type::String {
                     return malformed("LIKE on something that is not VARCHAR");
                 }
                 ExpressionNode::Like {
@@ -305,6 +305,6 @@ impl Compiler<'_> {
 fn is_number(data_type: &Type) -> bool {
     !matches!(
         data_type,
-        Type::Boolean | Type::Text | Type::Date | Type::Timestamp { .. }
+        Type::Boolean | Type::String | Type::Date | Type::Timestamp { .. }
     )
 }

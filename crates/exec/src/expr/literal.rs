@@ -20,7 +20,9 @@ pub(crate) fn literal(scalar: &Scalar) -> Result<ArrayRef, FragmentError> {
             Arc::new(Float32Array::from(vec![*value as f32]))
         }
         (Value::Float(value), DataType::Float64) => Arc::new(Float64Array::from(vec![*value])),
-        (Value::Text(value), DataType::Utf8View) => Arc::new(StringViewArray::from(vec![&**value])),
+        (Value::String(value), DataType::Utf8View) => {
+            Arc::new(StringViewArray::from(vec![&**value]))
+        }
         (Value::Integer(value), DataType::Decimal128(precision, scale)) => Arc::new(
             Decimal128Array::from(vec![*value])
                 .with_precision_and_scale(*precision, *scale)

@@ -9,7 +9,7 @@ use crate::expr::{Expression, Frame, columns_of};
 use crate::lookup::joined_fields;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringViewArray, new_null_array};
-use eris_column::{ColumnPredicate, Dictionary, Domain, TextTest};
+use eris_column::{ColumnPredicate, Dictionary, Domain, StringTest};
 use eris_fragment::{
     BinaryOp, Expr, Fragment, FragmentError, KeySet, PhaseKind, Scalar, Type, Value,
 };
@@ -137,7 +137,7 @@ impl Sorter<'_> {
                 return Ok(());
             }
         };
-        if self.columns.domains[column] == Domain::Text {
+        if self.columns.domains[column] == Domain::String {
             // A condition that may fail must fail only on rows that get that far.
             if Expression::condition(conjunct, self.columns)?.infallible {
                 let all = match self.texts[column].take() {
@@ -201,7 +201,7 @@ impl Sorter<'_> {
             });
         };
         match (domain, keys) {
-            (Domain::Text, KeySet::Texts(keys)) => self.text_keys(column, keys),
+            (Domain::String, KeySet::Strings(keys)) => self.text_keys(column, keys),
             (Domain::Integer, KeySet::Range { low, high }) => {
                 let condition = self.range_condition(column, *low, *high);
                 let truth = solve(&condition, column, self.columns);
@@ -325,7 +325,7 @@ impl Sorter<'_> {
         let or_null = condition.holds(&frame_of(null))?.value(0);
         let predicate = match (&self.columns.dictionaries[column], &equal) {
             // A dictionary knows the codes of a few texts faster than all of its texts are compared with them.
-            (Some(dictionary), Some(ColumnPredicate::TextSet(texts))) => {
+            (Some(dictionary), Some(ColumnPredicate::StringSet(texts))) => {
                 Some(codes_of(dictionary, texts.iter().map(AsRef::as_ref)))
             }
             (Some(dictionary), _) => Some(codes(dictionary, |texts| {
@@ -333,14 +333,14 @@ impl Sorter<'_> {
             })?),
             (None, _) => None,
         };
-        let test: TextTest = Arc::new(move |texts: &StringViewArray| {
+        let test: StringTest = Arc::new(move |texts: &StringViewArray| {
             let frame = frame_of(Arc::new(texts.clone()));
             let result = condition
                 .evaluate(&frame)
                 .expect("it was compiled as infallible");
             result.as_boolean().clone()
         });
-        let plain = equal.unwrap_or(ColumnPredicate::Text(test));
+        let plain = equal.unwrap_or(ColumnPredicate::StringTest(test));
         self.push(Test {
             column,
             predicate: predicate.unwrap_or_else(|| plain.clone()).into(),
@@ -396,13 +396,13 @@ fn one_of<'a>(texts: impl Iterator<Item = &'a str>) -> ColumnPredicate {
     let mut texts: Vec<Box<str>> = texts.map(Box::from).collect();
     texts.sort_unstable();
     texts.dedup();
-    ColumnPredicate::TextSet(texts.into())
+    ColumnPredicate::StringSet(texts.into())
 }
 
 /// A condition on one column of text that is nothing but `column = constant` or `column IN (constants)`.
 fn equal_to(condition: &Expr) -> Option<ColumnPredicate> {
     let text = |scalar: &Scalar| match &scalar.value {
-        Value::Text(text) => Some(text.clone()),
+        Value::String(text) => Some(text.clone()),
         _ => None,
     };
     let texts: Vec<String> = match condition {

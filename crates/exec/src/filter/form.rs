@@ -108,8 +108,8 @@ impl ChunkTest<'_> {
                     }
                 }
                 ColumnPredicate::IntegerSet(values) => 4.0 + values.len().ilog2() as f64 * 2.0,
-                ColumnPredicate::TextSet(_) => 30.0,
-                ColumnPredicate::Text(_) => 100.0,
+                ColumnPredicate::StringSet(_) => 30.0,
+                ColumnPredicate::StringTest(_) => 100.0,
             }
     }
 }

@@ -328,7 +328,7 @@ pub(crate) fn value_bounds(data_type: &Type) -> Option<(i128, i128)> {
             let end = 10i128.pow(*precision as u32) - 1;
             (-end, end)
         }
-        Type::Float32 | Type::Float64 | Type::Text => return None,
+        Type::Float32 | Type::Float64 | Type::String => return None,
     })
 }
 

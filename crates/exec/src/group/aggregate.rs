@@ -40,7 +40,7 @@ enum AggregateInput {
     /// A column of floats.
     Floats(usize),
     /// A column of text.
-    Text(usize),
+    Strings(usize),
     /// Arithmetic on stored integers; the expression where it might overflow.
     Computed(Integers, Expression),
     /// Anything else.
@@ -124,7 +124,7 @@ impl AggregatePlan {
                 seen,
                 max,
             },
-            (_, Some(Domain::Text)) => AggregateState::ExtremeText {
+            (_, Some(Domain::String)) => AggregateState::ExtremeString {
                 ranks: Vec::new(),
                 texts: Vec::new(),
                 dictionary: None,
@@ -163,7 +163,7 @@ impl AggregatePlan {
             AggregateInput::Validity(column)
             | AggregateInput::Stored(column)
             | AggregateInput::Floats(column)
-            | AggregateInput::Text(column) => columns.push(*column),
+            | AggregateInput::Strings(column) => columns.push(*column),
             AggregateInput::Computed(_, general) | AggregateInput::General(general) => {
                 columns.extend(&general.columns);
             }
@@ -262,8 +262,8 @@ impl AggregatePlan {
                 let values = Values::Floats(window.floats(*column));
                 (Some(values), window.validity(*column))
             }
-            AggregateInput::Text(column) if window.is_coded(*column) => {
-                if let AggregateState::ExtremeText { dictionary, .. } = state {
+            AggregateInput::Strings(column) if window.is_coded(*column) => {
+                if let AggregateState::ExtremeString { dictionary, .. } = state {
                     let of_column = &window.columns.dictionaries[*column];
                     dictionary.get_or_insert_with(|| {
                         of_column
@@ -274,7 +274,7 @@ impl AggregatePlan {
                 let (codes, nulls) = stored(window, *column);
                 (Some(Values::Codes(codes)), nulls)
             }
-            AggregateInput::Text(column) => array_values(window.array(*column)),
+            AggregateInput::Strings(column) => array_values(window.array(*column)),
             AggregateInput::Computed(integers, general) => {
                 let range = integers.range(&|column| window.range(column));
                 match range {
@@ -369,7 +369,7 @@ impl AggregateInput {
                 _ if function == AggregateFunction::Count => AggregateInput::Validity(*column),
                 Domain::Integer => AggregateInput::Stored(*column),
                 Domain::Float32 | Domain::Float64 => AggregateInput::Floats(*column),
-                Domain::Text => AggregateInput::Text(*column),
+                Domain::String => AggregateInput::Strings(*column),
                 Domain::Wide => AggregateInput::General(general),
             });
         }

@@ -130,7 +130,7 @@ impl<'a> GatheredColumns<'a> {
     /// What a map says of the keys in a column.
     pub(super) fn numbers<T: From<u32>>(&mut self, column: usize, map: &KeyMap) -> Vec<T> {
         let mut numbers = Vec::with_capacity(self.rows);
-        if self.columns.domains[column] == Domain::Text && !self.is_coded(column) {
+        if self.columns.domains[column] == Domain::String && !self.is_coded(column) {
             map.numbers_of_texts(self.array(column).as_string_view(), &mut numbers);
         } else if let Some(order) = self.column(column).order() {
             // Not kept: hardly anybody needs the ordinals twice.

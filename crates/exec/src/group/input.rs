@@ -48,7 +48,7 @@ pub(crate) enum Values<'a> {
     Floats(Vec<f64>),
     /// Codes of a column's dictionary.
     Codes(Cow<'a, [i64]>),
-    Texts(StringViewArray),
+    Strings(StringViewArray),
 }
 
 impl<'a> Window<'a> {
@@ -312,7 +312,7 @@ pub(crate) fn values(array: &ArrayRef) -> Values<'static> {
         DataType::Decimal128(..) => {
             Values::Wide(array.as_primitive::<Decimal128Type>().values().to_vec())
         }
-        DataType::Utf8View => Values::Texts(array.as_string_view().clone()),
+        DataType::Utf8View => Values::Strings(array.as_string_view().clone()),
         other => unreachable!("{other} is the type of no expression"),
     }
 }

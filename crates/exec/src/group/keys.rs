@@ -153,7 +153,7 @@ impl GroupKeys {
         Ok(GroupKeys {
             countable: keys
                 .iter()
-                .all(|key| matches!(key.domain, Domain::Integer | Domain::Text)),
+                .all(|key| matches!(key.domain, Domain::Integer | Domain::String)),
             keys,
             parts,
             fields,
@@ -189,7 +189,7 @@ impl GroupKeys {
             if let Some(column) = expression.as_column() {
                 let stored = match key.domain {
                     Domain::Integer => true,
-                    Domain::Text => window.is_coded(column),
+                    Domain::String => window.is_coded(column),
                     _ => false,
                 };
                 if stored {
@@ -198,7 +198,7 @@ impl GroupKeys {
                     nulls.push(window.validity(column));
                     continue;
                 }
-                if key.domain != Domain::Wide && key.domain != Domain::Text {
+                if key.domain != Domain::Wide && key.domain != Domain::String {
                     let floats = window.floats(column);
                     fields.push(FieldValues::Computed(bits_of(&floats)));
                     nulls.push(window.validity(column));
@@ -219,7 +219,7 @@ impl GroupKeys {
                     let high = values.iter().map(|&value| (value >> 64) as i64).collect();
                     fields.extend([FieldValues::Computed(low), FieldValues::Computed(high)]);
                 }
-                Values::Texts(texts) => {
+                Values::Strings(texts) => {
                     let dictionary = dictionary(key, window.columns);
                     let mut codes = Vec::with_capacity(texts.len());
                     interner.codes(&texts, dictionary, &mut codes);

@@ -66,12 +66,12 @@ impl AggregateState {
                 seen: seen.gather(groups),
                 max: *max,
             },
-            AggregateState::ExtremeText {
+            AggregateState::ExtremeString {
                 ranks,
                 texts,
                 dictionary,
                 max,
-            } => AggregateState::ExtremeText {
+            } => AggregateState::ExtremeString {
                 ranks: of(ranks, groups),
                 texts: groups
                     .iter()
@@ -151,13 +151,13 @@ impl AggregateState {
                 each_extreme(best, &theirs[groups], numbers, *max);
             }
             (
-                AggregateState::ExtremeText {
+                AggregateState::ExtremeString {
                     ranks,
                     texts,
                     dictionary,
                     max,
                 },
-                AggregateState::ExtremeText {
+                AggregateState::ExtremeString {
                     ranks: their_ranks,
                     texts: their_texts,
                     dictionary: other,
@@ -214,7 +214,7 @@ impl AggregateState {
                 best.clear();
                 seen.clear();
             }
-            AggregateState::ExtremeText { ranks, texts, .. } => {
+            AggregateState::ExtremeString { ranks, texts, .. } => {
                 ranks.clear();
                 texts.clear();
             }

@@ -62,7 +62,7 @@ pub(super) fn key_array(
             let array = Decimal128Array::new(values.into(), nulls);
             Arc::new(array.with_data_type(data_type.clone()))
         }
-        Domain::Text => {
+        Domain::String => {
             let codes: Vec<u32> = field(key.field).map(|code| code as u32).collect();
             let codes = UInt32Array::new(codes.into(), nulls);
             let own: StringViewArray = interner.texts().iter().map(Some).collect();

@@ -47,7 +47,7 @@ pub(crate) enum AggregateState {
         max: bool,
     },
     /// MIN and MAX of text
-    ExtremeText {
+    ExtremeString {
         /// Of the codes met, the best place in the dictionary's order, or [`NONE`].
         ranks: Vec<u32>,
         /// Of the strings met otherwise.
@@ -129,7 +129,7 @@ impl AggregateState {
                 best.resize(groups, if *max { i128::MIN } else { i128::MAX });
                 seen.grow(groups);
             }
-            AggregateState::ExtremeText { ranks, texts, .. } => {
+            AggregateState::ExtremeString { ranks, texts, .. } => {
                 ranks.resize(groups, NONE);
                 texts.resize(groups, None);
             }
@@ -145,7 +145,7 @@ impl AggregateState {
             AggregateState::SumFloats { sums, seen } => sums.capacity() * 8 + seen.bytes(),
             AggregateState::Extreme { best, seen, .. } => best.capacity() * 8 + seen.bytes(),
             AggregateState::ExtremeWide { best, seen, .. } => best.capacity() * 16 + seen.bytes(),
-            AggregateState::ExtremeText { ranks, texts, .. } => {
+            AggregateState::ExtremeString { ranks, texts, .. } => {
                 let strings: usize = texts.iter().flatten().map(|text| text.len()).sum();
                 ranks.capacity() * 4 + texts.capacity() * size_of::<Option<Box<str>>>() + strings
             }
@@ -181,7 +181,7 @@ impl AggregateState {
             | AggregateState::SumFloats { seen, .. }
             | AggregateState::Extreme { seen, .. }
             | AggregateState::ExtremeWide { seen, .. } => Some(seen),
-            AggregateState::Count(_) | AggregateState::ExtremeText { .. } => None,
+            AggregateState::Count(_) | AggregateState::ExtremeString { .. } => None,
         }
     }
 
@@ -264,7 +264,7 @@ impl AggregateState {
                 extreme_wide(numbers, &values, counts, best, *max);
             }
             (
-                AggregateState::ExtremeText {
+                AggregateState::ExtremeString {
                     ranks,
                     dictionary: Some(dictionary),
                     max,
@@ -281,7 +281,7 @@ impl AggregateState {
                     }
                 });
             }
-            (AggregateState::ExtremeText { texts, max, .. }, Values::Texts(values)) => {
+            (AggregateState::ExtremeString { texts, max, .. }, Values::Strings(values)) => {
                 let max = *max;
                 numbers.for_each(counts, |row, number| {
                     let (text, best) = (values.value(row), &mut texts[number]);
@@ -343,7 +343,7 @@ impl AggregateState {
                 let array = Decimal128Array::new(best.into(), seen.into_nulls());
                 Arc::new(array.with_data_type(data_type))
             }
-            AggregateState::ExtremeText {
+            AggregateState::ExtremeString {
                 ranks,
                 texts,
                 dictionary,

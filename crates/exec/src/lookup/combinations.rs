@@ -87,7 +87,7 @@ fn values_numbered(array: &ArrayRef) -> Vec<u32> {
         Values::Wide(values) => by!(|row: usize| values[row]),
         // Both zeros are equal.
         Values::Floats(values) => by!(|row: usize| (values[row] + 0.0).to_bits()),
-        Values::Texts(texts) => texts_numbered(&texts, nulls.as_ref()),
+        Values::Strings(texts) => texts_numbered(&texts, nulls.as_ref()),
         Values::Codes(_) => unreachable!("an array holds no codes"),
     }
 }

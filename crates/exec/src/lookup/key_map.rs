@@ -34,7 +34,7 @@ pub(crate) enum KeyMap {
         /// For chunks that are stored by an order.
         by_order: ByOrder<NumberTable>,
     },
-    Texts {
+    Strings {
         by_code: NumberTable,
         by_text: HashMap<Box<str>, u32>,
     },
@@ -142,7 +142,7 @@ impl KeyMap {
             None => NumberTable::One(Vec::new()),
         };
         let by_text = (0..texts.len()).map(|place| (texts.value(place).into(), number(place)));
-        KeyMap::Texts {
+        KeyMap::Strings {
             by_text: by_text.collect(),
             by_code,
         }
@@ -166,7 +166,7 @@ impl KeyMap {
                 }
                 ByKey::Hash(map) => out.extend(found.iter().map(|key| T::from(map[key]))),
             },
-            KeyMap::Texts { by_code, .. } => {
+            KeyMap::Strings { by_code, .. } => {
                 by_code.each(found.iter().map(|&code| code as usize), out);
             }
         }
@@ -199,7 +199,7 @@ impl KeyMap {
 
     /// The same of texts without codes.
     pub(crate) fn numbers_of_texts<T: From<u32>>(&self, keys: &StringViewArray, out: &mut Vec<T>) {
-        let KeyMap::Texts { by_text, .. } = self else {
+        let KeyMap::Strings { by_text, .. } = self else {
             unreachable!("texts are no integers");
         };
         out.extend((0..keys.len()).map(|row| T::from(by_text[keys.value(row)])));

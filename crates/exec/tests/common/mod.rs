@@ -192,7 +192,7 @@ pub fn value(array: &dyn Array, row: usize) -> Value {
         DataType::Decimal128(..) => integer!(Decimal128Type),
         DataType::Float32 => Value::Float(array.as_primitive::<Float32Type>().value(row) as f64),
         DataType::Float64 => Value::Float(array.as_primitive::<Float64Type>().value(row)),
-        DataType::Utf8View => Value::Text(array.as_string_view().value(row).to_owned()),
+        DataType::Utf8View => Value::String(array.as_string_view().value(row).to_owned()),
         other => panic!("{other} in an output"),
     }
 }

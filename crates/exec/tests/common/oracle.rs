@@ -19,7 +19,7 @@ pub fn compare(left: &Value, right: &Value) -> Ordering {
         (Value::Boolean(left), Value::Boolean(right)) => left.cmp(right),
         (Value::Integer(left), Value::Integer(right)) => left.cmp(right),
         (Value::Float(left), Value::Float(right)) => (left + 0.0).total_cmp(&(right + 0.0)),
-        (Value::Text(left), Value::Text(right)) => left.as_bytes().cmp(right.as_bytes()),
+        (Value::String(left), Value::String(right)) => left.as_bytes().cmp(right.as_bytes()),
         _ => panic!("{left:?} against {right:?}"),
     }
 }
@@ -118,7 +118,7 @@ impl Oracle<'_> {
                 negated,
                 case_insensitive,
             } => match self.value(operand)? {
-                Value::Text(text) => {
+                Value::String(text) => {
                     let fold = |text: &str| match case_insensitive {
                         true => text.to_lowercase().chars().collect::<Vec<_>>(),
                         false => text.chars().collect(),
@@ -261,7 +261,7 @@ fn cast(value: Value, from: &Type, to: &Type) -> Result<Value> {
         (Value::Integer(value), Type::Float64) => Value::Float(value as f64),
         (Value::Integer(value), to) => Value::Integer(in_range(value, to)?),
         (Value::Float(value), Type::Float64) => Value::Float(value),
-        (Value::Text(text), Type::Int64) => {
+        (Value::String(text), Type::Int64) => {
             Value::Integer(text.parse::<i64>().map_err(|_| Failed)? as i128)
         }
         other => panic!("CAST of {other:?} from {from}"),

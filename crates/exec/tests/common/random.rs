@@ -118,7 +118,7 @@ impl Generator<'_> {
                     "12",
                 ];
                 Expr::Like {
-                    operand: boxed(self.value(&Type::Text, depth.saturating_sub(1))),
+                    operand: boxed(self.value(&Type::String, depth.saturating_sub(1))),
                     pattern: self.rng.pick(&patterns).to_string(),
                     negated: self.rng.one_in(2),
                     case_insensitive: self.rng.one_in(2),
@@ -175,7 +175,7 @@ impl Generator<'_> {
         let op = *self.rng.pick(&ARITHMETIC);
         match data_type {
             Type::Boolean => self.condition(depth),
-            Type::Text | Type::Date | Type::Timestamp { .. } => self.value(data_type, depth),
+            Type::String | Type::Date | Type::Timestamp { .. } => self.value(data_type, depth),
             Type::Decimal { .. } => {
                 let price = Type::Decimal {
                     precision: 10,
@@ -207,7 +207,7 @@ impl Generator<'_> {
             Type::UInt32,
         ];
         let from = match data_type {
-            Type::Int64 if self.rng.one_in(4) => Type::Text,
+            Type::Int64 if self.rng.one_in(4) => Type::String,
             Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64 => {
                 self.rng.pick(&integers).clone()
             }
@@ -230,7 +230,7 @@ impl Generator<'_> {
         let column = self.rng.below(self.types.len());
         let keys = match &self.types[column] {
             Type::Float32 | Type::Float64 => return None,
-            Type::Text => {
+            Type::String => {
                 let count = self.rng.below(5);
                 let mut keys: Vec<String> = (0..count)
                     .map(|_| self.rng.pick(&super::table::TEXTS).to_string())
@@ -238,7 +238,7 @@ impl Generator<'_> {
                     .collect();
                 keys.sort();
                 keys.dedup();
-                KeySet::Texts(keys)
+                KeySet::Strings(keys)
             }
             _ => match self.rng.below(3) {
                 0 => KeySet::Range {
@@ -337,7 +337,7 @@ impl Generator<'_> {
                 let data_type = self.any_type();
                 let number = !matches!(
                     data_type,
-                    Type::Boolean | Type::Text | Type::Date | Type::Timestamp { .. }
+                    Type::Boolean | Type::String | Type::Date | Type::Timestamp { .. }
                 );
                 if function != AggregateFunction::Sum || number {
                     break data_type;

@@ -104,7 +104,7 @@ pub fn value_of(data_type: &DataType, rng: &mut Rng) -> Value {
             6 | 7 => 0.0,
             _ => rng.range(-40, 40) as f64 / 4.0,
         }),
-        Utf8View => Value::Text(rng.pick(&TEXTS).to_string()),
+        Utf8View => Value::String(rng.pick(&TEXTS).to_string()),
         other => panic!("{other} is no type of the tests"),
     }
 }
@@ -194,7 +194,7 @@ pub fn array_of(data_type: &DataType, values: &[Value]) -> ArrayRef {
             values
                 .iter()
                 .map(|value| match value {
-                    Value::Text(value) => Some(value.as_str()),
+                    Value::String(value) => Some(value.as_str()),
                     _ => None,
                 })
                 .collect::<StringViewArray>(),

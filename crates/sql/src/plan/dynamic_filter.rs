@@ -118,7 +118,7 @@ fn list(conjunct: &Arc<dyn PhysicalExpr>, scope: &Scope<'_>) -> Option<Probe> {
     }
     let (_, column) = column(list.expr(), scope)?;
     let data_type = &scope.types[column];
-    if *data_type != Type::Text && !is_key(data_type) {
+    if *data_type != Type::String && !is_key(data_type) {
         return None;
     }
     let mut integers = Vec::with_capacity(list.len());
@@ -132,7 +132,7 @@ fn list(conjunct: &Arc<dyn PhysicalExpr>, scope: &Scope<'_>) -> Option<Probe> {
             // A NULL in the list makes no key pass, and whatever is not in the list does not pass anyway.
             Value::Null => {}
             Value::Integer(value) => integers.push(i64::try_from(value).ok()?),
-            Value::Text(value) => texts.push(value),
+            Value::String(value) => texts.push(value),
             _ => return None,
         }
     }
@@ -141,7 +141,7 @@ fn list(conjunct: &Arc<dyn PhysicalExpr>, scope: &Scope<'_>) -> Option<Probe> {
     texts.sort_unstable();
     texts.dedup();
     let keys = match data_type {
-        Type::Text => KeySet::Texts(texts),
+        Type::String => KeySet::Strings(texts),
         _ => KeySet::of_sorted(integers),
     };
     Some(Probe { column, keys })
@@ -275,7 +275,7 @@ mod tests {
 
     fn read(filter: Arc<dyn PhysicalExpr>) -> Harvest {
         let schema = schema();
-        let types = [Type::Int32, Type::Text, Type::Date];
+        let types = [Type::Int32, Type::String, Type::Date];
         let inputs = [
             Some(Expr::Column(0)),
             Some(Expr::Column(1)),
@@ -380,7 +380,7 @@ mod tests {
             probes,
             [Probe {
                 column: 1,
-                keys: KeySet::Texts(vec!["a".into(), "b".into()])
+                keys: KeySet::Strings(vec!["a".into(), "b".into()])
             }]
         );
     }

@@ -148,10 +148,10 @@ impl Scope<'_> {
 
     fn like(&self, like: &LikeExpr) -> Option<Expr> {
         let operand = self.boxed(like.expr())?;
-        let Value::Text(pattern) = constant(like.pattern())?.value else {
+        let Value::String(pattern) = constant(like.pattern())?.value else {
             return None;
         };
-        (self.type_of(&operand)? == Type::Text).then(|| Expr::Like {
+        (self.type_of(&operand)? == Type::String).then(|| Expr::Like {
             operand,
             pattern,
             negated: like.negated(),
@@ -225,7 +225,7 @@ fn typed(values: Vec<Scalar>, data_type: &Type) -> Vec<Scalar> {
 pub(crate) fn is_number(data_type: &Type) -> bool {
     !matches!(
         data_type,
-        Type::Boolean | Type::Text | Type::Date | Type::Timestamp { .. }
+        Type::Boolean | Type::String | Type::Date | Type::Timestamp { .. }
     )
 }
 
@@ -237,7 +237,7 @@ fn is_signed(data_type: &Type) -> bool {
 /// Whether the values of a column of this type are integers to a fragment's key sets, and all of them fit 64 bits.
 pub(crate) fn is_key(data_type: &Type) -> bool {
     match data_type {
-        Type::Boolean | Type::UInt64 | Type::Float32 | Type::Float64 | Type::Text => false,
+        Type::Boolean | Type::UInt64 | Type::Float32 | Type::Float64 | Type::String => false,
         Type::Decimal { precision, .. } => *precision <= 18,
         _ => true,
     }

@@ -66,7 +66,7 @@ pub(super) fn convert(value: &ScalarValue, to: &Type) -> Option<Scalar> {
             })
         }
         (Value::Integer(value), _) => number(value, 0, to),
-        (Value::Text(text), _) => from_text(text, to),
+        (Value::String(text), _) => from_text(text, to),
         _ => None,
     }
 }
@@ -75,7 +75,7 @@ pub(super) fn convert(value: &ScalarValue, to: &Type) -> Option<Scalar> {
 fn number(mut digits: i128, mut scale: u32, to: &Type) -> Option<Scalar> {
     let (precision, wanted) = match to {
         Type::Decimal { precision, scale } => (Some(*precision), u32::try_from(*scale).ok()?),
-        Type::Date | Type::Timestamp { .. } | Type::Text => return None,
+        Type::Date | Type::Timestamp { .. } | Type::String => return None,
         _ => (None, 0),
     };
     while scale > wanted {
@@ -99,9 +99,9 @@ fn number(mut digits: i128, mut scale: u32, to: &Type) -> Option<Scalar> {
 
 fn from_text(text: String, to: &Type) -> Option<Scalar> {
     match to {
-        Type::Text => Some(Scalar {
-            data_type: Type::Text,
-            value: Value::Text(text),
+        Type::String => Some(Scalar {
+            data_type: Type::String,
+            value: Value::String(text),
         }),
         Type::Date | Type::Timestamp { .. } if is_exact(&text, to) => {
             let value = ScalarValue::Utf8(Some(text))
@@ -178,8 +178,8 @@ mod tests {
         };
         assert!(read("'2024-02-29 00:00:00.1234560'", &moment).is_some());
         assert_eq!(read("'2024-02-29 00:00:00.1234567'", &moment), None);
-        assert_eq!(read("5", &Type::Text), None);
-        assert_eq!(read("'it''s'", &Type::Text).as_deref(), Some("'it''s'"));
+        assert_eq!(read("5", &Type::String), None);
+        assert_eq!(read("'it''s'", &Type::String).as_deref(), Some("'it''s'"));
         assert_eq!(read(&"9".repeat(39), &Type::Int64), None);
     }
 }

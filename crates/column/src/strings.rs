@@ -2,7 +2,7 @@
 
 use crate::chunk::{Encoding, Integers};
 use crate::compressed::Compressed;
-use crate::predicate::{ColumnPredicate, TextTest};
+use crate::predicate::{ColumnPredicate, StringTest};
 use crate::selection::Selection;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, StringViewArray, UInt32Array};
@@ -12,7 +12,7 @@ use eris_numa::Extent;
 use std::sync::Arc;
 
 #[derive(Debug)]
-pub(crate) enum Text {
+pub(crate) enum Strings {
     /// The same string (empty if there are only NULLs) in all rows: one row, not NULL.
     Constant(StringViewArray),
     /// The distinct strings, in order of appearance, and for each row the number of its own.
@@ -28,68 +28,68 @@ pub(crate) enum Text {
 /// Above one in so many rows selected, testing every string is cheaper than gathering some.
 const SPARSE: usize = 8;
 
-impl Text {
+impl Strings {
     pub(crate) fn extents(&self, all: &mut Vec<Extent>) {
         match self {
-            Text::Constant(_) => {}
-            Text::Dictionary { strings, numbers } => {
+            Strings::Constant(_) => {}
+            Strings::Dictionary { strings, numbers } => {
                 extents(strings, all);
                 numbers.extents(all);
             }
-            Text::Compressed(compressed) => compressed.extents(all),
-            Text::Values(array) => extents(array, all),
+            Strings::Compressed(compressed) => compressed.extents(all),
+            Strings::Values(array) => extents(array, all),
         }
     }
 
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Text::Constant(_) => 0,
-            Text::Dictionary { strings, numbers } => bytes(strings) + numbers.bytes(),
-            Text::Compressed(compressed) => compressed.bytes(),
-            Text::Values(array) => bytes(array),
+            Strings::Constant(_) => 0,
+            Strings::Dictionary { strings, numbers } => bytes(strings) + numbers.bytes(),
+            Strings::Compressed(compressed) => compressed.bytes(),
+            Strings::Values(array) => bytes(array),
         }
     }
 
     pub(crate) fn encoding(&self) -> Encoding {
         match self {
-            Text::Constant(_) => Encoding::Constant,
-            Text::Dictionary { strings, .. } => Encoding::Dictionary {
+            Strings::Constant(_) => Encoding::Constant,
+            Strings::Dictionary { strings, .. } => Encoding::Dictionary {
                 width: (usize::BITS - (strings.len() - 1).leading_zeros()) as u8,
             },
-            Text::Compressed(_) => Encoding::Fsst,
-            Text::Values(_) => Encoding::Plain,
+            Strings::Compressed(_) => Encoding::Fsst,
+            Strings::Values(_) => Encoding::Plain,
         }
     }
 
     pub(crate) fn get(&self, row: usize) -> String {
         match self {
-            Text::Constant(array) => array.value(0).to_owned(),
-            Text::Dictionary { strings, numbers } => {
+            Strings::Constant(array) => array.value(0).to_owned(),
+            Strings::Dictionary { strings, numbers } => {
                 strings.value(numbers.get(row) as usize).to_owned()
             }
-            Text::Compressed(compressed) => compressed.get(row),
-            Text::Values(array) => array.value(row).to_owned(),
+            Strings::Compressed(compressed) => compressed.get(row),
+            Strings::Values(array) => array.value(row).to_owned(),
         }
     }
 
-    pub(crate) fn filter(&self, isa: Isa, test: &TextTest, selection: &mut Selection) {
+    pub(crate) fn filter(&self, isa: Isa, test: &StringTest, selection: &mut Selection) {
         match self {
-            Text::Constant(array) => {
+            Strings::Constant(array) => {
                 if !passed(test, array).value(0) {
                     selection.clear();
                 }
             }
-            Text::Dictionary { strings, numbers } => {
+            Strings::Dictionary { strings, numbers } => {
                 let passed = passed(test, strings);
                 let words = passed.bit_chunks().iter_padded().collect();
                 let condition = ColumnPredicate::Codes(words);
                 let last = strings.len() as i64 - 1;
                 numbers.filter(isa, condition.reduce(0, last), selection);
             }
-            Text::Compressed(compressed) => {
+            Strings::Compressed(compressed) => {
                 compressed.filter(isa, selection, |strings| passed(test, strings));
             }
-            Text::Values(array) if selection.count() > array.len() / SPARSE => {
+            Strings::Values(array) if selection.count() > array.len() / SPARSE => {
                 let passed = passed(test, array);
                 let bits = passed.bit_chunks();
                 let mut words = bits.iter_padded();
@@ -97,7 +97,7 @@ impl Text {
                     *word &= words.next().unwrap_or(0);
                 }
             }
-            Text::Values(array) => {
+            Strings::Values(array) => {
                 let rows: Vec<usize> = selection.iter_ones().collect();
                 let bits = Buffer::from_slice_ref(selection.words());
                 let bits = BooleanBuffer::new(bits, 0, selection.rows());
@@ -115,11 +115,11 @@ impl Text {
 
     /// Keeps the selected rows whose text is one of these, which ascend.
     pub(crate) fn filter_set(&self, isa: Isa, texts: &Arc<[Box<str>]>, selection: &mut Selection) {
-        if let Text::Compressed(compressed) = self {
+        if let Strings::Compressed(compressed) = self {
             return compressed.filter_set(isa, texts, selection);
         }
         let texts = texts.clone();
-        let test: TextTest = Arc::new(move |strings| {
+        let test: StringTest = Arc::new(move |strings| {
             let known = |string: &str| texts.binary_search_by(|text| (**text).cmp(string)).is_ok();
             BooleanArray::from_unary(strings, known)
         });
@@ -135,19 +135,19 @@ impl Text {
         nulls: Option<NullBuffer>,
     ) -> ArrayRef {
         match self {
-            Text::Constant(array) => {
+            Strings::Constant(array) => {
                 let rows = UInt32Array::new(vec![0; count].into(), nulls);
                 take(array, &rows)
             }
-            Text::Dictionary { strings, numbers } => {
+            Strings::Dictionary { strings, numbers } => {
                 let numbers = numbers.collect(isa, selection, count, |number| number as u32);
                 take(strings, &UInt32Array::new(numbers.into(), nulls))
             }
-            Text::Compressed(compressed) => {
+            Strings::Compressed(compressed) => {
                 Arc::new(compressed.gather(isa, selection, count, nulls))
             }
-            Text::Values(array) if count == array.len() => Arc::new(array.clone()),
-            Text::Values(array) => {
+            Strings::Values(array) if count == array.len() => Arc::new(array.clone()),
+            Strings::Values(array) => {
                 let mut rows = Vec::with_capacity(count);
                 rows.extend(selection.iter_ones().map(|row| row as u32));
                 take(array, &UInt32Array::from(rows))
@@ -171,7 +171,7 @@ fn take(array: &StringViewArray, rows: &UInt32Array) -> ArrayRef {
 }
 
 /// The strings for which the test says true.
-fn passed(test: &TextTest, array: &StringViewArray) -> BooleanBuffer {
+fn passed(test: &StringTest, array: &StringViewArray) -> BooleanBuffer {
     let answer = test(array);
     assert_eq!(answer.len(), array.len(), "a test answers for each string");
     match answer.nulls() {
