@@ -1,38 +1,16 @@
 //! One column of a chunk: encoded values, validity, zone.
 
+use crate::data::{Data, Integers, Plain};
 use crate::dictionary::Dictionary;
 use crate::domain::Domain;
+use crate::encoding::Encoding;
 use crate::floats::TotalOrder;
-use crate::framed::Framed;
-use crate::key_order::KeyOrder;
-use crate::packed::Packed;
-use crate::runs::Runs;
-use crate::short_runs::ShortRuns;
-use crate::strings::Strings;
 use crate::validity::Validity;
 use crate::value::ColumnValue;
 use crate::zone::Zone;
-use arrow_buffer::{ArrowNativeType, ScalarBuffer};
-use eris_numa::{Buffer, Extent, NodeMemory, OutOfMemory};
-use eris_types::{Code, ObjectId};
-use std::fmt;
-use std::sync::Arc;
-
-/// Where a chunk's bytes are to lie, and to whom they are accounted.
-#[derive(Clone, Copy, Debug)]
-pub struct Home<'a> {
-    /// The memory of a node.
-    pub memory: &'a NodeMemory,
-    /// The data object that the chunk belongs to.
-    pub object: ObjectId,
-}
-
-impl Home<'_> {
-    /// Room for `count` numbers, zeroed.
-    pub(crate) fn allocate<T>(&self, count: usize) -> Result<Buffer, OutOfMemory> {
-        self.memory.allocate(self.object, count * size_of::<T>())
-    }
-}
+use arrow_buffer::ArrowNativeType;
+use eris_numa::Extent;
+use eris_types::Code;
 
 /// Up to [`CHUNK_ROWS`](crate::CHUNK_ROWS) values of one column, encoded and immutable, in node-local memory. Made by
 /// [`ColumnChunk::encode`].
@@ -42,115 +20,6 @@ pub struct ColumnChunk {
     pub(crate) zone: Zone,
     pub(crate) data: Data,
     pub(crate) validity: Validity,
-}
-
-#[derive(Debug)]
-pub(crate) enum Data {
-    Integers(Integers),
-    /// Integers as their places in an order, which are within `low..=high`. The zone is that of the integers.
-    Ordinals {
-        /// Shared by chunks that differ in the order only: see [`KeyOrder::extended`].
-        ordinals: Arc<Integers>,
-        order: Arc<KeyOrder>,
-        low: i64,
-        high: i64,
-    },
-    /// Text as dictionary codes.
-    Codes(Integers),
-    Float32(Plain<f32>),
-    Float64(Plain<f64>),
-    Wide(Plain<i128>),
-    Strings(Strings),
-}
-
-/// Integers of one chunk. The slot of a NULL holds one of the other values, so that all are within the zone's range; if
-/// there are only NULLs, the constant 0.
-#[derive(Debug)]
-pub(crate) enum Integers {
-    Constant(i64),
-    Packed(Packed),
-    Runs(Runs),
-    ShortRuns(ShortRuns),
-    Framed(Framed),
-}
-
-impl Integers {
-    fn prefetch(&self) {
-        match self {
-            Integers::Packed(packed) => packed.prefetch(),
-            Integers::ShortRuns(runs) => runs.prefetch(),
-            Integers::Constant(_) | Integers::Runs(_) | Integers::Framed(_) => {}
-        }
-    }
-}
-
-/// Numbers as they are; the slot of a NULL holds anything.
-#[derive(Debug)]
-pub(crate) enum Plain<T: ArrowNativeType> {
-    Constant(T),
-    Values(ScalarBuffer<T>),
-}
-
-/// How a column chunk is encoded. Displayed as in views, with the bits of a value: `constant`, `packed(12)`,
-/// `run-length(3)`, `short-runs(16)`, `delta(4)`, `framed(9)`, `dictionary(7)`, `fsst`, `plain`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Encoding {
-    /// One value for all rows, or only NULLs.
-    Constant,
-    /// Frame of reference.
-    Packed {
-        /// Bits of a value.
-        width: u8,
-    },
-    /// Runs of equal values.
-    RunLength {
-        /// Bits of a run's value.
-        width: u8,
-        /// Number of runs.
-        runs: usize,
-    },
-    /// Runs of a few equal values.
-    ShortRuns {
-        /// Bits of a run's value.
-        width: u8,
-        /// Number of runs.
-        runs: usize,
-    },
-    /// Mostly differences from the value before, in a frame for each vector.
-    Delta {
-        /// Bits of a value on average, rounded.
-        width: u8,
-    },
-    /// Mostly distances from the least value of each vector.
-    Framed {
-        /// Bits of a value on average, rounded.
-        width: u8,
-    },
-    /// Text as numbers of strings that the chunk has itself.
-    Dictionary {
-        /// Bits of a number.
-        width: u8,
-    },
-    /// Text in symbols of up to eight bytes.
-    Fsst,
-    /// As in Arrow.
-    Plain,
-}
-
-impl fmt::Display for Encoding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Encoding::Constant => write!(f, "constant"),
-            Encoding::Packed { width } => write!(f, "packed({width})"),
-            Encoding::RunLength { width, .. } => write!(f, "run-length({width})"),
-            Encoding::ShortRuns { width, .. } => write!(f, "short-runs({width})"),
-            Encoding::Delta { width } => write!(f, "delta({width})"),
-            Encoding::Framed { width } => write!(f, "framed({width})"),
-            Encoding::Dictionary { width } => write!(f, "dictionary({width})"),
-            Encoding::Fsst => write!(f, "fsst"),
-            Encoding::Plain => write!(f, "plain"),
-        }
-    }
 }
 
 impl ColumnChunk {

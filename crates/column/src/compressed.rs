@@ -13,7 +13,7 @@
 //! which stays in the caches. Equal strings have equal codes, so that equality compresses its constants and compares
 //! codes.
 
-use crate::chunk::Home;
+use crate::home::Home;
 use crate::packed::Packed;
 use crate::selection::Selection;
 use arrow_array::{StringArray, StringViewArray};

@@ -18,10 +18,12 @@ mod source;
 mod strings;
 
 use crate::CHUNK_ROWS;
-use crate::chunk::{ColumnChunk, Data, Home, float_range};
+use crate::chunk::{ColumnChunk, float_range};
+use crate::data::Data;
 use crate::dictionary::Dictionary;
 use crate::domain::Domain;
 use crate::error::EncodeError;
+use crate::home::Home;
 use crate::key_order::KeyOrder;
 use crate::validity::Validity;
 use crate::zone::{Zone, ZoneRange};

@@ -12,7 +12,8 @@
 //!            text         call the test: on the selected strings, or on those of the chunk's dictionary
 //! ```
 
-use crate::chunk::{ColumnChunk, Data, Integers, Plain};
+use crate::chunk::ColumnChunk;
+use crate::data::{Data, Integers, Plain};
 use crate::floats::{TotalOrder, narrow};
 use crate::predicate::{ColumnPredicate, Reduced};
 use crate::selection::Selection;

@@ -16,7 +16,7 @@
 //! Any vector can be decoded by itself. If the values of a chunk never fall, a range of values is a range of rows,
 //! found by binary search on the bases and decoding two vectors.
 
-use crate::chunk::Home;
+use crate::home::Home;
 use crate::packed::width_of;
 use crate::predicate::Reduced;
 use crate::selection::Selection;

@@ -1,6 +1,7 @@
 //! Selected values, decoded.
 
-use crate::chunk::{ColumnChunk, Data, Integers, Plain};
+use crate::chunk::ColumnChunk;
+use crate::data::{Data, Integers, Plain};
 use crate::dictionary::Dictionary;
 use crate::domain::SIGN;
 use crate::floats::TotalOrder;

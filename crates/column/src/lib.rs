@@ -6,8 +6,6 @@
 //!  Arrow array ──encode──▶ ColumnChunk ──filter──▶ Selection ──gather──▶ Arrow array
 //!  + Dictionary            Zone │ values │ validity        ▲
 //!                            ColumnPredicate ──────────────┘   excludes(zone) · covers(zone) · words of bits
-//!
-//!  Column: append · get · set · scan · materialize · join_probe · size · restore    (Listing 1, over chunks)
 //! ```
 //!
 //! A [`ColumnChunk`] holds up to [`CHUNK_ROWS`] values of one column in node-local memory. Its values belong to one
@@ -37,17 +35,19 @@
 
 #![forbid(unsafe_code)]
 
-mod api;
 mod chunk;
 mod compressed;
+mod data;
 mod dictionary;
 mod domain;
 mod encode;
+mod encoding;
 mod error;
 mod filter;
 mod floats;
 mod framed;
 mod gather;
+mod home;
 mod key_order;
 mod packed;
 mod pick;
@@ -58,17 +58,19 @@ mod retain;
 mod runs;
 mod selection;
 mod short_runs;
+mod stored_by;
 mod strings;
 mod take;
 mod validity;
 mod value;
 mod zone;
 
-pub use api::{Column, ColumnError, ColumnPosition, Comparator, Condition};
-pub use chunk::{ColumnChunk, Encoding, Home};
+pub use chunk::ColumnChunk;
 pub use dictionary::{DICTIONARY_LIMIT, Dictionary, Unknown};
 pub use domain::{Domain, from_integer, to_integer};
+pub use encoding::Encoding;
 pub use error::EncodeError;
+pub use home::Home;
 pub use key_order::{KeyOrder, OrdinalSet};
 pub use predicate::{ColumnPredicate, StringTest};
 pub use ranks::RankArray;

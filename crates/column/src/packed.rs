@@ -1,6 +1,6 @@
 //! Frame of reference: integers as distances from a base, bit-packed in vectors of 1,024.
 
-use crate::chunk::Home;
+use crate::home::Home;
 use crate::predicate::Reduced;
 use eris_kernels::{Isa, MASK_WORDS, VECTOR, pack, prefetch};
 use eris_numa::{Buffer, Extent, OutOfMemory};

@@ -3,7 +3,8 @@
 //! A [selection](crate::Selection) costs a bit for every row of the chunk; positions cost the cache lines of their
 //! rows.
 
-use crate::chunk::{ColumnChunk, Data};
+use crate::chunk::ColumnChunk;
+use crate::data::Data;
 use crate::dictionary::Dictionary;
 use crate::gather::integer_array;
 use arrow_array::types::{Decimal128Type, Float32Type, Float64Type};

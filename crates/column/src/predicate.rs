@@ -14,8 +14,8 @@ pub type StringTest = Arc<dyn Fn(&StringViewArray) -> BooleanArray + Send + Sync
 /// A condition on one column. A NULL passes [`ColumnPredicate::Null`] and nothing else.
 ///
 /// The values are those of the chunk's [`Domain`](crate::Domain): the variants on integers are for `Integer` chunks,
-/// `Codes` for coded text, `StringTest` and `StringSet` for other text, `Floats` for both kinds of floats. Asking a chunk of
-/// another domain is a mistake of the caller and panics; no chunk panics that holds only NULLs.
+/// `Codes` for coded text, `StringTest` and `StringSet` for other text, `Floats` for both kinds of floats. Asking a
+/// chunk of another domain is a mistake of the caller and panics; no chunk panics that holds only NULLs.
 #[derive(Clone)]
 pub enum ColumnPredicate {
     /// Nothing passes.

@@ -3,7 +3,8 @@
 //! A [filter](ColumnChunk::filter) reads every vector of which a row is selected; here it is the rows alone that are
 //! read.
 
-use crate::chunk::{ColumnChunk, Data, Integers};
+use crate::chunk::ColumnChunk;
+use crate::data::{Data, Integers};
 use crate::floats::{TotalOrder, narrow};
 use crate::predicate::{ColumnPredicate, Reduced};
 use crate::zone::ZoneRange;

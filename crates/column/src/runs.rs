@@ -1,6 +1,6 @@
 //! Run-length encoding, for values that repeat many times in a row.
 
-use crate::chunk::Home;
+use crate::home::Home;
 use crate::packed::{Packed, packed_bytes};
 use crate::predicate::Reduced;
 use crate::selection::Selection;

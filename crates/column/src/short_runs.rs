@@ -10,7 +10,7 @@
 //! Any row is found by counting bits. A filter compares the values once per run, and a kernel spreads the answers over
 //! the rows, 64 at a time: with runs of four rows it takes less time than comparing every row.
 
-use crate::chunk::Home;
+use crate::home::Home;
 use crate::packed::{Packed, packed_bytes};
 use crate::predicate::Reduced;
 use crate::selection::Selection;

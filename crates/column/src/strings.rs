@@ -1,7 +1,8 @@
 //! Text that is not codes of the column's dictionary.
 
-use crate::chunk::{Encoding, Integers};
 use crate::compressed::Compressed;
+use crate::data::Integers;
+use crate::encoding::Encoding;
 use crate::predicate::{ColumnPredicate, StringTest};
 use crate::selection::Selection;
 use arrow_array::cast::AsArray;

@@ -4,7 +4,8 @@
 //! are left these are counted out once ([`Selection::positions`](crate::Selection::positions)), and every column is
 //! asked for their values.
 
-use crate::chunk::{ColumnChunk, Data, Integers};
+use crate::chunk::ColumnChunk;
+use crate::data::{Data, Integers};
 use eris_kernels::{Isa, VECTOR};
 
 /// Of one row in so many, or fewer, it is worth to have the numbers.

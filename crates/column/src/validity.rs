@@ -1,6 +1,6 @@
 //! Which rows of a chunk are not NULL.
 
-use crate::chunk::Home;
+use crate::home::Home;
 use crate::resident;
 use crate::selection::{Selection, words_for};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};

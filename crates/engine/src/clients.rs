@@ -2,6 +2,7 @@
 
 pub(crate) mod ask;
 pub(crate) mod client;
+pub(crate) mod columns;
 pub(crate) mod create_index;
 pub(crate) mod engine;
 pub(crate) mod exchange;

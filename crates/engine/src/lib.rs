@@ -38,6 +38,7 @@ mod simulations;
 mod tasks;
 
 pub use balance::Balancer;
+pub use clients::columns::{Column, ColumnError, ColumnPosition, ColumnSnapshot};
 pub use clients::engine::Engine;
 pub use clients::key_index::{KeyClient, KeyIndex, Shifted};
 pub use clients::rows::{Keeping, RowChanges, RowClient};

@@ -2,7 +2,7 @@
 
 use super::Encoder;
 use super::source::{Filled, ValueSource};
-use crate::chunk::Integers;
+use crate::data::Integers;
 use crate::framed::{FEW, FramePlan, Framed};
 use crate::packed::{Packed, packed_bytes, width_of};
 use crate::runs::{Runs, runs_bytes};

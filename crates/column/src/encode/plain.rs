@@ -3,7 +3,7 @@
 use super::integers::Profile;
 use super::source::FloatKeys;
 use super::{Encoder, float_range};
-use crate::chunk::{Data, Plain};
+use crate::data::{Data, Plain};
 use crate::error::EncodeError;
 use crate::floats::TotalOrder;
 use crate::resident;

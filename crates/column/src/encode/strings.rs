@@ -1,9 +1,10 @@
 //! Text that is not coded by the column's dictionary: a dictionary of the chunk, compressed, or as it is.
 
 use super::{Encoder, integers};
-use crate::chunk::{Data, Home};
 use crate::compressed::Compressed;
+use crate::data::Data;
 use crate::error::EncodeError;
+use crate::home::Home;
 use crate::resident;
 use crate::strings::Strings;
 use crate::zone::ZoneRange;
