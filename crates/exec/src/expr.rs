@@ -10,6 +10,6 @@ pub(crate) mod ints;
 mod literal;
 
 pub(crate) use compile::{Expression, columns_of};
+pub(crate) use error::unexpected;
 pub(crate) use eval::Frame;
-pub(crate) use eval::unexpected;
 pub(crate) use literal::integers_to_array;

@@ -19,4 +19,3 @@ mod truth;
 
 pub(crate) use classify::Filter;
 pub(crate) use run::{ChunkInput, FilterState, Passed};
-pub(crate) use truth::{lossless_factor, value_bounds};

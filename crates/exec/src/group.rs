@@ -32,7 +32,7 @@ mod state;
 mod strings;
 
 pub use division::Division;
-pub(crate) use input::{Values, Window, values as values_of};
+pub(crate) use input::Window;
 pub use merger::Merger;
 pub(crate) use plan::{GroupPlan, GroupState};
 pub use repartition::Groups;

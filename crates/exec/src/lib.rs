@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod ahead;
+mod bounds;
 mod by_order;
 mod columns;
 mod expr;
@@ -30,6 +31,7 @@ mod pairs;
 mod phases;
 mod program;
 mod rows;
+mod values;
 mod window;
 mod work;
 

@@ -21,7 +21,7 @@ pub(crate) use matches::Matches;
 
 use crate::columns::Columns;
 use crate::expr::unexpected;
-use crate::group::values_of;
+use crate::values::{Values, values};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::NullBuffer;
 use eris_column::Domain;
@@ -80,11 +80,9 @@ impl CompiledLookup {
         let keys = match (columns.domains[column], of_keys) {
             (Domain::String, Some(Type::String)) => RelationKeys::Strings(keys),
             (Domain::Integer, Some(of_keys)) if comparable(&columns.types[column], &of_keys) => {
-                match values_of(&keys) {
-                    crate::group::Values::Integers(keys) => {
-                        RelationKeys::Integers(Arc::new(keys.into_owned()))
-                    }
-                    crate::group::Values::Wide(keys) => RelationKeys::Integers(Arc::new(
+                match values(&keys) {
+                    Values::Integers(keys) => RelationKeys::Integers(Arc::new(keys.into_owned())),
+                    Values::Wide(keys) => RelationKeys::Integers(Arc::new(
                         keys.iter().map(|&key| key as i64).collect(),
                     )),
                     _ => return malformed("a lookup by keys that are no integers"),
@@ -193,9 +191,9 @@ fn comparable(column: &Type, keys: &Type) -> bool {
 }
 
 fn stored_integers(array: &ArrayRef) -> Option<Vec<i64>> {
-    match (Domain::of(array.data_type())?, values_of(array)) {
-        (Domain::Integer, crate::group::Values::Integers(values)) => Some(values.into_owned()),
-        (Domain::Integer, crate::group::Values::Wide(values)) => {
+    match (Domain::of(array.data_type())?, values(array)) {
+        (Domain::Integer, Values::Integers(values)) => Some(values.into_owned()),
+        (Domain::Integer, Values::Wide(values)) => {
             Some(values.iter().map(|&value| value as i64).collect())
         }
         _ => None,

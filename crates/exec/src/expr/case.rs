@@ -10,7 +10,8 @@
 //! ```
 
 use super::compile::Expression;
-use super::eval::{Frame, unexpected};
+use super::error::unexpected;
+use super::eval::Frame;
 use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
 use arrow_schema::DataType;
 use arrow_select::interleave::interleave;

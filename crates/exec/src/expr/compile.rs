@@ -208,7 +208,7 @@ impl Compiler<'_> {
             } => self.case(expr, branches, otherwise.as_deref())?,
             Expr::Cast { operand, to } => {
                 let from = self.type_of(operand)?;
-                self.infallible &= crate::filter::lossless_factor(&from, to).is_some();
+                self.infallible &= crate::bounds::lossless_factor(&from, to).is_some();
                 ExpressionNode::Cast {
                     operand: self.boxed(operand)?,
                     to: to.into(),

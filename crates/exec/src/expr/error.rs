@@ -36,3 +36,8 @@ pub(super) fn kernel(error: ArrowError, expression: &Arc<str>) -> FragmentError 
         })),
     }
 }
+
+/// Failures that compiled types rule out.
+pub(crate) fn unexpected(error: ArrowError) -> FragmentError {
+    kernel(error, &"an expression".into())
+}

@@ -2,7 +2,7 @@
 
 use super::cast::cast;
 use super::compile::{Expression, ExpressionNode};
-use super::error::kernel;
+use super::error::{kernel, unexpected};
 use arrow_arith::boolean::{and_kleene, is_not_null, is_null, not, or_kleene};
 use arrow_arith::numeric;
 use arrow_array::cast::AsArray;
@@ -110,11 +110,6 @@ pub(super) fn truth(condition: &BooleanArray) -> BooleanBuffer {
         Some(nulls) => condition.values() & nulls.inner(),
         None => condition.values().clone(),
     }
-}
-
-/// Failures that compiled types rule out.
-pub(crate) fn unexpected(error: ArrowError) -> FragmentError {
-    kernel(error, &"an expression".into())
 }
 
 impl Frame {

@@ -4,8 +4,8 @@
 //! the range of each step. If every step stays within its type and within 64 bits, the loops need no checks; if not,
 //! the chunk is evaluated by Arrow's checked kernels, which then tell a real overflow from a mere possibility.
 
+use crate::bounds::{lossless_factor, value_bounds};
 use crate::columns::Columns;
-use crate::filter::{lossless_factor, value_bounds};
 use eris_column::Domain;
 use eris_fragment::{BinaryOp, Expr, Type, Value};
 use std::borrow::Cow;

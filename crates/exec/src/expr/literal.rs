@@ -33,7 +33,7 @@ pub(crate) fn literal(scalar: &Scalar) -> Result<ArrayRef, FragmentError> {
             Arc::new(UInt64Array::from(vec![value]))
         }
         (Value::Integer(value), data_type) if data_type.is_integer() || data_type.is_temporal() => {
-            let (low, high) = crate::filter::value_bounds(&scalar.data_type).expect("an integer");
+            let (low, high) = crate::bounds::value_bounds(&scalar.data_type).expect("an integer");
             if *value < low || *value > high {
                 return Err(malformed);
             }

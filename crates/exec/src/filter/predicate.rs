@@ -1,7 +1,8 @@
 //! From solved conditions to the predicates that column chunks evaluate.
 
 use super::interval::IntervalSet;
-use super::truth::{Truth, float_of_key, stored_bounds};
+use super::truth::{Truth, float_of_key};
+use crate::bounds::stored_bounds;
 use eris_column::{ColumnPredicate, Domain};
 use eris_fragment::Type;
 use std::ops::Bound;

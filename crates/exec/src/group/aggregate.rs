@@ -1,12 +1,13 @@
 //! One aggregate of a grouping, compiled: where its values come from, and what state they go to.
 
-use super::input::{Values, Window, values};
+use super::input::Window;
 use super::seen::SeenGroups;
 use super::state::{AggregateState, GroupNumbers, overflow};
+use crate::bounds::value_bounds;
 use crate::columns::Columns;
 use crate::expr::Expression;
 use crate::expr::ints::Integers;
-use crate::filter::value_bounds;
+use crate::values::{Values, values};
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::Field;

@@ -10,17 +10,14 @@ use crate::columns::Columns;
 use crate::expr::{Expression, Frame};
 use crate::lookup::{CombinationNumbers, Combinations, KeyMap};
 use crate::pairs::{Pair, Pairs};
-use arrow_array::cast::AsArray;
-use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, StringViewArray, UInt32Array};
+use crate::values::{Values, values};
+use arrow_array::{ArrayRef, UInt32Array};
 use arrow_buffer::NullBuffer;
-use arrow_schema::{DataType, TimeUnit};
 use arrow_select::take::take;
 use eris_column::Selection;
 use eris_fragment::FragmentError;
 use eris_kernels::Isa;
 use eris_store::Chunk;
-use std::borrow::Cow;
 
 /// The rows of one window with what is joined to them, each column gathered once when it is asked for. There are none
 /// at hand before [`Window::advance`].
@@ -38,17 +35,6 @@ pub(crate) struct Window<'a> {
     arrays: Vec<Option<ArrayRef>>,
     /// Per lookup the places of the relation's rows.
     places: Vec<Option<Vec<u32>>>,
-}
-
-/// Values of one argument. Those of NULLs may be anything.
-pub(crate) enum Values<'a> {
-    /// As stored: see `eris_column::from_integer`.
-    Integers(Cow<'a, [i64]>),
-    Wide(Vec<i128>),
-    Floats(Vec<f64>),
-    /// Codes of a column's dictionary.
-    Codes(Cow<'a, [i64]>),
-    Strings(StringViewArray),
 }
 
 impl<'a> Window<'a> {
@@ -268,51 +254,5 @@ impl<'a> Window<'a> {
             rows: self.rows,
             columns,
         }
-    }
-}
-
-/// The values of an array, in the form of their domain; decimals always wide.
-pub(crate) fn values(array: &ArrayRef) -> Values<'static> {
-    macro_rules! integers {
-        ($kind:ty, $convert:expr) => {
-            Values::Integers(
-                array
-                    .as_primitive::<$kind>()
-                    .values()
-                    .iter()
-                    .map($convert)
-                    .collect(),
-            )
-        };
-    }
-    match array.data_type() {
-        DataType::Boolean => {
-            Values::Integers(array.as_boolean().values().iter().map(i64::from).collect())
-        }
-        DataType::Int8 => integers!(Int8Type, |&value| value as i64),
-        DataType::Int16 => integers!(Int16Type, |&value| value as i64),
-        DataType::Int32 => integers!(Int32Type, |&value| value as i64),
-        DataType::Int64 => integers!(Int64Type, |&value| value),
-        DataType::UInt8 => integers!(UInt8Type, |&value| value as i64),
-        DataType::UInt16 => integers!(UInt16Type, |&value| value as i64),
-        DataType::UInt32 => integers!(UInt32Type, |&value| value as i64),
-        DataType::UInt64 => integers!(UInt64Type, |&value| (value ^ 1 << 63) as i64),
-        DataType::Date32 => integers!(Date32Type, |&value| value as i64),
-        DataType::Timestamp(unit, _) => match unit {
-            TimeUnit::Second => integers!(TimestampSecondType, |&value| value),
-            TimeUnit::Millisecond => integers!(TimestampMillisecondType, |&value| value),
-            TimeUnit::Microsecond => integers!(TimestampMicrosecondType, |&value| value),
-            TimeUnit::Nanosecond => integers!(TimestampNanosecondType, |&value| value),
-        },
-        DataType::Float32 => {
-            let floats = array.as_primitive::<Float32Type>().values();
-            Values::Floats(floats.iter().map(|&value| value as f64).collect())
-        }
-        DataType::Float64 => Values::Floats(array.as_primitive::<Float64Type>().values().to_vec()),
-        DataType::Decimal128(..) => {
-            Values::Wide(array.as_primitive::<Decimal128Type>().values().to_vec())
-        }
-        DataType::Utf8View => Values::Strings(array.as_string_view().clone()),
-        other => unreachable!("{other} is the type of no expression"),
     }
 }

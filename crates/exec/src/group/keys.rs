@@ -12,11 +12,12 @@
 //! one from an [`Interner`] where there is none; a float is its bits, with both zeros made one; a wide decimal takes
 //! two fields.
 
-use super::input::{Values, Window, values};
+use super::input::Window;
 use super::interner::Interner;
 use crate::columns::Columns;
 use crate::expr::Expression;
 use crate::lookup::Combinations;
+use crate::values::{Values, values};
 use arrow_array::Array;
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;

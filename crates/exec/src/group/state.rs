@@ -1,9 +1,9 @@
 //! States of aggregates: one column of numbers per aggregate, one entry per group, one loop per window.
 
-use super::input::Values;
 use super::seen::SeenGroups;
+use crate::bounds::value_bounds;
 use crate::expr::integers_to_array;
-use crate::filter::value_bounds;
+use crate::values::Values;
 use arrow_array::*;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType;

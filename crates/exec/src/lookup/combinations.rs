@@ -4,7 +4,7 @@
 //! values are looked at only when groups are handed out.
 
 use super::{KeyMap, NumberTable};
-use crate::group::{Values, values_of};
+use crate::values::{Values, values};
 use arrow_array::{Array, ArrayRef, StringViewArray, UInt32Array};
 use arrow_buffer::NullBuffer;
 use arrow_select::take::take;
@@ -74,7 +74,7 @@ fn values_numbered(array: &ArrayRef) -> Vec<u32> {
             renumbered((0..array.len()).map(|row| valid(row).then(|| $value(row))))
         };
     }
-    match values_of(array) {
+    match values(array) {
         Values::Integers(values) => {
             let (least, greatest) = values.iter().fold((i64::MAX, i64::MIN), |bounds, &value| {
                 (bounds.0.min(value), bounds.1.max(value))
