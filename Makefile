@@ -22,7 +22,7 @@ SSB ?=
 DEMO ?= --breakdown
 NUMA ?=
 # Targets of `make fuzz`, as crate/target.
-FUZZ ?= index/art sql/sql sql/csv sql/json
+FUZZ ?= index/art fragment/wire sql/sql sql/csv sql/json
 ERIS := $(CARGO_TARGET_DIR)/release/eris
 RIVALS := $(ERIS_CACHE)/target-rivals/release/rivals
 # The parts of `make test`; how long each took, and what it printed if it may be skipped.
@@ -124,7 +124,7 @@ test-oracle: build ## the same data and queries in DuckDB, results compared
 	fi
 
 .PHONY: fuzz
-fuzz: cargo ## inputs chosen by coverage: index, SQL text, CSV, JSON (a minute each; FUZZ=sql/csv; needs cargo-fuzz)
+fuzz: cargo ## inputs chosen by coverage: index, fragments, SQL text, CSV, JSON (a minute each; FUZZ=sql/csv; needs cargo-fuzz)
 	@for target in $(FUZZ); do \
 	  crate=crates/$${target%/*} name=$${target#*/} found=$(ERIS_CACHE)/fuzz/$$target; \
 	  mkdir -p $$found; \
