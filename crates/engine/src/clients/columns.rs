@@ -231,7 +231,7 @@ impl Column {
             return Ok(Arc::new(Int64Array::from(integers)));
         }
         let string = |value| match value {
-            &Value::String(ref string) => Ok(string.as_str()),
+            Value::String(string) => Ok(string.as_str()),
             _ => Err(wrong(value)),
         };
         let strings = values
