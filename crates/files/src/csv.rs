@@ -229,14 +229,16 @@ impl CsvFiles {
             return Ok(());
         }
         let width = self.columns.len();
-        let text = String::from_utf8_lossy(&block.bytes);
-        let names = detect::names(&self.dialect, &text, &records.fields[..width]);
-        if matches!(text, std::borrow::Cow::Borrowed(_)) && names != *header {
-            let kind = FileFaultKind::OtherHeader {
-                found: names,
-                first: header.clone(),
-            };
-            return Err(block.error(records.starts[0] as usize, kind));
+        // Whoever reads the block reports bytes that are no UTF-8.
+        if let Ok(text) = std::str::from_utf8(&block.bytes) {
+            let names = detect::names(&self.dialect, text, &records.fields[..width]);
+            if names != *header {
+                let kind = FileFaultKind::OtherHeader {
+                    found: names,
+                    first: header.clone(),
+                };
+                return Err(block.error(records.starts[0] as usize, kind));
+            }
         }
         self.remove(records, 0);
         Ok(())
