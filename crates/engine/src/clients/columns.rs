@@ -230,13 +230,12 @@ impl Column {
                 .collect::<Result<Vec<i64>, _>>()?;
             return Ok(Arc::new(Int64Array::from(integers)));
         }
-        let string = |value| match value {
-            Value::String(string) => Ok(string.as_str()),
-            _ => Err(wrong(value)),
-        };
         let strings = values
             .iter()
-            .map(string)
+            .map(|value| match value {
+                Value::String(string) => Ok(string.as_str()),
+                _ => Err(wrong(value)),
+            })
             .collect::<Result<Vec<&str>, _>>()?;
         Ok(Arc::new(StringViewArray::from(strings)))
     }
