@@ -31,6 +31,9 @@ pub(crate) trait Boundary: Send + Sync + fmt::Debug {
     /// Behind the last whole record of bytes that begin with a record.
     fn last_end(&self, bytes: &[u8]) -> Option<usize>;
 
+    /// Whether there is a record in bytes that were cut here, and not only what stands between records.
+    fn has_record(&self, bytes: &[u8]) -> bool;
+
     /// What is wrong with a record of more than the most bytes.
     fn endless(&self, most: usize) -> FileFaultKind;
 }
@@ -42,7 +45,7 @@ pub(crate) struct Block {
     pub path: Arc<Path>,
     /// The line with which it begins, from 1.
     pub line: u64,
-    /// Whether it is the file's first.
+    /// Whether no block in front of it has a record.
     pub first: bool,
 }
 
@@ -250,9 +253,11 @@ impl Cutter {
         let block = Block {
             path: Arc::clone(&self.path),
             line: self.line,
-            first: std::mem::take(&mut self.first),
+            first: self.first,
             bytes,
         };
+        // Empty lines and comments may fill whole blocks in front of a header.
+        self.first &= !self.cutting.boundary.has_record(&block.bytes);
         self.line += lines(&block.bytes);
         Ok(Some(block))
     }

@@ -86,10 +86,13 @@ impl Default for CsvOptions {
 }
 
 impl CsvOptions {
-    /// How files are cut in this dialect.
-    pub(crate) fn cutting(&self, dialect: &CsvDialect) -> Cutting {
+    /// How files of this dialect are cut that have so many columns, if their number is known.
+    pub(crate) fn cutting(&self, dialect: &CsvDialect, width: Option<usize>) -> Cutting {
         Cutting {
-            boundary: Arc::new(dialect.clone()),
+            boundary: Arc::new(CsvBoundary {
+                dialect: dialect.clone(),
+                empty_is_record: width == Some(1),
+            }),
             compression: self.compression,
             skip: self.skip,
             most: self.most.min(tokenize::MOST_BYTES),
@@ -98,9 +101,21 @@ impl CsvOptions {
     }
 }
 
-impl Boundary for CsvDialect {
+/// Where records of CSV files end.
+#[derive(Debug)]
+struct CsvBoundary {
+    dialect: CsvDialect,
+    /// Whether an empty line is a record, as it is if there is one column.
+    empty_is_record: bool,
+}
+
+impl Boundary for CsvBoundary {
     fn last_end(&self, bytes: &[u8]) -> Option<usize> {
-        CsvDialect::last_end(self, bytes)
+        self.dialect.last_end(bytes)
+    }
+
+    fn has_record(&self, bytes: &[u8]) -> bool {
+        self.dialect.has_record(bytes, self.empty_is_record)
     }
 
     fn endless(&self, most: usize) -> FileFaultKind {

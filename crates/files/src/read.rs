@@ -70,7 +70,9 @@ fn csv_files(
         .as_deref()
         .map_or(WantedColumns::Found, WantedColumns::Given);
     let parser = csv::inspect(&TextSource::File(files[0].clone()), &options.csv, &wanted)?;
-    let cutting = options.csv.cutting(&parser.dialect);
+    let cutting = options
+        .csv
+        .cutting(&parser.dialect, Some(parser.columns.len()));
     Ok(text_files(parser, files, cutting))
 }
 

@@ -19,7 +19,7 @@ pub fn csv_rows(
 ) -> Result<Vec<RecordBatch>, FileError> {
     let source = TextSource::Bytes(text.into());
     let parser = csv::inspect(&source, options, &WantedColumns::Found)?;
-    let cutting = options.cutting(&parser.dialect);
+    let cutting = options.cutting(&parser.dialect, Some(parser.columns.len()));
     rows(&source, &parser, Cutting { block, ..cutting })
 }
 

@@ -41,6 +41,22 @@ proptest! {
 }
 
 #[test]
+fn a_header_may_be_in_a_later_block_than_the_first() {
+    let options = CsvOptions {
+        comment: Some(b'#'),
+        ..CsvOptions::default()
+    };
+    for block in [1, 4, ALL] {
+        let rows = whole(csv_rows(b"\n# from\r\n\r\na,b\n1,2\n", &options, block));
+        let rows = rows.unwrap().unwrap();
+        assert_eq!(
+            (rows.num_rows(), rows.schema().field(0).name().as_str()),
+            (1, "a")
+        );
+    }
+}
+
+#[test]
 fn a_fault_is_told_with_its_place() {
     let options = CsvOptions::default();
     let error = csv_rows(b"a,b\n1,2\n3\n", &options, ALL).unwrap_err();

@@ -53,7 +53,7 @@ pub(crate) fn inspect(
         WantedColumns::Found if options.names.is_empty() => None,
         WantedColumns::Found => Some(options.names.len()),
     };
-    let mut cutter = source.cut(&options.cutting(&dialect), &ReadProgress::default())?;
+    let mut cutter = source.cut(&options.cutting(&dialect, None), &ReadProgress::default())?;
     let Some(block) = cutter.next()? else {
         return empty(&name, dialect, options, wanted);
     };

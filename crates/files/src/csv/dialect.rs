@@ -59,6 +59,16 @@ impl CsvDialect {
         end
     }
 
+    /// Whether a line is no comment, and not empty unless that is a record, too. The bytes begin with a line.
+    pub fn has_record(&self, bytes: &[u8], empty_is_record: bool) -> bool {
+        let lines = bytes.strip_suffix(&[NEWLINE]).unwrap_or(bytes);
+        let mut lines = lines.split(|byte| *byte == NEWLINE);
+        lines.any(|line| match line {
+            [] | [b'\r'] => empty_is_record,
+            [first, ..] => Some(*first) != self.comment,
+        })
+    }
+
     /// Behind the comments that begin at the beginning of a line.
     fn skip_comments(&self, bytes: &[u8], mut at: usize) -> usize {
         while self.comment.is_some() && bytes.get(at).copied() == self.comment {

@@ -22,6 +22,10 @@ impl Boundary for JsonLayout {
         }
     }
 
+    fn has_record(&self, bytes: &[u8]) -> bool {
+        objects(bytes).next().is_some()
+    }
+
     fn endless(&self, most: usize) -> FileFaultKind {
         FileFaultKind::EndlessObject { most }
     }
