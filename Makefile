@@ -148,7 +148,8 @@ nightly: cargo ## the long version: 10,000 seeds, ten minutes of torture, Miri, 
 	  cargo +nightly miri test -p eris-index --test index
 	$(MAKE) test-loom
 	CARGO_TARGET_DIR=$(ERIS_CACHE)/target-rivals cargo test --release --manifest-path bench/rivals/Cargo.toml
-	cargo install --locked --root $(ERIS_CACHE)/tools cargo-fuzz
+	cargo install --locked --root $(ERIS_CACHE)/tools cargo-fuzz cargo-deny
+	PATH=$(ERIS_CACHE)/tools/bin:$$PATH cargo deny check licenses bans sources
 	PATH=$(ERIS_CACHE)/tools/bin:$$PATH $(MAKE) fuzz
 	ERIS_ORACLE_SCALE=3 ERIS_ORACLE_SEED=clock $(MAKE) test-oracle
 
