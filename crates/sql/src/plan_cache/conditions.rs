@@ -1,6 +1,5 @@
 //! Which constants of a query may become parameters of its plan: those that its WHERE compares a column with.
 
-use super::NotShort;
 use super::constant::is_comparable;
 use super::mask::Masked;
 use crate::catalog::{Relation, RelationName, Table};
@@ -35,57 +34,48 @@ pub(super) enum Written {
     Date,
 }
 
-/// Puts `$1`, `$2` … in the places of constants.
-///
-/// # Errors
-/// This query can have no template.
+/// Puts `$1`, `$2` … in the places of constants. `None`: this query can have no template.
 pub(super) fn parameterize(
     context: &StatementContext,
     query: &mut ast::Query,
     masked: &Masked<'_>,
-) -> Result<(Vec<Arc<Table>>, Vec<Source>), NotShort> {
+) -> Option<(Vec<Arc<Table>>, Vec<Source>)> {
     let (tables, condition) = tables(context, query)?;
     let mut sources = Vec::new();
     for_each_operand(condition, &tables, &mut |operand, data_type| {
         let (value, written) = match &*operand {
-            Expr::Value(value) => (value, written(value, false).ok_or(NotShort::UnusualText)?),
+            Expr::Value(value) => (value, written(value, false)?),
             Expr::UnaryOp {
                 op: UnaryOperator::Minus,
                 expr,
             } => match expr.as_ref() {
-                Expr::Value(value) => (value, written(value, true).ok_or(NotShort::UnusualText)?),
-                _ => return Ok(()),
+                Expr::Value(value) => (value, written(value, true)?),
+                _ => return Some(()),
             },
             Expr::TypedString(typed) if typed.data_type == ast::DataType::Date => {
                 (&typed.value, Written::Date)
             }
-            _ => return Ok(()),
+            _ => return Some(()),
         };
         let start = value.span.start;
-        let literal = masked.literal_at(start.line, start.column);
         sources.push(Source {
-            literal: literal.ok_or(NotShort::UnusualText)?,
+            literal: masked.literal_at(start.line, start.column)?,
             written,
             data_type: data_type.clone(),
         });
         *operand = Expr::value(Value::Placeholder(format!("${}", sources.len())));
-        Ok(())
+        Some(())
     })?;
-    match sources.is_empty() {
-        true => Err(NotShort::NoComparison),
-        false => Ok((tables.into_all(), sources)),
-    }
+    (!sources.is_empty()).then(|| (tables.into_all(), sources))
 }
 
-/// The types of the parameters `$1`, `$2` … that a query has in the places of such constants.
-///
-/// # Errors
-/// It can have no template, because it has others.
+/// The types of the parameters `$1`, `$2` … that a query has in the places of such constants. `None`: it can have no
+/// template, because it has others.
 pub(super) fn parameter_types(
     context: &StatementContext,
     query: &mut ast::Query,
     parameters: usize,
-) -> Result<(Vec<Arc<Table>>, Vec<Type>), NotShort> {
+) -> Option<(Vec<Arc<Table>>, Vec<Type>)> {
     let all = count_parameters(query);
     let (tables, condition) = tables(context, query)?;
     let mut types = vec![None; parameters];
@@ -94,27 +84,20 @@ pub(super) fn parameter_types(
         if let Expr::Value(value) = &*operand
             && let Value::Placeholder(name) = &value.value
         {
-            let number = name
-                .strip_prefix('$')
-                .and_then(|digits| digits.parse::<usize>().ok());
-            let slot = number.and_then(|number| types.get_mut(number.checked_sub(1)?));
-            let slot = slot.ok_or(NotShort::OtherParameters)?;
+            let number: usize = name.strip_prefix('$')?.parse().ok()?;
+            let slot = types.get_mut(number.checked_sub(1)?)?;
             found += 1;
             // One that is compared with several columns has one type for all.
             match slot {
                 None => *slot = Some(data_type.clone()),
                 Some(known) if known == data_type => {}
-                Some(_) => return Err(NotShort::OtherParameters),
+                Some(_) => return None,
             }
         }
-        Ok(())
+        Some(())
     })?;
     let types: Option<Vec<Type>> = types.into_iter().collect();
-    match types {
-        _ if all == 0 => Err(NotShort::NoComparison),
-        Some(types) if found == all => Ok((tables.into_all(), types)),
-        _ => Err(NotShort::OtherParameters),
-    }
+    (found == all).then_some((tables.into_all(), types?))
 }
 
 /// The tables that a query joins, and what columns are called by.
@@ -156,32 +139,31 @@ impl Tables {
 fn tables<'a>(
     context: &StatementContext,
     query: &'a mut ast::Query,
-) -> Result<(Tables, &'a mut Expr), NotShort> {
+) -> Option<(Tables, &'a mut Expr)> {
     if query.with.is_some() || !query.locks.is_empty() || has_query_within(query) {
-        return Err(NotShort::QueryWithin);
+        return None;
     }
     let is_first_rows =
         query.order_by.is_some() && (query.limit_clause.is_some() || query.fetch.is_some());
     let SetExpr::Select(select) = query.body.as_mut() else {
-        return Err(NotShort::NotOneSelect);
+        return None;
     };
     let mut tables = Vec::new();
     for from in &select.from {
-        tables.push(table(context, &from.relation).ok_or(NotShort::NotTables)?);
+        tables.push(table(context, &from.relation)?);
         for join in &from.joins {
             use ast::JoinOperator::{CrossJoin, Inner, Join};
             if !matches!(join.join_operator, Join(_) | Inner(_) | CrossJoin(_)) {
-                return Err(NotShort::OuterJoin);
+                return None;
             }
-            tables.push(table(context, &join.relation).ok_or(NotShort::NotTables)?);
+            tables.push(table(context, &join.relation)?);
         }
     }
     // The first of joined rows are found by a sort that remembers what it has seen.
     if is_first_rows && tables.len() > 1 {
-        return Err(NotShort::FirstOfJoined);
+        return None;
     }
-    let condition = select.selection.as_mut().ok_or(NotShort::NoComparison)?;
-    Ok((Tables(tables), condition))
+    Some((Tables(tables), select.selection.as_mut()?))
 }
 
 /// A table and what its columns are called by.
@@ -214,12 +196,12 @@ fn table(context: &StatementContext, factor: &TableFactor) -> Option<(String, Ar
     }
 }
 
-/// Calls `visit` with what a condition compares columns with, and the column's type, until that fails.
+/// Calls `visit` with what a condition compares columns with, and the column's type, until it returns `None`.
 fn for_each_operand(
     condition: &mut Expr,
     tables: &Tables,
-    visit: &mut impl FnMut(&mut Expr, &Type) -> Result<(), NotShort>,
-) -> Result<(), NotShort> {
+    visit: &mut impl FnMut(&mut Expr, &Type) -> Option<()>,
+) -> Option<()> {
     match condition {
         Expr::Nested(inner) => for_each_operand(inner, tables, visit),
         Expr::UnaryOp {
@@ -238,7 +220,7 @@ fn for_each_operand(
             match (tables.type_of(left), tables.type_of(right)) {
                 (Some(data_type), None) => visit(right, data_type),
                 (None, Some(data_type)) => visit(left, data_type),
-                _ => Ok(()),
+                _ => Some(()),
             }
         }
         Expr::Between {
@@ -248,9 +230,9 @@ fn for_each_operand(
                 visit(low, data_type)?;
                 visit(high, data_type)
             }
-            None => Ok(()),
+            None => Some(()),
         },
-        _ => Ok(()),
+        _ => Some(()),
     }
 }
 

@@ -4,9 +4,8 @@
 //! RETURNING k, n * 2        row as it is stored ─▶ columns k, n ─▶ steps ─▶ answer
 //! ```
 //!
-//! As on [the general path](crate::statements::dml), it is computed before the rows take effect, for it may fail, and handed out after.
+//! As in [the statement's own way](crate::statements::dml), it is computed before the rows take effect, for it may fail, and handed out after.
 
-use super::super::NotShort;
 use super::super::steps::Steps;
 use super::program::over_given;
 use crate::catalog::Table;
@@ -34,29 +33,28 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// # Errors
-    /// It is more than steps over a row, or has an error, which the general path tells.
+    /// `None`: it has an error, which the statement's own way tells better, or it is more than steps over a row.
     pub async fn plan(
         context: &StatementContext,
         table: &Table,
         alias: &Ident,
         items: &[SelectItem],
         statement: &Statement,
-    ) -> Result<Answer, NotShort> {
+    ) -> Option<Answer> {
         let parameter = visit_expressions(&items.to_vec(), |expr| match placeholder(expr) {
             Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),
         });
         if parameter.is_break() {
-            return Err(NotShort::ParameterType);
+            return None;
         }
-        let query = dml::returning(context, alias, items.to_vec()).map_err(|_| NotShort::Fails)?;
+        let query = dml::returning(context, alias, items.to_vec()).ok()?;
         let fields = table.schema.fields().iter();
         let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
         let schema = Schema::new(fields.collect::<Vec<Field>>());
         let planned = over_given(context, schema, query, statement).await?;
         let reads = planned.columns.iter();
-        Ok(Answer {
+        Some(Answer {
             reads: reads.map(|&column| ColumnId(column as u32)).collect(),
             read: planned.read,
             steps: planned.steps,

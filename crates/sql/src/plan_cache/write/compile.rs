@@ -2,7 +2,7 @@
 
 use super::super::conditions::{Source, Written};
 use super::super::constant::{self, is_comparable};
-use super::super::{Asked, NotShort};
+use super::super::mask::Masked;
 use super::answer::Answer;
 use super::operand::Operand;
 use super::program::{Program, excluded, parameter};
@@ -13,6 +13,7 @@ use crate::statements::dml;
 use crate::statements::insert;
 use crate::system::functions::session_state;
 use crate::text::identifier::normalize;
+use crate::text::parameter::Parameter;
 use crate::text::parameter::placeholder;
 use crate::text::statement::Statement;
 use crate::write::coerce::Target;
@@ -31,45 +32,47 @@ use eris_exact::scalar;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// The write that a statement is. The values of parameters are those of the first execution.
-///
-/// # Errors
-/// It is more than the write of single rows, or has an error, which the general path tells.
+/// Where a statement has values that change.
+pub(in super::super) enum Origin<'a> {
+    /// The constants of its text.
+    Text(&'a Masked<'a>),
+    /// Parameters with these names; the values are those of the first execution.
+    Parameters(&'a [&'a str], &'a [Parameter]),
+}
+
+/// The write that a statement is. `None`: it is more than one, or has an error.
 pub(in super::super) async fn compile(
     context: &StatementContext,
     tree: &ast::Statement,
-    asked: Asked<'_>,
+    origin: Origin<'_>,
     statement: &Statement,
-) -> Result<Write, NotShort> {
+) -> Option<Write> {
     let name = match tree {
         ast::Statement::Insert(insert) => match &insert.table {
             TableObject::TableName(name) => name,
-            _ => return Err(NotShort::NotOneTable),
+            _ => return None,
         },
-        tree => {
-            let changed = dml::changed_table(tree).ok_or(NotShort::NotOneTable)?;
-            fails(changed)?
-        }
+        tree => dml::changed_table(tree)?.ok()?,
     };
     let contents = context.catalog.contents();
-    let table = fails(context.table(name, statement))?;
+    let table = context.table(name, statement).ok()?;
     // Keys that others refer to may be taken away: that takes the table's lock alone, and a query.
     let affected = Effect::of(tree).affected(&table, &contents);
-    let locks = SharedLocks::of(&table, &affected).ok_or(NotShort::KeysReferred)?;
-    let parents = fails(Parents::new(&table, &affected.outgoing))?;
-    let rules = fails(RowRules::new(context, &table))?;
+    let locks = SharedLocks::of(&table, &affected)?;
+    let parents = Parents::new(&table, &affected.outgoing).ok()?;
+    let rules = RowRules::new(context, &table).ok()?;
     let mut compiler = Compiler {
         context,
         statement,
         table: Arc::clone(&table),
-        asked,
+        origin,
         operands: Vec::new(),
     };
     let (action, tag) = match tree {
         ast::Statement::Insert(insert) => (compiler.insert(insert).await?, "INSERT"),
         ast::Statement::Update(update) => (compiler.update(update).await?, "UPDATE"),
         ast::Statement::Delete(delete) => (compiler.delete(delete).await?, "DELETE"),
-        _ => return Err(NotShort::NotOneTable),
+        _ => return None,
     };
     let answer = match returned(&table, tree)? {
         Some((alias, items)) => {
@@ -86,10 +89,8 @@ pub(in super::super) async fn compile(
     };
     let is_at_home =
         asks_nobody && has_quick_rules() && action.program().is_some_and(Program::is_quick);
-    if !Arc::ptr_eq(&contents, &context.catalog.contents()) {
-        return Err(NotShort::Outdated);
-    }
-    Ok(Write {
+    let is_same = Arc::ptr_eq(&contents, &context.catalog.contents());
+    is_same.then(|| Write {
         contents: Arc::downgrade(&contents),
         variables: context.variables().clone(),
         operands: compiler.operands,
@@ -105,20 +106,20 @@ pub(in super::super) async fn compile(
     })
 }
 
-/// What RETURNING says, and what it calls the table; `None` without.
+/// What RETURNING says, and what it calls the table; `Some(None)` without.
 fn returned<'a>(
     table: &Table,
     tree: &'a ast::Statement,
-) -> Result<Option<(Ident, &'a [SelectItem])>, NotShort> {
+) -> Option<Option<(Ident, &'a [SelectItem])>> {
     let (items, alias) = match tree {
         ast::Statement::Insert(insert) => (&insert.returning, Some(inserted(table, insert))),
         ast::Statement::Update(update) => (&update.returning, dml::alias(tree)),
         ast::Statement::Delete(delete) => (&delete.returning, dml::alias(tree)),
-        _ => return Err(NotShort::NotOneTable),
+        _ => return None,
     };
     match items {
-        Some(items) => Ok(Some((alias.ok_or(NotShort::Fails)?, items))),
-        None => Ok(None),
+        Some(items) => Some(Some((alias?, items))),
+        None => Some(None),
     }
 }
 
@@ -134,26 +135,26 @@ struct Compiler<'a> {
     context: &'a StatementContext,
     statement: &'a Statement,
     table: Arc<Table>,
-    asked: Asked<'a>,
+    origin: Origin<'a>,
     operands: Vec<Operand>,
 }
 
 impl Compiler<'_> {
-    async fn insert(&mut self, insert: &ast::Insert) -> Result<Action, NotShort> {
-        fails(insert::refuse_the_rest(insert))?;
-        let source = insert.source.as_ref().ok_or(NotShort::NotValues)?;
+    async fn insert(&mut self, insert: &ast::Insert) -> Option<Action> {
+        insert::refuse_the_rest(insert).ok()?;
+        let source = insert.source.as_ref()?;
         let SetExpr::Values(values) = source.body.as_ref() else {
-            return Err(NotShort::NotValues);
+            return None;
         };
         let is_plain = source.with.is_none()
             && source.order_by.is_none()
             && source.limit_clause.is_none()
             && source.fetch.is_none();
         if !is_plain {
-            return Err(NotShort::NotValues);
+            return None;
         }
-        let columns = fails(targets::columns(&self.table, &insert.columns))?;
-        let defaults = fails(targets::targets(self.context, &self.table, &columns))?;
+        let columns = targets::columns(&self.table, &insert.columns).ok()?;
+        let defaults = targets::targets(self.context, &self.table, &columns).ok()?;
         let mut rows = Vec::new();
         let mut computed = Vec::new();
         for (column, default) in defaults.iter().enumerate() {
@@ -163,7 +164,7 @@ impl Compiler<'_> {
         }
         for row in &values.rows {
             if row.content.len() != columns.len() {
-                return Err(NotShort::Fails);
+                return None;
             }
             // The values of a column get one type before they get the column's.
             let first = values.rows[0].content.iter();
@@ -173,7 +174,7 @@ impl Compiler<'_> {
                 .zip(first)
                 .all(|(a, b)| is_written_alike(a, b))
             {
-                return Err(NotShort::MixedValues);
+                return None;
             }
             for (column, default) in defaults.iter().enumerate() {
                 rows.push(match default {
@@ -182,21 +183,18 @@ impl Compiler<'_> {
                     // What is in its place is not looked at.
                     Target::Computed(_) => {
                         let data_type = self.table.schema.field(column).data_type();
-                        Cell::Constant(fails(ScalarValue::try_from(data_type))?)
+                        Cell::Constant(ScalarValue::try_from(data_type).ok()?)
                     }
                 });
             }
         }
         let conflict = match &insert.on {
-            None => Conflict::Reject,
-            Some(_) if values.rows.len() > 1 => return Err(NotShort::SeveralRows),
+            None => Conflict::Refuse,
+            Some(_) if values.rows.len() > 1 => return None,
             Some(OnInsert::OnConflict(conflict)) => {
                 // Of a row that is in the way by a UNIQUE constraint the key is not known.
-                let columns = fails(dml::conflicting(&self.table, conflict))?;
-                let key = self.table.key.as_ref();
-                if key.is_none_or(|key| key.columns != columns) {
-                    return Err(NotShort::OtherConflict);
-                }
+                let key = dml::conflicting(&self.table, conflict).ok()?;
+                (key == self.table.key.as_ref()?.columns).then_some(())?;
                 match &conflict.action {
                     OnConflictAction::DoNothing => Conflict::Nothing,
                     OnConflictAction::DoUpdate(update) => {
@@ -205,9 +203,9 @@ impl Compiler<'_> {
                     }
                 }
             }
-            Some(_) => return Err(NotShort::Fails),
+            Some(_) => return None,
         };
-        Ok(Action::Insert {
+        Some(Action::Insert {
             rows,
             computed,
             conflict,
@@ -215,12 +213,8 @@ impl Compiler<'_> {
     }
 
     /// DO UPDATE as a program over the row that is there and the excluded one.
-    async fn on_conflict(
-        &mut self,
-        alias: Ident,
-        mut update: ast::DoUpdate,
-    ) -> Result<Program, NotShort> {
-        self.reject_keys(&update.assignments)?;
+    async fn on_conflict(&mut self, alias: Ident, mut update: ast::DoUpdate) -> Option<Program> {
+        self.refuse_keys(&update.assignments)?;
         let table = Arc::clone(&self.table);
         let rewritten = visit_expressions_mut(&mut update, |expr| {
             match expr {
@@ -250,65 +244,61 @@ impl Compiler<'_> {
             ControlFlow::Continue(())
         });
         if rewritten.is_break() {
-            return Err(NotShort::Ambiguous);
+            return None;
         }
         let mut parameters = self.assigned(&alias, &mut update.assignments)?;
         if let Some(selection) = &mut update.selection {
             self.numbers(&alias, selection, &mut parameters)?;
         }
         let tree = dml::update_of(&alias, update);
-        let (query, targets) =
-            dml::row_change(self.context, &self.table, tree).ok_or(NotShort::Fails)?;
+        let (query, targets) = dml::row_change(self.context, &self.table, tree)?;
         self.program(query, true, parameters, targets).await
     }
 
-    async fn update(&mut self, update: &ast::Update) -> Result<Action, NotShort> {
+    async fn update(&mut self, update: &ast::Update) -> Option<Action> {
         if update.from.is_some() {
-            return Err(NotShort::Joined);
+            return None;
         }
-        self.reject_keys(&update.assignments)?;
+        self.refuse_keys(&update.assignments)?;
         let mut update = ast::Update {
             returning: None,
             ..update.clone()
         };
-        let alias = dml::alias(&ast::Statement::Update(update.clone())).ok_or(NotShort::Fails)?;
-        let (key, rest) = self.key(&alias, update.selection.take().ok_or(NotShort::NoKey)?)?;
+        let alias = dml::alias(&ast::Statement::Update(update.clone()))?;
+        let (key, rest) = self.key(&alias, update.selection.take()?)?;
         let mut parameters = self.assigned(&alias, &mut update.assignments)?;
         update.selection = rest;
         if let Some(selection) = &mut update.selection {
             self.numbers(&alias, selection, &mut parameters)?;
         }
         let (query, targets) =
-            dml::row_change(self.context, &self.table, ast::Statement::Update(update))
-                .ok_or(NotShort::Fails)?;
+            dml::row_change(self.context, &self.table, ast::Statement::Update(update))?;
         let program = self.program(query, false, parameters, targets).await?;
-        Ok(Action::Update(key, program))
+        Some(Action::Update(key, program))
     }
 
-    async fn delete(&mut self, delete: &ast::Delete) -> Result<Action, NotShort> {
+    async fn delete(&mut self, delete: &ast::Delete) -> Option<Action> {
         if delete.using.is_some() {
-            return Err(NotShort::Joined);
+            return None;
         }
         let mut delete = ast::Delete {
             returning: None,
             ..delete.clone()
         };
-        let alias = dml::alias(&ast::Statement::Delete(delete.clone())).ok_or(NotShort::Fails)?;
-        let (key, rest) = self.key(&alias, delete.selection.take().ok_or(NotShort::NoKey)?)?;
+        let alias = dml::alias(&ast::Statement::Delete(delete.clone()))?;
+        let (key, rest) = self.key(&alias, delete.selection.take()?)?;
         let Some(mut rest) = rest else {
-            // Rejects what it does not know.
-            dml::row_change(self.context, &self.table, ast::Statement::Delete(delete))
-                .ok_or(NotShort::Fails)?;
-            return Ok(Action::Delete(key, None));
+            // Refuses what it does not know.
+            dml::row_change(self.context, &self.table, ast::Statement::Delete(delete))?;
+            return Some(Action::Delete(key, None));
         };
         let mut parameters = Vec::new();
         self.numbers(&alias, &mut rest, &mut parameters)?;
         delete.selection = Some(rest);
         let tree = ast::Statement::Delete(delete);
-        let (query, targets) =
-            dml::row_change(self.context, &self.table, tree).ok_or(NotShort::Fails)?;
+        let (query, targets) = dml::row_change(self.context, &self.table, tree)?;
         let program = self.program(query, false, parameters, targets).await?;
-        Ok(Action::Delete(key, Some(program)))
+        Some(Action::Delete(key, Some(program)))
     }
 
     async fn program(
@@ -317,13 +307,13 @@ impl Compiler<'_> {
         has_excluded: bool,
         parameters: Vec<(usize, DataType)>,
         targets: Vec<Target>,
-    ) -> Result<Program, NotShort> {
+    ) -> Option<Program> {
         let is_lasting = |target: &Target| match target {
             Target::Computed(default) => default.is_lasting(),
             _ => true,
         };
         if !targets.iter().all(is_lasting) {
-            return Err(NotShort::ChangingDefault);
+            return None;
         }
         let (context, table) = (self.context, &self.table);
         Program::plan(
@@ -339,21 +329,15 @@ impl Compiler<'_> {
     }
 
     /// The key that a condition names, and the rest of the condition.
-    fn key(
-        &mut self,
-        alias: &Ident,
-        condition: Expr,
-    ) -> Result<(Vec<usize>, Option<Expr>), NotShort> {
+    fn key(&mut self, alias: &Ident, condition: Expr) -> Option<(Vec<usize>, Option<Expr>)> {
         let table = Arc::clone(&self.table);
         let mut conjuncts = Vec::new();
         split(condition, &mut conjuncts);
         let mut key = Vec::new();
-        for name in &table.key.as_ref().ok_or(NotShort::NoKey)?.columns {
-            let column = fails(table.schema.index_of(name))?;
+        for name in &table.key.as_ref()?.columns {
+            let column = table.schema.index_of(name).ok()?;
             // Floats are compared with constants by more than their values.
-            if !is_comparable(&table.types[column]) {
-                return Err(NotShort::NoKey);
-            }
+            is_comparable(&table.types[column]).then_some(())?;
             let is_key = |expr: &Expr| column_name(alias, expr).as_ref() == Some(name);
             let place = conjuncts.iter().position(|conjunct| match conjunct {
                 Expr::BinaryOp {
@@ -362,10 +346,9 @@ impl Compiler<'_> {
                     right,
                 } => is_key(left) != is_key(right),
                 _ => false,
-            });
-            let place = place.ok_or(NotShort::NoKey)?;
+            })?;
             let Expr::BinaryOp { left, right, .. } = conjuncts.remove(place) else {
-                return Err(NotShort::NoKey);
+                return None;
             };
             let value = if is_key(&left) { right } else { left };
             key.push(self.operand(&value, column)?);
@@ -375,7 +358,7 @@ impl Compiler<'_> {
             op: BinaryOperator::And,
             right: Box::new(right),
         };
-        Ok((key, conjuncts.into_iter().reduce(and)))
+        Some((key, conjuncts.into_iter().reduce(and)))
     }
 
     /// Makes values that are assigned as they are operands, and numbers that others are computed with.
@@ -383,16 +366,16 @@ impl Compiler<'_> {
         &mut self,
         alias: &Ident,
         assignments: &mut [Assignment],
-    ) -> Result<Vec<(usize, DataType)>, NotShort> {
+    ) -> Option<Vec<(usize, DataType)>> {
         let mut parameters = Vec::new();
         for Assignment { target, value } in assignments {
             let AssignmentTarget::ColumnName(name) = target else {
-                return Err(NotShort::ChangesKey);
+                return None;
             };
-            let column = self.column(name).ok_or(NotShort::Fails)?;
-            let is_free = match self.asked {
-                Asked::Text(_) => is_literal(value),
-                Asked::Prepared { .. } => placeholder(value).is_some(),
+            let column = self.column(name)?;
+            let is_free = match self.origin {
+                Origin::Text(_) => is_literal(value),
+                Origin::Parameters(..) => placeholder(value).is_some(),
             };
             if is_free {
                 let operand = self.operand(value, column)?;
@@ -403,7 +386,7 @@ impl Compiler<'_> {
                 self.numbers(alias, value, &mut parameters)?;
             }
         }
-        Ok(parameters)
+        Some(parameters)
     }
 
     /// Makes parameters that are computed with operands, if they are numbers: of these the type alone decides what happens.
@@ -412,8 +395,8 @@ impl Compiler<'_> {
         alias: &Ident,
         expr: &mut Expr,
         parameters: &mut Vec<(usize, DataType)>,
-    ) -> Result<(), NotShort> {
-        let mut visited = Ok(());
+    ) -> Option<()> {
+        let mut visited = Some(());
         let _ = visit_expressions_mut(expr, |expr| {
             if let Some(name) = placeholder(expr) {
                 match self.number(name) {
@@ -421,7 +404,7 @@ impl Compiler<'_> {
                         parameters.push((operand, data_type));
                         *expr = Expr::CompoundIdentifier(vec![alias.clone(), parameter(operand)]);
                     }
-                    None => visited = Err(NotShort::ParameterType),
+                    None => visited = None,
                 }
             }
             ControlFlow::<()>::Continue(())
@@ -430,10 +413,10 @@ impl Compiler<'_> {
     }
 
     fn number(&mut self, name: &str) -> Option<(usize, DataType)> {
-        let Asked::Prepared { names, values, .. } = &self.asked else {
+        let Origin::Parameters(names, values) = &self.origin else {
             return None;
         };
-        let number = names.iter().position(|known| known == name)?;
+        let number = names.iter().position(|known| *known == name)?;
         let data_type = values[number].value().data_type();
         if !matches!(data_type, DataType::Int64 | DataType::Float64) {
             return None;
@@ -442,19 +425,16 @@ impl Compiler<'_> {
         Some((self.push(operand), data_type))
     }
 
-    /// Rejects changes of the key: the row would get another owner.
-    fn reject_keys(&self, assignments: &[Assignment]) -> Result<(), NotShort> {
-        let key = &self.table.key.as_ref().ok_or(NotShort::NoKey)?.columns;
+    /// Refuses to change the key: the row would get another owner.
+    fn refuse_keys(&self, assignments: &[Assignment]) -> Option<()> {
+        let key = &self.table.key.as_ref()?.columns;
         let is_other = |assignment: &Assignment| match &assignment.target {
             AssignmentTarget::ColumnName(name) => self
                 .column(name)
                 .is_some_and(|column| !key.contains(self.table.schema.field(column).name())),
             AssignmentTarget::Tuple(_) => false,
         };
-        match assignments.iter().all(is_other) {
-            true => Ok(()),
-            false => Err(NotShort::ChangesKey),
-        }
+        assignments.iter().all(is_other).then_some(())
     }
 
     fn column(&self, name: &ObjectName) -> Option<usize> {
@@ -463,18 +443,18 @@ impl Compiler<'_> {
     }
 
     /// The value of a new row's column.
-    fn cell(&mut self, expr: &Expr, column: usize) -> Result<Cell, NotShort> {
+    fn cell(&mut self, expr: &Expr, column: usize) -> Option<Cell> {
         let data_type = self.table.schema.field(column).data_type();
         let constant = match expr {
             expr if targets::is_word_default(expr) => {
                 let state = session_state(self.context);
-                match fails(targets::default_target(&state, &self.table, column))? {
+                match targets::default_target(&state, &self.table, column).ok()? {
                     Target::Constant(value) => Some(value),
-                    _ => return Err(NotShort::ChangingDefault),
+                    _ => return None,
                 }
             }
             Expr::Value(value) => match &value.value {
-                Value::Null => Some(fails(ScalarValue::try_from(data_type))?),
+                Value::Null => Some(ScalarValue::try_from(data_type).ok()?),
                 Value::Boolean(value) if *data_type == DataType::Boolean => {
                     Some(ScalarValue::Boolean(Some(*value)))
                 }
@@ -483,39 +463,33 @@ impl Compiler<'_> {
             _ => None,
         };
         if let Some(value) = constant {
-            return Ok(Cell::Constant(value));
+            return Some(Cell::Constant(value));
         }
-        match self.asked {
-            Asked::Prepared { .. } if placeholder(expr).is_none() => {
-                let (text, source) = self.literal(expr, 0, column).ok_or(NotShort::Computed)?;
-                let value = constant::read(&text, &source, &source.data_type);
-                let value = value.and_then(|value| scalar::to_datafusion(&value));
-                value.map(Cell::Constant).ok_or(NotShort::Value)
+        match self.origin {
+            Origin::Parameters(..) if placeholder(expr).is_none() => {
+                let (text, source) = self.literal(expr, 0, column)?;
+                let value = constant::read(&text, &source, &source.data_type)?;
+                scalar::to_datafusion(&value).map(Cell::Constant)
             }
             _ => self.operand(expr, column).map(Cell::Operand),
         }
     }
 
     /// A value of a column that changes.
-    fn operand(&mut self, expr: &Expr, column: usize) -> Result<usize, NotShort> {
-        let operand = self.operand_of(expr, column);
-        Ok(self.push(operand.ok_or(NotShort::Computed)?))
-    }
-
-    fn operand_of(&self, expr: &Expr, column: usize) -> Option<Operand> {
-        match &self.asked {
-            Asked::Text(masked) => {
+    fn operand(&mut self, expr: &Expr, column: usize) -> Option<usize> {
+        let operand = match &self.origin {
+            Origin::Text(masked) => {
                 let start = literal_value(expr)?.0.span.start;
                 let literal = masked.literal_at(start.line, start.column)?;
-                Some(Operand::Literal(self.literal(expr, literal, column)?.1))
+                Operand::Literal(self.literal(expr, literal, column)?.1)
             }
-            Asked::Prepared { names, .. } => {
+            Origin::Parameters(names, _) => {
                 let name = placeholder(expr)?;
-                let number = names.iter().position(|known| known == name)?;
-                let data_type = self.table.types[column].clone();
-                Some(Operand::Parameter(number, data_type))
+                let number = names.iter().position(|known| *known == name)?;
+                Operand::Parameter(number, self.table.types[column].clone())
             }
-        }
+        };
+        Some(self.push(operand))
     }
 
     fn push(&mut self, operand: Operand) -> usize {
@@ -538,11 +512,6 @@ impl Compiler<'_> {
         };
         Some((text, source))
     }
-}
-
-/// Whatever is wrong is told by the general path.
-fn fails<T, E>(result: Result<T, E>) -> Result<T, NotShort> {
-    result.map_err(|_| NotShort::Fails)
 }
 
 fn is_literal(expr: &Expr) -> bool {

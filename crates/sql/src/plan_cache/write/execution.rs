@@ -1,6 +1,5 @@
 //! One execution of a write.
 
-use super::super::NotShort;
 use super::at_home::AtHome;
 use super::{Action, Cell, Conflict, Program, Write, Written};
 use crate::cancel::CancelToken;
@@ -26,12 +25,12 @@ use std::sync::Arc;
 const TRIES: usize = 16;
 
 /// The same for a row that cannot be told from one whose values another row has by a UNIQUE constraint.
-const REJECTED: usize = 3;
+const REFUSED: usize = 3;
 
 /// Why nothing was written.
 pub(super) enum Stop {
-    /// The statement has to go the general path, which also tells what is wrong with it.
-    NotShort(NotShort),
+    /// The statement has to go its own way, which also words what is wrong with it.
+    OwnWay,
     Error(SqlError),
 }
 
@@ -76,7 +75,7 @@ impl<'a> Execution<'a> {
     ) -> Tried<Self> {
         let rules = match &write.rules {
             Some(rules) => Cow::Borrowed(rules),
-            None => Cow::Owned(general(RowRules::new(context, &write.table))?),
+            None => Cow::Owned(own_way(RowRules::new(context, &write.table))?),
         };
         Ok(Execution {
             write,
@@ -131,7 +130,7 @@ impl<'a> Execution<'a> {
             ) {
                 (true, _) => Ok(written),
                 (false, Conflict::Nothing) => Ok(self.nothing()),
-                (false, _) => Err(Stop::NotShort(NotShort::InTheWay)),
+                (false, _) => Err(Stop::OwnWay),
             };
         }
         let mut changes = self.single_rows()?.changes()?;
@@ -143,7 +142,7 @@ impl<'a> Execution<'a> {
         let found = rows.get(&self.key_of(&new), Arc::default()).await?;
         match (found.of.is_empty(), conflict) {
             (false, Conflict::Nothing) => Ok(self.nothing()),
-            _ => Err(Stop::NotShort(NotShort::InTheWay)),
+            _ => Err(Stop::OwnWay),
         }
     }
 
@@ -195,7 +194,7 @@ impl<'a> Execution<'a> {
         let reads: Arc<[ColumnId]> = (program.reads.iter().copied())
             .chain(self.write.uniques.reads())
             .collect();
-        let mut rejected = 0;
+        let mut refused = 0;
         for _ in 0..TRIES {
             let found = rows.get(key, Arc::clone(&reads)).await?;
             let old = (found.rows.num_rows() > 0).then(|| behind(&found.rows, program.reads.len()));
@@ -205,12 +204,12 @@ impl<'a> Execution<'a> {
                 (1, _) => {
                     let (rules, row) = (&self.rules, found.rows.columns());
                     let changed = (self.write).changed(program, rules, row, new, self.values);
-                    match general(changed)? {
+                    match own_way(changed)? {
                         Some(changed) => changed,
                         None => return Ok(self.nothing()),
                     }
                 }
-                _ => return Err(Stop::NotShort(NotShort::InTheWay)),
+                _ => return Err(Stop::OwnWay),
             };
             let written = self.about_to_add(&changed).await?;
             let old = old.transpose()?;
@@ -222,18 +221,18 @@ impl<'a> Execution<'a> {
             } else {
                 let mut changes = self.single_rows()?.changes()?;
                 changes.replace(self.write.table.object, &found, Some(changed))?;
-                rejected += 1;
+                refused += 1;
                 self.commit_with(changes, keys).await?
             };
             if done {
                 return Ok(written);
             }
             self.token.end_commit();
-            if rejected == REJECTED {
+            if refused == REFUSED {
                 break;
             }
         }
-        Err(Stop::NotShort(NotShort::InTheWay))
+        Err(Stop::OwnWay)
     }
 
     /// The same by the row's owner. `None`: it cannot do that, or not now.
@@ -287,7 +286,7 @@ impl<'a> Execution<'a> {
                 return Ok(self.nothing());
             }
             if let Some(program) = program {
-                let left = general(program.run(found.rows.columns(), None, self.values))?;
+                let left = own_way(program.run(found.rows.columns(), None, self.values))?;
                 if left.num_rows() == 0 {
                     return Ok(self.nothing());
                 }
@@ -296,7 +295,7 @@ impl<'a> Execution<'a> {
                 let read: Vec<usize> = answered.clone().collect();
                 answer.of_read(found.rows.project(&read)?)
             });
-            let answer = general(said.transpose())?;
+            let answer = own_way(said.transpose())?;
             let old = behind(&found.rows, answered.end)?;
             let keys = uniques.changes(Some(&old), None)?;
             let done = if keys.is_empty() {
@@ -312,19 +311,19 @@ impl<'a> Execution<'a> {
             }
             self.token.end_commit();
         }
-        Err(Stop::NotShort(NotShort::InTheWay))
+        Err(Stop::OwnWay)
     }
 
     /// Rows are to be added that keep the table's rules: what will have been written then. What they refer to is there.
     async fn about_to_add(&self, rows: &RecordBatch) -> Tried<Written> {
         let parents = &self.write.parents;
         if !parents.is_empty() && !parents.are_there(self.context, rows).await? {
-            return Err(Stop::NotShort(NotShort::NoParent));
+            return Err(Stop::OwnWay);
         }
         let answer = self.write.answer.as_ref().map(|answer| answer.of(rows));
         Ok(Written {
             rows: rows.num_rows() as u64,
-            answer: general(answer.transpose())?,
+            answer: own_way(answer.transpose())?,
         })
     }
 
@@ -355,25 +354,25 @@ impl<'a> Execution<'a> {
             let of_column = cells.iter().skip(column).step_by(width);
             ScalarValue::iter_to_array(of_column.map(|cell| value(cell).clone()))
         });
-        let columns = general(columns.collect::<Result<Vec<_>, _>>())?;
+        let columns = own_way(columns.collect::<Result<Vec<_>, _>>())?;
         let schema = Arc::clone(&table.unruled);
         let options = RecordBatchOptions::new().with_row_count(Some(cells.len() / width));
-        let rows = general(RecordBatch::try_new_with_options(schema, columns, &options))?;
+        let rows = own_way(RecordBatch::try_new_with_options(schema, columns, &options))?;
         let mut targets: Vec<Target> = (0..width).map(Target::Source).collect();
         let needs_state = computed.iter().any(|(_, default)| default.is_none());
         let state = needs_state.then(|| session_state(self.context));
         for (column, default) in computed {
             targets[*column] = match (default, &state) {
-                (None, Some(state)) => general(targets::default_target(state, table, *column))?,
+                (None, Some(state)) => own_way(targets::default_target(state, table, *column))?,
                 (default, _) => Target::Computed(default.clone().expect("it needs no state")),
             };
         }
-        self.ruled(general(coerce::rows(&rows, table, &targets, 1))?)
+        self.ruled(own_way(coerce::rows(&rows, table, &targets, 1))?)
     }
 
     /// Rows that keep the table's rules.
     fn ruled(&self, rows: RecordBatch) -> Tried<RecordBatch> {
-        general(self.rules.check(&self.write.table, &rows, 1))?;
+        own_way(self.rules.check(&self.write.table, &rows, 1))?;
         Ok(rows)
     }
 
@@ -381,8 +380,8 @@ impl<'a> Execution<'a> {
     fn key(&self, operands: &[usize]) -> Tried<Vec<ArrayRef>> {
         let parts = operands.iter().map(|&operand| &self.values[operand]);
         let parts = parts.map(|value| match value.is_null() {
-            true => Err(Stop::NotShort(NotShort::NullKey)),
-            false => general(value.to_array()),
+            true => Err(Stop::OwnWay),
+            false => own_way(value.to_array()),
         });
         parts.collect()
     }
@@ -400,10 +399,7 @@ impl<'a> Execution<'a> {
     }
 
     fn single_rows(&self) -> Tried<&dyn SingleRows> {
-        self.context
-            .home
-            .single_rows()
-            .ok_or(Stop::NotShort(NotShort::NoSingleRows))
+        self.context.home.single_rows().ok_or(Stop::OwnWay)
     }
 
     /// The locks, for a change that depends on them.
@@ -422,7 +418,7 @@ fn behind(rows: &RecordBatch, first: usize) -> Result<RecordBatch, SqlError> {
     Ok(rows.project(&columns)?)
 }
 
-/// Whatever is wrong before anything was written is told by the general path.
-fn general<T, E>(result: Result<T, E>) -> Tried<T> {
-    result.map_err(|_| Stop::NotShort(NotShort::Fails))
+/// Whatever is wrong before anything was written is told by the statement's own way.
+fn own_way<T, E>(result: Result<T, E>) -> Tried<T> {
+    result.map_err(|_| Stop::OwnWay)
 }
