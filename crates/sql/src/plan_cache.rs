@@ -13,19 +13,21 @@
 //! the query's own plan
 //! ```
 //!
-//! Planning takes longer than reading a million rows. What is kept is a physical plan, never an answer. A template is
-//! made of queries over one table, or inner joins of several that become lookups of one fragment. Their conditions end up in fragments, as all
-//! comparisons of a column with a constant do. It is part of the catalogue's contents and ends with them, and holds as long as the session's variables are what they were, and the
-//! tables are as large that they are read over as many streams. A constant that is no exact value of its column's type is left to the planner.
+//! Planning takes longer than reading a million rows. What is kept is a physical plan, never an answer. A template is made
+//! of queries over one table, or inner joins of several that become lookups of one fragment. Their conditions end up in
+//! fragments, as all comparisons of a column with a constant do. A template is part of the catalogue's contents and ends
+//! with them. It holds as long as the session's variables are what they were, and the tables are so large that they are read
+//! over as many streams. A constant that is no exact value of its column's type is left to the planner.
 //!
-//! A template for the row of one key is a lookup ([`point`]), and a write of single rows by key is kept as what it computes ([`mod@write`]).
+//! A template for the row of one key is a lookup ([`point`]), and a write of single rows by key is kept as what it computes
+//! ([`mod@write`]). What cannot be kept has a reason, [`NotShort`].
 
 mod conditions;
 mod constant;
 mod constants;
 mod given;
-mod hopeless;
 mod mask;
+mod not_short;
 mod point;
 mod prepared;
 mod steps;
@@ -33,8 +35,11 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod texts;
+mod uncacheable;
 mod write;
 
+pub(crate) use mask::{Mask, Masked};
+pub(crate) use not_short::NotShort;
 pub(crate) use prepared::PreparedPlan;
 
 use crate::cancel::CancelToken;
@@ -42,20 +47,20 @@ use crate::catalog::Attached;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::running::outcome::Begun;
+use crate::text::parameter::Parameter;
 use crate::text::statement::Statement;
 use constants::Constants;
 use datafusion::common::ScalarValue;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast;
 use eris_fragment::Scalar;
-use hopeless::Hopeless;
-use mask::Masked;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use template::Template;
 use texts::{TEXTS, TextPlan, Texts};
-use write::{Given, Operand, Origin, Write};
+use uncacheable::Uncacheable;
+use write::{Operand, Write, compile};
 
 /// The templates of all sessions for one state of the catalogue.
 #[derive(Debug, Default)]
@@ -67,112 +72,27 @@ pub(crate) struct PlanCache {
     prepared: Mutex<VecDeque<Arc<dyn Any + Send + Sync>>>,
 }
 
-/// A template of a text.
-#[derive(Debug)]
-struct TextTemplate {
-    template: Template,
-    /// Where the parameters come from.
-    sources: Vec<conditions::Source>,
+impl Attached for PlanCache {}
+
+/// A statement whose plan is asked for, with the values that change from one execution to the next.
+#[derive(Clone, Copy)]
+pub(crate) enum Asked<'a> {
+    /// They are the constants of its text.
+    Text(Masked<'a>),
+    /// They are given for the parameters with these names.
+    Prepared {
+        plan: &'a PreparedPlan,
+        names: &'a [String],
+        values: &'a [Parameter],
+    },
 }
 
-impl TextTemplate {
-    fn parameters(&self, masked: &Masked<'_>) -> Option<Vec<Scalar>> {
-        let types = self.template.parameters().iter();
-        let values = self.sources.iter().zip(types);
-        values
-            .map(|(source, to)| constant::read(masked.literal(source.literal), source, to))
-            .collect()
-    }
-}
-
-/// Begins the query by a template, if there is one.
-pub(crate) fn recall(
-    context: &StatementContext,
-    statement: &Statement,
-) -> Option<SendableRecordBatchStream> {
-    recall_if(context, statement, |_| true)
-}
-
-/// The same, if its plan does next to nothing above the fragment.
-pub(crate) fn recall_light(
-    context: &StatementContext,
-    statement: &Statement,
-) -> Option<SendableRecordBatchStream> {
-    recall_if(context, statement, Template::is_light)
-}
-
-fn recall_if(
-    context: &StatementContext,
-    statement: &Statement,
-    is_wanted: impl Fn(&Template) -> bool,
-) -> Option<SendableRecordBatchStream> {
-    let masked = Masked::new(statement.text())?;
-    let contents = context.catalog.contents();
-    if let Some(constants) = contents.attached::<PlanCache>().constants.find(&masked) {
-        return constants.plan.run(context, &masked);
-    }
-    let found = contents.attached::<PlanCache>().queries.find(&masked)?;
-    let found = &found.plan;
-    is_wanted(&found.template).then_some(())?;
-    found.template.run(context, found.parameters(&masked)?)
-}
-
-/// Makes a template of a query that has none, and begins the query by it. `None`: it has to be planned as it is.
-pub(crate) async fn learn(
-    context: &StatementContext,
-    query: &ast::Query,
-    statement: &Statement,
-) -> Option<SendableRecordBatchStream> {
-    let masked = Masked::new(statement.text())?;
-    let contents = context.catalog.contents();
-    if contents
-        .attached::<PlanCache>()
-        .queries
-        .is_hopeless(context, &masked)
-    {
-        return None;
-    }
-    if contents
-        .attached::<PlanCache>()
-        .constants
-        .find(&masked)
-        .is_none()
-        && let Some(plan) = Constants::plan(context, query, &masked, statement).await
-    {
-        let plan = Arc::new(TextPlan::new(plan, &masked, |_| true));
-        contents
-            .attached::<PlanCache>()
-            .constants
-            .remember(&masked, &plan);
-        return plan.plan.run(context, &masked);
-    }
-    // There is one, but not for such constants.
-    if let Some(known) = contents.attached::<PlanCache>().queries.find(&masked)
-        && known.plan.parameters(&masked).is_none()
-    {
-        return None;
-    }
-    let template = text_template(context, query, &masked, statement).await;
-    let template = match template.map(Arc::new) {
-        Ok(template) => template,
-        Err(hopeless) => {
-            contents
-                .attached::<PlanCache>()
-                .queries
-                .give_up(&masked, hopeless);
-            return None;
-        }
-    };
-    let planned = &template.plan;
-    // The contents that it was planned with, which may be newer.
-    if let Some(contents) = planned.template.contents() {
-        contents
-            .attached::<PlanCache>()
-            .queries
-            .remember(&masked, &template);
-    }
-    let values = planned.parameters(&masked)?;
-    planned.template.run(context, values)
+/// A plan that is ready to be executed with its values.
+pub(crate) enum Short {
+    /// A row of constants.
+    Row(SendableRecordBatchStream),
+    Query(Arc<Template>, Vec<Scalar>),
+    Write(ReadyWrite),
 }
 
 /// A write and the values that it is to be executed with.
@@ -181,74 +101,200 @@ pub(crate) struct ReadyWrite {
     values: Arc<[ScalarValue]>,
 }
 
-impl ReadyWrite {
-    /// Executes it. `None`: nothing was written, and the statement has to go its own way.
+/// What became of a statement on the short way, unless it failed. `NotShort`: nothing has happened yet.
+pub(crate) type Attempt = Result<Begun, NotShort>;
+
+impl Short {
+    /// Whether it is executed best where it is asked for: there is hardly anything to do above its fragment, or its row.
+    pub fn is_light(&self) -> bool {
+        match self {
+            Short::Query(template, _) => template.is_light(),
+            Short::Row(_) | Short::Write(_) => true,
+        }
+    }
+
+    /// Executes it, a query at the newest snapshot.
     pub async fn run(
-        &self,
+        self,
         context: &StatementContext,
         token: &CancelToken,
-    ) -> Result<Option<Begun>, SqlError> {
-        self.write.run(context, &self.values, token).await
+    ) -> Result<Attempt, SqlError> {
+        match self {
+            Short::Row(rows) => Ok(Ok(Begun::Rows(rows))),
+            Short::Query(template, values) => Ok(template.run(context, values).map(Begun::Rows)),
+            Short::Write(ReadyWrite { write, values }) => write.run(context, &values, token).await,
+        }
+    }
+
+    /// What it is, in words.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Short::Query(template, _) if template.is_lookup() => "a lookup by key",
+            Short::Row(_) | Short::Query(..) => "a plan that is kept",
+            Short::Write(_) => "a write of single rows",
+        }
     }
 }
 
-/// The write that a text is, if it is known.
-pub(crate) fn recall_write(
-    context: &StatementContext,
-    statement: &Statement,
-) -> Option<ReadyWrite> {
-    let masked = Masked::new(statement.text())?;
+/// The plan that is kept for a statement.
+///
+/// # Errors
+/// There is none, or not for these values.
+pub(crate) fn lookup(context: &StatementContext, asked: Asked<'_>) -> Result<Short, NotShort> {
+    let masked = match asked {
+        Asked::Text(masked) => masked,
+        Asked::Prepared { plan, values, .. } => return plan.lookup(context, asked, values),
+    };
     let contents = context.catalog.contents();
-    let found = contents.attached::<PlanCache>().writes.find(&masked)?;
-    ready(&found.plan, &Given::Text(&masked))
+    let plans = contents.attached::<PlanCache>();
+    if !masked.is_query() {
+        let found = plans.writes.find(context, &masked)?;
+        return ready(&found.plan, asked);
+    }
+    if let Ok(constants) = plans.constants.find(context, &masked) {
+        return constants.plan.run(context, &masked).map(Short::Row);
+    }
+    let found = plans.queries.find(context, &masked)?;
+    found.plan.bind(&masked)
 }
 
-/// Finds out whether a statement is a write of single rows, and keeps it if it is.
-pub(crate) async fn learn_write(
+/// Plans a statement for all values that it may be executed with, and keeps the plan.
+///
+/// # Errors
+/// There can be none, which is noted.
+pub(crate) async fn admit(
     context: &StatementContext,
     tree: &ast::Statement,
+    asked: Asked<'_>,
     statement: &Statement,
-) -> Option<ReadyWrite> {
-    if !is_write(tree) {
-        return None;
-    }
-    let masked = Masked::new(statement.text())?;
+) -> Result<Short, NotShort> {
+    let masked = match asked {
+        Asked::Text(masked) => masked,
+        Asked::Prepared { plan, values, .. } => {
+            return plan.admit(context, tree, asked, values, statement).await;
+        }
+    };
     let contents = context.catalog.contents();
-    let writes = &contents.attached::<PlanCache>().writes;
-    // There may be one, but not for such constants.
-    if writes.is_hopeless(context, &masked) || writes.find(&masked).is_some() {
-        return None;
+    let plans = contents.attached::<PlanCache>();
+    match planned(context, tree, &masked, statement).await {
+        Ok(Planned::Constants(plan)) => {
+            plans.constants.remember(&masked, &plan);
+            plan.plan.run(context, &masked).map(Short::Row)
+        }
+        Ok(Planned::Query(template)) => {
+            // The contents that it was planned with, which may be newer.
+            if let Some(contents) = template.plan.template.contents() {
+                let plans = contents.attached::<PlanCache>();
+                plans.queries.remember(&masked, &template);
+            }
+            template.plan.bind(&masked)
+        }
+        Ok(Planned::Write(write)) => {
+            if let Some(contents) = write.plan.contents() {
+                let plans = contents.attached::<PlanCache>();
+                plans.writes.remember(&masked, &write);
+            }
+            ready(&write.plan, asked)
+        }
+        Err(why) => {
+            let reason = why.why();
+            match tree {
+                ast::Statement::Query(_) => plans.queries.give_up(&masked, why),
+                _ => plans.writes.give_up(&masked, why),
+            }
+            Err(reason)
+        }
     }
-    let Some(write) = write::compile(context, tree, Origin::Text(&masked), statement).await else {
-        writes.give_up(&masked, Hopeless::now(context, &[]));
-        return None;
-    };
-    let write = Arc::new(write);
-    let is_operand = |literal: usize| {
-        let mut operands = write.operands().iter();
-        operands
-            .any(|operand| matches!(operand, Operand::Literal(source) if source.literal == literal))
-    };
-    let plan = TextPlan::new(Arc::clone(&write), &masked, is_operand);
-    if let Some(contents) = write.contents() {
-        contents
-            .attached::<PlanCache>()
-            .writes
-            .remember(&masked, &Arc::new(plan));
-    }
-    ready(&write, &Given::Text(&masked))
 }
 
-fn ready(write: &Arc<Write>, given: &Given<'_>) -> Option<ReadyWrite> {
-    Some(ReadyWrite {
-        values: given.values(write.operands())?,
+/// What a statement would do on the short way, for EXPLAIN: nothing is kept.
+///
+/// # Errors
+/// Why it would go the general path.
+pub(crate) async fn explain(
+    context: &StatementContext,
+    tree: &ast::Statement,
+    asked: Asked<'_>,
+    statement: &Statement,
+) -> Result<&'static str, NotShort> {
+    let short = match asked {
+        Asked::Text(masked) => {
+            let planned = planned(context, tree, &masked, statement).await;
+            match planned.map_err(|why| why.why())? {
+                Planned::Constants(plan) => plan.plan.run(context, &masked).map(Short::Row)?,
+                Planned::Query(template) => template.plan.bind(&masked)?,
+                Planned::Write(write) => ready(&write.plan, asked)?,
+            }
+        }
+        Asked::Prepared { plan, values, .. } => {
+            plan.admit(context, tree, asked, values, statement).await?
+        }
+    };
+    Ok(short.kind())
+}
+
+/// A plan of a text.
+enum Planned {
+    Constants(Arc<TextPlan<Constants>>),
+    Query(Arc<TextPlan<TextTemplate>>),
+    Write(Arc<TextPlan<Arc<Write>>>),
+}
+
+async fn planned(
+    context: &StatementContext,
+    tree: &ast::Statement,
+    masked: &Masked<'_>,
+    statement: &Statement,
+) -> Result<Planned, Uncacheable> {
+    let ast::Statement::Query(query) = tree else {
+        let write = compile(context, tree, Asked::Text(*masked), statement).await;
+        let write = write.map_err(|reason| Uncacheable::now(context, reason, &[]))?;
+        let write = Arc::new(write);
+        let is_operand = |literal: usize| {
+            let mut operands = write.operands().iter();
+            operands.any(
+                |operand| matches!(operand, Operand::Literal(source) if source.literal == literal),
+            )
+        };
+        let plan = TextPlan::new(Arc::clone(&write), masked, is_operand);
+        return Ok(Planned::Write(Arc::new(plan)));
+    };
+    if let Some(plan) = Constants::plan(context, query, masked, statement).await {
+        return Ok(Planned::Constants(Arc::new(TextPlan::new(
+            plan,
+            masked,
+            |_| true,
+        ))));
+    }
+    let template = text_template(context, query, masked, statement).await?;
+    Ok(Planned::Query(Arc::new(template)))
+}
+
+fn ready(write: &Arc<Write>, asked: Asked<'_>) -> Result<Short, NotShort> {
+    Ok(Short::Write(ReadyWrite {
+        values: write::values(asked, write.operands())?,
         write: Arc::clone(write),
-    })
+    }))
 }
 
-fn is_write(tree: &ast::Statement) -> bool {
-    use ast::Statement::{Delete, Insert, Update};
-    matches!(tree, Insert(_) | Update(_) | Delete(_))
+/// A template of a text.
+#[derive(Debug)]
+struct TextTemplate {
+    template: Arc<Template>,
+    /// Where the parameters come from.
+    sources: Vec<conditions::Source>,
+}
+
+impl TextTemplate {
+    fn bind(&self, masked: &Masked<'_>) -> Result<Short, NotShort> {
+        let types = self.template.parameters().iter();
+        let values = self.sources.iter().zip(types);
+        let values = values
+            .map(|(source, to)| constant::read(masked.literal(source.literal), source, to))
+            .collect::<Option<_>>();
+        let values = values.ok_or(NotShort::Value)?;
+        Ok(Short::Query(Arc::clone(&self.template), values))
+    }
 }
 
 async fn text_template(
@@ -256,21 +302,20 @@ async fn text_template(
     query: &ast::Query,
     masked: &Masked<'_>,
     statement: &Statement,
-) -> Result<TextPlan<TextTemplate>, Hopeless> {
+) -> Result<TextPlan<TextTemplate>, Uncacheable> {
     let mut query = query.clone();
     let found = conditions::parameterize(context, &mut query, masked);
-    let (tables, sources) = found.ok_or_else(|| Hopeless::now(context, &[]))?;
+    let (tables, sources) = found.map_err(|reason| Uncacheable::now(context, reason, &[]))?;
     let types = sources.iter().map(|source| source.data_type.clone());
     let template = Template::plan(context, query, &tables, types.collect(), statement).await;
-    let template = template.ok_or_else(|| Hopeless::now(context, &tables))?;
+    let template = template.map_err(|reason| Uncacheable::now(context, reason, &tables))?;
     let is_parameter: Vec<usize> = sources.iter().map(|source| source.literal).collect();
+    let template = Arc::new(template);
     let plan = TextTemplate { template, sources };
     Ok(TextPlan::new(plan, masked, |literal| {
         is_parameter.contains(&literal)
     }))
 }
-
-impl Attached for PlanCache {}
 
 impl PlanCache {
     /// Keeps the plan of a prepared statement.

@@ -403,7 +403,7 @@ mod tests {
 
     /// The first value of a statement's rows, if it has any.
     async fn run(context: &StatementContext, sql: &str) -> Option<String> {
-        let begun = crate::session::pipeline::begin(context, &sql.into()).await;
+        let begun = crate::session::pipeline::begin_text(context, sql).await;
         let Begun::Rows(mut rows) = begun.unwrap_or_else(|error| panic!("{sql}: {error}")) else {
             return None;
         };
@@ -424,7 +424,7 @@ mod tests {
         let mut there = public.clone();
         there.current_schema = "s".into();
         let failed =
-            crate::session::pipeline::begin(&there, &"CREATE TABLE t (a INTEGER)".into()).await;
+            crate::session::pipeline::begin_text(&there, "CREATE TABLE t (a INTEGER)").await;
         let error = failed.err().unwrap().to_string();
         assert!(error.contains("schema \"s\" does not exist"), "{error}");
 
@@ -455,7 +455,7 @@ mod tests {
         run(&public, &made).await;
         assert_eq!(run(&there, "SELECT a FROM v").await.unwrap(), "2");
         run(&public, "DROP SCHEMA s CASCADE").await;
-        let error = crate::session::pipeline::begin(&there, &"SELECT a FROM t".into())
+        let error = crate::session::pipeline::begin_text(&there, "SELECT a FROM t")
             .await
             .err()
             .unwrap();

@@ -1,5 +1,6 @@
 //! Which constants of a query may become parameters of its plan: those that its WHERE compares a column with.
 
+use super::NotShort;
 use super::constant::is_comparable;
 use super::mask::Masked;
 use crate::catalog::{Relation, RelationName, Table};
@@ -34,48 +35,57 @@ pub(super) enum Written {
     Date,
 }
 
-/// Puts `$1`, `$2` … in the places of constants. `None`: this query can have no template.
+/// Puts `$1`, `$2` … in the places of constants.
+///
+/// # Errors
+/// This query can have no template.
 pub(super) fn parameterize(
     context: &StatementContext,
     query: &mut ast::Query,
     masked: &Masked<'_>,
-) -> Option<(Vec<Arc<Table>>, Vec<Source>)> {
+) -> Result<(Vec<Arc<Table>>, Vec<Source>), NotShort> {
     let (tables, condition) = tables(context, query)?;
     let mut sources = Vec::new();
     for_each_operand(condition, &tables, &mut |operand, data_type| {
         let (value, written) = match &*operand {
-            Expr::Value(value) => (value, written(value, false)?),
+            Expr::Value(value) => (value, written(value, false).ok_or(NotShort::UnusualText)?),
             Expr::UnaryOp {
                 op: UnaryOperator::Minus,
                 expr,
             } => match expr.as_ref() {
-                Expr::Value(value) => (value, written(value, true)?),
-                _ => return Some(()),
+                Expr::Value(value) => (value, written(value, true).ok_or(NotShort::UnusualText)?),
+                _ => return Ok(()),
             },
             Expr::TypedString(typed) if typed.data_type == ast::DataType::Date => {
                 (&typed.value, Written::Date)
             }
-            _ => return Some(()),
+            _ => return Ok(()),
         };
         let start = value.span.start;
+        let literal = masked.literal_at(start.line, start.column);
         sources.push(Source {
-            literal: masked.literal_at(start.line, start.column)?,
+            literal: literal.ok_or(NotShort::UnusualText)?,
             written,
             data_type: data_type.clone(),
         });
         *operand = Expr::value(Value::Placeholder(format!("${}", sources.len())));
-        Some(())
+        Ok(())
     })?;
-    (!sources.is_empty()).then(|| (tables.into_all(), sources))
+    match sources.is_empty() {
+        true => Err(NotShort::NoComparison),
+        false => Ok((tables.into_all(), sources)),
+    }
 }
 
-/// The types of the parameters `$1`, `$2` … that a query has in the places of such constants. `None`: it can have no
-/// template, because it has others.
+/// The types of the parameters `$1`, `$2` … that a query has in the places of such constants.
+///
+/// # Errors
+/// It can have no template, because it has others.
 pub(super) fn parameter_types(
     context: &StatementContext,
     query: &mut ast::Query,
     parameters: usize,
-) -> Option<(Vec<Arc<Table>>, Vec<Type>)> {
+) -> Result<(Vec<Arc<Table>>, Vec<Type>), NotShort> {
     let all = count_parameters(query);
     let (tables, condition) = tables(context, query)?;
     let mut types = vec![None; parameters];
@@ -84,20 +94,27 @@ pub(super) fn parameter_types(
         if let Expr::Value(value) = &*operand
             && let Value::Placeholder(name) = &value.value
         {
-            let number: usize = name.strip_prefix('$')?.parse().ok()?;
-            let slot = types.get_mut(number.checked_sub(1)?)?;
+            let number = name
+                .strip_prefix('$')
+                .and_then(|digits| digits.parse::<usize>().ok());
+            let slot = number.and_then(|number| types.get_mut(number.checked_sub(1)?));
+            let slot = slot.ok_or(NotShort::OtherParameters)?;
             found += 1;
             // One that is compared with several columns has one type for all.
             match slot {
                 None => *slot = Some(data_type.clone()),
                 Some(known) if known == data_type => {}
-                Some(_) => return None,
+                Some(_) => return Err(NotShort::OtherParameters),
             }
         }
-        Some(())
+        Ok(())
     })?;
     let types: Option<Vec<Type>> = types.into_iter().collect();
-    (found == all).then_some((tables.into_all(), types?))
+    match types {
+        _ if all == 0 => Err(NotShort::NoComparison),
+        Some(types) if found == all => Ok((tables.into_all(), types)),
+        _ => Err(NotShort::OtherParameters),
+    }
 }
 
 /// The tables that a query joins, and what columns are called by.
@@ -139,31 +156,32 @@ impl Tables {
 fn tables<'a>(
     context: &StatementContext,
     query: &'a mut ast::Query,
-) -> Option<(Tables, &'a mut Expr)> {
+) -> Result<(Tables, &'a mut Expr), NotShort> {
     if query.with.is_some() || !query.locks.is_empty() || has_query_within(query) {
-        return None;
+        return Err(NotShort::QueryWithin);
     }
     let is_first_rows =
         query.order_by.is_some() && (query.limit_clause.is_some() || query.fetch.is_some());
     let SetExpr::Select(select) = query.body.as_mut() else {
-        return None;
+        return Err(NotShort::NotOneSelect);
     };
     let mut tables = Vec::new();
     for from in &select.from {
-        tables.push(table(context, &from.relation)?);
+        tables.push(table(context, &from.relation).ok_or(NotShort::NotTables)?);
         for join in &from.joins {
             use ast::JoinOperator::{CrossJoin, Inner, Join};
             if !matches!(join.join_operator, Join(_) | Inner(_) | CrossJoin(_)) {
-                return None;
+                return Err(NotShort::OuterJoin);
             }
-            tables.push(table(context, &join.relation)?);
+            tables.push(table(context, &join.relation).ok_or(NotShort::NotTables)?);
         }
     }
     // The first of joined rows are found by a sort that remembers what it has seen.
     if is_first_rows && tables.len() > 1 {
-        return None;
+        return Err(NotShort::FirstOfJoined);
     }
-    Some((Tables(tables), select.selection.as_mut()?))
+    let condition = select.selection.as_mut().ok_or(NotShort::NoComparison)?;
+    Ok((Tables(tables), condition))
 }
 
 /// A table and what its columns are called by.
@@ -196,12 +214,12 @@ fn table(context: &StatementContext, factor: &TableFactor) -> Option<(String, Ar
     }
 }
 
-/// Calls `visit` with what a condition compares columns with, and the column's type, until it returns `None`.
+/// Calls `visit` with what a condition compares columns with, and the column's type, until that fails.
 fn for_each_operand(
     condition: &mut Expr,
     tables: &Tables,
-    visit: &mut impl FnMut(&mut Expr, &Type) -> Option<()>,
-) -> Option<()> {
+    visit: &mut impl FnMut(&mut Expr, &Type) -> Result<(), NotShort>,
+) -> Result<(), NotShort> {
     match condition {
         Expr::Nested(inner) => for_each_operand(inner, tables, visit),
         Expr::UnaryOp {
@@ -220,7 +238,7 @@ fn for_each_operand(
             match (tables.type_of(left), tables.type_of(right)) {
                 (Some(data_type), None) => visit(right, data_type),
                 (None, Some(data_type)) => visit(left, data_type),
-                _ => Some(()),
+                _ => Ok(()),
             }
         }
         Expr::Between {
@@ -230,9 +248,9 @@ fn for_each_operand(
                 visit(low, data_type)?;
                 visit(high, data_type)
             }
-            None => Some(()),
+            None => Ok(()),
         },
-        _ => Some(()),
+        _ => Ok(()),
     }
 }
 

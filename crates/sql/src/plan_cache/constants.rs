@@ -5,6 +5,7 @@
 //!                                                                     from then on: the constants as one row
 //! ```
 
+use super::NotShort;
 use super::constant::unquoted;
 use super::mask::Masked;
 use crate::context::StatementContext;
@@ -32,7 +33,7 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    /// Plans a query; `None` if it asks for anything but constants, or has an error, which its own way tells better.
+    /// Plans a query; `None` if it asks for anything but constants, or has an error, which the general path tells better.
     pub async fn plan(
         context: &StatementContext,
         query: &Query,
@@ -53,18 +54,21 @@ impl Constants {
         (row.schema().fields().len() == masked.len()).then_some(constants)
     }
 
-    /// The query with these constants; `None` if one is of another type, or the session's variables have changed.
+    /// The query with these constants.
+    ///
+    /// # Errors
+    /// One is of another type, or the session's variables have changed.
     pub fn run(
         &self,
         context: &StatementContext,
         masked: &Masked<'_>,
-    ) -> Option<SendableRecordBatchStream> {
+    ) -> Result<SendableRecordBatchStream, NotShort> {
         if *context.variables() != self.variables {
-            return None;
+            return Err(NotShort::OtherSettings);
         }
-        let row = self.row(masked)?;
+        let row = self.row(masked).ok_or(NotShort::Value)?;
         let rows = futures::stream::iter([Ok(row.clone())]);
-        Some(Box::pin(RecordBatchStreamAdapter::new(row.schema(), rows)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(row.schema(), rows)))
     }
 
     fn row(&self, masked: &Masked<'_>) -> Option<RecordBatch> {

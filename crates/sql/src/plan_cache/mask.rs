@@ -1,72 +1,134 @@
 //! A text without its constants.
 
+use super::NotShort;
 use std::ops::Range;
 
 /// Longer texts are not looked at: planning them is what takes least.
 const LONGEST: usize = 16 << 10;
 
-/// A text in which every number and string is replaced by a mark of its kind.
-pub(super) struct Masked<'a> {
-    text: &'a str,
+/// A text's key – every number and string in it is replaced by a mark of its kind – and where these are.
+#[derive(Debug)]
+pub(crate) struct Mask {
     key: String,
     literals: Vec<Range<usize>>,
+    is_query: bool,
 }
 
-impl<'a> Masked<'a> {
-    /// `None`: neither a query nor a write, or one with something that is rare in what is asked again and again – comments, parameters,
-    /// strings with a prefix.
-    pub fn new(text: &'a str) -> Option<Self> {
-        let bytes = text.as_bytes();
-        let first = bytes.get(..6)?;
-        let is_known = [b"select", b"insert", b"update", b"delete"]
-            .iter()
-            .any(|word| first.eq_ignore_ascii_case(*word));
-        if !is_known || bytes.len() > LONGEST {
-            return None;
+/// A text and its mask.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Masked<'a> {
+    text: &'a str,
+    mask: &'a Mask,
+}
+
+impl Mask {
+    /// # Errors
+    /// It is neither a query nor a write, or has something that is rare in what is asked again and again: comments,
+    /// parameters, strings with a prefix.
+    pub fn new(text: &str) -> Result<Self, NotShort> {
+        Mask::from(text, 0)
+    }
+
+    /// Of what is explained by `EXPLAIN [VERBOSE] …`.
+    ///
+    /// # Errors
+    /// As for [`Mask::new`].
+    pub fn of_explained(text: &str) -> Result<Self, NotShort> {
+        let mut rest = text;
+        for word in ["explain", "verbose"] {
+            if let Some(first) = rest.get(..word.len())
+                && first.eq_ignore_ascii_case(word)
+            {
+                rest = rest[word.len()..].trim_start();
+            }
         }
-        let mut masked = Masked {
-            text,
-            key: String::with_capacity(text.len()),
+        Mask::from(text, text.len() - rest.len())
+    }
+
+    /// Of what begins there.
+    fn from(text: &str, start: usize) -> Result<Self, NotShort> {
+        let bytes = text.as_bytes();
+        let first = bytes.get(start..start + 6).ok_or(NotShort::Kind)?;
+        let is = |word: &[u8]| first.eq_ignore_ascii_case(word);
+        let is_query = is(b"select");
+        if !(is_query || is(b"insert") || is(b"update") || is(b"delete")) {
+            return Err(NotShort::Kind);
+        }
+        if bytes.len() > LONGEST {
+            return Err(NotShort::LongText);
+        }
+        let mut mask = Mask {
+            key: String::with_capacity(text.len() - start),
             literals: Vec::new(),
+            is_query,
         };
-        let mut at = 0;
+        mask.scan(text, start).ok_or(NotShort::UnusualText)?;
+        Ok(mask)
+    }
+
+    fn scan(&mut self, text: &str, start: usize) -> Option<()> {
+        let bytes = text.as_bytes();
+        let mut at = start;
         while at < bytes.len() {
             let end = match bytes[at] {
-                b'\'' => masked.literal_until(at, quoted(bytes, at)?, "#s"),
-                b'0'..=b'9' => masked.literal_until(at, number(bytes, at)?, "#n"),
+                b'\'' => self.literal_until(at, quoted(bytes, at)?, "#s"),
+                b'0'..=b'9' => self.literal_until(at, number(bytes, at)?, "#n"),
                 b'.' if bytes.get(at + 1).is_some_and(u8::is_ascii_digit) => return None,
                 b'$' | b'?' | b'#' => return None,
                 b'-' if bytes.get(at + 1) == Some(&b'-') => return None,
                 b'/' if bytes.get(at + 1) == Some(&b'*') => return None,
-                b'"' => masked.text_until(at, quoted(bytes, at)?),
+                b'"' => self.text_until(text, at, quoted(bytes, at)?),
                 byte if is_word(byte) => {
                     let length = bytes[at..].iter().position(|byte| !is_word(*byte));
                     let end = length.map_or(bytes.len(), |length| at + length);
                     if bytes.get(end) == Some(&b'\'') {
                         return None;
                     }
-                    masked.text_until(at, end)
+                    self.text_until(text, at, end)
                 }
-                _ => masked.text_until(at, at + 1),
+                _ => self.text_until(text, at, at + 1),
             };
             at = end;
         }
-        Some(masked)
+        Some(())
     }
 
+    /// Together with the text that it was made of.
+    pub fn of<'a>(&'a self, text: &'a str) -> Masked<'a> {
+        Masked { text, mask: self }
+    }
+
+    fn literal_until(&mut self, start: usize, end: usize, mark: &str) -> usize {
+        self.key.push_str(mark);
+        self.literals.push(start..end);
+        end
+    }
+
+    fn text_until(&mut self, text: &str, start: usize, end: usize) -> usize {
+        self.key.push_str(&text[start..end]);
+        end
+    }
+}
+
+impl<'a> Masked<'a> {
     /// The text with its marks.
-    pub fn key(&self) -> &str {
-        &self.key
+    pub fn key(&self) -> &'a str {
+        &self.mask.key
+    }
+
+    /// Whether it begins with SELECT.
+    pub fn is_query(&self) -> bool {
+        self.mask.is_query
     }
 
     /// The number of constants.
     pub fn len(&self) -> usize {
-        self.literals.len()
+        self.mask.literals.len()
     }
 
     /// A constant as it is written.
     pub fn literal(&self, number: usize) -> &'a str {
-        &self.text[self.literals[number].clone()]
+        &self.text[self.mask.literals[number].clone()]
     }
 
     /// The constant that begins at this line and character of the text, both counted from 1.
@@ -78,18 +140,8 @@ impl<'a> Masked<'a> {
         let rest = &self.text[line_start..];
         let offset = rest.char_indices().nth(column.checked_sub(1)? as usize)?.0;
         let start = line_start + offset;
-        (self.literals.iter()).position(|literal| literal.start == start)
-    }
-
-    fn literal_until(&mut self, start: usize, end: usize, mark: &str) -> usize {
-        self.key.push_str(mark);
-        self.literals.push(start..end);
-        end
-    }
-
-    fn text_until(&mut self, start: usize, end: usize) -> usize {
-        self.key.push_str(&self.text[start..end]);
-        end
+        let mut literals = self.mask.literals.iter();
+        literals.position(|literal| literal.start == start)
     }
 }
 
@@ -135,7 +187,8 @@ mod tests {
     #[test]
     fn constants_become_marks() {
         let text = "select \"a 1\", b2 FROM t1\n WHERE é = 'it''s' AND c>=1.50 AND d=-7 LIMIT 10";
-        let masked = Masked::new(text).unwrap();
+        let mask = Mask::new(text).unwrap();
+        let masked = mask.of(text);
         assert_eq!(
             masked.key(),
             "select \"a 1\", b2 FROM t1\n WHERE é = #s AND c>=#n AND d=-#n LIMIT #n"
@@ -146,8 +199,13 @@ mod tests {
         assert_eq!(masked.literal_at(2, 27), Some(1));
         assert_eq!(masked.literal_at(2, 28), None);
         assert_eq!(masked.literal_at(9, 1), None);
-        let one = Masked::new("SELECT 5, 6").unwrap();
-        assert_eq!(one.literal_at(1, 11), Some(1));
+        let text = "SELECT 5, 6";
+        let one = Mask::new(text).unwrap();
+        assert_eq!(one.of(text).literal_at(1, 11), Some(1));
+        let text = "explain verbose SELECT 5, 6";
+        let one = Mask::of_explained(text).unwrap();
+        assert_eq!(one.key, "SELECT #n, #n");
+        assert_eq!(one.of(text).literal_at(1, 27), Some(1));
     }
 
     #[test]
@@ -166,7 +224,7 @@ mod tests {
             "SELECT 1_000",
             "SELECT 0x1F",
         ] {
-            assert!(Masked::new(text).is_none(), "{text}");
+            assert!(Mask::new(text).is_err(), "{text}");
         }
     }
 }

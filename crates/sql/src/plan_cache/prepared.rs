@@ -1,27 +1,26 @@
 //! The plan of a prepared statement.
 
 use super::conditions::parameter_types;
-use super::hopeless::Hopeless;
 use super::template::Template;
-use super::write::{Given, Origin, Write, compile};
-use super::{PlanCache, ReadyWrite, is_write, ready};
+use super::uncacheable::Uncacheable;
+use super::write::{Write, compile};
+use super::{Asked, NotShort, PlanCache, Short, ready};
 use crate::context::StatementContext;
 use crate::text::parameter::Parameter;
 use crate::text::statement::Statement;
-use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// What a prepared statement knows of its plan.
 #[derive(Debug, Default)]
 pub(crate) struct PreparedPlan {
-    query: Place<Template>,
-    write: Place<Write>,
+    query: PlanPlace<Template>,
+    write: PlanPlace<Write>,
 }
 
 /// Where a plan is that can be used again.
 #[derive(Debug)]
-struct Place<T>(Mutex<Known<T>>);
+struct PlanPlace<T>(Mutex<Known<T>>);
 
 #[derive(Debug)]
 enum Known<T> {
@@ -29,33 +28,35 @@ enum Known<T> {
     /// As long as it is there.
     Plan(Weak<T>),
     /// There is none.
-    None(Hopeless),
+    None(Uncacheable),
 }
 
-impl<T> Place<T> {
-    /// The plan, if it is there.
-    fn plan(&self) -> Option<Arc<T>> {
+impl<T> PlanPlace<T> {
+    /// The plan.
+    ///
+    /// # Errors
+    /// There is none, perhaps not yet.
+    fn plan(&self, context: &StatementContext) -> Result<Arc<T>, NotShort> {
         match &*self.known() {
-            Known::Plan(plan) => plan.upgrade(),
-            _ => None,
-        }
-    }
-
-    fn is_hopeless(&self, context: &StatementContext) -> bool {
-        match &*self.known() {
-            Known::None(hopeless) => hopeless.is_so(context),
-            _ => false,
+            Known::Plan(plan) => plan.upgrade().ok_or(NotShort::Outdated),
+            Known::None(why) => Err(why.reason(context).unwrap_or(NotShort::Outdated)),
+            Known::Nothing => Err(NotShort::NotPlanned),
         }
     }
 
     /// Notes a plan, or that there is none, and gives it back.
-    fn learn(&self, plan: Result<Arc<T>, Hopeless>) -> Option<Arc<T>> {
-        let (known, plan) = match plan {
-            Ok(plan) => (Known::Plan(Arc::downgrade(&plan)), Some(plan)),
-            Err(hopeless) => (Known::None(hopeless), None),
-        };
-        *self.known() = known;
-        plan
+    fn note(&self, plan: Result<Arc<T>, Uncacheable>) -> Result<Arc<T>, NotShort> {
+        match plan {
+            Ok(plan) => {
+                *self.known() = Known::Plan(Arc::downgrade(&plan));
+                Ok(plan)
+            }
+            Err(why) => {
+                let reason = why.why();
+                *self.known() = Known::None(why);
+                Err(reason)
+            }
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, Known<T>> {
@@ -63,106 +64,72 @@ impl<T> Place<T> {
     }
 }
 
-impl<T> Default for Place<T> {
+impl<T> Default for PlanPlace<T> {
     fn default() -> Self {
-        Place(Mutex::new(Known::Nothing))
+        PlanPlace(Mutex::new(Known::Nothing))
     }
 }
 
 impl PreparedPlan {
-    /// Begins the query by its template, if that is there and light.
-    pub fn recall_light(
+    /// The plan that is kept, with these values for its parameters.
+    pub(super) fn lookup(
         &self,
         context: &StatementContext,
+        asked: Asked<'_>,
         values: &[Parameter],
-    ) -> Option<SendableRecordBatchStream> {
-        let template = self.query.plan().filter(|template| template.is_light())?;
-        template.run(context, template.bind(values)?)
+    ) -> Result<Short, NotShort> {
+        match self.query.plan(context) {
+            Ok(template) => bound(template, values),
+            // It is one or the other.
+            Err(NotShort::NotPlanned) => ready(&self.write.plan(context)?, asked),
+            Err(reason) => Err(reason),
+        }
     }
 
-    /// Begins the query with these values for its parameters. `None`: it has to be planned with them.
-    pub async fn begin(
+    /// Plans it for all values, and keeps the plan.
+    pub(super) async fn admit(
         &self,
         context: &StatementContext,
         tree: &ast::Statement,
+        asked: Asked<'_>,
         values: &[Parameter],
         statement: &Statement,
-    ) -> Option<SendableRecordBatchStream> {
-        let ast::Statement::Query(query) = tree else {
-            return None;
-        };
-        if self.query.is_hopeless(context) {
-            return None;
-        }
-        if let Some(template) = self.query.plan() {
-            let values = template.bind(values)?;
-            if let Some(rows) = template.run(context, values) {
-                return Some(rows);
+    ) -> Result<Short, NotShort> {
+        if let ast::Statement::Query(query) = tree {
+            let template = template(context, query, values.len(), statement).await;
+            let template = self.query.note(template)?;
+            if let Some(contents) = template.contents() {
+                let plans = contents.attached::<PlanCache>();
+                plans.keep(Arc::clone(&template) as _);
             }
+            return bound(template, values);
         }
-        // The first time, or what it depends on has changed.
-        let template = plan(context, query, values.len(), statement).await;
-        let template = self.query.learn(template)?;
-        if let Some(contents) = template.contents() {
-            contents
-                .attached::<PlanCache>()
-                .keep(Arc::clone(&template) as _);
-        }
-        template.run(context, template.bind(values)?)
-    }
-
-    /// The write that it is, with these values, if that is known.
-    pub fn recall_write(&self, values: &[Parameter]) -> Option<ReadyWrite> {
-        ready(&self.write.plan()?, &Given::Parameters(values))
-    }
-
-    /// Finds out whether it is a write of single rows. `names` are those of its parameters.
-    pub async fn learn_write(
-        &self,
-        context: &StatementContext,
-        tree: &ast::Statement,
-        names: &[&str],
-        values: &[Parameter],
-        statement: &Statement,
-    ) -> Option<ReadyWrite> {
-        if !is_write(tree) || self.write.is_hopeless(context) {
-            return None;
-        }
-        let is_current = |write: &Arc<Write>| {
-            write
-                .contents()
-                .is_some_and(|contents| Arc::ptr_eq(&contents, &context.catalog.contents()))
-        };
-        // There may be one, but not for such values.
-        if self.write.plan().as_ref().is_some_and(is_current) {
-            return None;
-        }
-        let origin = Origin::Parameters(names, values);
-        let write = compile(context, tree, origin, statement)
-            .await
-            .map(Arc::new);
-        let write = write.ok_or_else(|| Hopeless::now(context, &[]));
-        let write = self.write.learn(write)?;
+        let write = compile(context, tree, asked, statement).await;
+        let write = write.map_err(|reason| Uncacheable::now(context, reason, &[]));
+        let write = self.write.note(write.map(Arc::new))?;
         if let Some(contents) = write.contents() {
-            contents
-                .attached::<PlanCache>()
-                .keep(Arc::clone(&write) as _);
+            let plans = contents.attached::<PlanCache>();
+            plans.keep(Arc::clone(&write) as _);
         }
-        ready(&write, &Given::Parameters(values))
+        ready(&write, asked)
     }
 }
 
-async fn plan(
+fn bound(template: Arc<Template>, values: &[Parameter]) -> Result<Short, NotShort> {
+    let values = template.bind(values)?;
+    Ok(Short::Query(template, values))
+}
+
+async fn template(
     context: &StatementContext,
     query: &ast::Query,
     parameters: usize,
     statement: &Statement,
-) -> Result<Arc<Template>, Hopeless> {
+) -> Result<Arc<Template>, Uncacheable> {
     let mut query = query.clone();
     let found = parameter_types(context, &mut query, parameters);
-    let found = found.filter(|(_, types)| !types.is_empty());
-    let (tables, types) = found.ok_or_else(|| Hopeless::now(context, &[]))?;
+    let (tables, types) = found.map_err(|reason| Uncacheable::now(context, reason, &[]))?;
     let template = Template::plan(context, query, &tables, types, statement).await;
-    let template = template.ok_or_else(|| Hopeless::now(context, &tables))?;
+    let template = template.map_err(|reason| Uncacheable::now(context, reason, &tables))?;
     Ok(Arc::new(template))
 }

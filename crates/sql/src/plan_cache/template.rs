@@ -1,5 +1,6 @@
 //! A physical plan over one table, or the joins of several, whose fragments have parameters.
 
+use super::NotShort;
 use super::point::Point;
 use crate::catalog::{Contents, Table};
 use crate::context::StatementContext;
@@ -48,7 +49,7 @@ const LIGHT: [&str; 4] = [
 
 /// A plan with parameters, and what it depends on.
 #[derive(Debug)]
-pub(super) struct Template {
+pub(crate) struct Template {
     /// The contents of the catalogue that own it.
     contents: Weak<Contents>,
     variables: Variables,
@@ -65,15 +66,17 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// Plans a query with parameters of these types; `None` if its plan can be no template, or it has an error, which
-    /// planning it with its constants tells better.
+    /// Plans a query with parameters of these types.
+    ///
+    /// # Errors
+    /// Its plan can be no template, or it has an error, which planning it with its constants tells better.
     pub async fn plan(
         context: &StatementContext,
         query: ast::Query,
         tables: &[Arc<Table>],
         parameters: Vec<Type>,
         statement: &Statement,
-    ) -> Option<Template> {
+    ) -> Result<Template, NotShort> {
         let names = Names::now(context);
         let contents = Arc::downgrade(names.contents());
         let scans = tables.iter().map(|table| {
@@ -85,25 +88,23 @@ impl Template {
             };
             Some((Arc::new(scan), (Arc::clone(table), lanes)))
         });
-        let (scans, tables): (Vec<_>, Vec<_>) =
-            scans.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        let scans = scans.collect::<Option<Vec<_>>>().ok_or(NotShort::Fails)?;
+        let (scans, tables): (Vec<_>, Vec<_>) = scans.into_iter().unzip();
         let names = names.with_parameters(&parameters);
         let planned = planning::logical_at(context, query, &names, statement).await;
-        let (state, logical, headers) = planned.ok()?;
+        let (state, logical, headers) = planned.map_err(|_| NotShort::Fails)?;
         if !is_immutable(&logical) {
-            return None;
+            return Err(NotShort::Volatile);
         }
-        let logical = parameter::put_in(logical, &parameters).ok()?;
-        let plan = planning::plan_logical(context, logical, &state, statement)
-            .await
-            .ok()?;
-        let plan = plan.physical;
+        let logical = parameter::put_in(logical, &parameters).map_err(|_| NotShort::Fails)?;
+        let plan = planning::plan_logical(context, logical, &state, statement).await;
+        let plan = plan.map_err(|_| NotShort::Fails)?.physical;
         if !only_fragments(&plan) {
-            return None;
+            return Err(NotShort::Operators);
         }
         let point = Point::of(&plan);
-        let plan = over_scans(&plan, &scans)?;
-        Some(Template {
+        let plan = over_scans(&plan, &scans).ok_or(NotShort::Operators)?;
+        Ok(Template {
             contents,
             variables: context.variables().clone(),
             tables,
@@ -131,44 +132,57 @@ impl Template {
         &self.parameters
     }
 
-    /// The values as its parameters; `None` if one does not fit.
-    pub fn bind(&self, values: &[Parameter]) -> Option<Vec<Scalar>> {
-        let values = values.iter().zip(&self.parameters);
-        values
-            .map(|(value, to)| super::constant::convert(value.value(), to))
-            .collect()
+    /// Whether it reads the row of one key.
+    pub fn is_lookup(&self) -> bool {
+        self.point.is_some()
     }
 
-    /// Begins the query at the newest snapshot. `None` if what it depends on has changed.
+    /// The values as its parameters.
+    ///
+    /// # Errors
+    /// One does not fit.
+    pub fn bind(&self, values: &[Parameter]) -> Result<Vec<Scalar>, NotShort> {
+        let values = values.iter().zip(&self.parameters);
+        let values = values.map(|(value, to)| super::constant::convert(value.value(), to));
+        values.collect::<Option<_>>().ok_or(NotShort::Value)
+    }
+
+    /// Begins the query at the newest snapshot.
+    ///
+    /// # Errors
+    /// What it depends on has changed.
     pub fn run(
         &self,
         context: &StatementContext,
         values: Vec<Scalar>,
-    ) -> Option<SendableRecordBatchStream> {
+    ) -> Result<SendableRecordBatchStream, NotShort> {
         let is_current =
             |contents: &Arc<Contents>| std::ptr::eq(Arc::as_ptr(contents), self.contents.as_ptr());
         if !is_current(&context.catalog.contents()) || *context.variables() != self.variables {
-            return None;
+            return Err(NotShort::Outdated);
         }
         if let Some(point) = &self.point {
-            return Some(self.headers.head(point.run(context, &values)?));
+            let rows = point.run(context, &values).ok_or(NotShort::Fails)?;
+            return Ok(self.headers.head(rows));
         }
         let names = Names::now(context);
         if !is_current(names.contents()) {
-            return None;
+            return Err(NotShort::Outdated);
         }
         let mut scans = Vec::with_capacity(self.tables.len());
         for (table, lanes) in &self.tables {
-            let scan = names.scan(Arc::clone(table), &self.parameters).ok()?;
+            let scan = names.scan(Arc::clone(table), &self.parameters);
+            let scan = scan.map_err(|_| NotShort::Fails)?;
             if scan.lanes != *lanes {
-                return None;
+                return Err(NotShort::Outdated);
             }
             let values = values.clone();
             scans.push(Arc::new(Scan { values, ..scan }));
         }
-        let plan = over_scans(&self.plan, &scans)?;
-        let context = planning::context_with(context, &self.config);
-        Some(self.headers.head(execute_stream(plan, context).ok()?))
+        let plan = over_scans(&self.plan, &scans).ok_or(NotShort::Operators)?;
+        let task = planning::context_with(context, &self.config);
+        let rows = execute_stream(plan, task).map_err(|_| NotShort::Fails)?;
+        Ok(self.headers.head(rows))
     }
 }
 

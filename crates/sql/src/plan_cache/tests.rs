@@ -38,7 +38,7 @@ fn runtime() -> tokio::runtime::Runtime {
 
 /// The rows as they are printed, in some order, or the error.
 async fn run(context: &StatementContext, sql: &str) -> Result<Vec<String>, String> {
-    let begun = crate::session::pipeline::begin(context, &sql.into()).await;
+    let begun = crate::session::pipeline::begin_text(context, sql).await;
     let Begun::Rows(rows) = begun.map_err(|error| error.to_string())? else {
         return Ok(Vec::new());
     };

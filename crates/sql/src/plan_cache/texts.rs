@@ -1,7 +1,8 @@
 //! Plans by the text that they are for, without its constants.
 
-use super::hopeless::Hopeless;
+use super::NotShort;
 use super::mask::Masked;
+use super::uncacheable::Uncacheable;
 use crate::context::StatementContext;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,7 @@ pub(super) struct Texts<T>(Mutex<HashMap<String, Known<T>>>);
 enum Known<T> {
     Plans(Vec<Arc<TextPlan<T>>>),
     /// No plan of this text can be used again.
-    None(Hopeless),
+    None(Uncacheable),
 }
 
 /// A plan of a text.
@@ -49,25 +50,27 @@ impl<T> TextPlan<T> {
 
 impl<T> Texts<T> {
     /// The plan of a text with just these fixed constants.
-    pub fn find(&self, masked: &Masked<'_>) -> Option<Arc<TextPlan<T>>> {
-        let texts = self.texts();
-        let Known::Plans(plans) = texts.get(masked.key())? else {
-            return None;
-        };
-        plans.iter().find(|plan| plan.fits(masked)).cloned()
-    }
-
-    /// Whether no plan of the text can be used again.
-    pub fn is_hopeless(&self, context: &StatementContext, masked: &Masked<'_>) -> bool {
+    ///
+    /// # Errors
+    /// There is none yet, or there cannot be any.
+    pub fn find(
+        &self,
+        context: &StatementContext,
+        masked: &Masked<'_>,
+    ) -> Result<Arc<TextPlan<T>>, NotShort> {
         match self.texts().get(masked.key()) {
-            Some(Known::None(hopeless)) => hopeless.is_so(context),
-            _ => false,
+            Some(Known::Plans(plans)) => {
+                let plan = plans.iter().find(|plan| plan.fits(masked));
+                plan.cloned().ok_or(NotShort::NotPlanned)
+            }
+            Some(Known::None(why)) => Err(why.reason(context).unwrap_or(NotShort::NotPlanned)),
+            None => Err(NotShort::NotPlanned),
         }
     }
 
     /// No plan of the text can be used again.
-    pub fn give_up(&self, masked: &Masked<'_>, hopeless: Hopeless) {
-        self.change(masked, |known| *known = Known::None(hopeless));
+    pub fn give_up(&self, masked: &Masked<'_>, uncacheable: Uncacheable) {
+        self.change(masked, |known| *known = Known::None(uncacheable));
     }
 
     /// Keeps a plan.

@@ -12,7 +12,7 @@
 //! Where nothing but the row itself has to be asked, its owner does all of it [in one go](at_home), and nobody can come in between.
 //! On its way in the row passes the table's rules and its foreign keys, as any row does; RETURNING is computed before it is put.
 //! Whatever is more than that – several rows, keys that are taken away while others refer to them, a value that is none of the
-//! column's type, an error – is left to the statement's own way, before anything was written.
+//! column's type, an error – is left to the general path, before anything was written.
 
 mod answer;
 mod at_home;
@@ -23,9 +23,10 @@ mod program;
 #[cfg(test)]
 mod tests;
 
-pub(super) use compile::{Origin, compile};
-pub(super) use operand::{Given, Operand};
+pub(super) use compile::compile;
+pub(super) use operand::{Operand, values};
 
+use super::{Attempt, NotShort};
 use crate::cancel::CancelToken;
 use crate::catalog::{Contents, Table};
 use crate::context::StatementContext;
@@ -92,7 +93,7 @@ enum Cell {
 /// What becomes of a new row whose key another row has.
 #[derive(Debug)]
 enum Conflict {
-    Refuse,
+    Reject,
     Nothing,
     Update(Program),
 }
@@ -115,21 +116,21 @@ impl Write {
         &self.operands
     }
 
-    /// Executes it with these values of its operands. `None`: nothing was written, and it has to go its own way.
+    /// Executes it with these values of its operands.
     pub async fn run(
         self: &Arc<Self>,
         context: &StatementContext,
         values: &Arc<[ScalarValue]>,
         token: &CancelToken,
-    ) -> Result<Option<Begun>, SqlError> {
+    ) -> Result<Attempt, SqlError> {
         if *context.variables() != self.variables {
-            return Ok(None);
+            return Ok(Err(NotShort::OtherSettings));
         }
         let held = self.locks.hold().await;
         // Now nobody changes the table, or those to which it refers.
         let contents = context.catalog.contents();
         if !std::ptr::eq(Arc::as_ptr(&contents), self.contents.as_ptr()) {
-            return Ok(None);
+            return Ok(Err(NotShort::Outdated));
         }
         if !self.parents.is_empty() {
             // Whoever took keys away may not have waited for that.
@@ -140,10 +141,10 @@ impl Write {
             Err(stop) => Err(stop),
         };
         match written {
-            Ok(written) => Ok(Some(self.begun(written))),
-            Err(Stop::OwnWay) => {
+            Ok(written) => Ok(Ok(self.begun(written))),
+            Err(Stop::NotShort(reason)) => {
                 token.end_commit();
-                Ok(None)
+                Ok(Err(reason))
             }
             Err(Stop::Error(error)) => Err(error),
         }

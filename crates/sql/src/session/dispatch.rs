@@ -47,13 +47,15 @@ async fn dispatch(
             statement: ref mut explained,
             ..
         } => {
+            let mut executed = None;
             if let ast::Statement::Execute { .. } = **explained {
                 let (prepared, values) = prepare::executed(context, explained, statement).await?;
                 **explained = prepared.bind(&values)?;
+                executed = Some((prepared, values));
             }
             match show::described_query(&tree)? {
                 Some(query) => show::describe_query(context, query, statement).await,
-                None => explain::explain(context, tree, statement).await,
+                None => explain::explain(context, tree, executed, statement).await,
             }
         }
         ast::Statement::ExplainTable { table_name, .. } => {

@@ -2,14 +2,17 @@
 
 mod phases;
 
+use super::prepare::Prepared;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::fragment_exec::FragmentExec;
 use crate::plan::planning;
 use crate::plan::planning::Plan;
+use crate::plan_cache::{self, Asked, Mask};
 use crate::running::outcome::Begun;
 use crate::statements::dml;
 use crate::statements::show::{rows_of, text};
+use crate::text::parameter::Parameter;
 use crate::text::statement::Statement;
 use datafusion::physical_plan::display::ProjectSchemaDisplay;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
@@ -19,12 +22,14 @@ use eris_home::ReadBandwidth;
 use eris_numa::Bytes;
 use futures::StreamExt;
 use std::fmt::{self, Display};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// `EXPLAIN [ANALYZE] [VERBOSE] query`.
+/// `EXPLAIN [ANALYZE] [VERBOSE] query`; of EXECUTE with the prepared statement and its values.
 pub(crate) async fn explain(
     context: &StatementContext,
     tree: ast::Statement,
+    executed: Option<(Arc<Prepared>, Vec<Parameter>)>,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let ast::Statement::Explain {
@@ -43,6 +48,10 @@ pub(crate) async fn explain(
     if format.is_some() || options.is_some() || query_plan || estimate {
         return Err(SqlError::not_supported("EXPLAIN with options"));
     }
+    let path = match analyze {
+        true => None,
+        false => Some(path(context, &explained, executed.as_ref(), statement).await),
+    };
     let began = Instant::now();
     let plan = match dml::taken_apart(*explained)? {
         (ast::Statement::Query(query), _) => planning::plan(context, *query, statement).await?,
@@ -88,7 +97,37 @@ pub(crate) async fn explain(
         lines.push("physical plan:".to_owned());
     }
     draw(plan.physical.as_ref(), 0, analyzed, verbose, &mut lines);
+    lines.extend(path);
     rows_of([("plan", text(lines.into_iter().map(Some)))])
+}
+
+/// Which way the statement goes, in a line: the short one, or what keeps it from that.
+async fn path(
+    context: &StatementContext,
+    tree: &ast::Statement,
+    executed: Option<&(Arc<Prepared>, Vec<Parameter>)>,
+    statement: &Statement,
+) -> String {
+    let path = match executed {
+        Some((prepared, values)) => match prepared.asked(values) {
+            Ok(asked) => {
+                let (tree, statement) = (prepared.tree(), prepared.statement());
+                plan_cache::explain(context, tree, asked, statement).await
+            }
+            Err(reason) => Err(reason),
+        },
+        None => match Mask::of_explained(statement.text()) {
+            Ok(mask) => {
+                let asked = Asked::Text(mask.of(statement.text()));
+                plan_cache::explain(context, tree, asked, statement).await
+            }
+            Err(reason) => Err(reason),
+        },
+    };
+    match path {
+        Ok(kind) => format!("short path: {kind}"),
+        Err(reason) => format!("general path: {reason}"),
+    }
 }
 
 /// Runs a plan to its end; its rows and its time.

@@ -1,40 +1,154 @@
-//! The way of a statement.
+//! The way of a statement, in one function: [`begin`].
+//!
+//! ```text
+//! text ── mask ── lookup ──┬── a plan that is kept ─────────────────────────── run ──▶ Outcome
+//!                          └── NotShort ── parse ── admit ──┬── Short ──────── run ──▶ Outcome
+//!                                                           └── NotShort: the general path,
+//!                                                               resolve ── plan ── run ──▶ Outcome
+//! ```
+//!
+//! A prepared statement has been parsed already, and has values in the place of a mask.
 
 use super::dispatch;
+use super::prepare::Prepared;
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::plan_cache::{self, Asked, Mask, NotShort, Short};
 use crate::running::outcome::Begun;
+use crate::running::queries::shortened;
 use crate::statements::files;
 use crate::statements::show;
-use crate::text::parse::parse;
+use crate::text::parameter::Parameter;
+use crate::text::parse::{parse, parse_summarized};
 use crate::text::statement::Statement;
-use crate::{cancel, plan_cache};
 use datafusion::sql::sqlparser::ast;
+use std::borrow::Cow;
+use std::sync::Arc;
 
-/// Begins a statement.
+/// What a session can be asked to run.
+pub(crate) enum Request {
+    Text {
+        statement: Statement,
+        mask: Result<Mask, NotShort>,
+    },
+    Prepared {
+        prepared: Arc<Prepared>,
+        values: Vec<Parameter>,
+    },
+}
+
+/// What a text is.
+enum Parsed<'a> {
+    Summarize(ast::Query),
+    Files(files::FileStatement),
+    Tree(Cow<'a, ast::Statement>),
+}
+
+/// Begins a statement, of which `found` has been looked up.
 pub(crate) async fn begin(
     context: &StatementContext,
-    statement: &Statement,
+    request: &Request,
+    found: Result<Short, NotShort>,
 ) -> Result<Begun, SqlError> {
-    if let Some(rows) = plan_cache::recall(context, statement) {
-        return Ok(Begun::Rows(rows));
-    }
-    if let Some(summary) = show::summarize(context, statement).await? {
-        return Ok(summary);
-    }
-    if let Some(file_statement) = files::parse(statement)? {
-        return files::run(context, file_statement, statement).await;
-    }
-    let tree = parse(statement)?;
-    if let ast::Statement::Query(query) = &tree
-        && let Some(rows) = plan_cache::learn(context, query, statement).await
-    {
-        return Ok(Begun::Rows(rows));
-    }
-    if let Some(write) = plan_cache::learn_write(context, &tree, statement).await
-        && let Some(begun) = write.run(context, &cancel::current()).await?
+    let statement = request.statement();
+    let attempt = match found {
+        Ok(short) => short.run(context, &cancel::current()).await?,
+        Err(reason) => Err(reason),
+    };
+    let reason = match attempt {
+        Ok(begun) => return Ok(begun),
+        Err(reason) => reason,
+    };
+    let tree = match request.parse()? {
+        Parsed::Summarize(query) => return show::summarize(context, query, statement).await,
+        Parsed::Files(parsed) => return files::run(context, parsed, statement).await,
+        Parsed::Tree(tree) => tree,
+    };
+    if reason.may_be_planned()
+        && let Ok(asked) = request.asked()
+        && let Ok(short) = plan_cache::admit(context, &tree, asked, statement).await
+        && let Ok(begun) = short.run(context, &cancel::current()).await?
     {
         return Ok(begun);
     }
-    dispatch::begin_tree(context, tree, statement).await
+    dispatch::begin_tree(context, request.with_values(tree)?, statement).await
+}
+
+impl Request {
+    /// A text, which is masked here and nowhere else.
+    pub fn text(statement: Statement) -> Self {
+        Request::Text {
+            mask: Mask::new(statement.text()),
+            statement,
+        }
+    }
+
+    /// The plan that is kept for it.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn lookup(&self, context: &StatementContext) -> Result<Short, NotShort> {
+        plan_cache::lookup(context, self.asked()?)
+    }
+
+    /// The text among the running statements.
+    pub fn shown(&self) -> Arc<str> {
+        match self {
+            Request::Text { statement, .. } => shortened(statement.text()),
+            Request::Prepared { prepared, .. } => Arc::clone(prepared.shown()),
+        }
+    }
+
+    fn statement(&self) -> &Statement {
+        match self {
+            Request::Text { statement, .. } => statement,
+            Request::Prepared { prepared, .. } => prepared.statement(),
+        }
+    }
+
+    fn asked(&self) -> Result<Asked<'_>, NotShort> {
+        match self {
+            Request::Text { statement, mask } => match mask {
+                Ok(mask) => Ok(Asked::Text(mask.of(statement.text()))),
+                Err(reason) => Err(*reason),
+            },
+            Request::Prepared { prepared, values } => prepared.asked(values),
+        }
+    }
+
+    fn parse(&self) -> Result<Parsed<'_>, SqlError> {
+        let statement = match self {
+            Request::Text { statement, .. } => statement,
+            Request::Prepared { prepared, .. } => {
+                return Ok(Parsed::Tree(Cow::Borrowed(prepared.tree())));
+            }
+        };
+        if let Some(query) = parse_summarized(statement)? {
+            return Ok(Parsed::Summarize(query));
+        }
+        if let Some(parsed) = files::parse(statement)? {
+            return Ok(Parsed::Files(parsed));
+        }
+        Ok(Parsed::Tree(Cow::Owned(parse(statement)?)))
+    }
+
+    /// The tree with constants only.
+    fn with_values(&self, tree: Cow<'_, ast::Statement>) -> Result<ast::Statement, SqlError> {
+        match self {
+            Request::Text { .. } => Ok(tree.into_owned()),
+            Request::Prepared { prepared, values } => prepared.bind(values),
+        }
+    }
+}
+
+/// Begins a text.
+#[cfg(test)]
+pub(crate) async fn begin_text(
+    context: &StatementContext,
+    text: impl Into<Statement>,
+) -> Result<Begun, SqlError> {
+    let request = Request::text(text.into());
+    let found = request.lookup(context);
+    begin(context, &request, found).await
 }

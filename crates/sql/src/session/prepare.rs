@@ -9,12 +9,11 @@
 //! What is kept is the syntax tree, and of queries over one table and writes of single rows also the plan (see [`plan_cache`](crate::plan_cache)).
 //! Everything else is planned with its values, which planning decides by. Each execution has a snapshot of its own.
 
-use super::dispatch;
-use crate::cancel;
+use super::pipeline::{self, Request};
 use crate::context::{NamedStatement, StatementContext};
 use crate::error::{Mistake, SqlError};
 use crate::plan::planning;
-use crate::plan_cache::{PreparedPlan, ReadyWrite};
+use crate::plan_cache::{Asked, NotShort, PreparedPlan};
 use crate::running::outcome::Begun;
 use crate::running::queries::shortened;
 use crate::statements::dml;
@@ -26,7 +25,6 @@ use crate::text::statement::Statement;
 use crate::write::targets;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::{
     self, Expr, ExprWithAlias, SetExpr, TableObject, Value, visit_expressions,
     visit_expressions_mut,
@@ -45,6 +43,10 @@ pub(crate) struct Prepared {
     shown: Arc<str>,
     tree: ast::Statement,
     parameters: Vec<Slot>,
+    /// The names of the parameters.
+    names: Vec<String>,
+    /// Whether one has a declared type.
+    is_declared: bool,
     plan: PreparedPlan,
 }
 
@@ -100,6 +102,8 @@ impl Prepared {
         Ok(Prepared {
             statement: statement.clone(),
             shown: shortened(statement.text()),
+            names: parameters.iter().map(|slot| slot.name.clone()).collect(),
+            is_declared: parameters.iter().any(|slot| slot.declared),
             tree,
             parameters,
             plan: PreparedPlan::default(),
@@ -111,28 +115,32 @@ impl Prepared {
         &self.shown
     }
 
-    /// Begins it by its template, if that is there and light.
-    pub fn recall_light(
-        &self,
-        context: &StatementContext,
-        values: &[Parameter],
-    ) -> Option<SendableRecordBatchStream> {
-        let fits = values.len() == self.parameters.len();
-        fits.then(|| self.plan.recall_light(context, values))?
+    /// The statement, for messages.
+    pub fn statement(&self) -> &Statement {
+        &self.statement
     }
 
-    /// The write of single rows that it is, if that is known.
-    pub fn recall_write(&self, values: &[Parameter]) -> Option<ReadyWrite> {
-        self.free_parameters(values)?;
-        self.plan.recall_write(values)
+    /// Its tree, with parameters.
+    pub fn tree(&self) -> &ast::Statement {
+        &self.tree
     }
 
-    /// The names of the parameters, if there is a value for each, and none has a declared type that values are cast to.
-    fn free_parameters(&self, values: &[Parameter]) -> Option<Vec<&str>> {
-        let parameters = &self.parameters;
-        let is_free = parameters.iter().all(|slot| !slot.declared);
-        (is_free && values.len() == parameters.len())
-            .then(|| parameters.iter().map(|slot| slot.name.as_str()).collect())
+    /// What is asked of the plan cache for these values.
+    ///
+    /// # Errors
+    /// They are too many or too few, or one has a declared type that it is cast to.
+    pub fn asked<'a>(&'a self, values: &'a [Parameter]) -> Result<Asked<'a>, NotShort> {
+        if self.is_declared {
+            return Err(NotShort::DeclaredTypes);
+        }
+        if values.len() != self.names.len() {
+            return Err(NotShort::Fails);
+        }
+        Ok(Asked::Prepared {
+            plan: &self.plan,
+            names: &self.names,
+            values,
+        })
     }
 
     /// The statement with values in the places of its parameters.
@@ -328,37 +336,9 @@ pub(crate) async fn execute(
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
     let (prepared, values) = executed(context, tree, statement).await?;
-    if let Some(write) = prepared.recall_write(&values)
-        && let Some(begun) = write.run(context, &cancel::current()).await?
-    {
-        return Ok(begun);
-    }
-    begin_prepared(context, &prepared, &values).await
-}
-
-/// Begins a prepared statement, if it is not one of the writes that are known.
-pub(crate) async fn begin_prepared(
-    context: &StatementContext,
-    prepared: &Prepared,
-    values: &[Parameter],
-) -> Result<Begun, SqlError> {
-    let (tree, plan) = (&prepared.tree, &prepared.plan);
-    if let Some(names) = prepared.free_parameters(values) {
-        let statement = &prepared.statement;
-        if let Some(rows) = plan.begin(context, tree, values, statement).await {
-            return Ok(Begun::Rows(rows));
-        }
-        let write = plan
-            .learn_write(context, tree, &names, values, statement)
-            .await;
-        if let Some(write) = write
-            && let Some(begun) = write.run(context, &cancel::current()).await?
-        {
-            return Ok(begun);
-        }
-    }
-    let tree = prepared.bind(values)?;
-    dispatch::begin_tree(context, tree, &prepared.statement).await
+    let request = Request::Prepared { prepared, values };
+    let found = request.lookup(context);
+    pipeline::begin(context, &request, found).await
 }
 
 /// Refuses parameters in a statement that is not prepared.

@@ -1,6 +1,7 @@
 //! Prepared statements, for programs.
 
-use super::{Running, Session, Work};
+use super::pipeline::Request;
+use super::{Running, Session};
 use crate::context::NamedStatement;
 use crate::error::SqlError;
 use crate::session::prepare::Prepared;
@@ -27,8 +28,10 @@ impl PreparedStatement {
     /// # Errors
     /// As [`Session::execute`]; also the wrong number of values, or one that does not fit its parameter.
     pub fn execute(&self, values: &[Parameter]) -> Running<'_> {
-        let work = Work::Prepared(Arc::clone(&self.prepared), values.to_vec());
-        self.session.run(work)
+        self.session.run(Request::Prepared {
+            prepared: Arc::clone(&self.prepared),
+            values: values.to_vec(),
+        })
     }
 
     /// SQL's names of the types of its parameters; `None` where any will do.

@@ -20,7 +20,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlErrorKind, SqlState};
 use crate::running::outcome::Begun;
 use crate::text::statement::Statement;
-use parse::FileStatement;
+pub(crate) use parse::FileStatement;
 
 /// Runs a statement about files.
 pub(crate) async fn run(

@@ -33,7 +33,7 @@ fn with_each_topology(test: impl AsyncFn(&StatementContext)) {
 /// A statement's rows, their values separated by spaces; once nothing goes on in the background.
 async fn run(context: &StatementContext, sql: &str) -> Vec<String> {
     // What a statement does is too large for the stack of a test.
-    let begun = Box::pin(crate::session::pipeline::begin(context, &sql.into())).await;
+    let begun = Box::pin(crate::session::pipeline::begin_text(context, sql)).await;
     let begun = begun.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let batches = match begun {
         Begun::Rows(rows) => rows.try_collect().await.unwrap(),

@@ -4,8 +4,9 @@
 //! RETURNING k, n * 2        row as it is stored ─▶ columns k, n ─▶ steps ─▶ answer
 //! ```
 //!
-//! As in [the statement's own way](crate::statements::dml), it is computed before the rows take effect, for it may fail, and handed out after.
+//! As on [the general path](crate::statements::dml), it is computed before the rows take effect, for it may fail, and handed out after.
 
+use super::super::NotShort;
 use super::super::steps::Steps;
 use super::program::over_given;
 use crate::catalog::Table;
@@ -33,28 +34,29 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// `None`: it has an error, which the statement's own way tells better, or it is more than steps over a row.
+    /// # Errors
+    /// It is more than steps over a row, or has an error, which the general path tells.
     pub async fn plan(
         context: &StatementContext,
         table: &Table,
         alias: &Ident,
         items: &[SelectItem],
         statement: &Statement,
-    ) -> Option<Answer> {
+    ) -> Result<Answer, NotShort> {
         let parameter = visit_expressions(&items.to_vec(), |expr| match placeholder(expr) {
             Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),
         });
         if parameter.is_break() {
-            return None;
+            return Err(NotShort::ParameterType);
         }
-        let query = dml::returning(context, alias, items.to_vec()).ok()?;
+        let query = dml::returning(context, alias, items.to_vec()).map_err(|_| NotShort::Fails)?;
         let fields = table.schema.fields().iter();
         let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
         let schema = Schema::new(fields.collect::<Vec<Field>>());
         let planned = over_given(context, schema, query, statement).await?;
         let reads = planned.columns.iter();
-        Some(Answer {
+        Ok(Answer {
             reads: reads.map(|&column| ColumnId(column as u32)).collect(),
             read: planned.read,
             steps: planned.steps,

@@ -65,7 +65,7 @@ impl Compute for AtHome {
         match changed {
             Ok(Ok(Some(changed))) => Becomes::Row(changed),
             Ok(Ok(None)) => Becomes::Same,
-            // The statement's own way tells what is wrong.
+            // The general path tells what is wrong.
             Ok(Err(_)) | Err(_) => Becomes::Unclear,
         }
     }

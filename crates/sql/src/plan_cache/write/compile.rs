@@ -2,7 +2,7 @@
 
 use super::super::conditions::{Source, Written};
 use super::super::constant::{self, is_comparable};
-use super::super::mask::Masked;
+use super::super::{Asked, NotShort};
 use super::answer::Answer;
 use super::operand::Operand;
 use super::program::{Program, excluded, parameter};
@@ -13,7 +13,6 @@ use crate::statements::dml;
 use crate::statements::insert;
 use crate::system::functions::session_state;
 use crate::text::identifier::normalize;
-use crate::text::parameter::Parameter;
 use crate::text::parameter::placeholder;
 use crate::text::statement::Statement;
 use crate::write::coerce::Target;
@@ -32,47 +31,45 @@ use eris_exact::scalar;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Where a statement has values that change.
-pub(in super::super) enum Origin<'a> {
-    /// The constants of its text.
-    Text(&'a Masked<'a>),
-    /// Parameters with these names; the values are those of the first execution.
-    Parameters(&'a [&'a str], &'a [Parameter]),
-}
-
-/// The write that a statement is. `None`: it is more than one, or has an error.
+/// The write that a statement is. The values of parameters are those of the first execution.
+///
+/// # Errors
+/// It is more than the write of single rows, or has an error, which the general path tells.
 pub(in super::super) async fn compile(
     context: &StatementContext,
     tree: &ast::Statement,
-    origin: Origin<'_>,
+    asked: Asked<'_>,
     statement: &Statement,
-) -> Option<Write> {
+) -> Result<Write, NotShort> {
     let name = match tree {
         ast::Statement::Insert(insert) => match &insert.table {
             TableObject::TableName(name) => name,
-            _ => return None,
+            _ => return Err(NotShort::NotOneTable),
         },
-        tree => dml::changed_table(tree)?.ok()?,
+        tree => {
+            let changed = dml::changed_table(tree).ok_or(NotShort::NotOneTable)?;
+            fails(changed)?
+        }
     };
     let contents = context.catalog.contents();
-    let table = context.table(name, statement).ok()?;
+    let table = fails(context.table(name, statement))?;
     // Keys that others refer to may be taken away: that takes the table's lock alone, and a query.
     let affected = Effect::of(tree).affected(&table, &contents);
-    let locks = SharedLocks::of(&table, &affected)?;
-    let parents = Parents::new(&table, &affected.outgoing).ok()?;
-    let rules = RowRules::new(context, &table).ok()?;
+    let locks = SharedLocks::of(&table, &affected).ok_or(NotShort::KeysReferred)?;
+    let parents = fails(Parents::new(&table, &affected.outgoing))?;
+    let rules = fails(RowRules::new(context, &table))?;
     let mut compiler = Compiler {
         context,
         statement,
         table: Arc::clone(&table),
-        origin,
+        asked,
         operands: Vec::new(),
     };
     let (action, tag) = match tree {
         ast::Statement::Insert(insert) => (compiler.insert(insert).await?, "INSERT"),
         ast::Statement::Update(update) => (compiler.update(update).await?, "UPDATE"),
         ast::Statement::Delete(delete) => (compiler.delete(delete).await?, "DELETE"),
-        _ => return None,
+        _ => return Err(NotShort::NotOneTable),
     };
     let answer = match returned(&table, tree)? {
         Some((alias, items)) => {
@@ -89,8 +86,10 @@ pub(in super::super) async fn compile(
     };
     let is_at_home =
         asks_nobody && has_quick_rules() && action.program().is_some_and(Program::is_quick);
-    let is_same = Arc::ptr_eq(&contents, &context.catalog.contents());
-    is_same.then(|| Write {
+    if !Arc::ptr_eq(&contents, &context.catalog.contents()) {
+        return Err(NotShort::Outdated);
+    }
+    Ok(Write {
         contents: Arc::downgrade(&contents),
         variables: context.variables().clone(),
         operands: compiler.operands,
@@ -106,20 +105,20 @@ pub(in super::super) async fn compile(
     })
 }
 
-/// What RETURNING says, and what it calls the table; `Some(None)` without.
+/// What RETURNING says, and what it calls the table; `None` without.
 fn returned<'a>(
     table: &Table,
     tree: &'a ast::Statement,
-) -> Option<Option<(Ident, &'a [SelectItem])>> {
+) -> Result<Option<(Ident, &'a [SelectItem])>, NotShort> {
     let (items, alias) = match tree {
         ast::Statement::Insert(insert) => (&insert.returning, Some(inserted(table, insert))),
         ast::Statement::Update(update) => (&update.returning, dml::alias(tree)),
         ast::Statement::Delete(delete) => (&delete.returning, dml::alias(tree)),
-        _ => return None,
+        _ => return Err(NotShort::NotOneTable),
     };
     match items {
-        Some(items) => Some(Some((alias?, items))),
-        None => Some(None),
+        Some(items) => Ok(Some((alias.ok_or(NotShort::Fails)?, items))),
+        None => Ok(None),
     }
 }
 
@@ -135,26 +134,26 @@ struct Compiler<'a> {
     context: &'a StatementContext,
     statement: &'a Statement,
     table: Arc<Table>,
-    origin: Origin<'a>,
+    asked: Asked<'a>,
     operands: Vec<Operand>,
 }
 
 impl Compiler<'_> {
-    async fn insert(&mut self, insert: &ast::Insert) -> Option<Action> {
-        insert::refuse_the_rest(insert).ok()?;
-        let source = insert.source.as_ref()?;
+    async fn insert(&mut self, insert: &ast::Insert) -> Result<Action, NotShort> {
+        fails(insert::refuse_the_rest(insert))?;
+        let source = insert.source.as_ref().ok_or(NotShort::NotValues)?;
         let SetExpr::Values(values) = source.body.as_ref() else {
-            return None;
+            return Err(NotShort::NotValues);
         };
         let is_plain = source.with.is_none()
             && source.order_by.is_none()
             && source.limit_clause.is_none()
             && source.fetch.is_none();
         if !is_plain {
-            return None;
+            return Err(NotShort::NotValues);
         }
-        let columns = targets::columns(&self.table, &insert.columns).ok()?;
-        let defaults = targets::targets(self.context, &self.table, &columns).ok()?;
+        let columns = fails(targets::columns(&self.table, &insert.columns))?;
+        let defaults = fails(targets::targets(self.context, &self.table, &columns))?;
         let mut rows = Vec::new();
         let mut computed = Vec::new();
         for (column, default) in defaults.iter().enumerate() {
@@ -164,7 +163,7 @@ impl Compiler<'_> {
         }
         for row in &values.rows {
             if row.content.len() != columns.len() {
-                return None;
+                return Err(NotShort::Fails);
             }
             // The values of a column get one type before they get the column's.
             let first = values.rows[0].content.iter();
@@ -174,7 +173,7 @@ impl Compiler<'_> {
                 .zip(first)
                 .all(|(a, b)| is_written_alike(a, b))
             {
-                return None;
+                return Err(NotShort::MixedValues);
             }
             for (column, default) in defaults.iter().enumerate() {
                 rows.push(match default {
@@ -183,18 +182,21 @@ impl Compiler<'_> {
                     // What is in its place is not looked at.
                     Target::Computed(_) => {
                         let data_type = self.table.schema.field(column).data_type();
-                        Cell::Constant(ScalarValue::try_from(data_type).ok()?)
+                        Cell::Constant(fails(ScalarValue::try_from(data_type))?)
                     }
                 });
             }
         }
         let conflict = match &insert.on {
-            None => Conflict::Refuse,
-            Some(_) if values.rows.len() > 1 => return None,
+            None => Conflict::Reject,
+            Some(_) if values.rows.len() > 1 => return Err(NotShort::SeveralRows),
             Some(OnInsert::OnConflict(conflict)) => {
                 // Of a row that is in the way by a UNIQUE constraint the key is not known.
-                let key = dml::conflicting(&self.table, conflict).ok()?;
-                (key == self.table.key.as_ref()?.columns).then_some(())?;
+                let columns = fails(dml::conflicting(&self.table, conflict))?;
+                let key = self.table.key.as_ref();
+                if key.is_none_or(|key| key.columns != columns) {
+                    return Err(NotShort::OtherConflict);
+                }
                 match &conflict.action {
                     OnConflictAction::DoNothing => Conflict::Nothing,
                     OnConflictAction::DoUpdate(update) => {
@@ -203,9 +205,9 @@ impl Compiler<'_> {
                     }
                 }
             }
-            Some(_) => return None,
+            Some(_) => return Err(NotShort::Fails),
         };
-        Some(Action::Insert {
+        Ok(Action::Insert {
             rows,
             computed,
             conflict,
@@ -213,8 +215,12 @@ impl Compiler<'_> {
     }
 
     /// DO UPDATE as a program over the row that is there and the excluded one.
-    async fn on_conflict(&mut self, alias: Ident, mut update: ast::DoUpdate) -> Option<Program> {
-        self.refuse_keys(&update.assignments)?;
+    async fn on_conflict(
+        &mut self,
+        alias: Ident,
+        mut update: ast::DoUpdate,
+    ) -> Result<Program, NotShort> {
+        self.reject_keys(&update.assignments)?;
         let table = Arc::clone(&self.table);
         let rewritten = visit_expressions_mut(&mut update, |expr| {
             match expr {
@@ -244,61 +250,65 @@ impl Compiler<'_> {
             ControlFlow::Continue(())
         });
         if rewritten.is_break() {
-            return None;
+            return Err(NotShort::Ambiguous);
         }
         let mut parameters = self.assigned(&alias, &mut update.assignments)?;
         if let Some(selection) = &mut update.selection {
             self.numbers(&alias, selection, &mut parameters)?;
         }
         let tree = dml::update_of(&alias, update);
-        let (query, targets) = dml::row_change(self.context, &self.table, tree)?;
+        let (query, targets) =
+            dml::row_change(self.context, &self.table, tree).ok_or(NotShort::Fails)?;
         self.program(query, true, parameters, targets).await
     }
 
-    async fn update(&mut self, update: &ast::Update) -> Option<Action> {
+    async fn update(&mut self, update: &ast::Update) -> Result<Action, NotShort> {
         if update.from.is_some() {
-            return None;
+            return Err(NotShort::Joined);
         }
-        self.refuse_keys(&update.assignments)?;
+        self.reject_keys(&update.assignments)?;
         let mut update = ast::Update {
             returning: None,
             ..update.clone()
         };
-        let alias = dml::alias(&ast::Statement::Update(update.clone()))?;
-        let (key, rest) = self.key(&alias, update.selection.take()?)?;
+        let alias = dml::alias(&ast::Statement::Update(update.clone())).ok_or(NotShort::Fails)?;
+        let (key, rest) = self.key(&alias, update.selection.take().ok_or(NotShort::NoKey)?)?;
         let mut parameters = self.assigned(&alias, &mut update.assignments)?;
         update.selection = rest;
         if let Some(selection) = &mut update.selection {
             self.numbers(&alias, selection, &mut parameters)?;
         }
         let (query, targets) =
-            dml::row_change(self.context, &self.table, ast::Statement::Update(update))?;
+            dml::row_change(self.context, &self.table, ast::Statement::Update(update))
+                .ok_or(NotShort::Fails)?;
         let program = self.program(query, false, parameters, targets).await?;
-        Some(Action::Update(key, program))
+        Ok(Action::Update(key, program))
     }
 
-    async fn delete(&mut self, delete: &ast::Delete) -> Option<Action> {
+    async fn delete(&mut self, delete: &ast::Delete) -> Result<Action, NotShort> {
         if delete.using.is_some() {
-            return None;
+            return Err(NotShort::Joined);
         }
         let mut delete = ast::Delete {
             returning: None,
             ..delete.clone()
         };
-        let alias = dml::alias(&ast::Statement::Delete(delete.clone()))?;
-        let (key, rest) = self.key(&alias, delete.selection.take()?)?;
+        let alias = dml::alias(&ast::Statement::Delete(delete.clone())).ok_or(NotShort::Fails)?;
+        let (key, rest) = self.key(&alias, delete.selection.take().ok_or(NotShort::NoKey)?)?;
         let Some(mut rest) = rest else {
-            // Refuses what it does not know.
-            dml::row_change(self.context, &self.table, ast::Statement::Delete(delete))?;
-            return Some(Action::Delete(key, None));
+            // Rejects what it does not know.
+            dml::row_change(self.context, &self.table, ast::Statement::Delete(delete))
+                .ok_or(NotShort::Fails)?;
+            return Ok(Action::Delete(key, None));
         };
         let mut parameters = Vec::new();
         self.numbers(&alias, &mut rest, &mut parameters)?;
         delete.selection = Some(rest);
         let tree = ast::Statement::Delete(delete);
-        let (query, targets) = dml::row_change(self.context, &self.table, tree)?;
+        let (query, targets) =
+            dml::row_change(self.context, &self.table, tree).ok_or(NotShort::Fails)?;
         let program = self.program(query, false, parameters, targets).await?;
-        Some(Action::Delete(key, Some(program)))
+        Ok(Action::Delete(key, Some(program)))
     }
 
     async fn program(
@@ -307,13 +317,13 @@ impl Compiler<'_> {
         has_excluded: bool,
         parameters: Vec<(usize, DataType)>,
         targets: Vec<Target>,
-    ) -> Option<Program> {
+    ) -> Result<Program, NotShort> {
         let is_lasting = |target: &Target| match target {
             Target::Computed(default) => default.is_lasting(),
             _ => true,
         };
         if !targets.iter().all(is_lasting) {
-            return None;
+            return Err(NotShort::ChangingDefault);
         }
         let (context, table) = (self.context, &self.table);
         Program::plan(
@@ -329,15 +339,21 @@ impl Compiler<'_> {
     }
 
     /// The key that a condition names, and the rest of the condition.
-    fn key(&mut self, alias: &Ident, condition: Expr) -> Option<(Vec<usize>, Option<Expr>)> {
+    fn key(
+        &mut self,
+        alias: &Ident,
+        condition: Expr,
+    ) -> Result<(Vec<usize>, Option<Expr>), NotShort> {
         let table = Arc::clone(&self.table);
         let mut conjuncts = Vec::new();
         split(condition, &mut conjuncts);
         let mut key = Vec::new();
-        for name in &table.key.as_ref()?.columns {
-            let column = table.schema.index_of(name).ok()?;
+        for name in &table.key.as_ref().ok_or(NotShort::NoKey)?.columns {
+            let column = fails(table.schema.index_of(name))?;
             // Floats are compared with constants by more than their values.
-            is_comparable(&table.types[column]).then_some(())?;
+            if !is_comparable(&table.types[column]) {
+                return Err(NotShort::NoKey);
+            }
             let is_key = |expr: &Expr| column_name(alias, expr).as_ref() == Some(name);
             let place = conjuncts.iter().position(|conjunct| match conjunct {
                 Expr::BinaryOp {
@@ -346,9 +362,10 @@ impl Compiler<'_> {
                     right,
                 } => is_key(left) != is_key(right),
                 _ => false,
-            })?;
+            });
+            let place = place.ok_or(NotShort::NoKey)?;
             let Expr::BinaryOp { left, right, .. } = conjuncts.remove(place) else {
-                return None;
+                return Err(NotShort::NoKey);
             };
             let value = if is_key(&left) { right } else { left };
             key.push(self.operand(&value, column)?);
@@ -358,7 +375,7 @@ impl Compiler<'_> {
             op: BinaryOperator::And,
             right: Box::new(right),
         };
-        Some((key, conjuncts.into_iter().reduce(and)))
+        Ok((key, conjuncts.into_iter().reduce(and)))
     }
 
     /// Makes values that are assigned as they are operands, and numbers that others are computed with.
@@ -366,16 +383,16 @@ impl Compiler<'_> {
         &mut self,
         alias: &Ident,
         assignments: &mut [Assignment],
-    ) -> Option<Vec<(usize, DataType)>> {
+    ) -> Result<Vec<(usize, DataType)>, NotShort> {
         let mut parameters = Vec::new();
         for Assignment { target, value } in assignments {
             let AssignmentTarget::ColumnName(name) = target else {
-                return None;
+                return Err(NotShort::ChangesKey);
             };
-            let column = self.column(name)?;
-            let is_free = match self.origin {
-                Origin::Text(_) => is_literal(value),
-                Origin::Parameters(..) => placeholder(value).is_some(),
+            let column = self.column(name).ok_or(NotShort::Fails)?;
+            let is_free = match self.asked {
+                Asked::Text(_) => is_literal(value),
+                Asked::Prepared { .. } => placeholder(value).is_some(),
             };
             if is_free {
                 let operand = self.operand(value, column)?;
@@ -386,7 +403,7 @@ impl Compiler<'_> {
                 self.numbers(alias, value, &mut parameters)?;
             }
         }
-        Some(parameters)
+        Ok(parameters)
     }
 
     /// Makes parameters that are computed with operands, if they are numbers: of these the type alone decides what happens.
@@ -395,8 +412,8 @@ impl Compiler<'_> {
         alias: &Ident,
         expr: &mut Expr,
         parameters: &mut Vec<(usize, DataType)>,
-    ) -> Option<()> {
-        let mut visited = Some(());
+    ) -> Result<(), NotShort> {
+        let mut visited = Ok(());
         let _ = visit_expressions_mut(expr, |expr| {
             if let Some(name) = placeholder(expr) {
                 match self.number(name) {
@@ -404,7 +421,7 @@ impl Compiler<'_> {
                         parameters.push((operand, data_type));
                         *expr = Expr::CompoundIdentifier(vec![alias.clone(), parameter(operand)]);
                     }
-                    None => visited = None,
+                    None => visited = Err(NotShort::ParameterType),
                 }
             }
             ControlFlow::<()>::Continue(())
@@ -413,10 +430,10 @@ impl Compiler<'_> {
     }
 
     fn number(&mut self, name: &str) -> Option<(usize, DataType)> {
-        let Origin::Parameters(names, values) = &self.origin else {
+        let Asked::Prepared { names, values, .. } = &self.asked else {
             return None;
         };
-        let number = names.iter().position(|known| *known == name)?;
+        let number = names.iter().position(|known| known == name)?;
         let data_type = values[number].value().data_type();
         if !matches!(data_type, DataType::Int64 | DataType::Float64) {
             return None;
@@ -425,16 +442,19 @@ impl Compiler<'_> {
         Some((self.push(operand), data_type))
     }
 
-    /// Refuses to change the key: the row would get another owner.
-    fn refuse_keys(&self, assignments: &[Assignment]) -> Option<()> {
-        let key = &self.table.key.as_ref()?.columns;
+    /// Rejects changes of the key: the row would get another owner.
+    fn reject_keys(&self, assignments: &[Assignment]) -> Result<(), NotShort> {
+        let key = &self.table.key.as_ref().ok_or(NotShort::NoKey)?.columns;
         let is_other = |assignment: &Assignment| match &assignment.target {
             AssignmentTarget::ColumnName(name) => self
                 .column(name)
                 .is_some_and(|column| !key.contains(self.table.schema.field(column).name())),
             AssignmentTarget::Tuple(_) => false,
         };
-        assignments.iter().all(is_other).then_some(())
+        match assignments.iter().all(is_other) {
+            true => Ok(()),
+            false => Err(NotShort::ChangesKey),
+        }
     }
 
     fn column(&self, name: &ObjectName) -> Option<usize> {
@@ -443,18 +463,18 @@ impl Compiler<'_> {
     }
 
     /// The value of a new row's column.
-    fn cell(&mut self, expr: &Expr, column: usize) -> Option<Cell> {
+    fn cell(&mut self, expr: &Expr, column: usize) -> Result<Cell, NotShort> {
         let data_type = self.table.schema.field(column).data_type();
         let constant = match expr {
             expr if targets::is_word_default(expr) => {
                 let state = session_state(self.context);
-                match targets::default_target(&state, &self.table, column).ok()? {
+                match fails(targets::default_target(&state, &self.table, column))? {
                     Target::Constant(value) => Some(value),
-                    _ => return None,
+                    _ => return Err(NotShort::ChangingDefault),
                 }
             }
             Expr::Value(value) => match &value.value {
-                Value::Null => Some(ScalarValue::try_from(data_type).ok()?),
+                Value::Null => Some(fails(ScalarValue::try_from(data_type))?),
                 Value::Boolean(value) if *data_type == DataType::Boolean => {
                     Some(ScalarValue::Boolean(Some(*value)))
                 }
@@ -463,33 +483,39 @@ impl Compiler<'_> {
             _ => None,
         };
         if let Some(value) = constant {
-            return Some(Cell::Constant(value));
+            return Ok(Cell::Constant(value));
         }
-        match self.origin {
-            Origin::Parameters(..) if placeholder(expr).is_none() => {
-                let (text, source) = self.literal(expr, 0, column)?;
-                let value = constant::read(&text, &source, &source.data_type)?;
-                scalar::to_datafusion(&value).map(Cell::Constant)
+        match self.asked {
+            Asked::Prepared { .. } if placeholder(expr).is_none() => {
+                let (text, source) = self.literal(expr, 0, column).ok_or(NotShort::Computed)?;
+                let value = constant::read(&text, &source, &source.data_type);
+                let value = value.and_then(|value| scalar::to_datafusion(&value));
+                value.map(Cell::Constant).ok_or(NotShort::Value)
             }
             _ => self.operand(expr, column).map(Cell::Operand),
         }
     }
 
     /// A value of a column that changes.
-    fn operand(&mut self, expr: &Expr, column: usize) -> Option<usize> {
-        let operand = match &self.origin {
-            Origin::Text(masked) => {
+    fn operand(&mut self, expr: &Expr, column: usize) -> Result<usize, NotShort> {
+        let operand = self.operand_of(expr, column);
+        Ok(self.push(operand.ok_or(NotShort::Computed)?))
+    }
+
+    fn operand_of(&self, expr: &Expr, column: usize) -> Option<Operand> {
+        match &self.asked {
+            Asked::Text(masked) => {
                 let start = literal_value(expr)?.0.span.start;
                 let literal = masked.literal_at(start.line, start.column)?;
-                Operand::Literal(self.literal(expr, literal, column)?.1)
+                Some(Operand::Literal(self.literal(expr, literal, column)?.1))
             }
-            Origin::Parameters(names, _) => {
+            Asked::Prepared { names, .. } => {
                 let name = placeholder(expr)?;
-                let number = names.iter().position(|known| *known == name)?;
-                Operand::Parameter(number, self.table.types[column].clone())
+                let number = names.iter().position(|known| known == name)?;
+                let data_type = self.table.types[column].clone();
+                Some(Operand::Parameter(number, data_type))
             }
-        };
-        Some(self.push(operand))
+        }
     }
 
     fn push(&mut self, operand: Operand) -> usize {
@@ -512,6 +538,11 @@ impl Compiler<'_> {
         };
         Some((text, source))
     }
+}
+
+/// Whatever is wrong is told by the general path.
+fn fails<T, E>(result: Result<T, E>) -> Result<T, NotShort> {
+    result.map_err(|_| NotShort::Fails)
 }
 
 fn is_literal(expr: &Expr) -> bool {

@@ -1,5 +1,6 @@
 //! One execution of a write.
 
+use super::super::NotShort;
 use super::at_home::AtHome;
 use super::{Action, Cell, Conflict, Program, Write, Written};
 use crate::cancel::CancelToken;
@@ -25,12 +26,12 @@ use std::sync::Arc;
 const TRIES: usize = 16;
 
 /// The same for a row that cannot be told from one whose values another row has by a UNIQUE constraint.
-const REFUSED: usize = 3;
+const REJECTED: usize = 3;
 
 /// Why nothing was written.
 pub(super) enum Stop {
-    /// The statement has to go its own way, which also words what is wrong with it.
-    OwnWay,
+    /// The statement has to go the general path, which also tells what is wrong with it.
+    NotShort(NotShort),
     Error(SqlError),
 }
 
@@ -75,7 +76,7 @@ impl<'a> Execution<'a> {
     ) -> Tried<Self> {
         let rules = match &write.rules {
             Some(rules) => Cow::Borrowed(rules),
-            None => Cow::Owned(own_way(RowRules::new(context, &write.table))?),
+            None => Cow::Owned(general(RowRules::new(context, &write.table))?),
         };
         Ok(Execution {
             write,
@@ -130,7 +131,7 @@ impl<'a> Execution<'a> {
             ) {
                 (true, _) => Ok(written),
                 (false, Conflict::Nothing) => Ok(self.nothing()),
-                (false, _) => Err(Stop::OwnWay),
+                (false, _) => Err(Stop::NotShort(NotShort::InTheWay)),
             };
         }
         let mut changes = self.single_rows()?.changes()?;
@@ -142,7 +143,7 @@ impl<'a> Execution<'a> {
         let found = rows.get(&self.key_of(&new), Arc::default()).await?;
         match (found.of.is_empty(), conflict) {
             (false, Conflict::Nothing) => Ok(self.nothing()),
-            _ => Err(Stop::OwnWay),
+            _ => Err(Stop::NotShort(NotShort::InTheWay)),
         }
     }
 
@@ -194,7 +195,7 @@ impl<'a> Execution<'a> {
         let reads: Arc<[ColumnId]> = (program.reads.iter().copied())
             .chain(self.write.uniques.reads())
             .collect();
-        let mut refused = 0;
+        let mut rejected = 0;
         for _ in 0..TRIES {
             let found = rows.get(key, Arc::clone(&reads)).await?;
             let old = (found.rows.num_rows() > 0).then(|| behind(&found.rows, program.reads.len()));
@@ -204,12 +205,12 @@ impl<'a> Execution<'a> {
                 (1, _) => {
                     let (rules, row) = (&self.rules, found.rows.columns());
                     let changed = (self.write).changed(program, rules, row, new, self.values);
-                    match own_way(changed)? {
+                    match general(changed)? {
                         Some(changed) => changed,
                         None => return Ok(self.nothing()),
                     }
                 }
-                _ => return Err(Stop::OwnWay),
+                _ => return Err(Stop::NotShort(NotShort::InTheWay)),
             };
             let written = self.about_to_add(&changed).await?;
             let old = old.transpose()?;
@@ -221,18 +222,18 @@ impl<'a> Execution<'a> {
             } else {
                 let mut changes = self.single_rows()?.changes()?;
                 changes.replace(self.write.table.object, &found, Some(changed))?;
-                refused += 1;
+                rejected += 1;
                 self.commit_with(changes, keys).await?
             };
             if done {
                 return Ok(written);
             }
             self.token.end_commit();
-            if refused == REFUSED {
+            if rejected == REJECTED {
                 break;
             }
         }
-        Err(Stop::OwnWay)
+        Err(Stop::NotShort(NotShort::InTheWay))
     }
 
     /// The same by the row's owner. `None`: it cannot do that, or not now.
@@ -286,7 +287,7 @@ impl<'a> Execution<'a> {
                 return Ok(self.nothing());
             }
             if let Some(program) = program {
-                let left = own_way(program.run(found.rows.columns(), None, self.values))?;
+                let left = general(program.run(found.rows.columns(), None, self.values))?;
                 if left.num_rows() == 0 {
                     return Ok(self.nothing());
                 }
@@ -295,7 +296,7 @@ impl<'a> Execution<'a> {
                 let read: Vec<usize> = answered.clone().collect();
                 answer.of_read(found.rows.project(&read)?)
             });
-            let answer = own_way(said.transpose())?;
+            let answer = general(said.transpose())?;
             let old = behind(&found.rows, answered.end)?;
             let keys = uniques.changes(Some(&old), None)?;
             let done = if keys.is_empty() {
@@ -311,19 +312,19 @@ impl<'a> Execution<'a> {
             }
             self.token.end_commit();
         }
-        Err(Stop::OwnWay)
+        Err(Stop::NotShort(NotShort::InTheWay))
     }
 
     /// Rows are to be added that keep the table's rules: what will have been written then. What they refer to is there.
     async fn about_to_add(&self, rows: &RecordBatch) -> Tried<Written> {
         let parents = &self.write.parents;
         if !parents.is_empty() && !parents.are_there(self.context, rows).await? {
-            return Err(Stop::OwnWay);
+            return Err(Stop::NotShort(NotShort::NoParent));
         }
         let answer = self.write.answer.as_ref().map(|answer| answer.of(rows));
         Ok(Written {
             rows: rows.num_rows() as u64,
-            answer: own_way(answer.transpose())?,
+            answer: general(answer.transpose())?,
         })
     }
 
@@ -354,25 +355,25 @@ impl<'a> Execution<'a> {
             let of_column = cells.iter().skip(column).step_by(width);
             ScalarValue::iter_to_array(of_column.map(|cell| value(cell).clone()))
         });
-        let columns = own_way(columns.collect::<Result<Vec<_>, _>>())?;
+        let columns = general(columns.collect::<Result<Vec<_>, _>>())?;
         let schema = Arc::clone(&table.unruled);
         let options = RecordBatchOptions::new().with_row_count(Some(cells.len() / width));
-        let rows = own_way(RecordBatch::try_new_with_options(schema, columns, &options))?;
+        let rows = general(RecordBatch::try_new_with_options(schema, columns, &options))?;
         let mut targets: Vec<Target> = (0..width).map(Target::Source).collect();
         let needs_state = computed.iter().any(|(_, default)| default.is_none());
         let state = needs_state.then(|| session_state(self.context));
         for (column, default) in computed {
             targets[*column] = match (default, &state) {
-                (None, Some(state)) => own_way(targets::default_target(state, table, *column))?,
+                (None, Some(state)) => general(targets::default_target(state, table, *column))?,
                 (default, _) => Target::Computed(default.clone().expect("it needs no state")),
             };
         }
-        self.ruled(own_way(coerce::rows(&rows, table, &targets, 1))?)
+        self.ruled(general(coerce::rows(&rows, table, &targets, 1))?)
     }
 
     /// Rows that keep the table's rules.
     fn ruled(&self, rows: RecordBatch) -> Tried<RecordBatch> {
-        own_way(self.rules.check(&self.write.table, &rows, 1))?;
+        general(self.rules.check(&self.write.table, &rows, 1))?;
         Ok(rows)
     }
 
@@ -380,8 +381,8 @@ impl<'a> Execution<'a> {
     fn key(&self, operands: &[usize]) -> Tried<Vec<ArrayRef>> {
         let parts = operands.iter().map(|&operand| &self.values[operand]);
         let parts = parts.map(|value| match value.is_null() {
-            true => Err(Stop::OwnWay),
-            false => own_way(value.to_array()),
+            true => Err(Stop::NotShort(NotShort::NullKey)),
+            false => general(value.to_array()),
         });
         parts.collect()
     }
@@ -399,7 +400,10 @@ impl<'a> Execution<'a> {
     }
 
     fn single_rows(&self) -> Tried<&dyn SingleRows> {
-        self.context.home.single_rows().ok_or(Stop::OwnWay)
+        self.context
+            .home
+            .single_rows()
+            .ok_or(Stop::NotShort(NotShort::NoSingleRows))
     }
 
     /// The locks, for a change that depends on them.
@@ -418,7 +422,7 @@ fn behind(rows: &RecordBatch, first: usize) -> Result<RecordBatch, SqlError> {
     Ok(rows.project(&columns)?)
 }
 
-/// Whatever is wrong before anything was written is told by the statement's own way.
-fn own_way<T, E>(result: Result<T, E>) -> Tried<T> {
-    result.map_err(|_| Stop::OwnWay)
+/// Whatever is wrong before anything was written is told by the general path.
+fn general<T, E>(result: Result<T, E>) -> Tried<T> {
+    result.map_err(|_| Stop::NotShort(NotShort::Fails))
 }

@@ -2,8 +2,7 @@
 
 use super::super::conditions::Source;
 use super::super::constant;
-use super::super::mask::Masked;
-use crate::text::parameter::Parameter;
+use super::super::{Asked, NotShort};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use eris_exact::scalar;
@@ -21,38 +20,36 @@ pub(in super::super) enum Operand {
     Number(usize, DataType),
 }
 
-/// Where values are taken from.
-pub(in super::super) enum Given<'a> {
-    Text(&'a Masked<'a>),
-    Parameters(&'a [Parameter]),
+/// The values of operands.
+///
+/// # Errors
+/// One does not fit.
+pub(in super::super) fn values(
+    asked: Asked<'_>,
+    operands: &[Operand],
+) -> Result<Arc<[ScalarValue]>, NotShort> {
+    let values = operands.iter().map(|operand| value(asked, operand));
+    values.collect::<Option<_>>().ok_or(NotShort::Value)
 }
 
-impl Given<'_> {
-    /// The values of operands; `None` if one does not fit.
-    pub fn values(&self, operands: &[Operand]) -> Option<Arc<[ScalarValue]>> {
-        operands.iter().map(|operand| self.value(operand)).collect()
-    }
-
-    fn value(&self, operand: &Operand) -> Option<ScalarValue> {
-        match (self, operand) {
-            (Given::Text(masked), Operand::Literal(source)) => {
-                let value =
-                    constant::read(masked.literal(source.literal), source, &source.data_type)?;
-                scalar::to_datafusion(&value)
-            }
-            (Given::Parameters(values), Operand::Parameter(number, to)) => {
-                let value = values.get(*number)?.value();
-                if value.is_null() {
-                    return ScalarValue::try_from(&DataType::from(to)).ok();
-                }
-                scalar::to_datafusion(&exactly(value, to)?)
-            }
-            (Given::Parameters(values), Operand::Number(number, data_type)) => {
-                let value = values.get(*number)?.value();
-                (!value.is_null() && value.data_type() == *data_type).then(|| value.clone())
-            }
-            _ => None,
+fn value(asked: Asked<'_>, operand: &Operand) -> Option<ScalarValue> {
+    match (asked, operand) {
+        (Asked::Text(masked), Operand::Literal(source)) => {
+            let value = constant::read(masked.literal(source.literal), source, &source.data_type)?;
+            scalar::to_datafusion(&value)
         }
+        (Asked::Prepared { values, .. }, Operand::Parameter(number, to)) => {
+            let value = values.get(*number)?.value();
+            if value.is_null() {
+                return ScalarValue::try_from(&DataType::from(to)).ok();
+            }
+            scalar::to_datafusion(&exactly(value, to)?)
+        }
+        (Asked::Prepared { values, .. }, Operand::Number(number, data_type)) => {
+            let value = values.get(*number)?.value();
+            (!value.is_null() && value.data_type() == *data_type).then(|| value.clone())
+        }
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@
 //! steps     SELECT a, excluded.b, n + $1 … WHERE … ─▶ one row, or none ─▶ targets: where each column of the table is found
 //! ```
 
+use super::super::NotShort;
 use super::super::given::{Given, GivenExec};
 use super::super::steps::Steps;
 use super::super::template::is_immutable;
@@ -71,29 +72,31 @@ pub(super) struct OverGiven {
     pub schema: SchemaRef,
 }
 
-/// Plans a query over rows of a schema, which it calls [`TARGET`]. `None`: it has an error, which the statement's own way tells
-/// better, or it is more than steps, or means something else at another time.
+/// Plans a query over rows of a schema, which it calls [`TARGET`].
+///
+/// # Errors
+/// It is more than steps, or means something else at another time, or has an error, which the general path tells.
 pub(super) async fn over_given(
     context: &StatementContext,
     schema: Schema,
     query: ast::Query,
     statement: &Statement,
-) -> Option<OverGiven> {
+) -> Result<OverGiven, NotShort> {
     let given = Given(Arc::new(schema));
     let files = StatementTables::from([(TARGET.to_owned(), Arc::new(given) as _)]);
     let context = context.in_one_stream();
     let names = Names::now(&context).with_files(files);
     let planned = planning::logical_at(&context, query, &names, statement).await;
-    let (state, logical, headers) = planned.ok()?;
+    let (state, logical, headers) = planned.map_err(|_| NotShort::Fails)?;
     if !is_immutable(&logical) {
-        return None;
+        return Err(NotShort::Volatile);
     }
-    let plan = planning::plan_logical(&context, logical, &state, statement)
-        .await
-        .ok()?;
-    let (steps, leaf) = Steps::above_leaf(&plan.physical)?;
-    Some(OverGiven {
-        columns: leaf.downcast_ref::<GivenExec>()?.columns.clone(),
+    let plan = planning::plan_logical(&context, logical, &state, statement).await;
+    let plan = plan.map_err(|_| NotShort::Fails)?;
+    let (steps, leaf) = Steps::above_leaf(&plan.physical).ok_or(NotShort::NotSteps)?;
+    let given = leaf.downcast_ref::<GivenExec>().ok_or(NotShort::NotSteps)?;
+    Ok(OverGiven {
+        columns: given.columns.clone(),
         read: leaf.schema(),
         steps,
         schema: headers.name(&plan.physical.schema()),
@@ -101,8 +104,10 @@ pub(super) async fn over_given(
 }
 
 impl Program {
-    /// Plans a query over the row. `parameters` are the operands that it names, with their types. `None`: it has an error, which
-    /// the statement's own way tells better, or it is more than steps.
+    /// Plans a query over the row. `parameters` are the operands that it names, with their types.
+    ///
+    /// # Errors
+    /// As of [`over_given`].
     pub async fn plan(
         context: &StatementContext,
         table: &Table,
@@ -111,7 +116,7 @@ impl Program {
         parameters: Vec<(usize, DataType)>,
         targets: Vec<Target>,
         statement: &Statement,
-    ) -> Option<Program> {
+    ) -> Result<Program, NotShort> {
         let own = table.schema.fields().iter();
         let mut fields: Vec<Field> = own
             .clone()
@@ -142,7 +147,7 @@ impl Program {
             column if column < behind => Column::Excluded(column - width - 1),
             column => Column::Parameter(column - behind),
         });
-        Some(Program {
+        Ok(Program {
             columns: columns.collect(),
             read: planned.read,
             reads,

@@ -1,12 +1,11 @@
-//! A comment in a text keeps it out of the cache: so the statement's own way is the oracle.
+//! A comment in a text keeps it out of the cache: so the general path is the oracle.
 
 use crate::Database;
 use crate::Outcome;
 use crate::Parameter;
 use crate::Session;
 use crate::cancel::CancelToken;
-use crate::plan_cache::PlanCache;
-use crate::plan_cache::recall_write;
+use crate::plan_cache::{Asked, Mask, PlanCache, Short, lookup};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use eris_engine::{Engine, Settings};
@@ -414,10 +413,13 @@ fn a_write_ends_with_its_table() {
 /// Executes a text that is known as a write, and says whether it was done without a plan.
 fn is_short(session: &Session, runtime: &Runtime, sql: &str) -> bool {
     let context = session.database().context().of_session(&session.data());
-    let write = recall_write(&context, &sql.into());
-    let write = write.unwrap_or_else(|| panic!("{sql}: not known"));
-    let begun = runtime.block_on(write.run(&context, &CancelToken::new(None)));
-    begun.unwrap().is_some()
+    let mask = Mask::new(sql).unwrap();
+    let write = match lookup(&context, Asked::Text(mask.of(sql))) {
+        Ok(write @ Short::Write(_)) => write,
+        _ => panic!("{sql}: not known"),
+    };
+    let attempt = runtime.block_on(write.run(&context, &CancelToken::new(None)));
+    attempt.unwrap().is_ok()
 }
 
 #[test]

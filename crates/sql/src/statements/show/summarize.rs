@@ -12,7 +12,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::planning;
 use crate::running::outcome::Begun;
-use crate::text::parse::{parse, parse_summarized};
+use crate::text::parse::parse;
 use crate::text::statement::Statement;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Int64Array};
 use datafusion::arrow::compute::cast;
@@ -27,18 +27,8 @@ use std::sync::Arc;
 /// Figures per column, in the order of [`figures`].
 const FIGURES: usize = 9;
 
-/// Runs SUMMARIZE; `None` if the statement is another one.
+/// Runs SUMMARIZE.
 pub(crate) async fn summarize(
-    context: &StatementContext,
-    statement: &Statement,
-) -> Result<Option<Begun>, SqlError> {
-    match parse_summarized(statement)? {
-        Some(query) => of_query(context, query, statement).await.map(Some),
-        None => Ok(None),
-    }
-}
-
-async fn of_query(
     context: &StatementContext,
     query: ast::Query,
     statement: &Statement,

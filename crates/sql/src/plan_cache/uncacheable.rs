@@ -3,6 +3,7 @@
 //! Most never have one, for what they are. But which table of a join is read last, and what becomes of the others, depends on how many rows
 //! they have.
 
+use super::NotShort;
 use crate::catalog::{Contents, Table};
 use crate::context::StatementContext;
 use eris_types::ObjectId;
@@ -13,34 +14,41 @@ const OTHER: u64 = 2;
 
 /// What has not been there when no plan was found.
 #[derive(Debug)]
-pub(super) struct Hopeless {
+pub(super) struct Uncacheable {
     contents: Weak<Contents>,
+    reason: NotShort,
     /// Rows of the tables that a plan depends on.
     rows: Vec<(ObjectId, u64)>,
 }
 
-impl Hopeless {
+impl Uncacheable {
     /// For what reads these tables now.
-    pub fn now(context: &StatementContext, tables: &[Arc<Table>]) -> Self {
+    pub fn now(context: &StatementContext, reason: NotShort, tables: &[Arc<Table>]) -> Self {
         let rows = tables.iter().filter_map(|table| {
             let rows = context.home.row_count(table.object).ok()?;
             Some((table.object, rows))
         });
-        Hopeless {
+        Uncacheable {
+            reason,
             contents: Arc::downgrade(&context.catalog.contents()),
             rows: rows.collect(),
         }
     }
 
-    /// Whether it is so still.
-    pub fn is_so(&self, context: &StatementContext) -> bool {
+    /// The reason.
+    pub fn why(&self) -> NotShort {
+        self.reason
+    }
+
+    /// The reason, if it holds still.
+    pub fn reason(&self, context: &StatementContext) -> Option<NotShort> {
         let is_same = |(object, then): &(ObjectId, u64)| {
             let now = context.home.row_count(*object);
             now.is_ok_and(|now| now.max(*then) < OTHER * now.min(*then).max(1))
         };
-        std::ptr::eq(
-            Arc::as_ptr(&context.catalog.contents()),
-            self.contents.as_ptr(),
-        ) && self.rows.iter().all(is_same)
+        let contents = context.catalog.contents();
+        let holds = std::ptr::eq(Arc::as_ptr(&contents), self.contents.as_ptr())
+            && self.rows.iter().all(is_same);
+        holds.then_some(self.reason)
     }
 }
