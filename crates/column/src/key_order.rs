@@ -93,7 +93,7 @@ impl KeyOrder {
     }
 
     /// The same order with late keys behind all others; `None` as for [`KeyOrder::new`]. Chunks that are stored by this
-    /// order are [stored](ColumnChunk::stored_by) by that one without a look at their values.
+    /// order are [stored](crate::ColumnChunk::stored_by) by that one without a look at their values.
     pub fn extended(&self, late: &[i64]) -> Option<Self> {
         let keys: Vec<i64> = self.keys.iter().chain(late).copied().collect();
         let longer = KeyOrder::new(keys)?;

@@ -46,7 +46,7 @@ pub use progress::{Amount, Progress};
 pub use running::outcome::Outcome;
 pub use running::query::QueryStream;
 pub use session::database::Database;
-pub use session::prepared::PreparedStatement;
+pub use session::prepared_statement::PreparedStatement;
 pub use session::relations::{Function, FunctionKind, Relation, RelationColumn, RelationKind};
 pub use session::table_rows::TableRows;
 pub use session::{Canceller, Running, Session};

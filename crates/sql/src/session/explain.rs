@@ -2,7 +2,7 @@
 
 mod phases;
 
-use super::prepare::Prepared;
+use super::prepared::Prepared;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::fragment_exec::FragmentExec;

@@ -10,7 +10,7 @@
 //! A prepared statement has been parsed already, and has values in the place of a mask.
 
 use super::dispatch;
-use super::prepare::Prepared;
+use super::prepared::Prepared;
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -40,7 +40,7 @@ pub(crate) enum Request {
 
 /// What a text is.
 enum Parsed<'a> {
-    Summarize(ast::Query),
+    Summarize(Box<ast::Query>),
     Files(files::FileStatement),
     Tree(Cow<'a, ast::Statement>),
 }
@@ -61,7 +61,7 @@ pub(crate) async fn begin(
         Err(reason) => reason,
     };
     let tree = match request.parse()? {
-        Parsed::Summarize(query) => return show::summarize(context, query, statement).await,
+        Parsed::Summarize(query) => return show::summarize(context, *query, statement).await,
         Parsed::Files(parsed) => return files::run(context, parsed, statement).await,
         Parsed::Tree(tree) => tree,
     };
@@ -125,7 +125,7 @@ impl Request {
             }
         };
         if let Some(query) = parse_summarized(statement)? {
-            return Ok(Parsed::Summarize(query));
+            return Ok(Parsed::Summarize(Box::new(query)));
         }
         if let Some(parsed) = files::parse(statement)? {
             return Ok(Parsed::Files(parsed));

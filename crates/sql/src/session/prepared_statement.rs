@@ -1,10 +1,10 @@
 //! Prepared statements, for programs.
 
 use super::pipeline::Request;
+use super::prepared::Prepared;
 use super::{Running, Session};
 use crate::context::NamedStatement;
 use crate::error::SqlError;
-use crate::session::prepare::Prepared;
 use crate::text::parameter::Parameter;
 use crate::text::statement::Statement;
 use futures::future::BoxFuture;
