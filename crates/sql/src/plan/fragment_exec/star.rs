@@ -8,7 +8,7 @@
 //!
 //! Only keys matter if nothing else of a side is needed, and each key occurs once or it does not matter how often.
 
-use super::compact::expressions;
+use super::columns::expressions;
 use super::{FragmentExec, over_scans};
 use crate::maintenance::recoding::{Join, Sizes};
 use crate::plan::planner::rules_without_stars;
