@@ -8,7 +8,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 /// A client of the AEUs, for async code or a blocking thread. Dropping it closes the endpoint: replies that come later
-/// are refused and their parcels dropped; what was sent and not flushed is dropped.
+/// are rejected and their parcels dropped; what was sent and not flushed is dropped.
 pub struct Session<P = ()> {
     port: Port<P>,
 }

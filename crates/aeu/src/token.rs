@@ -26,7 +26,7 @@
 //! fence, and then does one more ordinary step. A sender first delivers, passes a `SeqCst` fence, and then looks at the
 //! state. Of the two fences one is first: either the step sees the delivery, or the sender sees the announcement and
 //! takes it back, so that the following `park` or `fall_asleep` fails. The same holds for room that appears for a
-//! sender who was refused, and for the order to stop. Nothing outside the token is looked at without owning it.
+//! sender who was rejected, and for the order to stop. Nothing outside the token is looked at without owning it.
 //!
 //! A *time* that has come, for a task that rests, is like a delivery of the thread to itself: it rings, and a client
 //! that is there looks at the clock after its announcement.

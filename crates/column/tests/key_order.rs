@@ -158,7 +158,7 @@ proptest! {
 
 #[test]
 fn neighbours_in_the_order_are_found_by_comparing() {
-    // Two thousand keys, dealt to ten groups: a group is one run of ordinals, and its condition excludes or covers
+    // Two thousand keys, in ten groups: a group is one run of ordinals, and its condition excludes or covers
     // chunks.
     let mut keys: Vec<i64> = (0..2_000).collect();
     keys.sort_by_key(|key| (key % 10, *key));

@@ -49,7 +49,7 @@ pub struct Balancer {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<Control>,
     /// Rung when the settings change, and at the end.
     changed: Condvar,
     /// Rung at the end, for whoever waits in a cycle.
@@ -58,7 +58,7 @@ struct Shared {
     tables: Tables,
 }
 
-struct State {
+struct Control {
     balancing: Balancing,
     /// Of tables that are balanced in another way.
     own: HashMap<ObjectId, Balancing>,
@@ -71,7 +71,7 @@ impl Balancer {
     /// # Errors
     /// No thread can be started.
     pub fn start(engine: &Engine, balancing: Balancing) -> Result<Balancer, EngineError> {
-        let state = State {
+        let state = Control {
             balancing,
             own: HashMap::new(),
             is_over: false,
@@ -154,7 +154,7 @@ impl Drop for Balancer {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Control> {
         self.state.lock().expect("nothing panics under this lock")
     }
 

@@ -4,17 +4,17 @@ use eris_column::EncodeError;
 pub use eris_home::HomeError as EngineError;
 use eris_store::StoreError;
 
-/// Why rows of a table, or their deletion, could not be staged.
+/// Why rows of a table, or their deletion, could not be written.
 pub(crate) fn store_error(table: &str, error: &StoreError) -> EngineError {
     let table = table.to_owned();
     match error {
-        StoreError::OutOfMemory(refused)
+        StoreError::OutOfMemory(denied)
         | StoreError::Encode {
-            source: EncodeError::OutOfMemory(refused),
+            source: EncodeError::OutOfMemory(denied),
             ..
         } => EngineError::OutOfMemory {
             table,
-            reason: refused.to_string(),
+            reason: denied.to_string(),
         },
         other => EngineError::Store {
             table,

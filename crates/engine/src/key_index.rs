@@ -5,13 +5,13 @@
 
 pub(crate) mod batch;
 pub(crate) mod compact;
+#[cfg(test)]
+pub(crate) mod denials;
 pub(crate) mod layout;
 pub(crate) mod measure;
 mod measurement;
 pub(crate) mod object;
 pub(crate) mod owned;
-#[cfg(test)]
-pub(crate) mod refusals;
 pub(crate) mod segment;
 pub(crate) mod shift;
 pub(crate) mod transfer;

@@ -14,11 +14,11 @@
 //!   │ Owner, one per AEU: partitions, dictionaries, tasks│
 //!   └────┬───────────────────────────────────────────────┘
 //!        ▼ BATCH… END
-//!   lanes: streams with credits
+//!   streams: streams with credits
 //! ```
 //!
 //! It composes what is below it: a `Partition` is a list of segments, a fragment becomes tasks that take
-//! turns, a write is staged and then made visible by the sequencer. It must not know SQL or where fragments come from.
+//! turns, rows are written, and then made visible by the sequencer. It must not know SQL or where fragments come from.
 
 #![forbid(unsafe_code)]
 

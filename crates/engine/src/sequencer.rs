@@ -7,7 +7,7 @@
 //!  ──────────────┤  open done open
 //! ```
 //!
-//! A writer draws a timestamp once all its rows are staged, has them stamped by their owners, and then finishes it.
+//! A writer draws a timestamp once all its rows are written, has them stamped by their owners, and then finishes it.
 //! Readers take [`Sequencer::visible`] as their snapshot, so whoever sees a write sees every earlier one. While they
 //! read they hold their snapshot: the *horizon* stays at or before the oldest that is held, and what ended before it
 //! nobody can see.

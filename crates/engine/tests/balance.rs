@@ -170,7 +170,7 @@ fn keys_that_are_asked_for_most_are_shared_out_and_nothing_moves_without_need() 
     assert!(ids(&engine, object).into_iter().eq(0..ROWS as i64));
 }
 
-/// Rows of a table wait until nobody stages others, and are given up then. Another table's do not wait for them.
+/// Rows of a table wait until nobody writes others, and are given up then. Another table's do not wait for them.
 #[test]
 fn what_moved_before_a_failure_is_told_and_other_tables_do_not_wait_for_it() {
     let engine = engine(2, 1);
@@ -235,12 +235,12 @@ fn without_memory_rows_stay_where_they_are() {
     let budget = engine.memory().budget();
     let (limit, to) = (budget.limit(), AeuId(1));
     budget.set_limit(budget.used());
-    let refused = [
+    let denied = [
         block_on(engine.move_rows(plain, AeuId(0), to, 200_000)),
         block_on(engine.move_keys(object, i64::MIN, i64::MAX, to)),
     ];
     budget.set_limit(limit);
-    for moved in &refused {
+    for moved in &denied {
         assert!(
             matches!(moved, Err(EngineError::OutOfMemory { .. })),
             "{moved:?}"

@@ -64,7 +64,7 @@ fn owners_of_hot_keys(index: &KeyIndex) -> BTreeSet<AeuId> {
 }
 
 #[test]
-fn hot_keys_are_dealt_to_more_owners_until_it_is_switched_off() {
+fn hot_keys_are_spread_over_more_owners_until_it_is_switched_off() {
     let (_engine, index, balancer) = start(often(None));
     ask_until(&index, || true);
     assert_eq!(owners_of_hot_keys(&index), BTreeSet::from([AeuId(0)]));

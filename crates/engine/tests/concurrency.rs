@@ -69,9 +69,9 @@ fn sessions_that_come_and_go_do_not_disturb_each_other() {
                     if (thread + round) % 3 == 0 {
                         let fragment = fragment(engine, object, all_rows());
                         let run = engine.execute(Arc::new(fragment), 2).unwrap();
-                        // All rows may come by one lane: its AEUs have helped the others.
-                        let mut lanes = futures::stream::select_all(run.lanes);
-                        block_on(lanes.next()).unwrap().unwrap();
+                        // All rows may come by one stream: its AEUs have helped the others.
+                        let mut streams = futures::stream::select_all(run.streams);
+                        block_on(streams.next()).unwrap().unwrap();
                     } else {
                         let (count, _) = count_sum(engine, object).unwrap();
                         assert_eq!(count, 400_000);
@@ -94,8 +94,8 @@ fn helpers_take_over_chunks_of_a_busy_owner() {
     for _ in 0..500 {
         let fragment = fragment(&engine, object, count_and_sum());
         let execution = engine.execute(Arc::new(fragment), 1).unwrap();
-        let lanes = futures::stream::select_all(execution.lanes);
-        for batch in block_on(lanes.collect::<Vec<_>>()) {
+        let streams = futures::stream::select_all(execution.streams);
+        for batch in block_on(streams.collect::<Vec<_>>()) {
             batch.unwrap();
         }
         let report = (execution.report)();

@@ -182,15 +182,15 @@ fn without_memory_the_rest_stays_usable() {
     let index = engine.create_key_index("numbers", 0..=u64::MAX);
     let mut client = index.client().unwrap();
     let spread = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mut refused = None;
+    let mut denied = None;
     let mut put = 0u64;
-    while refused.is_none() {
+    while denied.is_none() {
         let entries: Vec<_> = (put..put + 1000).map(|n| (spread(n), n)).collect();
-        refused = client.put(&entries, &mut [None; 1000]).err();
+        denied = client.put(&entries, &mut [None; 1000]).err();
         put += 1000;
         assert!(put < 10_000_000, "8 MiB are not so many keys");
     }
-    let error = refused.unwrap();
+    let error = denied.unwrap();
     assert!(matches!(error, EngineError::OutOfMemory { .. }), "{error}");
     for n in 0..put - 1000 {
         let mut value = [None];
@@ -324,14 +324,14 @@ fn shifts_that_make_no_sense_are_refused() {
         high,
         to: AeuId(to),
     };
-    let refused = |shifts: &[Shift]| match block_on(index.shift(shifts)) {
+    let denied = |shifts: &[Shift]| match block_on(index.shift(shifts)) {
         Err(EngineError::Shift { reason, .. }) => reason,
         other => panic!("{other:?}"),
     };
-    assert_eq!(refused(&[shift(0, 9, 2)]), "there is no AEU 2, only 2 AEUs");
-    assert_eq!(refused(&[shift(9, 0, 1)]), "there are no keys from 9 to 0");
+    assert_eq!(denied(&[shift(0, 9, 2)]), "there is no AEU 2, only 2 AEUs");
+    assert_eq!(denied(&[shift(9, 0, 1)]), "there are no keys from 9 to 0");
     let twice = [shift(50, 99, 0), shift(0, 50, 1)];
-    assert_eq!(refused(&twice), "key 50 shall have two owners");
+    assert_eq!(denied(&twice), "key 50 shall have two owners");
     check_values(&index, 0..1_000);
 }
 

@@ -114,10 +114,10 @@ fn null_and_foreign_columns_are_refused() {
         other => panic!("{other:?}"),
     }
     let narrow = rows(0, 5).project(&[0]).unwrap();
-    let refused = insert(&engine, object, narrow);
+    let denied = insert(&engine, object, narrow);
     assert!(
-        matches!(refused, Err(EngineError::Shape { .. })),
-        "{refused:?}"
+        matches!(denied, Err(EngineError::Shape { .. })),
+        "{denied:?}"
     );
     assert_eq!(count_sum(&engine, object).unwrap(), (0, 0));
 }
@@ -130,13 +130,13 @@ fn range_partitions_have_disjoint_keys() {
         insert(engine, object, rows(200_000, 100_000)).unwrap();
         let expected = (300_000, sum(0, 300_000));
         assert_eq!(count_sum(engine, object).unwrap(), expected);
-        // Every worker's rows come on a lane of their own, so that ranges can be told apart.
-        let lanes = engine.topology().aeus().len();
+        // Every worker's rows come on a stream of their own, so that ranges can be told apart.
+        let streams = engine.topology().aeus().len();
         let fragment = fragment(engine, object, all_rows());
-        let execution = engine.execute(Arc::new(fragment), lanes).unwrap();
+        let execution = engine.execute(Arc::new(fragment), streams).unwrap();
         let mut read = 0;
-        for lane in execution.lanes {
-            for batch in block_on(lane.collect::<Vec<_>>()) {
+        for stream in execution.streams {
+            for batch in block_on(stream.collect::<Vec<_>>()) {
                 read += batch.unwrap().num_rows();
             }
         }
@@ -189,7 +189,7 @@ fn a_stream_that_is_not_read_holds_back_and_can_be_dropped() {
         for _ in 0..20 {
             let fragment = fragment(engine, object, all_rows());
             let mut execution = engine.execute(Arc::new(fragment), 2).unwrap();
-            let first = block_on(execution.lanes[0].next());
+            let first = block_on(execution.streams[0].next());
             assert!(first.unwrap().unwrap().num_rows() > 0);
             drop(execution);
         }
@@ -243,7 +243,7 @@ fn no_rows_are_no_rows() {
     });
 }
 
-/// What cannot be encoded is refused before it is committed, however few rows it is: nothing committed is unreadable.
+/// What cannot be encoded is rejected before it is committed, however few rows it is: nothing committed is unreadable.
 #[test]
 fn a_value_beyond_its_type_fails_its_statement_only() {
     use arrow_array::{Decimal128Array, RecordBatch};
@@ -259,10 +259,10 @@ fn a_value_beyond_its_type_fails_its_statement_only() {
         RecordBatch::try_new(schema.clone(), vec![Arc::new(array.unwrap())]).unwrap()
     };
     insert(&engine, object, row(125)).unwrap();
-    let refused = insert(&engine, object, row(i128::MAX));
+    let denied = insert(&engine, object, row(i128::MAX));
     assert!(
-        matches!(refused, Err(EngineError::Store { .. })),
-        "{refused:?}"
+        matches!(denied, Err(EngineError::Store { .. })),
+        "{denied:?}"
     );
     let output = Output::Rows {
         columns: vec![Expr::Column(0)],

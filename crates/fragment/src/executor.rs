@@ -15,11 +15,11 @@ pub type FragmentStream = Pin<Box<dyn Stream<Item = Result<RecordBatch, Fragment
 
 /// Executes fragments.
 pub trait Executor: Debug + Send + Sync {
-    /// Starts a fragment whose batches arrive on `lanes` streams; each batch arrives on one of them, and each lane must
+    /// Starts a fragment whose batches arrive on `streams` streams; each batch arrives on one of them, and each stream must
     /// be read or dropped, or the fragment waits (back-pressure): all of them at the same time, for what goes to one
-    /// may wait until there is room in another. All partial aggregates of a group arrive on one lane. Returns at once,
+    /// may wait until there is room in another. All partial aggregates of a group arrive on one stream. Returns at once,
     /// before any row was read.
-    fn execute(&self, fragment: Arc<Fragment>, lanes: usize) -> Result<Execution, FragmentError>;
+    fn execute(&self, fragment: Arc<Fragment>, streams: usize) -> Result<Execution, FragmentError>;
 
     /// The index by which it would find the fragment's rows now; `None`: it would read all.
     fn access(&self, _fragment: &Fragment) -> Option<Access> {
@@ -30,11 +30,11 @@ pub trait Executor: Debug + Send + Sync {
 /// A running fragment.
 pub struct Execution {
     /// The streams of its batches.
-    pub lanes: Vec<FragmentStream>,
-    /// Of a fragment that yields groups by keys, once a batch has arrived on any lane: whether each group arrives once,
-    /// on all lanes together, so that its partial aggregates are those of all rows. Does not change any more then.
+    pub streams: Vec<FragmentStream>,
+    /// Of a fragment that yields groups by keys, once a batch has arrived on any stream: whether each group arrives once,
+    /// on all streams together, so that its partial aggregates are those of all rows. Does not change any more then.
     pub is_merged: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// What it did so far; final once every lane has ended.
+    /// What it did so far; final once every stream has ended.
     pub report: Arc<dyn Fn() -> FragmentReport + Send + Sync>,
 }
 
@@ -69,9 +69,9 @@ pub struct WorkerReport {
     pub rows_passed: u64,
     /// Rows it sent.
     pub rows_sent: u64,
-    /// Partial groups that it dealt to the workers to which their keys belong, itself among them.
-    pub groups_dealt: u64,
-    /// Groups that it made of those that were dealt to it.
+    /// Partial groups that it sent to the workers to which their keys belong, itself among them.
+    pub groups_repartitioned: u64,
+    /// Groups that it made of those that were sent to it.
     pub groups_merged: u64,
     /// Encoded bytes of the columns it touched.
     pub bytes: u64,

@@ -49,7 +49,7 @@ proptest! {
             Arc::new(one.with_precision_and_scale(precision, scale).unwrap()) as ArrayRef
         };
         for op in OPS {
-            // Arrow refuses scales beyond 38; there is no type to agree upon.
+            // Arrow rejects scales beyond 38; there is no type to agree upon.
             if let Ok(result) = by_arrow(op, &array(p1, s1), &array(p2, s2)) {
                 let ours = of(op, decimal(p1, s1), decimal(p2, s2)).unwrap();
                 prop_assert_eq!(&DataType::from(&ours), result.data_type(), "{:?}", op);

@@ -16,7 +16,7 @@
 //! for.
 //!
 //! *Memory with a home.* Nodes lie in huge-page slabs of the node's memory manager and are accounted to a data object.
-//! Being refused memory is an error that leaves the index as it was.
+//! Being denied memory is an error that leaves the index as it was.
 //!
 //! *Keys* of more than a number are strings of bytes that sort as SQL does: [`key`] makes them.
 //!
@@ -54,13 +54,13 @@ pub enum IndexError {
     OutOfOrder,
 }
 
-/// A batch stopped at an entry that was refused; the entries before it are in the index.
+/// A batch stopped at an entry that was rejected; the entries before it are in the index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("entry {done} of a batch: {error}")]
 pub struct BatchError {
-    /// How many entries are in the index: the number of the one that was refused.
+    /// How many entries are in the index: the number of the one that was rejected.
     pub done: usize,
-    /// Why it was refused.
+    /// Why it was rejected.
     #[source]
     pub error: IndexError,
 }

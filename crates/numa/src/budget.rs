@@ -37,7 +37,7 @@ impl Budget {
     }
 
     /// Changes the limit for what is asked for from now on. Nothing is taken away from anybody: below what is in use,
-    /// it refuses everything until enough has been given back.
+    /// it denies everything until enough has been given back.
     pub fn set_limit(&self, limit: u64) {
         self.0.limit.store(limit, Ordering::Relaxed);
     }
@@ -139,27 +139,27 @@ impl Drop for Reservation {
     }
 }
 
-/// Why memory was refused.
+/// Why memory was denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The bytes do not fit under the budget's limit.
     Budget,
-    /// The operating system refused a mapping, with this error number.
+    /// The operating system denied a mapping, with this error number.
     System(i32),
 }
 
-/// Memory was refused; nothing was taken.
+/// Memory was denied; nothing was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     /// Bytes asked for, rounded up to what they would occupy.
     pub asked: u64,
-    /// Bytes in use when they were refused.
+    /// Bytes in use when they were denied.
     pub used: u64,
     /// The budget's limit in bytes.
     pub limit: u64,
     /// The node that was asked; `None` if the budget was asked directly.
     pub node: Option<NodeId>,
-    /// Who refused.
+    /// Who denied.
     pub cause: Cause,
 }
 

@@ -21,7 +21,7 @@ pub enum HugePages {
     Auto,
     /// Large buffers are also rounded up to whole huge pages.
     Always,
-    /// Refused.
+    /// Rejected.
     Never,
 }
 
@@ -313,7 +313,7 @@ mod tests {
                 "{refused}"
             );
         }
-        // The region is full, another one is refused.
+        // The region is full, another one is denied.
         let runs: Vec<_> = std::iter::from_fn(|| node.allocate(OBJECT, 512 << 10).ok()).collect();
         assert_eq!(runs.len(), 3);
         drop(runs);

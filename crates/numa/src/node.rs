@@ -81,7 +81,7 @@ impl NodeMemory {
     /// are allowed and occupy nothing.
     ///
     /// # Errors
-    /// [`OutOfMemory`] if they do not fit in the budget or the system refuses them; nothing is taken then.
+    /// [`OutOfMemory`] if they do not fit in the budget or the system denies them; nothing is taken then.
     pub fn allocate(&self, object: ObjectId, bytes: usize) -> Result<Buffer, OutOfMemory> {
         let state = &self.0;
         let occupied = state

@@ -36,7 +36,7 @@ impl MemorySource for OsSource {
             HugePages::Never => libc::MADV_NOHUGEPAGE,
             HugePages::Auto | HugePages::Always => libc::MADV_HUGEPAGE,
         };
-        // Advice alone: a kernel without transparent huge pages refuses it, and the memory is good all the same.
+        // Advice alone: a kernel without transparent huge pages denies it, and the memory is good all the same.
         // SAFETY: exactly the range just mapped, which nobody else knows yet.
         unsafe { libc::madvise(start.as_ptr().cast(), bytes, advice) };
         Ok(start)

@@ -265,7 +265,7 @@ fn distances(files: &Files, directory: &str) -> Result<Vec<u32>, TopologyError> 
     numbers.map_err(|_| files.wrong(&path, "distances to all online nodes", &text))
 }
 
-/// Fills in missing rows; refuses rows of another length than there are nodes.
+/// Fills in missing rows; denies rows of another length than there are nodes.
 fn complete_distances(files: &Files, nodes: &mut [Node]) -> Result<(), TopologyError> {
     let count = nodes.len();
     for (i, node) in nodes.iter_mut().enumerate() {

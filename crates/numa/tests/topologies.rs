@@ -1,4 +1,4 @@
-//! Topologies read from the files of machines that are not at hand, and dealt AEUs.
+//! Topologies read from the files of machines that are not at hand, and their AEUs.
 
 mod fixtures;
 
@@ -184,7 +184,7 @@ fn broken_files_are_named() {
 }
 
 #[test]
-fn aeus_are_dealt_in_proportion_to_the_cores() {
+fn aeus_are_distributed_in_proportion_to_the_cores() {
     let root = Machine::intel().write();
     let topology = Topology::from_sysfs(root.path()).unwrap();
     let deal = |n| topology.clone().with_aeus(n).unwrap();

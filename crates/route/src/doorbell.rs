@@ -3,7 +3,7 @@
 use crate::sync::{AtomicBool, Mutex, Ordering, fence};
 use std::task::Waker;
 
-/// Rung after every delivery, and when room appears for somebody who was refused.
+/// Rung after every delivery, and when room appears for somebody who was rejected.
 ///
 /// The sleeper first announces that it sleeps, then passes a `SeqCst` fence, then looks at its inbox a last time. So
 /// an implementation of `ring` must pass a `SeqCst` fence *before* it looks whether the endpoint sleeps: of the two

@@ -13,7 +13,7 @@ use std::fmt;
 /// └─────────┴───────────────────┴────────────┘
 /// ```
 ///
-/// A session's generation tells it from earlier sessions in the same slot, so a late reply is refused instead of
+/// A session's generation tells it from earlier sessions in the same slot, so a late reply is rejected instead of
 /// reaching a stranger. Generations repeat after 131,072 sessions of one slot; slots are reused oldest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
@@ -64,7 +64,7 @@ impl Endpoint {
         self.0
     }
 
-    /// The endpoint of these bits. Bits that never were an endpoint make one to which every delivery is refused.
+    /// The endpoint of these bits. Bits that never were an endpoint make one to which every delivery is rejected.
     pub const fn from_bits(bits: u32) -> Self {
         Endpoint(bits)
     }

@@ -28,7 +28,7 @@
 //! | `door.state` | owner | senders | owner's store is release, senders' load acquire: who sees a buffer named sees it
 //! activated. It is only a hint where to write; the descriptor decides |
 //! | `door.admit` | owner | senders | relaxed: a late look costs the owner a few more commands to put off |
-//! | `door.starving` | refused senders set, owner clears | owner | relaxed between `SeqCst` fences: the sender sets,
+//! | `door.starving` | rejected senders set, owner clears | owner | relaxed between `SeqCst` fences: the sender sets,
 //! fences, tries again; the owner swaps, fences, looks. One of them sees the other |
 //! | `descriptor`, active → inactive | owner, `fetch_and` acq-rel | senders | release: a sender that finds the buffer
 //! inactive (acquire) also finds the door moved, so it does not wait for the owner |
@@ -49,7 +49,7 @@
 //!
 //! A session's slot is reused by later sessions, with the same two buffers. The door carries the generation; a sender
 //! checks it *after* its reservation. Opening stores the door before it activates a buffer, so a reservation in a
-//! successor's buffer is always found out: the sender then leaves the room void and reports [`Refused::Dead`].
+//! successor's buffer is always found out: the sender then leaves the room void and reports [`Rejected::Dead`].
 //! While its reservation lasts, the session cannot close, so the answer cannot change under it.
 
 use crate::doorbell::Bell;
@@ -263,7 +263,7 @@ impl<P> Inbox<P> {
         self.take_starving()
     }
 
-    /// Whether a sender was refused since the last look. Owner only, after it made room.
+    /// Whether a sender was rejected since the last look. Owner only, after it made room.
     pub(crate) fn take_starving(&self) -> bool {
         fence(Ordering::SeqCst);
         let starving = self.door.starving.load(Ordering::Relaxed);
@@ -306,7 +306,7 @@ impl<P> Inbox<P> {
         self.door.admit.store(rank as u8, Ordering::Relaxed);
     }
 
-    /// Refuses all further commands and drops those that were delivered and not read. Waits until the writers that are
+    /// Rejects all further commands and drops those that were delivered and not read. Waits until the writers that are
     /// copying have left. Owner only.
     pub(crate) fn close(&self, owner: Endpoint) {
         self.door

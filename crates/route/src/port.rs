@@ -13,7 +13,7 @@ use std::task::Waker;
 /// an outgoing buffer one writer by construction. It may move to another thread.
 ///
 /// Dropping a port closes the endpoint: what was sent and not flushed, and what arrived and was not read, is dropped
-/// with its parcels, and everything sent to it later is refused.
+/// with its parcels, and everything sent to it later is rejected.
 pub struct Port<P = ()> {
     outgoing: Outgoing<P>,
     incoming: Incoming<P>,

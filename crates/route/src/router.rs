@@ -57,7 +57,7 @@ pub struct Router<P = ()> {
     /// Closed slots, oldest first. Locked when a session opens or closes, never on the data path.
     closed: Mutex<VecDeque<usize>>,
     /// Slots from here on were never used. Written under the lock above; read without it by [`Router::ring_all`],
-    /// relaxed: a sender that was refused has marked the inbox and fenced after it opened, the owner fenced before it
+    /// relaxed: a sender that was rejected has marked the inbox and fenced after it opened, the owner fenced before it
     /// looked.
     unused: AtomicUsize,
 }
@@ -162,7 +162,7 @@ impl<P> Router<P> {
         }
     }
 
-    /// Rings every endpoint: room appeared that some sender had been refused.
+    /// Rings every endpoint: room appeared that some sender had been rejected.
     pub(crate) fn ring_all(&self) {
         let unused = self.unused.load(Ordering::Relaxed);
         let sessions = self.sessions[..unused].iter().filter_map(|slot| slot.get());

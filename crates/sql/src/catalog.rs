@@ -22,7 +22,7 @@ pub(crate) use name::{CATALOG, RelationName, SCHEMA, is_reserved};
 pub(crate) use table::{
     Check, ColumnRules, DefaultValue, Definition, PrimaryKey, Table, Unique, retire,
 };
-pub(crate) use view::{Read, View};
+pub(crate) use view::{View, ViewDependency};
 
 use crate::error::SqlError;
 use eris_types::most_similar;
@@ -38,13 +38,13 @@ use tokio::sync::{Mutex, MutexGuard};
 pub(crate) struct Catalog {
     current: RwLock<Arc<Contents>>,
     /// Held while a change is checked against the contents and made: planning views at most, never waiting for rows.
-    turn: Mutex<()>,
+    write_lock: Mutex<()>,
 }
 
 /// All schemas with their tables and views at one moment.
 #[derive(Debug)]
 pub(crate) struct Contents {
-    schemas: BTreeMap<String, BTreeMap<String, Relation>>,
+    schemas: BTreeMap<String, BTreeMap<String, TableOrView>>,
     /// What others keep for as long as these are the contents: plans. One that outlived its table would keep the rows.
     attached: OnceLock<Box<dyn Attached>>,
 }
@@ -64,24 +64,24 @@ pub(crate) trait Attached: Any + fmt::Debug + Send + Sync {}
 
 /// What a name in a FROM clause leads to.
 #[derive(Clone, Debug)]
-pub(crate) enum Relation {
+pub(crate) enum TableOrView {
     Table(Arc<Table>),
     View(Arc<View>),
 }
 
-impl Relation {
+impl TableOrView {
     /// `table` or `view`, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
-            Relation::Table(_) => "table",
-            Relation::View(_) => "view",
+            TableOrView::Table(_) => "table",
+            TableOrView::View(_) => "view",
         }
     }
 
     pub fn name(&self) -> &RelationName {
         match self {
-            Relation::Table(table) => &table.name,
-            Relation::View(view) => &view.name,
+            TableOrView::Table(table) => &table.name,
+            TableOrView::View(view) => &view.name,
         }
     }
 }
@@ -94,7 +94,7 @@ impl Default for Catalog {
                 schemas,
                 attached: OnceLock::new(),
             })),
-            turn: Mutex::default(),
+            write_lock: Mutex::default(),
         }
     }
 }
@@ -107,11 +107,11 @@ impl Catalog {
 
     /// Waits for the turn to change the contents.
     pub async fn change(&self) -> Change<'_> {
-        let turn = self.turn.lock().await;
+        let write_lock = self.write_lock.lock().await;
         Change {
             contents: Contents::clone(&self.contents()),
             catalog: self,
-            _turn: turn,
+            _write_lock: write_lock,
         }
     }
 }
@@ -122,7 +122,7 @@ const UNPOISONED: &str = "nothing panics under this lock";
 pub(crate) struct Change<'a> {
     catalog: &'a Catalog,
     contents: Contents,
-    _turn: MutexGuard<'a, ()>,
+    _write_lock: MutexGuard<'a, ()>,
 }
 
 impl Change<'_> {
@@ -167,14 +167,14 @@ impl Contents {
         attached.downcast_ref().expect("nothing else is attached")
     }
 
-    pub fn get(&self, name: &RelationName) -> Option<&Relation> {
+    pub fn get(&self, name: &RelationName) -> Option<&TableOrView> {
         self.schemas.get(&name.schema)?.get(&name.name)
     }
 
     pub fn table(&self, name: &RelationName) -> Option<&Arc<Table>> {
         match self.get(name)? {
-            Relation::Table(table) => Some(table),
-            Relation::View(_) => None,
+            TableOrView::Table(table) => Some(table),
+            TableOrView::View(_) => None,
         }
     }
 
@@ -188,7 +188,7 @@ impl Contents {
     }
 
     /// Tables and views of a schema, by name.
-    pub fn relations_in(&self, schema: &str) -> impl Iterator<Item = &Relation> {
+    pub fn relations_in(&self, schema: &str) -> impl Iterator<Item = &TableOrView> {
         self.schemas
             .get(schema)
             .into_iter()
@@ -196,23 +196,23 @@ impl Contents {
     }
 
     /// All tables and views, by schema and name.
-    pub fn relations(&self) -> impl Iterator<Item = &Relation> {
+    pub fn relations(&self) -> impl Iterator<Item = &TableOrView> {
         self.schemas.values().flat_map(BTreeMap::values)
     }
 
     /// All tables, by schema and name.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.relations().filter_map(|relation| match relation {
-            Relation::Table(table) => Some(table),
-            Relation::View(_) => None,
+            TableOrView::Table(table) => Some(table),
+            TableOrView::View(_) => None,
         })
     }
 
     /// All views, by schema and name.
     pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
         self.relations().filter_map(|relation| match relation {
-            Relation::View(view) => Some(view),
-            Relation::Table(_) => None,
+            TableOrView::View(view) => Some(view),
+            TableOrView::Table(_) => None,
         })
     }
 
@@ -239,13 +239,13 @@ impl Contents {
     }
 
     /// Gives a relation its name; what had it before, if anything did. The schema exists.
-    pub fn put(&mut self, relation: Relation) -> Option<Relation> {
+    pub fn put(&mut self, relation: TableOrView) -> Option<TableOrView> {
         let RelationName { schema, name } = relation.name().clone();
         let schema = self.schemas.get_mut(&schema);
         schema.expect("the schema exists").insert(name, relation)
     }
 
-    pub fn remove(&mut self, name: &RelationName) -> Option<Relation> {
+    pub fn remove(&mut self, name: &RelationName) -> Option<TableOrView> {
         self.schemas.get_mut(&name.schema)?.remove(&name.name)
     }
 
@@ -273,7 +273,7 @@ impl Contents {
         similar
             .map(|found| shown(&RelationName::new(name.schema.as_str(), found)))
             .or_else(|| {
-                let mut elsewhere = self.relations().map(Relation::name);
+                let mut elsewhere = self.relations().map(TableOrView::name);
                 elsewhere.find(|other| other.name == name.name).map(shown)
             })
     }
@@ -284,12 +284,12 @@ mod tests {
     use super::*;
     use datafusion::arrow::datatypes::Schema;
 
-    fn view(name: &str, reads: &[&str]) -> Relation {
-        let reads = reads.iter().map(|name| Read {
+    fn view(name: &str, reads: &[&str]) -> TableOrView {
+        let reads = reads.iter().map(|name| ViewDependency {
             name: RelationName::new(SCHEMA, *name),
             columns: Vec::new(),
         });
-        Relation::View(Arc::new(View {
+        TableOrView::View(Arc::new(View {
             name: RelationName::new(SCHEMA, name),
             schema: Arc::new(Schema::empty()),
             named: false,

@@ -282,7 +282,7 @@ fn ready(write: &Arc<Write>, asked: Asked<'_>) -> Result<Short, NotShort> {
 struct TextTemplate {
     template: Arc<Template>,
     /// Where the parameters come from.
-    sources: Vec<conditions::Source>,
+    sources: Vec<conditions::LiteralSource>,
 }
 
 impl TextTemplate {

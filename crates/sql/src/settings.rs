@@ -3,7 +3,7 @@
 //! ```text
 //! SET name = value ── list: the setting of this name ── value: text → value of its kind ──┬── session: its variables
 //!                                                                                         ├── database: the engine
-//!                                                                                         └── start: refused
+//!                                                                                         └── start: rejected
 //! ```
 //!
 //! A setting is one entry of the [list](list::SETTINGS); `SET`, `SHOW`, `RESET`, `eris.settings` and `current_setting` all
@@ -16,13 +16,13 @@ pub(crate) use list::{SETTINGS, find};
 
 use crate::context::{StatementContext, Variables};
 use crate::error::{Mistake, SqlError};
-use value::Kind;
 pub(crate) use value::Value;
+use value::ValueKind;
 
 /// A setting.
 pub(crate) struct Setting {
     pub name: &'static str,
-    kind: Kind,
+    kind: ValueKind,
     access: Access,
     pub description: &'static str,
 }

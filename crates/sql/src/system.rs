@@ -30,7 +30,7 @@ use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemTable, SchemaProvider, TableProvider,
 };
 use datafusion::error::Result;
-use relation::Relation;
+use relation::SystemTable;
 use std::fmt;
 use std::sync::Arc;
 
@@ -40,8 +40,8 @@ pub(crate) const SYSTEM: &str = "eris";
 pub(crate) const INFORMATION: &str = "information_schema";
 
 /// The relations of a schema; none if it is not one of ours.
-pub(crate) fn relations(schema: &str) -> impl Iterator<Item = &'static Relation> + use<> {
-    let parts: [&'static [Relation]; 6] = match schema {
+pub(crate) fn relations(schema: &str) -> impl Iterator<Item = &'static SystemTable> + use<> {
+    let parts: [&'static [SystemTable]; 6] = match schema {
         SYSTEM => [
             &objects::RELATIONS,
             &placement::RELATIONS,
@@ -62,22 +62,22 @@ pub(crate) fn has(schema: &str, name: &str) -> bool {
 }
 
 /// Names that one statement can see: users' tables, and the system's.
-pub(crate) struct Names {
+pub(crate) struct SystemNames {
     users: Arc<dyn CatalogProviderList>,
     context: StatementContext,
 }
 
-impl Names {
+impl SystemNames {
     /// Adds the system's names to the users'.
     pub fn new(users: impl CatalogProviderList + 'static, context: &StatementContext) -> Self {
-        Names {
+        SystemNames {
             users: Arc::new(users),
             context: context.clone(),
         }
     }
 }
 
-impl CatalogProviderList for Names {
+impl CatalogProviderList for SystemNames {
     fn register_catalog(
         &self,
         _: String,
@@ -102,7 +102,7 @@ impl CatalogProviderList for Names {
     }
 }
 
-impl fmt::Debug for Names {
+impl fmt::Debug for SystemNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} and system tables", self.users)
     }

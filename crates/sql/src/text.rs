@@ -15,7 +15,7 @@ pub(crate) mod names;
 pub(crate) mod parameter;
 pub(crate) mod parse;
 pub(crate) mod precedence;
-pub(crate) mod refuse;
+pub(crate) mod reject;
 pub(crate) mod rewrite;
 pub(crate) mod set_all;
 pub(crate) mod shorthand;

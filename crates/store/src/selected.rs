@@ -60,7 +60,7 @@ impl Segment {
     }
 
     /// The statements with rows that are uncommitted.
-    pub fn staging(&self) -> impl Iterator<Item = StatementId> {
+    pub fn uncommitted_statements(&self) -> impl Iterator<Item = StatementId> {
         let uncommitted = self.uncommitted.iter();
         uncommitted
             .filter(|(_, uncommitted)| !uncommitted.chunks.is_empty())
@@ -69,7 +69,7 @@ impl Segment {
 
     /// The uncommitted chunks of a statement, in order: their columns, and the id of their first row, if it has one
     /// already.
-    pub fn staged_rows(
+    pub fn uncommitted_rows(
         &self,
         statement: StatementId,
     ) -> impl DoubleEndedIterator<Item = (&[Arc<ColumnChunk>], Option<RowId>)> {

@@ -55,7 +55,7 @@ impl Encoder<'_> {
         Ok(Plain::Values(resident::numbers(buffer)))
     }
 
-    /// Refuses decimals of up to 18 digits that are not within 64 bits, as Arrow does not check them.
+    /// Rejects decimals of up to 18 digits that are not within 64 bits, as Arrow does not check them.
     pub(super) fn check_narrow(
         &self,
         values: &[i128],

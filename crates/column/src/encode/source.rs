@@ -33,7 +33,7 @@ slices! {
     u16: |value| value as i64;
     u32: |value| value as i64;
     u64: |value| (value ^ SIGN) as i64;
-    // Those that do not fit have been refused, unless they are NULL.
+    // Those that do not fit have been rejected, unless they are NULL.
     i128: |value| value as i64;
 }
 

@@ -3,7 +3,7 @@
 use super::history::History;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
-use crate::object::ranges::Dealing;
+use crate::object::ranges::Assignment;
 use crate::{Shift, Shifted};
 use eris_home::Moved;
 use eris_types::AeuId;
@@ -16,7 +16,7 @@ pub(super) struct Cycle<'a> {
     history: &'a History,
     object: &'a DataObject,
     /// The keys' ranges before, of what is cut by keys.
-    dealing: Option<Arc<Dealing>>,
+    assignment: Option<Arc<Assignment>>,
     imbalance: f64,
     pub shifted: Vec<Shifted>,
 }
@@ -25,13 +25,13 @@ impl<'a> Cycle<'a> {
     pub fn new(
         history: &'a History,
         object: &'a DataObject,
-        dealing: Option<Arc<Dealing>>,
+        assignment: Option<Arc<Assignment>>,
         imbalance: f64,
     ) -> Self {
         Cycle {
             history,
             object,
-            dealing,
+            assignment,
             imbalance,
             shifted: Vec::new(),
         }
@@ -83,11 +83,11 @@ impl Drop for Cycle<'_> {
         let named = (self.object.id, &self.object.name[..]);
         let shifted = std::mem::take(&mut self.shifted);
         self.history.add(named, self.imbalance, shifted, |shift| {
-            let dealing = self.dealing.as_ref()?;
+            let assignment = self.assignment.as_ref()?;
             let number = |word: u64| (word ^ 1 << 63) as i64;
             let low = Some(number(shift.low)).filter(|low| *low > i64::MIN);
             let next = number(shift.high).checked_add(1);
-            Some(self.object.shown_range(dealing, low, next))
+            Some(self.object.shown_range(assignment, low, next))
         });
     }
 }

@@ -4,7 +4,7 @@ use super::Balancing;
 use super::experience::{Experience, HORIZON, Move, Offer};
 use super::lend::{Lent, lend};
 use super::loads::{by_owner, gain, imbalance, max, whole_gain};
-use super::target::{Line, Load, and_wider, bounds, targets};
+use super::target::{CumulativeLoad, SampledLoad, and_wider, bounds, targets};
 use crate::{SegmentLoad, Shift};
 use eris_home::Algorithm;
 use eris_numa::Topology;
@@ -92,12 +92,12 @@ fn in_ranges(
     owners: &[(AeuId, u64)],
     wanted: &[f64],
 ) -> (Vec<Shift>, Vec<f64>) {
-    let line = segments.iter().map(|segment| Load {
+    let line = segments.iter().map(|segment| SampledLoad {
         low: segment.low,
         weight: segment.busy.as_secs_f64(),
         samples: segment.samples.clone(),
     });
-    let line = Line::new(&line.collect::<Vec<_>>(), u64::MAX);
+    let line = CumulativeLoad::new(&line.collect::<Vec<_>>(), u64::MAX);
     let lows: Vec<u64> = owners.iter().map(|(_, low)| *low).collect();
     let bounds = bounds(&line, &lows, wanted);
     let highs = bounds.iter().skip(1).map(|next| next.checked_sub(1));

@@ -78,11 +78,12 @@ pub(super) fn decide(
         return None;
     }
     let algorithm = balancing.algorithm?;
-    let dealt = |algorithm| deal(&ranges, &loads, &targets(&loads, algorithm), topology);
-    let (_, best) = dealt(Algorithm::OneShot);
+    let distributed =
+        |algorithm| distribute(&ranges, &loads, &targets(&loads, algorithm), topology);
+    let (_, best) = distributed(Algorithm::OneShot);
     let whole = whole_gain(&loads, &best)?;
     let per_second = max(loads.iter().copied()) / time.as_secs_f64().max(1e-3);
-    let ways = and_wider(algorithm, loads.len()).map(dealt);
+    let ways = and_wider(algorithm, loads.len()).map(distributed);
     let mut offers = ways.filter_map(|(pieces, after)| {
         let gain = gain(whole, &loads, &after, &best)? * per_second * HORIZON.as_secs_f64();
         let moves = pieces.iter().map(|(piece, from)| {
@@ -115,7 +116,7 @@ pub(super) fn decide(
 
 /// Which pieces go from whom to others, so that owners have the loads that are wanted, or nearly; and those that they
 /// have then.
-fn deal(
+fn distribute(
     ranges: &[KeyRange],
     loads: &[f64],
     wanted: &[f64],

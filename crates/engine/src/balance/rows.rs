@@ -48,7 +48,7 @@ impl Holding {
 
 /// What is to be moved.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct RowMove {
     pub from: AeuId,
     pub to: AeuId,
     pub rows: u64,
@@ -64,7 +64,7 @@ pub(super) fn decide(
     must: bool,
     links: bool,
     experience: &mut Experience,
-) -> Option<(Vec<Rows>, f64)> {
+) -> Option<(Vec<RowMove>, f64)> {
     let algorithm = balancing.algorithm?;
     let loads: Vec<f64> = holdings.iter().map(Holding::weight).collect();
     let all: f64 = loads.iter().sum();
@@ -76,7 +76,8 @@ pub(super) fn decide(
         .iter()
         .map(|one| one.weight() / (one.rows as f64).max(1.0));
     let per_row: Vec<f64> = per_row.collect();
-    let dealt = |algorithm| deal(&loads, &targets(&loads, algorithm), &per_row, topology);
+    let distributed =
+        |algorithm| distribute(&loads, &targets(&loads, algorithm), &per_row, topology);
     let even = vec![all / loads.len() as f64; loads.len()];
     let whole = whole_gain(&loads, &even)?;
     let scanning = || holdings.iter().map(|one| one.load.scanning.as_secs_f64());
@@ -88,13 +89,13 @@ pub(super) fn decide(
     let others = topology.aeus().iter().filter(|place| place.node != node(0));
     let far = others.count() as f64 / loads.len() as f64;
     let away = total * helped as f64 / (read as f64).max(1.0) * far * REMOTE;
-    let ways = and_wider(algorithm, loads.len()).map(dealt);
+    let ways = and_wider(algorithm, loads.len()).map(distributed);
     let mut offers = ways.filter_map(|(moved, after)| {
         let part = gain(whole, &loads, &after, &even)?;
         let later = max(scanning()) - total / loads.len() as f64;
         let gained = later * progress(&loads, &after, &even) + away * part;
         let (mut linked, mut copied) = (0.0, 0.0);
-        let moves = moved.iter().map(|one: &Rows| {
+        let moves = moved.iter().map(|one: &RowMove| {
             match links && node(one.from.index()) == node(one.to.index()) {
                 true => linked += one.rows as f64,
                 false => copied += one.rows as f64,
@@ -124,12 +125,12 @@ pub(super) fn decide(
 
 /// How many rows go from whom to whom, first within nodes, so that owners have the loads that are wanted, or nearly;
 /// and those that they have then.
-fn deal(
+fn distribute(
     loads: &[f64],
     wanted: &[f64],
     per_row: &[f64],
     topology: &Topology,
-) -> (Vec<Rows>, Vec<f64>) {
+) -> (Vec<RowMove>, Vec<f64>) {
     let over = loads.iter().zip(wanted);
     let mut over: Vec<f64> = over.map(|(load, wanted)| load - wanted).collect();
     let (mut moved, mut after) = (Vec::new(), loads.to_vec());
@@ -147,7 +148,7 @@ fn deal(
                 let rows = rows as u64;
                 after[from] -= rows as f64 * per_row[from];
                 after[to] += rows as f64 * per_row[from];
-                moved.push(Rows {
+                moved.push(RowMove {
                     from: AeuId(from as u16),
                     to: AeuId(to as u16),
                     rows,
@@ -189,7 +190,7 @@ mod tests {
         holdings.collect()
     }
 
-    fn decided(topology: &Topology, holdings: &[Holding], must: bool) -> Option<Vec<Rows>> {
+    fn decided(topology: &Topology, holdings: &[Holding], must: bool) -> Option<Vec<RowMove>> {
         let balancing = Balancing {
             algorithm: Some(Algorithm::OneShot),
             ..Balancing::default()

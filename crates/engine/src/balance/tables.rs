@@ -4,14 +4,14 @@ use super::cycle::Cycle;
 use super::decide::FEW_ASKED;
 use super::experience::Experience;
 use super::keys::{self, KeyRange, shift};
-use super::rows::{self, Holding, Rows, everything};
+use super::rows::{self, Holding, RowMove, everything};
 use super::{Balancing, Shared};
 use crate::clients::engine::Engine;
 use crate::error::EngineError;
 use crate::lock::Lock;
 use crate::object::data_object::DataObject;
 use crate::object::load::Load;
-use crate::object::ranges::Dealing;
+use crate::object::ranges::Assignment;
 use crate::object::statistics::PartitionStatistics;
 use eris_column::{CHUNK_ROWS, ZoneRange};
 use eris_types::{AeuId, ObjectId};
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// Fewer keys per AEU differ by chance alone.
 const FEW_EACH: u64 = 200;
-/// How long a move waits until nobody stages rows with a key.
+/// How long a move waits until nobody writes rows with a key.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it looks.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -70,7 +70,7 @@ impl Tables {
 /// What is to be moved.
 enum Moves {
     Keys(Vec<KeyRange>),
-    Rows(Vec<Rows>),
+    RowMove(Vec<RowMove>),
 }
 
 impl Shared {
@@ -105,17 +105,19 @@ impl Shared {
             return 0;
         };
         let is_keyed = object.is_ranged_by_key();
-        let dealing = object.ranges.get().filter(|_| is_keyed);
+        let assignment = object.ranges.get().filter(|_| is_keyed);
         let experience = &mut table.experience;
         let limits = Limits { balancing, must };
-        let decided = match dealing.as_ref().filter(|_| seen.is_asked) {
-            Some(dealing) => self.decide_keys(engine, object, dealing, &seen, limits, experience),
+        let decided = match assignment.as_ref().filter(|_| seen.is_asked) {
+            Some(assignment) => {
+                self.decide_keys(engine, object, assignment, &seen, limits, experience)
+            }
             None => self.decide_rows(engine, object, &seen, limits, experience),
         };
         let Some((moves, imbalance)) = decided else {
             return 0;
         };
-        let mut cycle = Cycle::new(&self.history, object, dealing, imbalance);
+        let mut cycle = Cycle::new(&self.history, object, assignment, imbalance);
         let moving = Moving {
             engine,
             object,
@@ -137,8 +139,8 @@ impl Shared {
         &self,
         engine: &Engine,
         object: &DataObject,
-        dealing: &Dealing,
-        seen: &Seen,
+        assignment: &Assignment,
+        seen: &Activity,
         Limits { balancing, must }: Limits,
         experience: &mut Experience,
     ) -> Option<(Moves, f64)> {
@@ -148,7 +150,7 @@ impl Shared {
         let loads = seen.loads.iter();
         let busy: Vec<f64> = loads.map(|load| load.keys as f64 * each).collect();
         self.history.note_effect(object.id, &busy);
-        let ranges = ranges(dealing, &busy, &seen.samples);
+        let ranges = ranges(assignment, &busy, &seen.samples);
         let extent = extent(object, &seen.samples);
         let rows = (0..busy.len()).map(|aeu| object.partition_rows(AeuId(aeu as u16)));
         let rows: Vec<u64> = rows.collect();
@@ -164,7 +166,7 @@ impl Shared {
         &self,
         engine: &Engine,
         object: &DataObject,
-        seen: &Seen,
+        seen: &Activity,
         Limits { balancing, must }: Limits,
         experience: &mut Experience,
     ) -> Option<(Moves, f64)> {
@@ -176,7 +178,7 @@ impl Shared {
         let decided = rows::decide(
             &holdings, time, topology, balancing, must, links, experience,
         );
-        decided.map(|(moves, imbalance)| (Moves::Rows(moves), imbalance))
+        decided.map(|(moves, imbalance)| (Moves::RowMove(moves), imbalance))
     }
 }
 
@@ -188,7 +190,7 @@ struct Limits {
 }
 
 /// What a table was asked for since somebody looked last.
-struct Seen {
+struct Activity {
     time: Duration,
     /// By owner.
     loads: Vec<Load>,
@@ -203,7 +205,7 @@ struct Seen {
 
 impl KnownTable {
     /// What was asked for since the last look; `None` if that is too little for a cycle that need not be.
-    fn look(&mut self, object: &DataObject, aeus: usize, must: bool) -> Option<Seen> {
+    fn look(&mut self, object: &DataObject, aeus: usize, must: bool) -> Option<Activity> {
         let now = (Instant::now(), object.loads.all());
         let before = self.looked.replace(now.clone());
         let is_new = before.is_none();
@@ -227,7 +229,7 @@ impl KnownTable {
             // Whoever was asked for few large batches seems to have had nothing to do.
             return None;
         }
-        Some(Seen {
+        Some(Activity {
             time,
             loads,
             samples,
@@ -255,18 +257,18 @@ impl<G: Fn() -> bool> Moving<'_, G> {
                     self.keys(&piece, u64::MAX, cycle).await;
                 }
             }
-            Moves::Rows(moves) if self.object.is_ranged_by_key() => {
+            Moves::RowMove(moves) if self.object.is_ranged_by_key() => {
                 for one in moves {
                     self.keyed_rows(&one, cycle).await;
                 }
             }
-            Moves::Rows(moves) => {
+            Moves::RowMove(moves) => {
                 // By how many rows chunks were too large or too small.
                 let mut rest = vec![0i64; aeus];
                 for one in moves {
                     let rest = &mut rest[one.from.index()];
                     let rows = one.rows.saturating_add_signed(*rest);
-                    let one = Rows { rows, ..one };
+                    let one = RowMove { rows, ..one };
                     if let Some(moved) = self.rows(&one, cycle).await {
                         *rest = rows as i64 - moved as i64;
                     }
@@ -275,7 +277,7 @@ impl<G: Fn() -> bool> Moving<'_, G> {
         }
     }
 
-    /// Moves so many rows of a piece, the least keys first, as soon as nobody stages others; how many have moved,
+    /// Moves so many rows of a piece, the least keys first, as soon as nobody writes others; how many have moved,
     /// `None` if not all that should.
     async fn keys(&self, piece: &KeyRange, rows: u64, cycle: &mut Cycle<'_>) -> Option<u64> {
         let from = self.object.ranges.get()?.get(piece.low);
@@ -285,7 +287,7 @@ impl<G: Fn() -> bool> Moving<'_, G> {
         };
         let began = Instant::now();
         let (mut all, mut next) = (0, piece.low);
-        // Since when others are staging.
+        // Since when others are writing.
         let mut waiting = None;
         loop {
             let began_some = Instant::now();
@@ -318,7 +320,7 @@ impl<G: Fn() -> bool> Moving<'_, G> {
     }
 
     /// Moves about so many rows of a table without a key; how many, `None` if it failed.
-    async fn rows(&self, rows: &Rows, cycle: &mut Cycle<'_>) -> Option<u64> {
+    async fn rows(&self, rows: &RowMove, cycle: &mut Cycle<'_>) -> Option<u64> {
         let (began, of) = (Instant::now(), everything(rows.to));
         let mut all = 0;
         while all < rows.rows && (self.goes_on)() {
@@ -341,11 +343,11 @@ impl<G: Fn() -> bool> Moving<'_, G> {
     }
 
     /// Moves rows of whichever keys an owner has; first of those that lie behind keys of the new owner.
-    async fn keyed_rows(&self, rows: &Rows, cycle: &mut Cycle<'_>) {
-        let Some(dealing) = self.object.ranges.get() else {
+    async fn keyed_rows(&self, rows: &RowMove, cycle: &mut Cycle<'_>) {
+        let Some(assignment) = self.object.ranges.get() else {
             return;
         };
-        let all: Vec<_> = dealing.ranges().collect();
+        let all: Vec<_> = assignment.ranges().collect();
         let own = (0..all.len()).filter(|&at| all[at].2 == rows.from);
         let mut own: Vec<usize> = own.collect();
         own.sort_by_key(|&at| at == 0 || all[at - 1].2 != rows.to);
@@ -371,8 +373,8 @@ impl<G: Fn() -> bool> Moving<'_, G> {
 }
 
 /// The ranges of a table's keys, and how busy their owners were with each.
-fn ranges(dealing: &Dealing, busy: &[f64], samples: &[Vec<i64>]) -> Vec<KeyRange> {
-    let ranges = dealing.ranges().map(|(low, next, aeu)| {
+fn ranges(assignment: &Assignment, busy: &[f64], samples: &[Vec<i64>]) -> Vec<KeyRange> {
+    let ranges = assignment.ranges().map(|(low, next, aeu)| {
         let (low, high) = (
             low.unwrap_or(i64::MIN),
             next.map_or(i64::MAX, |next| next - 1),

@@ -28,7 +28,7 @@ pub(super) fn and_wider(algorithm: Algorithm, owners: usize) -> impl Iterator<It
 
 /// What was asked of some keys, from `low` up to the next ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Load {
+pub(crate) struct SampledLoad {
     pub low: u64,
     /// In any unit.
     pub weight: f64,
@@ -69,7 +69,7 @@ pub(crate) fn targets(loads: &[f64], algorithm: Algorithm) -> Vec<f64> {
 
 /// The lower bounds of partitions that have about these loads, ascending: one where the partition before it has no key.
 /// `lows` are those that they have now, of which the first stays.
-pub(crate) fn bounds(line: &Line, lows: &[u64], targets: &[f64]) -> Vec<u64> {
+pub(crate) fn bounds(line: &CumulativeLoad, lows: &[u64], targets: &[f64]) -> Vec<u64> {
     let total: f64 = targets.iter().sum();
     let close = CLOSE * total / targets.len().max(1) as f64;
     let mut bounds = Vec::with_capacity(lows.len());
@@ -87,16 +87,16 @@ pub(crate) fn bounds(line: &Line, lows: &[u64], targets: &[f64]) -> Vec<u64> {
 }
 
 /// All samples in the order of their keys, and the load up to each.
-pub(crate) struct Line {
+pub(crate) struct CumulativeLoad {
     /// A key, and the load of all before it.
     points: Vec<(u64, f64)>,
     all: f64,
 }
 
-impl Line {
+impl CumulativeLoad {
     /// Of loads in the order of their keys. `last` is the greatest key.
-    pub fn new(parts: &[Load], last: u64) -> Self {
-        let mut line = Line {
+    pub fn new(parts: &[SampledLoad], last: u64) -> Self {
+        let mut line = CumulativeLoad {
             points: Vec::new(),
             all: 0.0,
         };
@@ -157,8 +157,8 @@ mod tests {
     /// The example of the paper's Figure 6: eight partitions, of which those in the middle are asked for.
     const FIGURE: [f64; 8] = [0.0, 0.0, 25.0, 25.0, 25.0, 25.0, 0.0, 0.0];
 
-    fn loads(weights: &[f64], width: u64) -> Vec<Load> {
-        let parts = weights.iter().zip(0..).map(|(&weight, at)| Load {
+    fn loads(weights: &[f64], width: u64) -> Vec<SampledLoad> {
+        let parts = weights.iter().zip(0..).map(|(&weight, at)| SampledLoad {
             low: at * width,
             weight,
             samples: match weight > 0.0 {
@@ -190,9 +190,9 @@ mod tests {
         assert_eq!(targets(&[0.0; 3], Algorithm::OneShot), [0.0; 3]);
     }
 
-    fn bounds_of(parts: &[Load], targets: &[f64]) -> Vec<u64> {
+    fn bounds_of(parts: &[SampledLoad], targets: &[f64]) -> Vec<u64> {
         let lows: Vec<u64> = parts.iter().map(|part| part.low).collect();
-        bounds(&Line::new(parts, u64::MAX), &lows, targets)
+        bounds(&CumulativeLoad::new(parts, u64::MAX), &lows, targets)
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
             prop_assert!((wanted.iter().sum::<f64>() - sum).abs() < 1e-6);
             let bounds = bounds_of(&parts, &wanted);
             prop_assert!(bounds.is_sorted());
-            let line = Line::new(&parts, u64::MAX);
+            let line = CumulativeLoad::new(&parts, u64::MAX);
             // One sample of the heaviest partition, and what is close enough to stay.
             let slack = weights.iter().fold(0.0, |a: f64, b| a.max(*b)) / 100.0 + CLOSE * sum / parts.len() as f64;
             let mut before = 0.0;

@@ -50,9 +50,13 @@ const FIRST_LOOK: Duration = Duration::from_micros(30);
 const LITTLE: Duration = Duration::from_micros(200);
 
 impl Executor for Engine {
-    fn execute(&self, fragment: Arc<Fragment>, lanes: usize) -> Result<Execution, FragmentError> {
-        assert!(lanes > 0, "a fragment needs a stream to send to");
-        self.shared().execute(&fragment, lanes)
+    fn execute(
+        &self,
+        fragment: Arc<Fragment>,
+        stream_count: usize,
+    ) -> Result<Execution, FragmentError> {
+        assert!(stream_count > 0, "a fragment needs a stream to send to");
+        self.shared().execute(&fragment, stream_count)
     }
 
     fn access(&self, fragment: &Fragment) -> Option<Access> {
@@ -171,7 +175,7 @@ impl Shared {
         });
         let streams = streams.collect();
         Execution {
-            lanes: streams,
+            streams,
             is_merged: Arc::new(move || !run.repartitioning.is_in_parts()),
             report: Arc::new(report),
         }

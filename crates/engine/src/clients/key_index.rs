@@ -25,10 +25,10 @@ use super::engine::Engine;
 use super::exchange::Exchange;
 use crate::error::EngineError;
 use crate::key_index::batch::{KeyBatch, KeyOperation};
-use crate::key_index::layout::Table;
+use crate::key_index::layout::PartitionTable;
 use crate::key_index::object::KeyObject;
 use crate::key_index::shift::{Shift, changed};
-use crate::protocol::keys::Keys;
+use crate::protocol::keys::ExecuteKeys;
 use eris_route::Split;
 use eris_types::{AeuId, ObjectId};
 use registered::RegisteredIndex;
@@ -167,13 +167,13 @@ pub struct KeyClient {
     pub(crate) client: Client,
     pub(crate) index: KeyIndex,
     /// Which owner the keys of the operation under way were sent to.
-    table: Arc<Table>,
+    table: Arc<PartitionTable>,
     split: Split,
     /// Batches to be used again.
     #[expect(clippy::vec_box, reason = "they travel in their boxes")]
     spare: Vec<Box<KeyBatch>>,
     /// The parts of the batch that is under way.
-    pub(crate) exchange: Exchange<Keys>,
+    pub(crate) exchange: Exchange<ExecuteKeys>,
 }
 
 impl KeyClient {
@@ -222,7 +222,7 @@ impl KeyClient {
     }
 
     /// The newest table.
-    pub(crate) fn newest_table(&mut self) -> Arc<Table> {
+    pub(crate) fn newest_table(&mut self) -> Arc<PartitionTable> {
         self.index.object().layout.refresh(&mut self.table);
         self.table.clone()
     }

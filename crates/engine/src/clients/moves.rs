@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!              former owner                             new owner
-//! write lock ─ OfferChunks ─▶ sealed chunks, living rows ─ Adopt ─▶ the same columns (link, within a node) or copies of them, staged
+//! write lock ─ OfferChunks ─▶ sealed chunks, living rows ─ Adopt ─▶ the same columns (link, within a node) or copies of them, written
 //!      ─ Delete ─▶ the rows are going to end
 //!      ─ Commit ─▶ they have ended           ── T ──     they have begun
 //! ```

@@ -4,7 +4,7 @@ use crate::clients::engine::Engine;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::object::keys::Keys;
-use crate::object::ranges::Dealing;
+use crate::object::ranges::Assignment;
 use eris_home::{PartitionStatus, Partitioning};
 use eris_types::{AeuId, ObjectId};
 use std::time::Duration;
@@ -16,7 +16,7 @@ impl Engine {
     /// There is no such object.
     pub fn partitions(&self, id: ObjectId) -> Result<Vec<PartitionStatus>, EngineError> {
         let object = self.object(id)?;
-        let dealing = object.ranges.get();
+        let assignment = object.ranges.get();
         let (time, loads) = object.loads.lately();
         let per_second = |what: f64| what / time.max(Duration::from_micros(1)).as_secs_f64();
         let places = self.topology().aeus().iter().zip(loads);
@@ -25,7 +25,8 @@ impl Engine {
             PartitionStatus {
                 aeu: place.aeu,
                 node: place.node,
-                ranges: (dealing.as_ref()).map(|dealing| object.shown_ranges(dealing, place.aeu)),
+                ranges: (assignment.as_ref())
+                    .map(|assignment| object.shown_ranges(assignment, place.aeu)),
                 rows: has.rows.saturating_sub(has.deleted),
                 bytes: has.bytes,
                 accesses: per_second(load.keys as f64),
@@ -40,9 +41,9 @@ impl Engine {
 
 impl DataObject {
     /// The ranges of an AEU as text, ascending.
-    fn shown_ranges(&self, dealing: &Dealing, aeu: AeuId) -> String {
-        let ranges = dealing.ranges().filter(|(.., owner)| *owner == aeu);
-        let shown = ranges.map(|(low, high, _)| self.shown_range(dealing, low, high));
+    fn shown_ranges(&self, assignment: &Assignment, aeu: AeuId) -> String {
+        let ranges = assignment.ranges().filter(|(.., owner)| *owner == aeu);
+        let shown = ranges.map(|(low, high, _)| self.shown_range(assignment, low, high));
         let shown: Vec<String> = shown.collect();
         match shown.is_empty() {
             true => "none".to_owned(),
@@ -53,12 +54,12 @@ impl DataObject {
     /// Keys with numbers from `low` to before `high`.
     pub(crate) fn shown_range(
         &self,
-        dealing: &Dealing,
+        assignment: &Assignment,
         low: Option<i64>,
         high: Option<i64>,
     ) -> String {
-        let low = low.map(|low| format!(">= {}", self.shown_bound(dealing, low)));
-        let high = high.map(|high| format!("< {}", self.shown_bound(dealing, high)));
+        let low = low.map(|low| format!(">= {}", self.shown_bound(assignment, low)));
+        let high = high.map(|high| format!("< {}", self.shown_bound(assignment, high)));
         match (low, high) {
             (Some(low), Some(high)) => format!("{low} and {high}"),
             (low, high) => low.or(high).unwrap_or_else(|| "all".to_owned()),
@@ -66,7 +67,7 @@ impl DataObject {
     }
 
     /// The key at which a range begins.
-    fn shown_bound(&self, dealing: &Dealing, number: i64) -> String {
+    fn shown_bound(&self, assignment: &Assignment, number: i64) -> String {
         let keys = Keys::Words(vec![number as u64 ^ 1 << 63]);
         match (&*self.key, self.partitioning) {
             ([], Partitioning::Range(column)) => {
@@ -74,7 +75,7 @@ impl DataObject {
                 keys.shown(0, &[field.data_type()])
             }
             _ if crate::object::keys::is_word(self.key_types()) => keys.shown(0, &self.key_types()),
-            _ => format!("'{}'", dealing.least(number).escape_ascii()),
+            _ => format!("'{}'", assignment.least(number).escape_ascii()),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! keys ── split by range ──▶ owners: index ─▶ chunk, position ─▶ values of the wanted columns, in the order of the keys
 //!
-//! rows ──┬── all of one owner ──▶ checked, staged and committed there in one go, in place if the AEU is parked
+//! rows ──┬── all of one owner ──▶ checked, written and committed there in one go, in place if the AEU is parked
 //!        └── otherwise ─────────▶ the object's write lock, a lookup of what they replace, and a statement over several owners
 //! ```
 //!
@@ -22,7 +22,7 @@ use super::exchange::Exchange;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::object::keys::Keys;
-use crate::protocol::keys::Rows;
+use crate::protocol::keys::ExecuteRows;
 use crate::protocol::rows::{RowBatch, RowOperation};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use eris_home::Found;
@@ -186,7 +186,7 @@ impl RowClient {
     /// Has all parts executed.
     async fn exchange(
         &mut self,
-        exchange: &mut Exchange<Rows>,
+        exchange: &mut Exchange<ExecuteRows>,
     ) -> Result<Vec<RowOperation>, EngineError> {
         self.is_waiting = true;
         exchange.begin(&self.engine, &mut self.client);

@@ -1,4 +1,4 @@
-//! Writing rows: staged with their owners while they come, visible all at once or not at all.
+//! Writing rows: written with their owners while they come, visible all at once or not at all.
 //!
 //! ```text
 //! append ─▶ collect a chunk's worth per target ─▶ Insert to an AEU with few rows and few batches under way
@@ -38,7 +38,7 @@ const UNDER_WAY: usize = 2;
 
 impl Engine {
     /// Begins a statement that adds rows. If the data object has a key, it waits for the write lock when it commits: until
-    /// then others change rows while its own are being staged.
+    /// then others change rows while its own are being written.
     pub fn writer(&self, id: ObjectId) -> Result<Writer, EngineError> {
         let object = self.shared().object(id)?;
         let write_lock = match object.key.is_empty() {
@@ -83,8 +83,8 @@ pub struct Writer {
     load: Vec<Load>,
     rows: u64,
     write_lock: WriterLock,
-    /// While it stages rows with a key without the write lock: nobody shifts keys.
-    staging: Option<OwnedRwLockReadGuard<()>>,
+    /// While it writes rows with a key without the write lock: nobody shifts keys.
+    early_writes: Option<OwnedRwLockReadGuard<()>>,
     /// Keys that another owner has from the commit on.
     shift: Option<KeyShift>,
     deletes: Vec<RowId>,
@@ -93,7 +93,7 @@ pub struct Writer {
     /// Rows that owners have found among the deletes.
     found: u64,
     failure: Option<EngineError>,
-    /// Nothing to abort: committed, or never staged.
+    /// Nothing to abort: committed, or never written.
     leaves_nothing: bool,
     /// See [`Writer::make_ready`].
     is_ready: bool,
@@ -119,7 +119,7 @@ struct Collected {
 struct Load {
     rows: u64,
     under_way: usize,
-    staged: bool,
+    written: bool,
 }
 
 impl Writer {
@@ -147,7 +147,7 @@ impl Writer {
             load: load.collect(),
             rows: 0,
             write_lock,
-            staging: None,
+            early_writes: None,
             shift: None,
             deletes: Vec::new(),
             reserved: None,
@@ -172,8 +172,8 @@ impl Writer {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        if matches!(self.write_lock, WriterLock::AtCommit) && self.staging.is_none() {
-            self.staging = Some(self.object.staging.clone().read_owned().await);
+        if matches!(self.write_lock, WriterLock::AtCommit) && self.early_writes.is_none() {
+            self.early_writes = Some(self.object.early_writes.clone().read_owned().await);
         }
         self.rows += batch.num_rows() as u64;
         for (target, part) in self.scatter.split(batch) {
@@ -205,9 +205,9 @@ impl Writer {
             None => (self.shared.memory.budget().try_reserve(bytes))
                 .map(|reserved| self.reserved = Some(reserved)),
         };
-        reserved.map_err(|refused| EngineError::OutOfMemory {
+        reserved.map_err(|denied| EngineError::OutOfMemory {
             table: self.object.name.clone(),
-            reason: refused.to_string(),
+            reason: denied.to_string(),
         })?;
         self.deletes.extend(rows);
         Ok(())
@@ -217,7 +217,7 @@ impl Writer {
         &self.object
     }
 
-    /// Has an owner stage a chunk's living rows, which this statement deletes where they are.
+    /// Has an owner write a chunk's living rows, which this statement deletes where they are.
     ///
     /// # Errors
     /// As [`Writer::append`].
@@ -259,17 +259,17 @@ impl Writer {
     }
 
     /// From its commit on, keys have another owner. It has the write lock, deletes their rows, [adds them](Self::append_to)
-    /// there, and nobody stages others meanwhile.
+    /// there, and nobody writes others meanwhile.
     pub(crate) fn shift(&mut self, shift: KeyShift) {
         self.shift = Some(shift);
     }
 
-    /// Rows are on their way to an owner, who will have staged some when it answers.
+    /// Rows are on their way to an owner, who will have written some when it answers.
     fn note_under_way(&mut self, aeu: AeuId, rows: u64) {
         let load = &mut self.load[aeu.index()];
         load.rows += rows;
         load.under_way += 1;
-        load.staged = true;
+        load.written = true;
         self.leaves_nothing = false;
     }
 
@@ -302,7 +302,7 @@ impl Writer {
         Ok(())
     }
 
-    /// All of a commit that takes time: staging what is left, waiting for the write lock, and checking keys. Until the commit
+    /// All of a commit that takes time: writing what is left, waiting for the write lock, and checking keys. Until the commit
     /// itself the statement can be given up; nothing may be added any more.
     ///
     /// # Errors
@@ -312,7 +312,7 @@ impl Writer {
             return Ok(());
         }
         for writer in &mut *writers {
-            writer.finish_staging().await?;
+            writer.finish_writing().await?;
         }
         writers.sort_by_key(|writer| writer.object.id);
         for writer in &mut *writers {
@@ -334,16 +334,16 @@ impl Writer {
         Ok(())
     }
 
-    /// Stages what is left, and waits until everything is.
-    async fn finish_staging(&mut self) -> Result<(), EngineError> {
+    /// Writes what is left, and waits until everything is.
+    async fn finish_writing(&mut self) -> Result<(), EngineError> {
         for (target, part) in self.scatter.flush() {
             self.collect(target, part).await?;
         }
         for target in 0..self.collected.len() {
             let rest = std::mem::take(&mut self.collected[target]);
-            self.stage(target, rest).await?;
+            self.write(target, rest).await?;
         }
-        self.stage_deletes()?;
+        self.write_deletes()?;
         self.wait_for_answers().await?;
         if self.object.is_dropped() {
             return Err(EngineError::NoSuchObject(self.object.id));
@@ -362,7 +362,7 @@ impl Writer {
     }
 
     /// Tells the owners which rows are to be deleted.
-    fn stage_deletes(&mut self) -> Result<(), EngineError> {
+    fn write_deletes(&mut self) -> Result<(), EngineError> {
         if self.deletes.is_empty() {
             return Ok(());
         }
@@ -382,7 +382,7 @@ impl Writer {
         for &aeu in &with_rows {
             let load = &mut self.load[aeu.index()];
             load.under_way += 1;
-            load.staged = true;
+            load.written = true;
         }
         self.leaves_nothing = false;
         let (object, statement) = (self.object.id, self.statement.id);
@@ -416,13 +416,13 @@ impl Writer {
             rest = rest.slice(room, rest.num_rows() - room);
             if collected.rows == CHUNK_ROWS {
                 let full = std::mem::take(collected);
-                self.stage(target, full).await?;
+                self.write(target, full).await?;
             }
         }
         Ok(())
     }
 
-    async fn stage(&mut self, target: usize, collected: Collected) -> Result<(), EngineError> {
+    async fn write(&mut self, target: usize, collected: Collected) -> Result<(), EngineError> {
         if collected.rows == 0 {
             return Ok(());
         }
@@ -457,9 +457,9 @@ impl Writer {
     async fn reserve(&mut self, collected: &Collected) -> Result<Reservation, EngineError> {
         let bytes: u64 = collected.batches.iter().map(row_bytes).sum();
         loop {
-            let refused = match self.shared.memory.budget().try_reserve(2 * bytes) {
+            let denied = match self.shared.memory.budget().try_reserve(2 * bytes) {
                 Ok(reservation) => return Ok(reservation),
-                Err(refused) => refused,
+                Err(denied) => denied,
             };
             let under_way = |writer: &Self| -> usize {
                 let loads = writer.load.iter();
@@ -469,7 +469,7 @@ impl Writer {
             if before == 0 {
                 let error = EngineError::OutOfMemory {
                     table: self.object.name.clone(),
-                    reason: refused.to_string(),
+                    reason: denied.to_string(),
                 };
                 self.failure = Some(error.clone());
                 return Err(error);
@@ -487,7 +487,7 @@ impl Writer {
     fn owners(&self) -> impl Iterator<Item = AeuId> + '_ {
         let loads = self.load.iter().enumerate();
         loads
-            .filter(|(_, load)| load.staged)
+            .filter(|(_, load)| load.written)
             .map(|(aeu, _)| AeuId(aeu as u16))
     }
 
@@ -548,7 +548,7 @@ impl Drop for Writer {
             }
             self.client.flush_all();
         }
-        // Answers that are still to come are refused once the session is closed.
+        // Answers that are still to come are rejected once the session is closed.
         if self.load.iter().all(|load| load.under_way == 0) {
             self.shared.give_back(&mut self.client);
         }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!             ┌ come in runs, one above the other ─▶ as they are ───────────┐
-//! numbers ────┼ spread evenly ─▶ dealt to buckets, sorted within each ──────┼─▶ tree
+//! numbers ────┼ spread evenly ─▶ distributed to buckets, sorted in each ────┼─▶ tree
 //!             └ others ─┐                                                   │
 //! bytes ────────────────┴▶ sorted byte by byte ─────────────────────────────┘
 //! ```
@@ -22,7 +22,7 @@ mod tests;
 use crate::held::primary::PrimaryIndex;
 use crate::held::unique::Added;
 use crate::object::keys::Keys;
-use buckets::{Buckets, Dealt};
+use buckets::{Buckets, Distributed};
 use eris_column::Home;
 use eris_index::{Build, IndexError};
 use eris_types::RowId;
@@ -34,14 +34,14 @@ const SLICE: usize = 32_768;
 
 /// The work on the keys of one statement.
 #[derive(Debug)]
-pub(crate) struct Bulk(Phase);
+pub(crate) struct Bulk(BulkPhase);
 
-enum Phase {
+enum BulkPhase {
     Surveying(Survey),
     /// Numbers that come in order.
     Joining(Runs, Box<Build<u64>>),
     /// Numbers in no order.
-    Dealing(Box<Buckets>),
+    Distributing(Box<Buckets>),
     /// Everything else.
     Sorting(Box<Sorting>),
     Over,
@@ -51,7 +51,7 @@ enum Phase {
 pub(crate) enum Step {
     Again,
     /// Two rows have the same key; one of them.
-    Duplicate(Place),
+    Duplicate(AddedRow),
     Done(Box<PrimaryIndex>),
     /// There is no memory to sort in.
     NoRoom,
@@ -59,15 +59,15 @@ pub(crate) enum Step {
 
 /// A row among those that a statement adds: the part, and its number in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Place(u64);
+pub(crate) struct AddedRow(u64);
 
-impl Place {
+impl AddedRow {
     fn new(part: usize, row: usize) -> Self {
-        Place((part as u64) << 32 | row as u64)
+        AddedRow((part as u64) << 32 | row as u64)
     }
 
     fn plus(self, rows: usize) -> Self {
-        Place(self.0 + rows as u64)
+        AddedRow(self.0 + rows as u64)
     }
 
     pub fn part(self) -> usize {
@@ -90,7 +90,7 @@ impl Place {
 impl Bulk {
     /// Nothing done yet.
     pub fn new() -> Self {
-        Bulk(Phase::Surveying(Survey::default()))
+        Bulk(BulkPhase::Surveying(Survey::default()))
     }
 
     /// Does some more work.
@@ -98,59 +98,59 @@ impl Bulk {
     /// # Errors
     /// No memory, or a key that is too long.
     pub fn step(&mut self, added: &[Added], home: Home<'_>) -> Result<Step, IndexError> {
-        self.0 = match std::mem::replace(&mut self.0, Phase::Over) {
-            Phase::Surveying(_) if matches!(added[0].keys, Keys::Bytes(..)) => {
+        self.0 = match std::mem::replace(&mut self.0, BulkPhase::Over) {
+            BulkPhase::Surveying(_) if matches!(added[0].keys, Keys::Bytes(..)) => {
                 match sorting(added, home) {
                     Some(sorting) => sorting,
                     None => return Ok(Step::NoRoom),
                 }
             }
-            Phase::Surveying(mut survey) => match survey.step(added) {
-                true => Phase::Surveying(survey),
+            BulkPhase::Surveying(mut survey) => match survey.step(added) {
+                true => BulkPhase::Surveying(survey),
                 false => surveyed(survey, added, home),
             },
-            Phase::Joining(mut runs, mut build) => match runs.step(added, &mut build)? {
-                true => Phase::Joining(runs, build),
+            BulkPhase::Joining(mut runs, mut build) => match runs.step(added, &mut build)? {
+                true => BulkPhase::Joining(runs, build),
                 false => return done(*build),
             },
-            Phase::Dealing(mut buckets) => match buckets.step(added, home)? {
-                Dealt::Again => Phase::Dealing(buckets),
-                Dealt::Uneven => match sorting(added, home) {
+            BulkPhase::Distributing(mut buckets) => match buckets.step(added, home)? {
+                Distributed::Again => BulkPhase::Distributing(buckets),
+                Distributed::Uneven => match sorting(added, home) {
                     Some(sorting) => sorting,
                     None => return Ok(Step::NoRoom),
                 },
-                Dealt::NoRoom => return Ok(Step::NoRoom),
-                Dealt::Duplicate(place) => return Ok(Step::Duplicate(place)),
-                Dealt::Done(build) => return done(*build),
+                Distributed::NoRoom => return Ok(Step::NoRoom),
+                Distributed::Duplicate(place) => return Ok(Step::Duplicate(place)),
+                Distributed::Done(build) => return done(*build),
             },
-            Phase::Sorting(mut sorting) => match sorting.step(added, home)? {
-                Step::Again => Phase::Sorting(sorting),
+            BulkPhase::Sorting(mut sorting) => match sorting.step(added, home)? {
+                Step::Again => BulkPhase::Sorting(sorting),
                 other => return Ok(other),
             },
-            Phase::Over => unreachable!("a step after the last one"),
+            BulkPhase::Over => unreachable!("a step after the last one"),
         };
         Ok(Step::Again)
     }
 }
 
 /// What is done with numbers that come so.
-fn surveyed(survey: Survey, added: &[Added], home: Home<'_>) -> Phase {
+fn surveyed(survey: Survey, added: &[Added], home: Home<'_>) -> BulkPhase {
     let (least, greatest) = survey.span();
     match survey.into_runs() {
         Some(runs) => {
             let build = Build::new(home.memory.clone(), home.object);
-            Phase::Joining(runs, Box::new(build))
+            BulkPhase::Joining(runs, Box::new(build))
         }
-        None => Phase::Dealing(Box::new(Buckets::new(added, least, greatest))),
+        None => BulkPhase::Distributing(Box::new(Buckets::new(added, least, greatest))),
     }
 }
 
 /// Sorting by bytes, if there is memory.
-fn sorting(added: &[Added], home: Home<'_>) -> Option<Phase> {
+fn sorting(added: &[Added], home: Home<'_>) -> Option<BulkPhase> {
     let keys = added.iter().map(|part| part.keys.len()).sum();
     let is_words = matches!(added[0].keys, Keys::Words(_));
     let sorting = Sorting::new(keys, is_words, home.memory.budget())?;
-    Some(Phase::Sorting(Box::new(sorting)))
+    Some(BulkPhase::Sorting(Box::new(sorting)))
 }
 
 fn done(build: Build<u64>) -> Result<Step, IndexError> {
@@ -166,14 +166,14 @@ fn words(keys: &Keys) -> &[u64] {
     }
 }
 
-impl std::fmt::Debug for Phase {
+impl std::fmt::Debug for BulkPhase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Phase::Surveying(_) => "surveying",
-            Phase::Joining(..) => "joining",
-            Phase::Dealing(_) => "dealing",
-            Phase::Sorting(_) => "sorting",
-            Phase::Over => "over",
+            BulkPhase::Surveying(_) => "surveying",
+            BulkPhase::Joining(..) => "joining",
+            BulkPhase::Distributing(_) => "distributing",
+            BulkPhase::Sorting(_) => "sorting",
+            BulkPhase::Over => "over",
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Building a secondary index in one partition, a few thousand rows per slice, while readers and writers go on.
 //!
 //! ```text
-//! begin ── rows staged from now on are entered when they are staged ──────────────────────────▶
+//! begin ── rows written from now on are entered when they are written ──────────────────────────▶
 //!    └──── rows that are here: chunk after chunk, as they were at the beginning ── done ──▶ in use
 //! ```
 //!
@@ -101,7 +101,7 @@ impl Partition {
         columns.into_iter().any(|other| other.index() == column)
     }
 
-    /// Enters rows that are staged, of which these are the columns that indexes are of. None is entered if that fails.
+    /// Enters rows that are written, of which these are the columns that indexes are of. None is entered if that fails.
     pub fn enter(&mut self, columns: &[Option<ArrayRef>], first: RowId) -> Result<(), IndexError> {
         let values = |part: &IndexPart| {
             let of = part.index.columns.iter();
@@ -134,7 +134,7 @@ impl Partition {
             return;
         }
         for segment in &self.segments {
-            for (chunk, first) in segment.staged_rows(statement).rev() {
+            for (chunk, first) in segment.uncommitted_rows(statement).rev() {
                 let Some(first) = first else {
                     continue;
                 };
@@ -149,7 +149,7 @@ impl Partition {
         self.tell_of_indexes();
     }
 
-    /// Rows of the statement that have no ids yet were not entered: they were staged before there was an index. Called
+    /// Rows of the statement that have no ids yet were not entered: they were written before there was an index. Called
     /// before they get ids.
     pub fn note_unentered(&mut self, statement: StatementId) {
         if self.secondary.is_empty() {
@@ -158,7 +158,7 @@ impl Partition {
         let mut rows = self
             .segments
             .iter()
-            .flat_map(|segment| segment.staged_rows(statement));
+            .flat_map(|segment| segment.uncommitted_rows(statement));
         if rows.any(|(_, first)| first.is_none()) {
             self.secondary
                 .iter_mut()
@@ -182,7 +182,7 @@ impl Partition {
         Some(stale.index.clone())
     }
 
-    /// Begins to build an index, with the rows that are staged; what is left are these chunks.
+    /// Begins to build an index, with the rows that are written; what is left are these chunks.
     pub fn begin_build(
         &mut self,
         index: &Arc<Index>,
@@ -191,8 +191,8 @@ impl Partition {
         let words = index.has_words(&self.object.schema);
         let mut next = Secondary::new(index.kind, words, home);
         for segment in &self.segments {
-            for statement in segment.staging() {
-                for (chunk, first) in segment.staged_rows(statement) {
+            for statement in segment.uncommitted_statements() {
+                for (chunk, first) in segment.uncommitted_rows(statement) {
                     if let Some(first) = first {
                         let all = Selection::all(chunk.first().map_or(0, |column| column.rows()));
                         next.insert(

@@ -54,7 +54,7 @@ pub(crate) struct Partition {
     keys_removed: Timestamp,
     /// Rows that it does not know any more.
     pub(crate) ended: Ended,
-    /// The keys of statements that are still staging.
+    /// The keys of statements that are still writing.
     arriving: HashMap<StatementId, Pending>,
     /// What a statement that is about to commit does to the keys; and statements that were given up so late.
     pub(crate) pending: HashMap<StatementId, Pending>,
@@ -106,7 +106,7 @@ impl Partition {
         self.dictionaries[column] = dictionary;
     }
 
-    pub fn stage(
+    pub fn write(
         &mut self,
         statement: StatementId,
         rows: Encoder,
@@ -123,8 +123,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Stages rows and enters them into the secondary indexes, for which they must get their ids at once. Returns the
-    /// id of the first, if they get ids. On error nothing is staged or entered.
+    /// Writes rows and enters them into the secondary indexes, for which they must get their ids at once. Returns the
+    /// id of the first, if they get ids. On error nothing is written or entered.
     fn place(
         &mut self,
         statement: StatementId,
@@ -142,7 +142,7 @@ impl Partition {
         Ok(with_ids.then(|| segment.number(statement)[0]))
     }
 
-    /// Stages rows that were another partition's. On error nothing is staged.
+    /// Writes rows that were another partition's. On error nothing is written.
     pub fn adopt(&mut self, statement: StatementId, rows: Adoption) -> Result<(), StoreError> {
         assert!(self.index.is_none(), "rows with a key come with it");
         let columns: Vec<Option<ArrayRef>> = (rows.columns().iter().enumerate())
@@ -227,20 +227,21 @@ impl Partition {
         })
     }
 
-    /// Whether a statement may stage rows in a segment. Ids ascend in the order of commits, which is that of checks but
-    /// not of staging: of rows that get their ids when they are staged, a segment takes those of one statement at a
+    /// Whether a statement may write rows in a segment. Ids ascend in the order of commits, which is that of checks but
+    /// not of writing: of rows that get their ids when they are written, a segment takes those of one statement at a
     /// time, and no others meanwhile.
     fn is_free(&self, segment: &Segment, statement: StatementId) -> bool {
-        let mut staging = segment.staging();
-        let mut own = segment.staged_rows(statement);
+        let mut uncommitted_statements = segment.uncommitted_statements();
+        let mut own = segment.uncommitted_rows(statement);
         match self.secondary.is_empty() {
-            true => !staging.any(|other| {
-                let mut rows = segment.staged_rows(other);
+            true => !uncommitted_statements.any(|other| {
+                let mut rows = segment.uncommitted_rows(other);
                 let is_checked = other == statement || self.pending.contains_key(&other);
                 !is_checked && rows.any(|(_, first)| first.is_some())
             }),
             false => {
-                staging.all(|other| other == statement) && own.all(|(_, first)| first.is_some())
+                uncommitted_statements.all(|other| other == statement)
+                    && own.all(|(_, first)| first.is_some())
             }
         }
     }
@@ -252,7 +253,7 @@ impl Partition {
         dead.into_iter().for_each(|dead| self.abort(dead));
     }
 
-    /// All rows of the statement are staged: its keys can be [checked](Self::check). It has the write lock.
+    /// All rows of the statement are written: its keys can be [checked](Self::check). It has the write lock.
     pub fn begin_check(
         &mut self,
         statement: StatementId,
@@ -299,7 +300,7 @@ impl Partition {
     }
 
     /// Notes which rows the statement will delete: those of `ids` that are here. Says how many they are.
-    pub fn stage_deletes(
+    pub fn write_deletes(
         &mut self,
         statement: StatementId,
         ids: &[RowId],
@@ -315,7 +316,7 @@ impl Partition {
         Ok(found)
     }
 
-    /// Cannot fail: all that can was done when the rows were staged.
+    /// Cannot fail: all that can was done when the rows were written.
     pub fn commit(
         &mut self,
         statement: StatementId,
@@ -485,7 +486,7 @@ impl Partition {
 
 fn index_error(error: IndexError) -> StoreError {
     match error {
-        IndexError::OutOfMemory(refused) => StoreError::OutOfMemory(refused),
+        IndexError::OutOfMemory(denied) => StoreError::OutOfMemory(denied),
         other => StoreError::Index(other.to_string()),
     }
 }

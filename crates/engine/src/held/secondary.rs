@@ -7,7 +7,7 @@
 //!          'Lyon' ──▶ 9 ──▶ 7 ──▶ 2
 //! ```
 //!
-//! A row is entered when it is staged, under the id that it keeps wherever it is moved to, and stays as long as some
+//! A row is entered when it is written, under the id that it keeps wherever it is moved to, and stays as long as some
 //! snapshot may see it; who is led to a row looks whether his snapshot sees it, and whether his conditions hold. So
 //! every snapshot finds all of its rows, also one that is older than the index. Entries of rows that are gone lead
 //! nowhere; those on which lookups stumble are removed, and with too many of them the index is [built

@@ -1,4 +1,4 @@
-//! Keys that no two rows have: checked by the owner when all rows of a statement are staged, before it may commit.
+//! Keys that no two rows have: checked by the owner when all rows of a statement are written, before it may commit.
 //!
 //! ```text
 //! Insert … Delete … acknowledged ─▶ Check ─▶ every new key goes into the partition's index:
@@ -34,7 +34,7 @@ const NO_ID: RowId = RowId(0);
 /// What a statement that has not committed does to the keys of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// Rows that were staged, in order.
+    /// Rows that were written, in order.
     added: Vec<Added>,
     /// Rows that will end, and their keys. Ids ascend within each.
     ended: Vec<(Keys, Vec<RowId>)>,
@@ -51,7 +51,7 @@ pub(crate) struct Pending {
     reserved: Vec<Reservation>,
 }
 
-/// The keys of rows that were staged together.
+/// The keys of rows that were written together.
 #[derive(Debug)]
 pub(crate) struct Added {
     pub keys: Keys,
@@ -60,7 +60,7 @@ pub(crate) struct Added {
 }
 
 impl Pending {
-    /// Rows with these keys were staged; `first` is the id of the first one, if it has been given out.
+    /// Rows with these keys were written; `first` is the id of the first one, if it has been given out.
     pub fn add(
         &mut self,
         keys: Keys,
@@ -83,7 +83,7 @@ impl Pending {
         Ok(())
     }
 
-    /// How many rows were staged in each part.
+    /// How many rows were written in each part.
     pub fn parts(&self) -> impl Iterator<Item = usize> + '_ {
         self.added.iter().map(|part| part.keys.len())
     }
@@ -114,7 +114,7 @@ impl Pending {
         if let Some(bulk) = &mut self.bulk {
             let step = bulk
                 .step(&self.added, home)
-                .map_err(|error| refused(error, &object.name))?;
+                .map_err(|error| rejected(error, &object.name))?;
             match step {
                 Step::Again => return Ok(false),
                 Step::Duplicate(place) => {
@@ -162,7 +162,7 @@ impl Pending {
             self.done = (part, row + 1);
         }
         if let Some(error) = failure {
-            return Err(refused(error, &object.name));
+            return Err(rejected(error, &object.name));
         }
         if self.done.1 == rows.keys.len() {
             self.done = (part + 1, 0);
@@ -235,7 +235,7 @@ impl Pending {
 }
 
 /// Why keys could not be put into an index.
-pub(crate) fn refused(error: IndexError, table: &str) -> EngineError {
+pub(crate) fn rejected(error: IndexError, table: &str) -> EngineError {
     let (table, reason) = (table.to_owned(), error.to_string());
     match error {
         IndexError::OutOfMemory(_) => EngineError::OutOfMemory { table, reason },

@@ -12,7 +12,7 @@
 use crate::held::partition::Partition;
 use crate::held::primary::PrimaryIndex;
 use crate::held::secondary::{OwnedKey, Secondary, Tree};
-use crate::object::coding::Span;
+use crate::object::coding::ByteRange;
 use crate::object::indexes::KEY_BYTES;
 use crate::object::path::{Enough, Path};
 use eris_store::ChunkView;
@@ -76,8 +76,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The numbers of a span, both ends included, and whether NULL is in it.
-fn words(span: &Span, nullable: bool) -> (Option<(u64, u64)>, bool) {
+/// The numbers of a range, both ends included, and whether NULL is in it.
+fn words(key_range: &ByteRange, nullable: bool) -> (Option<(u64, u64)>, bool) {
     let number = |bytes: &[u8]| {
         let mut padded = [0; 8];
         let common = bytes.len().min(8);
@@ -86,19 +86,23 @@ fn words(span: &Span, nullable: bool) -> (Option<(u64, u64)>, bool) {
     };
     let up_to = |bytes: &[u8]| number(bytes).checked_sub(1);
     if !nullable {
-        let high = match &span.high {
+        let high = match &key_range.high {
             None => Some(u64::MAX),
             Some(high) => up_to(high),
         };
-        return (high.map(|high| (number(&span.low), high)), false);
+        return (high.map(|high| (number(&key_range.low), high)), false);
     }
-    let null = span.low[..] <= [0][..] && span.high.as_ref().is_none_or(|high| high[..] > [0][..]);
-    let low = match span.low.first() {
+    let null = key_range.low[..] <= [0][..]
+        && key_range
+            .high
+            .as_ref()
+            .is_none_or(|high| high[..] > [0][..]);
+    let low = match key_range.low.first() {
         None | Some(0) => Some(0),
-        Some(1) => Some(number(&span.low[1..])),
+        Some(1) => Some(number(&key_range.low[1..])),
         _ => None,
     };
-    let high = match span.high.as_deref() {
+    let high = match key_range.high.as_deref() {
         None => Some(u64::MAX),
         Some([] | [0, ..]) => None,
         Some([1, rest @ ..]) => up_to(rest),
@@ -132,7 +136,7 @@ impl Partition {
                     return None;
                 }
                 let index = self.index.as_ref()?;
-                let mut walk = Walk::new(most.max(path.spans.len()), None);
+                let mut walk = Walk::new(most.max(path.key_ranges.len()), None);
                 self.primary(index, path, snapshot, aeu, &mut walk).ok()?;
                 extra.extend(walk.ids);
                 if let (true, Some(index)) = (path.is_points, &mut self.index) {
@@ -194,20 +198,20 @@ impl Partition {
         walk: &mut Walk<'_>,
     ) -> Result<(), TooMany> {
         if path.is_points {
-            let here = path.spans.iter().enumerate();
+            let here = path.key_ranges.iter().enumerate();
             let here =
                 here.filter(|(at, _)| path.owners.get(*at).is_none_or(|owner| *owner == aeu));
             let found = match index {
                 PrimaryIndex::Words(tree) => {
-                    let words =
-                        here.filter_map(|(_, span)| words(span, false).0.map(|word| word.0));
+                    let words = here
+                        .filter_map(|(_, key_range)| words(key_range, false).0.map(|word| word.0));
                     let words: Vec<u64> = words.collect();
                     let mut found = vec![None; words.len()];
                     tree.get_many(&words, &mut found);
                     found
                 }
                 PrimaryIndex::Bytes(tree) => {
-                    let keys: Vec<&[u8]> = here.map(|(_, span)| &span.low[..]).collect();
+                    let keys: Vec<&[u8]> = here.map(|(_, key_range)| &key_range.low[..]).collect();
                     let mut found = vec![None; keys.len()];
                     tree.get_many(&keys, &mut found);
                     found
@@ -236,8 +240,11 @@ impl Partition {
         }
         let mut all = |_| Some(true);
         if index.has_words() {
-            let spans = path.spans.iter().map(|span| words(span, true));
-            let (found, nulls): (Vec<_>, Vec<_>) = spans.unzip();
+            let key_ranges = path
+                .key_ranges
+                .iter()
+                .map(|key_range| words(key_range, true));
+            let (found, nulls): (Vec<_>, Vec<_>) = key_ranges.unzip();
             if let Some(null) = index.newest_null().filter(|_| nulls.contains(&true)) {
                 walk.keys.push(OwnedKey::Null);
                 walk.visit(null.0, &mut all)?;
@@ -250,7 +257,11 @@ impl Partition {
                 }
             }
         } else {
-            let keys: Vec<&[u8]> = path.spans.iter().map(|span| &span.low[..]).collect();
+            let keys: Vec<&[u8]> = path
+                .key_ranges
+                .iter()
+                .map(|key_range| &key_range.low[..])
+                .collect();
             for (key, newest) in keys.iter().zip(index.newest_of_bytes(&keys)) {
                 if let Some(newest) = newest {
                     walk.keys.push(OwnedKey::Bytes((*key).into()));
@@ -261,7 +272,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Walks along the spans in order, until there is enough.
+    /// Walks along the ranges in order, until there is enough.
     fn follow(
         &self,
         tree: Tree<'_>,
@@ -272,29 +283,48 @@ impl Partition {
     ) -> Result<(), TooMany> {
         match path.enough {
             Enough::All => {
-                along(tree, path.spans.iter(), false, nullable, walk, &mut |_| {
-                    Some(true)
-                })?;
+                along(
+                    tree,
+                    path.key_ranges.iter(),
+                    false,
+                    nullable,
+                    walk,
+                    &mut |_| Some(true),
+                )?;
             }
             Enough::First(rows) => {
                 let mut left = rows;
-                let spans = path.spans.iter();
-                along(tree, spans, path.descending, nullable, walk, &mut |row| {
-                    self.sees(row, snapshot).then(|| {
-                        left = left.saturating_sub(1);
-                        left > 0
-                    })
-                })?;
+                let key_ranges = path.key_ranges.iter();
+                along(
+                    tree,
+                    key_ranges,
+                    path.descending,
+                    nullable,
+                    walk,
+                    &mut |row| {
+                        self.sees(row, snapshot).then(|| {
+                            left = left.saturating_sub(1);
+                            left > 0
+                        })
+                    },
+                )?;
             }
             Enough::Ends { first, last } => {
                 let mut one = |row| self.sees(row, snapshot).then_some(false);
                 if first {
-                    along(tree, path.spans.iter(), false, nullable, walk, &mut one)?;
+                    along(
+                        tree,
+                        path.key_ranges.iter(),
+                        false,
+                        nullable,
+                        walk,
+                        &mut one,
+                    )?;
                 }
                 if last {
                     along(
                         tree,
-                        path.spans.iter().rev(),
+                        path.key_ranges.iter().rev(),
                         true,
                         nullable,
                         walk,
@@ -323,19 +353,19 @@ impl Partition {
     }
 }
 
-/// Visits the rows of spans, each from its end if the walk descends.
+/// Visits the rows of ranges, each from its end if the walk descends.
 fn along<'s>(
     tree: Tree<'_>,
-    spans: impl Iterator<Item = &'s Span>,
+    key_ranges: impl Iterator<Item = &'s ByteRange>,
     descending: bool,
     nullable: bool,
     walk: &mut Walk<'_>,
     wanted: &mut impl FnMut(RowId) -> Option<bool>,
 ) -> Result<(), TooMany> {
-    for span in spans {
+    for key_range in key_ranges {
         match tree {
             Tree::Words(tree) => {
-                let (range, has_null) = words(span, nullable);
+                let (range, has_null) = words(key_range, nullable);
                 let null = walk.chains.and_then(|chains| chains.newest_null());
                 if let Some(null) = null.filter(|_| has_null) {
                     walk.keys.push(OwnedKey::Null);
@@ -360,11 +390,11 @@ fn along<'s>(
                 }
             }
             Tree::Bytes(tree) => {
-                let high = span
+                let high = key_range
                     .high
                     .as_deref()
                     .map_or(Bound::Unbounded, Bound::Excluded);
-                let mut entries = tree.range((Bound::Included(&span.low[..]), high));
+                let mut entries = tree.range((Bound::Included(&key_range.low[..]), high));
                 while let Some((key, newest)) = match descending {
                     true => entries.next_back(),
                     false => entries.next(),

@@ -27,12 +27,12 @@ pub(crate) enum Rest {
     /// Those at these positions, ascending.
     Positions(Vec<u32>),
     /// Parts of ranges that are to be read.
-    Spans(Vec<Span>),
+    Reads(Vec<RangeRead>),
 }
 
 /// What is to be read of a range.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct RangeRead {
     /// The number of the range.
     pub range: usize,
     /// From this key on.
@@ -96,7 +96,7 @@ impl KeyBatch {
         match &self.rest {
             Rest::All => self.keys.len().max(self.entries.len()),
             Rest::Positions(positions) => positions.len(),
-            Rest::Spans(spans) => spans.len(),
+            Rest::Reads(reads) => reads.len(),
         }
     }
 
@@ -109,7 +109,7 @@ impl KeyBatch {
         match &self.rest {
             Rest::All => None,
             Rest::Positions(positions) => positions.first().map(|&position| key(position)),
-            Rest::Spans(spans) => spans.first().map(|span| span.low),
+            Rest::Reads(reads) => reads.first().map(|read| read.low),
         }
     }
 }

@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One version of the partition table.
-pub(crate) struct Table {
+pub(crate) struct PartitionTable {
     pub version: u64,
-    pub ranges: RangeTable<u64, Place>,
+    pub ranges: RangeTable<u64, RangePlace>,
 }
 
 /// Where the keys of a range are. In the order of owners, so that a batch that is split by ranges is split by owners as
 /// well, and each of them finds the keys of one range side by side: he has mostly one segment for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct RangePlace {
     pub aeu: AeuId,
     /// The number of the range.
     range: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Place {
 
 /// The newest version.
 pub(crate) struct Layout {
-    newest: SharedLock<Arc<Table>>,
+    newest: SharedLock<Arc<PartitionTable>>,
     /// That of `newest`. Written under its lock; read by clients before each operation, so that these take the lock
     /// only when something has changed. Release and acquire, though a client that misses it is only forwarded once
     /// more.
@@ -38,18 +38,18 @@ impl Layout {
     /// Of ranges with these lower bounds, ascending.
     pub fn new(bounds: impl IntoIterator<Item = (u64, AeuId)>) -> Self {
         Layout {
-            newest: SharedLock::new(Arc::new(Table::new(1, bounds))),
+            newest: SharedLock::new(Arc::new(PartitionTable::new(1, bounds))),
             version: AtomicU64::new(1),
         }
     }
 
     /// The newest table.
-    pub fn newest(&self) -> Arc<Table> {
+    pub fn newest(&self) -> Arc<PartitionTable> {
         self.newest.read().clone()
     }
 
     /// Replaces a table by the newest, if that is another.
-    pub fn refresh(&self, known: &mut Arc<Table>) {
+    pub fn refresh(&self, known: &mut Arc<PartitionTable>) {
         if self.version.load(Ordering::Acquire) != known.version {
             *known = self.newest();
         }
@@ -59,22 +59,22 @@ impl Layout {
     pub fn publish(&self, bounds: impl IntoIterator<Item = (u64, AeuId)>) {
         let mut newest = self.newest.write();
         let version = newest.version + 1;
-        *newest = Arc::new(Table::new(version, bounds));
+        *newest = Arc::new(PartitionTable::new(version, bounds));
         self.version.store(version, Ordering::Release);
     }
 }
 
-impl Table {
+impl PartitionTable {
     fn new(version: u64, bounds: impl IntoIterator<Item = (u64, AeuId)>) -> Self {
         let ranges = bounds.into_iter().zip(0..);
-        let ranges = ranges.map(|((low, aeu), range)| (low, Place { aeu, range }));
+        let ranges = ranges.map(|((low, aeu), range)| (low, RangePlace { aeu, range }));
         let ranges = RangeTable::new(ranges).expect("there is an AEU, and the bounds ascend");
-        Table { version, ranges }
+        PartitionTable { version, ranges }
     }
 
     /// The same version as somebody knows it who has learnt that these ranges have other owners already.
     pub fn ahead(&self, bounds: impl IntoIterator<Item = (u64, AeuId)>) -> Self {
-        Table::new(self.version, bounds)
+        PartitionTable::new(self.version, bounds)
     }
 
     /// Who has a key.
@@ -82,9 +82,9 @@ impl Table {
         self.ranges.get(key).aeu
     }
 
-    /// [`spans`] of the ranges.
-    pub fn spans(&self, low: u64, high: u64) -> impl Iterator<Item = (u64, u64, AeuId)> + '_ {
-        spans(&self.ranges, low, high).map(|(low, high, place)| (low, high, place.aeu))
+    /// [`parts`] of the ranges.
+    pub fn parts(&self, low: u64, high: u64) -> impl Iterator<Item = (u64, u64, AeuId)> + '_ {
+        parts(&self.ranges, low, high).map(|(low, high, place)| (low, high, place.aeu))
     }
 
     /// The parts of a batch that was split by the ranges: each owner that has keys, with their positions, range by
@@ -93,7 +93,7 @@ impl Table {
         let mut of_ranges = self.ranges.parts(split).peekable();
         let mut rest = split.positions();
         std::iter::from_fn(move || {
-            let (Place { aeu, .. }, first) = of_ranges.next()?;
+            let (RangePlace { aeu, .. }, first) = of_ranges.next()?;
             let mut count = first.len();
             while let Some((_, next)) = of_ranges.next_if(|(place, _)| place.aeu == aeu) {
                 count += next.len();
@@ -104,15 +104,15 @@ impl Table {
 
     /// What an AEU has.
     pub fn of(&self, aeu: AeuId) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let spans = self.spans(0, u64::MAX);
-        spans
+        let parts = self.parts(0, u64::MAX);
+        parts
             .filter(move |(.., holder)| *holder == aeu)
             .map(|(low, high, _)| (low, high))
     }
 }
 
 /// The parts of `low..=high` with the holder of each, ascending.
-pub(crate) fn spans<V: Ord + Copy>(
+pub(crate) fn parts<V: Ord + Copy>(
     ranges: &RangeTable<u64, V>,
     low: u64,
     high: u64,
@@ -137,10 +137,10 @@ mod tests {
         let ranges = [(10, AeuId(0)), (20, AeuId(1)), (30, AeuId(0))];
         let layout = Layout::new(ranges);
         let mut known = layout.newest();
-        let spans = |table: &Table, low, high| table.spans(low, high).collect::<Vec<_>>();
-        assert_eq!(spans(&known, 3, 5), [(3, 5, AeuId(0))]);
+        let parts = |table: &PartitionTable, low, high| table.parts(low, high).collect::<Vec<_>>();
+        assert_eq!(parts(&known, 3, 5), [(3, 5, AeuId(0))]);
         assert_eq!(
-            spans(&known, 19, 20),
+            parts(&known, 19, 20),
             [(19, 19, AeuId(0)), (20, 20, AeuId(1))]
         );
         let all = [
@@ -148,7 +148,7 @@ mod tests {
             (20, 29, AeuId(1)),
             (30, u64::MAX, AeuId(0)),
         ];
-        assert_eq!(spans(&known, 0, u64::MAX), all);
+        assert_eq!(parts(&known, 0, u64::MAX), all);
         assert_eq!(known.of(AeuId(1)).collect::<Vec<_>>(), [(20, 29)]);
 
         // Owners in their order, and of each the keys of one range side by side.
@@ -162,6 +162,6 @@ mod tests {
 
         layout.publish([(0, AeuId(2))]);
         layout.refresh(&mut known);
-        assert_eq!(spans(&known, 7, 9), [(7, 9, AeuId(2))]);
+        assert_eq!(parts(&known, 7, 9), [(7, 9, AeuId(2))]);
     }
 }

@@ -8,8 +8,8 @@
 //! Keys that go to another node are out of the directory from the moment they are sent. Only once it is known which of
 //! them have been taken in are they out of the segment; the rest is used here again.
 
-use super::batch::{KeyBatch, KeyOperation, Rest, Span};
-use super::layout::Table;
+use super::batch::{KeyBatch, KeyOperation, RangeRead, Rest};
+use super::layout::PartitionTable;
 use super::object::KeyObject;
 use super::segment::{Piece, Segment};
 use super::shift::Shift;
@@ -39,7 +39,7 @@ pub(crate) struct OwnedKeys {
     /// For the trees of new segments.
     memory: NodeMemory,
     /// The newest table, as far as this owner knows.
-    table: Arc<Table>,
+    table: Arc<PartitionTable>,
     /// Ascending by key.
     pub(crate) segments: Vec<Segment>,
     /// From keys to positions of segments, or [`NOBODY`].
@@ -387,10 +387,10 @@ impl OwnedKeys {
         } = batch;
         match *operation {
             KeyOperation::Ranges => {
-                let Rest::Spans(spans) = mem::replace(rest, Rest::All) else {
+                let Rest::Reads(reads) = mem::replace(rest, Rest::All) else {
                     unreachable!("ranges have spans");
                 };
-                *rest = Rest::Spans(self.read(&spans, entries, runs));
+                *rest = Rest::Reads(self.read(&reads, entries, runs));
             }
             KeyOperation::Put => {
                 values.resize(entries.len(), None);
@@ -481,26 +481,26 @@ impl OwnedKeys {
         self.runs.len() <= most
     }
 
-    /// Appends the entries of these spans, and a run of each; returns the parts of them that others have.
+    /// Appends the entries of these ranges, and a run of each; returns the parts of them that others have.
     fn read(
         &mut self,
-        spans: &[Span],
+        reads: &[RangeRead],
         entries: &mut Vec<(u64, u64)>,
         runs: &mut Vec<(usize, usize)>,
-    ) -> Vec<Span> {
+    ) -> Vec<RangeRead> {
         let directory = self.directory.clone();
         let mut others = Vec::new();
-        for span in spans {
+        for read in reads {
             let first = entries.len();
-            let most = first.saturating_add(span.limit);
-            for (low, high, at) in super::layout::spans(&directory, span.low, span.high) {
+            let most = first.saturating_add(read.limit);
+            for (low, high, at) in super::layout::reads(&directory, read.low, read.high) {
                 match self.segments.get_mut(at as usize) {
                     Some(segment) => segment.read(low, high, most - entries.len(), entries),
-                    None => others.push(Span { low, high, ..*span }),
+                    None => others.push(RangeRead { low, high, ..*read }),
                 }
             }
             if entries.len() > first {
-                runs.push((span.range, entries.len() - first));
+                runs.push((read.range, entries.len() - first));
             }
         }
         others

@@ -29,7 +29,7 @@ pub(crate) struct Segment {
     garbage: Vec<(u64, u64)>,
     /// About how many entries that is.
     dead: usize,
-    asked: Asked,
+    asked: Demand,
 }
 
 /// An end of a segment.
@@ -52,7 +52,7 @@ pub(crate) struct Piece {
 
 /// What a segment was asked for since the last look.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Demand {
     pub keys: u64,
     /// Some of the keys, in no order.
     pub samples: Vec<u64>,
@@ -82,7 +82,7 @@ impl Segment {
             tree,
             garbage: Vec::new(),
             dead: 0,
-            asked: Asked::default(),
+            asked: Demand::default(),
         }
     }
 
@@ -157,7 +157,7 @@ impl Segment {
     }
 
     /// What it was asked for since the last call.
-    pub fn take_asked(&mut self) -> Asked {
+    pub fn take_asked(&mut self) -> Demand {
         std::mem::take(&mut self.asked)
     }
 
@@ -212,7 +212,7 @@ impl Segment {
     /// Not as what is asked for, which is noted.
     fn put(&mut self, entries: &[(u64, u64)]) -> Result<(), BatchError> {
         #[cfg(test)]
-        if let Some(done) = super::refusals::refusal(entries.len()) {
+        if let Some(done) = super::denials::denial(entries.len()) {
             Art::upsert_many(&mut self.tree, &entries[..done], &mut vec![None; done])?;
             let error = IndexError::Full;
             return Err(BatchError { done, error });
@@ -285,7 +285,7 @@ impl Segment {
     }
 }
 
-impl Asked {
+impl Demand {
     /// What that took its owner, as far as can be told from what was timed.
     pub fn busy(&self) -> Duration {
         let others = self.keys - self.many;
@@ -481,7 +481,7 @@ mod tests {
 
     #[test]
     fn samples_are_spread_over_what_is_asked_for() {
-        let mut asked = Asked::default();
+        let mut asked = Demand::default();
         for first in (0..SAMPLED * SAMPLES * 2).step_by(10) {
             asked.note(10, None, |at| (first + at) as u64);
         }

@@ -1,6 +1,6 @@
 //! Keys that shall have another owner, and the table of owners once they have.
 
-use super::layout::Table;
+use super::layout::PartitionTable;
 use eris_types::AeuId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,9 +19,12 @@ pub struct Shift {
 }
 
 /// The table after keys have changed their owners.
-pub(crate) fn changed(table: &Table, given: impl IntoIterator<Item = Shift>) -> Vec<(u64, AeuId)> {
+pub(crate) fn changed(
+    table: &PartitionTable,
+    given: impl IntoIterator<Item = Shift>,
+) -> Vec<(u64, AeuId)> {
     let mut bounds: BTreeMap<u64, AeuId> = BTreeMap::new();
-    bounds.extend(table.spans(0, u64::MAX).map(|(low, _, aeu)| (low, aeu)));
+    bounds.extend(table.parts(0, u64::MAX).map(|(low, _, aeu)| (low, aeu)));
     for Shift { low, high, to } in given {
         if let Some(next) = high.checked_add(1) {
             let (_, &behind) = bounds

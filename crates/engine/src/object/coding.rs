@@ -5,10 +5,10 @@
 //! a = 5                         from 5 up to before its successor
 //! a > 5                         from the successor of 5 on
 //! t LIKE 'ab%'                  from "ab" up to before "ac"
-//! a IN (5, 7) AND a < 6         spans are joined and intersected
+//! a IN (5, 7) AND a < 6         ranges are joined and intersected
 //! ```
 //!
-//! All spans are half-open and in the order of bytes, whatever the type: no condition is solved but by its bytes.
+//! All ranges are half-open and in the order of bytes, whatever the type: no condition is solved but by its bytes.
 
 use arrow_schema::{DataType, TimeUnit};
 use eris_column::{Domain, to_integer};
@@ -17,22 +17,22 @@ use eris_index::key::Encoder;
 
 /// Keys from one up to before another; `None`: to the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct ByteRange {
     pub low: Vec<u8>,
     pub high: Option<Vec<u8>>,
     /// All of one value, or of one value per column.
     pub is_value: bool,
 }
 
-/// Disjoint spans, ascending.
-pub(crate) type Spans = Vec<Span>;
+/// Disjoint ranges, ascending.
+pub(crate) type ByteRanges = Vec<ByteRange>;
 
 /// Most keys of a set that an index is asked for; what has more is a matter for a scan.
 pub(crate) const MOST_KEYS: u64 = 1 << 16;
 
-impl Span {
+impl ByteRange {
     pub fn new(low: Vec<u8>, high: Option<Vec<u8>>) -> Self {
-        Span {
+        ByteRange {
             low,
             high,
             is_value: false,
@@ -68,26 +68,26 @@ fn is_below(a: &Option<Vec<u8>>, b: &Option<Vec<u8>>) -> bool {
 }
 
 /// What is in both.
-pub(crate) fn intersection(a: &Spans, b: &Spans) -> Spans {
+pub(crate) fn intersection(a: &ByteRanges, b: &ByteRanges) -> ByteRanges {
     let (mut left, mut right) = (a.iter().peekable(), b.iter().peekable());
     let mut both = Vec::new();
     while let (Some(x), Some(y)) = (left.peek(), right.peek()) {
-        let x_ends = is_below(&x.high, &y.high);
+        let x_is_first = is_below(&x.high, &y.high);
         let (low, high) = (
             (&x.low).max(&y.low).clone(),
-            if x_ends {
+            if x_is_first {
                 x.high.clone()
             } else {
                 y.high.clone()
             },
         );
-        let mut span = Span::new(low, high);
+        let mut range = ByteRange::new(low, high);
         // A part of a value is the value, for no value is between its bounds.
-        span.is_value = x.is_value || y.is_value;
-        if !span.is_empty() {
-            both.push(span);
+        range.is_value = x.is_value || y.is_value;
+        if !range.is_empty() {
+            both.push(range);
         }
-        match x_ends {
+        match x_is_first {
             true => left.next(),
             false => right.next(),
         };
@@ -96,19 +96,19 @@ pub(crate) fn intersection(a: &Spans, b: &Spans) -> Spans {
 }
 
 /// What is in one of them.
-pub(crate) fn union(mut all: Spans) -> Spans {
-    all.retain(|span| !span.is_empty());
+pub(crate) fn union(mut all: ByteRanges) -> ByteRanges {
+    all.retain(|range| !range.is_empty());
     all.sort_by(|a, b| a.low.cmp(&b.low));
-    let mut joined: Spans = Vec::with_capacity(all.len());
-    for span in all {
+    let mut joined: ByteRanges = Vec::with_capacity(all.len());
+    for range in all {
         match joined.last_mut() {
-            Some(last) if last.high.as_ref().is_none_or(|high| *high > span.low) => {
-                last.is_value &= last.low == span.low && last.high == span.high;
-                if is_below(&last.high, &span.high) {
-                    last.high = span.high;
+            Some(last) if last.high.as_ref().is_none_or(|high| *high > range.low) => {
+                last.is_value &= last.low == range.low && last.high == range.high;
+                if is_below(&last.high, &range.high) {
+                    last.high = range.high;
                 }
             }
-            _ => joined.push(span),
+            _ => joined.push(range),
         }
     }
     joined
@@ -239,17 +239,17 @@ impl Coding {
     }
 
     /// All values that are not NULL.
-    pub fn values(&self) -> Spans {
+    pub fn values(&self) -> ByteRanges {
         match self.nullable {
-            true => vec![Span::new(vec![1], Some(vec![2]))],
-            false => vec![Span::new(Vec::new(), None)],
+            true => vec![ByteRange::new(vec![1], Some(vec![2]))],
+            false => vec![ByteRange::new(Vec::new(), None)],
         }
     }
 
     /// NULL.
-    pub fn null(&self) -> Spans {
+    pub fn null(&self) -> ByteRanges {
         match self.nullable {
-            true => vec![Span::new(vec![0], Some(vec![1]))],
+            true => vec![ByteRange::new(vec![0], Some(vec![1]))],
             false => Vec::new(),
         }
     }
@@ -279,33 +279,33 @@ impl Coding {
         compares.then_some(&constant.value)
     }
 
-    fn exactly(&self, value: &Value) -> Option<Span> {
+    fn exactly(&self, value: &Value) -> Option<ByteRange> {
         let low = self.bytes(value)?;
-        Some(Span {
+        Some(ByteRange {
             high: successor(&low),
             low,
             is_value: true,
         })
     }
 
-    fn compared(&self, op: BinaryOp, value: &Value) -> Option<Spans> {
+    fn compared(&self, op: BinaryOp, value: &Value) -> Option<ByteRanges> {
         let equal = self.exactly(value)?;
-        let span = match op {
+        let range = match op {
             BinaryOp::Eq => return Some(vec![equal]),
-            BinaryOp::Lt => Span::new(Vec::new(), Some(equal.low)),
-            BinaryOp::LtEq => Span::new(Vec::new(), equal.high),
-            BinaryOp::GtEq => Span::new(equal.low, None),
+            BinaryOp::Lt => ByteRange::new(Vec::new(), Some(equal.low)),
+            BinaryOp::LtEq => ByteRange::new(Vec::new(), equal.high),
+            BinaryOp::GtEq => ByteRange::new(equal.low, None),
             BinaryOp::Gt => match equal.high {
-                Some(high) => Span::new(high, None),
+                Some(high) => ByteRange::new(high, None),
                 None => return Some(Vec::new()),
             },
             _ => return None,
         };
-        Some(intersection(&vec![span], &self.values()))
+        Some(intersection(&vec![range], &self.values()))
     }
 
-    /// The spans that say what a condition on the column at a position says, if they can.
-    pub fn spans(&self, condition: &Expr, column: usize) -> Option<Spans> {
+    /// The ranges that say what a condition on the column at a position says, if they can.
+    pub fn ranges(&self, condition: &Expr, column: usize) -> Option<ByteRanges> {
         let is_column = |expr: &Expr| *expr == Expr::Column(column);
         let is_operand = |expr: &Expr| self.is_operand(expr, column);
         match condition {
@@ -314,16 +314,16 @@ impl Coding {
                 left,
                 right,
             } => Some(intersection(
-                &self.spans(left, column)?,
-                &self.spans(right, column)?,
+                &self.ranges(left, column)?,
+                &self.ranges(right, column)?,
             )),
             Expr::Binary {
                 op: BinaryOp::Or,
                 left,
                 right,
             } => {
-                let mut all = self.spans(left, column)?;
-                all.extend(self.spans(right, column)?);
+                let mut all = self.ranges(left, column)?;
+                all.extend(self.ranges(right, column)?);
                 Some(union(all))
             }
             Expr::Binary { op, left, right } => match (&**left, &**right) {
@@ -344,7 +344,7 @@ impl Coding {
                 for literal in list.iter().filter(|literal| !literal.is_null()) {
                     // A value that the column cannot have is not found.
                     match (self.exactly(self.constant(literal)?), self.is_integer()) {
-                        (Some(span), _) => values.push(span),
+                        (Some(range), _) => values.push(range),
                         (None, true) => {}
                         (None, false) => return None,
                     }
@@ -364,7 +364,7 @@ impl Coding {
     }
 
     /// LIKE of a text without wildcards, or with one `%` at the end.
-    fn like(&self, pattern: &str) -> Option<Spans> {
+    fn like(&self, pattern: &str) -> Option<ByteRanges> {
         let (start, open) = match pattern.strip_suffix('%') {
             Some(start) => (start, true),
             None => (pattern, false),
@@ -379,13 +379,16 @@ impl Coding {
         encoder.push_text_start(start);
         let low = encoder.bytes().to_vec();
         let high = successor(&low);
-        Some(intersection(&vec![Span::new(low, high)], &self.values()))
+        Some(intersection(
+            &vec![ByteRange::new(low, high)],
+            &self.values(),
+        ))
     }
 
-    /// The spans of a set of keys, if they are few.
-    pub fn spans_of_keys(&self, keys: &KeySet) -> Option<Spans> {
+    /// The ranges of a set of keys, if they are few.
+    pub fn ranges_of_keys(&self, keys: &KeySet) -> Option<ByteRanges> {
         let integer = |key: i64| Value::Integer(key.into());
-        let span = |value: Value| self.exactly(&value);
+        let range = |value: Value| self.exactly(&value);
         match keys {
             KeySet::Range { low, high } => {
                 let from = self.compared(BinaryOp::GtEq, &integer(*low))?;
@@ -393,17 +396,17 @@ impl Coding {
                 Some(intersection(&from, &to))
             }
             _ if keys.len() > MOST_KEYS => None,
-            KeySet::Integers(keys) => keys.iter().map(|key| span(integer(*key))).collect(),
+            KeySet::Integers(keys) => keys.iter().map(|key| range(integer(*key))).collect(),
             KeySet::Strings(keys) => keys
                 .iter()
-                .map(|key| span(Value::String(key.clone())))
+                .map(|key| range(Value::String(key.clone())))
                 .collect(),
             KeySet::Bitmap { first, words } => {
                 let bits = words.iter().enumerate().flat_map(|(number, word)| {
                     let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
                     bits.map(move |bit| first.wrapping_add((number * 64 + bit) as i64))
                 });
-                bits.map(|key| span(integer(key))).collect()
+                bits.map(|key| range(integer(key))).collect()
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::object::indexes::Index;
 use crate::object::keys::{Keys, is_word};
 use crate::object::load::Loads;
 use crate::object::numbers::keys_of;
-use crate::object::ranges::{Dealing, Ranges};
+use crate::object::ranges::{Assignment, Ranges};
 use crate::object::statistics::PartitionStatistics;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
@@ -42,15 +42,15 @@ pub(crate) struct DataObject {
     /// that of any number of [one-partition changes](crate::clients::rows), which their owners order. Served in the
     /// order in which they came.
     pub write_lock: Arc<tokio::sync::RwLock<()>>,
-    /// Held by statements that stage rows with a key before they have the write lock, from the first row to their end, and
-    /// alone by whoever shifts keys: rows are staged with who owns their keys when they commit.
-    pub staging: Arc<tokio::sync::RwLock<()>>,
+    /// Held by statements that write rows with a key before they have the write lock, from the first row to their end, and
+    /// alone by whoever shifts keys: rows are written with who owns their keys when they commit.
+    pub early_writes: Arc<tokio::sync::RwLock<()>>,
     /// The newest commit under the write lock. Written under it, read under the next, which waits until it is visible; a relaxed
     /// number, for the lock orders the two.
     changed: AtomicU64,
     /// The same of statements that had it for themselves: who shares it need only wait for these.
     changed_alone: AtomicU64,
-    /// Set once by whoever drops it, read by owners before they stage or scan: DROP may overtake what was sent before
+    /// Set once by whoever drops it, read by owners before they write or scan: DROP may overtake what was sent before
     /// it.
     dropped: AtomicBool,
     /// Set by [`Engine::poison`](crate::Engine::poison), cleared by the slice that it makes panic.
@@ -100,7 +100,7 @@ impl DataObject {
             indexes: SharedLock::new(Arc::new([])),
             next_index: AtomicU32::new(1),
             write_lock: Arc::default(),
-            staging: Arc::default(),
+            early_writes: Arc::default(),
             changed: AtomicU64::new(0),
             changed_alone: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
@@ -108,7 +108,7 @@ impl DataObject {
         })
     }
 
-    /// Whether rows are dealt to partitions by ranges: of the column that was chosen, or of the key.
+    /// Whether rows are assigned to partitions by ranges: of the column that was chosen, or of the key.
     pub fn is_ranged(&self) -> bool {
         !self.key.is_empty() || self.partitioning != Partitioning::Size
     }
@@ -118,13 +118,17 @@ impl DataObject {
         !self.key.is_empty()
     }
 
-    /// The ranges by which these rows are dealt, and the number of each row.
-    pub fn deal(&self, batches: &[RecordBatch], aeus: usize) -> (Arc<Dealing>, Vec<Int64Array>) {
+    /// The ranges by which these rows are assigned, and the number of each row.
+    pub fn assign(
+        &self,
+        batches: &[RecordBatch],
+        aeus: usize,
+    ) -> (Arc<Assignment>, Vec<Int64Array>) {
         let of_column = |column: &ColumnId| {
             let numbers = batches.iter();
             let numbers = numbers.map(|batch| keys_of(batch.column(column.index())));
             let numbers: Vec<Int64Array> = numbers.collect();
-            (self.ranges.deal_numbers(&numbers, aeus), numbers)
+            (self.ranges.assign_numbers(&numbers, aeus), numbers)
         };
         match (&*self.key, &self.partitioning) {
             ([], Partitioning::Range(column)) => of_column(column),
@@ -133,8 +137,11 @@ impl DataObject {
                 let keys = batches.iter();
                 let keys = keys.map(|rows| Keys::of_pieces(&[self.key_columns(rows)]));
                 let keys: Vec<Keys> = keys.collect();
-                let (dealing, numbers) = self.ranges.deal(&keys, aeus);
-                (dealing, numbers.into_iter().map(Int64Array::from).collect())
+                let (assignment, numbers) = self.ranges.assign(&keys, aeus);
+                (
+                    assignment,
+                    numbers.into_iter().map(Int64Array::from).collect(),
+                )
             }
         }
     }
@@ -279,7 +286,7 @@ impl DataObject {
             .collect();
     }
 
-    /// Refuses rows of other columns than the object's, and NULL where it allows none. `first_row` counts from 1.
+    /// Rejects rows of other columns than the object's, and NULL where it allows none. `first_row` counts from 1.
     pub fn check(&self, batch: &RecordBatch, first_row: u64) -> Result<(), EngineError> {
         let types = |schema: &SchemaRef| {
             let types = schema.fields().iter().map(|field| field.data_type());

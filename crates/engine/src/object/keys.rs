@@ -99,7 +99,7 @@ impl Keys {
         Keys::Bytes(encoder.into_bytes(), ends)
     }
 
-    /// The number by whose ranges rows are dealt to partitions. If keys are bytes, those of `common` are passed over.
+    /// The number by whose ranges rows are assigned to partitions. If keys are bytes, those of `common` are passed over.
     pub fn routing(&self, common: &[u8]) -> Vec<i64> {
         match self {
             Keys::Words(words) => words.iter().map(|word| (word ^ 1 << 63) as i64).collect(),
@@ -200,7 +200,7 @@ pub(crate) fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Refuses keys that no index takes.
+/// Rejects keys that no index takes.
 pub(crate) fn check_length(bytes: usize) -> Result<(), IndexError> {
     match bytes > MAX_KEY {
         true => Err(IndexError::KeyTooLong(bytes)),

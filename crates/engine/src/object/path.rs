@@ -13,7 +13,7 @@
 
 mod candidate;
 
-use crate::object::coding::{Coding, Spans};
+use crate::object::coding::{ByteRanges, Coding};
 use crate::object::data_object::DataObject;
 use crate::object::keys::word_bytes;
 use crate::object::load::Timed;
@@ -64,13 +64,13 @@ pub(crate) struct Path {
     pub index: Option<u32>,
     columns: Vec<ColumnId>,
     /// In the order of the walk.
-    pub spans: Spans,
-    /// Whether each span is one whole key.
+    pub ranges: ByteRanges,
+    /// Whether each range is one whole key.
     pub is_points: bool,
-    /// Each span is walked from its end.
+    /// Each range is walked from its end.
     pub descending: bool,
     pub enough: Enough,
-    /// Who holds the keys of each span, if it is a whole key, by ranges of them.
+    /// Who holds the keys of each range, if it is a whole key, by ranges of them.
     pub owners: Vec<AeuId>,
     conditions: Vec<usize>,
     probes: Vec<usize>,
@@ -103,12 +103,14 @@ impl Path {
             if let (Some(path), Some(bytes)) = (&mut best, word_bytes(types)) {
                 // Numbers of several columns have these bytes at their end.
                 let ahead = 8 - bytes;
-                path.spans.iter_mut().for_each(|span| span.put_ahead(ahead));
+                path.ranges
+                    .iter_mut()
+                    .for_each(|range| range.put_ahead(ahead));
             }
             // At most one row: there is no better one.
             if best
                 .as_ref()
-                .is_some_and(|path| path.is_points && path.spans.len() <= 1)
+                .is_some_and(|path| path.is_points && path.ranges.len() <= 1)
             {
                 return best;
             }
@@ -161,10 +163,10 @@ impl Path {
 
     /// Whether at most one owner has at most one row.
     pub fn is_point(&self) -> bool {
-        self.index.is_none() && self.is_points && self.spans.len() <= 1
+        self.index.is_none() && self.is_points && self.ranges.len() <= 1
     }
 
-    /// The owners of the keys' rows that a snapshot shows, ascending, if rows are dealt by ranges of these.
+    /// The owners of the keys' rows that a snapshot shows, ascending, if rows are assigned by ranges of these.
     pub fn holders(&mut self, object: &DataObject, snapshot: Timestamp) -> Option<Vec<AeuId>> {
         if self.index.is_some() {
             return None;
@@ -175,13 +177,13 @@ impl Path {
             .get()
             .filter(|ranges| ranges.since <= snapshot)?;
         let mut holders: Vec<AeuId> = Vec::new();
-        for span in &self.spans {
+        for range in &self.ranges {
             if self.is_points {
-                let owner = ranges.owner_of(&span.low);
+                let owner = ranges.owner_of(&range.low);
                 self.owners.push(owner);
                 holders.push(owner);
             } else {
-                holders.extend(ranges.owners_between(&span.low, span.high.as_deref()));
+                holders.extend(ranges.owners_between(&range.low, range.high.as_deref()));
             }
         }
         holders.sort_unstable();
@@ -194,9 +196,9 @@ impl Path {
 
     /// An owner has looked up the keys, which are whole ones.
     pub fn note_keys(&self, object: &DataObject, aeu: AeuId, timed: Option<Timed>) {
-        let own = self.spans.iter().enumerate();
+        let own = self.ranges.iter().enumerate();
         let own = own.filter(|(at, _)| self.owners.get(*at).is_none_or(|owner| *owner == aeu));
-        let own: Vec<_> = own.map(|(_, span)| span).collect();
+        let own: Vec<_> = own.map(|(_, range)| range).collect();
         object.loads.end_keys(aeu, timed, own.len(), |some| {
             let ranges = object.ranges.get().into_iter();
             let numbers = ranges.flat_map(|ranges| {

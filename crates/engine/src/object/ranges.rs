@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! nothing ─▶ first rows: quantiles │ ← AEU 0 │ AEU 1 → │
-//!         ─▶ mostly greater keys   │ ← AEU 0 │ AEU 1   │ AEU 0 │ AEU 1 → │      no key that was dealt changes its owner
+//!         ─▶ mostly greater keys   │ ← AEU 0 │ AEU 1   │ AEU 0 │ AEU 1 → │      no key that was assigned changes its owner
 //! ```
 //!
-//! A range is only ever cut above the greatest key that was dealt, so rows that are there stay where they belong, and
-//! rows that come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes deals by this
+//! A range is only ever cut above the greatest key that was assigned, so rows that are there stay where they belong, and
+//! rows that come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes assigns by this
 //! one table, under its lock; who looks for a key that a snapshot shows finds it in every later table – unless keys
 //! have been [shifted](Ranges::shift) since: rows that an older snapshot shows may be with any former owner.
 
@@ -20,7 +20,7 @@ use eris_types::{AeuId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// From so many keys on, what they all begin with is passed over when they are dealt.
+/// From so many keys on, what they all begin with is passed over when they are assigned.
 const COMMON_OF: usize = 1_024;
 /// A range above all others is cut once it has got this share of all rows of an AEU: 1 / 16.
 const SHARES: u64 = 16;
@@ -28,17 +28,17 @@ const SHARES: u64 = 16;
 /// The ranges as they are now.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
-    state: Lock<State>,
+    state: Lock<Cuts>,
     /// Set once, with the first shift, before anybody can see what it has done; owners need not look at ranges before.
     has_shifted: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Cuts {
     /// From the first row on.
-    current: Option<Arc<Dealing>>,
+    current: Option<Arc<Assignment>>,
     bounds: Vec<(i64, AeuId)>,
-    /// The greatest number that was dealt.
+    /// The greatest number that was assigned.
     highest: i64,
     /// How many rows got into the last range, and to each AEU, by a sample.
     last: u64,
@@ -48,7 +48,7 @@ struct State {
 
 /// Ranges at a moment.
 #[derive(Debug)]
-pub(crate) struct Dealing {
+pub(crate) struct Assignment {
     pub table: RangeTable<i64, AeuId>,
     /// What snapshots from here on show is with the owners of this table; of what older ones show, some may be with
     /// others.
@@ -58,7 +58,7 @@ pub(crate) struct Dealing {
     common: Arc<[u8]>,
 }
 
-impl Dealing {
+impl Assignment {
     /// The numbers of keys.
     pub fn routing(&self, keys: &Keys) -> Vec<i64> {
         keys.routing(&self.common)
@@ -130,28 +130,28 @@ impl Dealing {
 
 impl Ranges {
     /// The ranges; `None` before the first row.
-    pub fn get(&self) -> Option<Arc<Dealing>> {
+    pub fn get(&self) -> Option<Arc<Assignment>> {
         self.lock().current.clone()
     }
 
-    /// The ranges by which rows with these keys are dealt, and their numbers.
-    pub fn deal(&self, keys: &[Keys], aeus: usize) -> (Arc<Dealing>, Vec<Vec<i64>>) {
+    /// The ranges by which rows with these keys are assigned, and their numbers.
+    pub fn assign(&self, keys: &[Keys], aeus: usize) -> (Arc<Assignment>, Vec<Vec<i64>>) {
         let mut state = self.lock();
         let common = match &state.current {
-            Some(dealing) => Arc::clone(&dealing.common),
+            Some(assignment) => Arc::clone(&assignment.common),
             None => common(keys).into(),
         };
         let numbers = keys.iter().map(|keys| keys.routing(&common));
         let numbers: Vec<Vec<i64>> = numbers.collect();
         let all: Vec<Numbers> = numbers.iter().map(|some| Numbers::new(some)).collect();
-        (state.deal(&all, &common, aeus), numbers)
+        (state.assign(&all, &common, aeus), numbers)
     }
 
     /// The same for keys that are numbers, or numbers of another column.
-    pub fn deal_numbers(&self, numbers: &[Int64Array], aeus: usize) -> Arc<Dealing> {
+    pub fn assign_numbers(&self, numbers: &[Int64Array], aeus: usize) -> Arc<Assignment> {
         let all = numbers.iter().map(|some| Numbers::new(some.values()));
         let all: Vec<Numbers> = all.collect();
-        self.lock().deal(&all, &Arc::default(), aeus)
+        self.lock().assign(&all, &Arc::default(), aeus)
     }
 
     /// Whether keys that had an owner have got another one, ever.
@@ -160,12 +160,12 @@ impl Ranges {
     }
 
     /// The keys with numbers from `low` to `high` are another AEU's from the commit at `at` on, with about so many
-    /// rows. Nobody is dealing rows with such keys, or has staged some.
+    /// rows. Nobody is assigning rows with such keys, or has written some.
     pub fn shift(&self, (low, high): (i64, i64), to: AeuId, rows: u64, at: Timestamp) {
         self.has_shifted.store(true, Ordering::Release);
         let mut state = self.lock();
         let common = match &state.current {
-            Some(dealing) => dealing.common.clone(),
+            Some(assignment) => assignment.common.clone(),
             None => return,
         };
         let behind = |number: i64| {
@@ -190,7 +190,7 @@ impl Ranges {
         state.publish(common);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Cuts> {
         self.state.lock()
     }
 }
@@ -228,15 +228,15 @@ impl<'a> Numbers<'a> {
     }
 }
 
-impl State {
-    fn deal(&mut self, numbers: &[Numbers], common: &Arc<[u8]>, aeus: usize) -> Arc<Dealing> {
+impl Cuts {
+    fn assign(&mut self, numbers: &[Numbers], common: &Arc<[u8]>, aeus: usize) -> Arc<Assignment> {
         self.extend(numbers, common, aeus);
-        let dealing = self.current.clone().expect("made if it was not there");
-        self.count(&dealing, numbers);
-        dealing
+        let assignment = self.current.clone().expect("made if it was not there");
+        self.count(&assignment, numbers);
+        assignment
     }
 
-    /// Cuts ranges above the greatest number dealt, if that is where most of these belong.
+    /// Cuts ranges above the greatest number assigned, if that is where most of these belong.
     fn extend(&mut self, numbers: &[Numbers], common: &Arc<[u8]>, aeus: usize) {
         let is_new = self.current.is_none();
         let count: usize = numbers.iter().map(|some| some.all.len()).sum();
@@ -288,7 +288,7 @@ impl State {
         }
     }
 
-    /// Begins a range above the greatest key that was dealt. Nobody has rows of ranges there, which come from shifts.
+    /// Begins a range above the greatest key that was assigned. Nobody has rows of ranges there, which come from shifts.
     fn begin_above(&mut self, owner: AeuId) {
         let first = self.highest + 1;
         self.bounds.retain(|(bound, _)| *bound < first);
@@ -299,7 +299,7 @@ impl State {
     fn publish(&mut self, common: Arc<[u8]>) {
         let bounds = self.bounds.iter().copied();
         let table = RangeTable::new(bounds).expect("bounds ascend from the least number");
-        self.current = Some(Arc::new(Dealing {
+        self.current = Some(Arc::new(Assignment {
             table,
             since: self.since,
             bounds: self.bounds.as_slice().into(),
@@ -308,14 +308,14 @@ impl State {
     }
 
     /// Notes where rows go.
-    fn count(&mut self, dealing: &Dealing, numbers: &[Numbers]) {
+    fn count(&mut self, assignment: &Assignment, numbers: &[Numbers]) {
         let last = self.bounds.last().expect("it has a first").0;
         for some in numbers {
             self.highest = self.highest.max(some.greatest);
             // A sample tells how many get where.
             let step = (some.all.len() / 64).max(1);
             for number in some.all.iter().step_by(step) {
-                self.rows[dealing.get(*number).index()] += step as u64;
+                self.rows[assignment.get(*number).index()] += step as u64;
                 self.last += if *number >= last { step as u64 } else { 0 };
             }
         }
@@ -333,7 +333,7 @@ fn common(keys: &[Keys]) -> Vec<u8> {
     };
     let mut length = usize::MAX;
     for keys in keys {
-        // Those that are too long are refused later.
+        // Those that are too long are rejected later.
         length = length.min(keys.common(first).unwrap_or(0));
     }
     first.bytes(0)[..length.min(first.bytes(0).len())].to_vec()
@@ -361,13 +361,13 @@ mod tests {
             let mut rows = vec![0usize; aeus];
             for part in 0..60 {
                 let keys = words(part * MANY as u64, MANY);
-                let (dealing, numbers) = ranges.deal(&keys, aeus);
+                let (assignment, numbers) = ranges.assign(&keys, aeus);
                 for number in &numbers[0] {
-                    rows[dealing.get(*number).index()] += 1;
+                    rows[assignment.get(*number).index()] += 1;
                 }
-                owners.push((numbers[0][7], dealing.get(numbers[0][7])));
+                owners.push((numbers[0][7], assignment.get(numbers[0][7])));
                 for (number, owner) in &owners {
-                    assert_eq!(dealing.get(*number), *owner);
+                    assert_eq!(assignment.get(*number), *owner);
                 }
             }
             let (least, most) = (rows.iter().min().unwrap(), rows.iter().max().unwrap());
@@ -388,14 +388,14 @@ mod tests {
             };
             vec![Keys::Words((0..4 * MANY as u64).map(mix).collect())]
         };
-        let (first, _) = ranges.deal(&mixed(0), 4);
+        let (first, _) = ranges.assign(&mixed(0), 4);
         for seed in 1..5 {
-            let (dealing, numbers) = ranges.deal(&mixed(seed), 4);
-            assert!(Arc::ptr_eq(&first, &dealing), "cut again");
+            let (assignment, numbers) = ranges.assign(&mixed(seed), 4);
+            assert!(Arc::ptr_eq(&first, &assignment), "cut again");
             let mut rows = [0usize; 4];
             numbers[0]
                 .iter()
-                .for_each(|number| rows[dealing.get(*number).index()] += 1);
+                .for_each(|number| rows[assignment.get(*number).index()] += 1);
             assert!(
                 rows.iter().all(|rows| rows.abs_diff(MANY) < MANY / 8),
                 "{rows:?}"
@@ -406,12 +406,12 @@ mod tests {
     #[test]
     fn shifted_keys_have_their_new_owner_and_later_ones_are_dealt_as_before() {
         let ranges = Ranges::default();
-        ranges.deal(&words(0, MANY), 2);
+        ranges.assign(&words(0, MANY), 2);
         assert!(!ranges.has_shifted());
         let owners = || {
-            let dealing = ranges.get().unwrap();
-            let all: Vec<_> = dealing.ranges().collect();
-            (all, dealing.since)
+            let assignment = ranges.get().unwrap();
+            let all: Vec<_> = assignment.ranges().collect();
+            (all, assignment.since)
         };
         let half = MANY as i64 / 2;
         let (a, b) = (AeuId(0), AeuId(1));
@@ -436,10 +436,10 @@ mod tests {
         let mut rows = 0;
         for part in 1..20 {
             let keys = words(part * MANY as u64, MANY);
-            let (dealing, numbers) = ranges.deal(&keys, 2);
+            let (assignment, numbers) = ranges.assign(&keys, 2);
             let of_a = numbers[0]
                 .iter()
-                .filter(|number| dealing.get(**number) == a);
+                .filter(|number| assignment.get(**number) == a);
             rows += of_a.count();
         }
         assert!((7..13).contains(&(rows / MANY)), "{rows}");
@@ -455,17 +455,17 @@ mod tests {
             bytes.len()
         });
         let ends = ends.collect();
-        let (dealing, numbers) = ranges.deal(&[Keys::Bytes(bytes, ends)], 4);
+        let (assignment, numbers) = ranges.assign(&[Keys::Bytes(bytes, ends)], 4);
         assert!(numbers[0].is_sorted());
         let mut rows = [0; 4];
         numbers[0]
             .iter()
-            .for_each(|number| rows[dealing.get(*number).index()] += 1);
+            .for_each(|number| rows[assignment.get(*number).index()] += 1);
         assert!(
             rows.iter().all(|rows| (450..=550).contains(rows)),
             "{rows:?}"
         );
-        assert_eq!(routing_of(b"A", &dealing.common), i64::MIN);
-        assert_eq!(routing_of(b"Z", &dealing.common), i64::MAX);
+        assert_eq!(routing_of(b"A", &assignment.common), i64::MIN);
+        assert_eq!(routing_of(b"Z", &assignment.common), i64::MAX);
     }
 }

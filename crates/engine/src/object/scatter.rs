@@ -54,10 +54,10 @@ impl Scatter {
         if held.is_empty() {
             return Vec::new();
         }
-        let (dealing, numbers) = self.object.deal(&held, self.aeus);
+        let (assignment, numbers) = self.object.assign(&held, self.aeus);
         let parts = held.into_iter().zip(&numbers);
         parts
-            .flat_map(|(batch, numbers)| scatter(batch, numbers.values(), &dealing.table))
+            .flat_map(|(batch, numbers)| scatter(batch, numbers.values(), &assignment.table))
             .collect()
     }
 }

@@ -20,18 +20,18 @@ use eris_route::Rank;
 use std::sync::Arc;
 
 /// Operations on keys of a bare index.
-pub(crate) struct Keys(pub Box<KeyBatch>);
+pub(crate) struct ExecuteKeys(pub Box<KeyBatch>);
 
-impl Request for Keys {
+impl Request for ExecuteKeys {
     const RANK: Rank = Rank::Client;
     type Callback = PartId;
     type Reply = KeysDone;
 }
 
 /// Operations on rows by their keys.
-pub(crate) struct Rows(pub Box<RowBatch>);
+pub(crate) struct ExecuteRows(pub Box<RowBatch>);
 
-impl Request for Rows {
+impl Request for ExecuteRows {
     const RANK: Rank = Rank::Client;
     type Callback = PartId;
     type Reply = RowsDone;

@@ -5,7 +5,7 @@
 //!        ── Commit | Abort ─▶                                                       one of these; a commit is seen by the sequencer
 //!        ── Scan ─▶ participants       ◀── Batch* · End                             a fragment; the batches are a result stream
 //!        ── Credit | Cancel ─▶
-//!        ── Keys, Rows ─▶              ◀── KeysDone, RowsDone                        batches by key, executed where they belong
+//!        ── ExecuteKeys|Rows ─▶        ◀── KeysDone | RowsDone                      batches by key, executed where they belong
 //!        ── MoveOut ─▶                 ◀── MovedOut                                 keys that another owner shall have
 //!        ── questions ─▶               ◀── an answer of each owner
 //! owner  ── HandOver ─▶ owner          ◀── TransferAcknowledged                     keys on their way; batches that follow them
@@ -24,7 +24,7 @@ use super::answers::{
     Batch, Deleted, Done, End, Indexes, KeysDone, LocatedParts, OfferedChunks, Panicked, Rejected,
     RowsDone, Segments,
 };
-use super::keys::{HandOver, Keys, Measure, MoveOut, Rows, TransferAcknowledged};
+use super::keys::{ExecuteKeys, ExecuteRows, HandOver, Measure, MoveOut, TransferAcknowledged};
 use super::message::messages;
 use super::objects::{
     Build, CollectGarbage, DropIndex, DropObject, Inspect, Locate, Recode, Reorganize,
@@ -61,8 +61,8 @@ messages! {
         Repartition: parcel,
         RepartitionEnd: parcel,
         RepartitionAborted: words,
-        Rows: parcel,
-        Keys: parcel,
+        ExecuteRows: parcel,
+        ExecuteKeys: parcel,
         MoveOut: parcel,
         HandOver: parcel,
         TransferAcknowledged: parcel,

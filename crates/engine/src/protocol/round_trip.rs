@@ -2,7 +2,7 @@
 
 use super::answers::{KeysDone, RowsDone};
 use super::callback::PartId;
-use super::keys::{Keys, Rows};
+use super::keys::{ExecuteKeys, ExecuteRows};
 use super::lists::ToClient;
 use super::message::Message;
 use super::request::Request;
@@ -20,11 +20,11 @@ pub(crate) trait RoundTrip: Message + Request<Callback = PartId> {
     fn returned(answer: ToClient) -> Option<Box<Self::Batch>>;
 }
 
-impl RoundTrip for Keys {
+impl RoundTrip for ExecuteKeys {
     type Batch = KeyBatch;
 
     fn carry(batch: Box<KeyBatch>) -> Self {
-        Keys(batch)
+        ExecuteKeys(batch)
     }
 
     fn returned(answer: ToClient) -> Option<Box<KeyBatch>> {
@@ -35,11 +35,11 @@ impl RoundTrip for Keys {
     }
 }
 
-impl RoundTrip for Rows {
+impl RoundTrip for ExecuteRows {
     type Batch = RowBatch;
 
     fn carry(batch: Box<RowBatch>) -> Self {
-        Rows(batch)
+        ExecuteRows(batch)
     }
 
     fn returned(answer: ToClient) -> Option<Box<RowBatch>> {

@@ -248,9 +248,9 @@ impl Client {
                 limit: None,
             },
         };
-        let lanes = 1 + self.random.below(2);
-        let execution = self.engine.execute(Arc::new(fragment), lanes).unwrap();
-        let mut batches = futures::stream::select_all(execution.lanes);
+        let streams = 1 + self.random.below(2);
+        let execution = self.engine.execute(Arc::new(fragment), streams).unwrap();
+        let mut batches = futures::stream::select_all(execution.streams);
         let mut all = Vec::new();
         while let Some(batch) = batches.next().await {
             match batch {

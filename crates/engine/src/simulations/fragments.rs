@@ -150,10 +150,10 @@ impl Client {
                 aggregates: vec![count],
             },
         );
-        let lanes = 1 + self.random.below(self.topology);
-        let execution = self.engine.execute(fragment, lanes).unwrap();
+        let streams = 1 + self.random.below(self.topology);
+        let execution = self.engine.execute(fragment, streams).unwrap();
         let mut seen: BTreeMap<i64, i64> = BTreeMap::new();
-        let mut batches = futures::stream::select_all(execution.lanes);
+        let mut batches = futures::stream::select_all(execution.streams);
         while let Some(batch) = batches.next().await {
             let batch = match batch {
                 Ok(batch) => batch,
@@ -200,7 +200,7 @@ impl Client {
         );
         let mut execution = self.engine.execute(fragment, 2).unwrap();
         if self.random.one_in(2) {
-            let _ = execution.lanes[0].next().await;
+            let _ = execution.streams[0].next().await;
         }
     }
 }

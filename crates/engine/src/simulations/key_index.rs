@@ -8,7 +8,7 @@ mod faults;
 use crate::clients::key_index::ranges::Reading;
 use crate::error::EngineError;
 use crate::key_index::batch::{KeyBatch, KeyOperation};
-use crate::key_index::refusals::REFUSALS;
+use crate::key_index::denials::DENIALS;
 use crate::simulations::simulated::{Simulated, for_seeds};
 use crate::{KeyClient, KeyIndex};
 use crate::{Shift, Shifted};
@@ -265,8 +265,8 @@ async fn shift(index: KeyIndex, mut random: Random, left: Rc<Cell<u64>>, may_fai
 
 fn simulate(seed: u64) -> u64 {
     let random = &mut Random::new(seed);
-    let (panics, refusals) = ([0, 400][random.below(2)], [0, 0, 6, 40][random.below(4)]);
-    REFUSALS.set((refusals, Random::new(random.bits())));
+    let (panics, denials) = ([0, 400][random.below(2)], [0, 0, 6, 40][random.below(4)]);
+    DENIALS.set((denials, Random::new(random.bits())));
     let mut simulated = Simulated::by_chance(seed, random, panics);
     let index = simulated.engine.create_key_index("numbers", 0..=KEYS - 1);
     let left = Rc::new(Cell::new(CLIENTS));
@@ -286,7 +286,7 @@ fn simulate(seed: u64) -> u64 {
     }
     let moved = Rc::new(Cell::new(0));
     let random = Random::new(random.below(1 << 30) as u64);
-    let shifting = shift(index.clone(), random, left, panics + refusals > 0);
+    let shifting = shift(index.clone(), random, left, panics + denials > 0);
     let all = moved.clone();
     simulated.client(async move { all.set(shifting.await) });
     simulated.run();

@@ -131,7 +131,7 @@ impl Client {
 
     async fn try_add(&mut self, keys: &[i64], upsert: bool) -> Result<bool, EngineError> {
         if !upsert && self.random.one_in(2) {
-            // Others have their turns while these rows are staged.
+            // Others have their turns while these rows are written.
             let mut writer = self.engine.writer(self.object)?;
             for keys in keys.chunks(1 + keys.len() / 2) {
                 let rows = keys.iter().map(|key| (*key, 1));
@@ -278,7 +278,7 @@ impl Client {
             },
         };
         let execution = self.engine.execute(Arc::new(fragment), 1).unwrap();
-        let mut batches = futures::stream::select_all(execution.lanes);
+        let mut batches = futures::stream::select_all(execution.streams);
         let mut rows = Vec::new();
         while let Some(batch) = batches.next().await {
             let batch = match batch {

@@ -1,5 +1,5 @@
-//! Groups that are dealt between AEUs under a seeded schedule: slices that panic, commands that get lost in a panic,
-//! lanes that are dropped, statements that are given up, objects that are dropped, little memory. Nobody waits for
+//! Groups that are assigned between AEUs under a seeded schedule: slices that panic, commands that get lost in a panic,
+//! streams that are dropped, statements that are given up, objects that are dropped, little memory. Nobody waits for
 //! ever, nothing is left over, and whoever gets an answer gets the right one.
 //!
 //! A seed replays a failure: `ERIS_SEED=17 cargo test --release -p eris-engine simulations::routed`.
@@ -117,21 +117,21 @@ impl Reader {
 
     async fn read(mut self) {
         let by_text = self.random.one_in(3);
-        let lanes = 1 + self.random.below(self.engine.topology().aeus().len());
-        let execution = match self.engine.execute(self.fragment(by_text), lanes) {
+        let streams = 1 + self.random.below(self.engine.topology().aeus().len());
+        let execution = match self.engine.execute(self.fragment(by_text), streams) {
             Ok(execution) => execution,
             Err(FragmentError::NoSuchObject(_)) => return,
             Err(other) => panic!("{other}"),
         };
-        // None: the lane is read to its end. Others are dropped before, some before anything has come.
-        let ends: Vec<Option<usize>> = (0..lanes)
+        // None: the stream is read to its end. Others are dropped before, some before anything has come.
+        let ends: Vec<Option<usize>> = (0..streams)
             .map(|_| self.random.one_in(8).then(|| self.random.below(4)))
             .collect();
-        let lanes = execution.lanes.into_iter().zip(&ends);
-        let lanes = lanes.map(|(mut lane, end)| async move {
+        let streams = execution.streams.into_iter().zip(&ends);
+        let streams = streams.map(|(mut stream, end)| async move {
             let mut batches = Vec::new();
             while end.is_none_or(|end| batches.len() < end) {
-                match lane.next().await {
+                match stream.next().await {
                     Some(Ok(batch)) => batches.push(batch),
                     Some(Err(error)) => return Err(error),
                     None => break,
@@ -139,10 +139,10 @@ impl Reader {
             }
             Ok(batches)
         });
-        let lanes = join_all(lanes).await;
+        let streams = join_all(streams).await;
         let is_merged = (execution.is_merged)();
         let mut groups: HashMap<Option<i64>, (usize, i64, i64)> = HashMap::new();
-        for (lane, batches) in lanes.into_iter().enumerate() {
+        for (stream, batches) in streams.into_iter().enumerate() {
             let batches = match batches {
                 Ok(batches) => batches,
                 Err(FragmentError::Panicked { .. } | FragmentError::NoSuchObject(_)) => {
@@ -151,7 +151,7 @@ impl Reader {
                 }
                 Err(other) => panic!("{other}"),
             };
-            if ends[lane].is_some() {
+            if ends[stream].is_some() {
                 continue;
             }
             for batch in batches {
@@ -159,8 +159,8 @@ impl Reader {
                 let greatest = batch.column(2).as_primitive::<Int64Type>().values();
                 for (row, (count, greatest)) in counts.iter().zip(greatest).enumerate() {
                     let before = groups.entry(key(&batch, row, by_text));
-                    let before = before.or_insert((lane, 0, i64::MIN));
-                    assert_eq!(before.0, lane, "a group on two lanes");
+                    let before = before.or_insert((stream, 0, i64::MIN));
+                    assert_eq!(before.0, stream, "a group on two lanes");
                     assert!(!is_merged || before.1 == 0, "a merged group comes twice");
                     before.1 += count;
                     before.2 = before.2.max(*greatest);

@@ -127,7 +127,7 @@ async fn early_and_late(engine: Engine, object: ObjectId, seen: Rc<RefCell<Seen>
     seen.borrow_mut().began = chunks(&*early_report);
     let watched = seen.clone();
     let take = async {
-        while let Some(batch) = late.lanes[0].next().await {
+        while let Some(batch) = late.streams[0].next().await {
             let batch = batch.unwrap();
             let ids = batch.column(0).as_primitive::<Int64Type>().values();
             let mut seen = watched.borrow_mut();
@@ -149,7 +149,7 @@ async fn early_and_late(engine: Engine, object: ObjectId, seen: Rc<RefCell<Seen>
         }
     };
     let counted = async {
-        let batch = early.lanes[0].next().await.unwrap().unwrap();
+        let batch = early.streams[0].next().await.unwrap().unwrap();
         batch.column(0).as_primitive::<Int64Type>().value(0)
     };
     let (counted, ((), ())) = join(counted, join(take, watch)).await;

@@ -141,7 +141,7 @@ impl Client {
             },
         };
         let execution = self.engine.execute(Arc::new(fragment), 1).unwrap();
-        let mut batches = futures::stream::select_all(execution.lanes);
+        let mut batches = futures::stream::select_all(execution.streams);
         let mut rows = Vec::new();
         while let Some(batch) = batches.next().await {
             let batch = match batch {

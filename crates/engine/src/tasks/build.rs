@@ -3,7 +3,7 @@
 use super::owner::Owner;
 use crate::error::EngineError;
 use crate::held::index_part::SLICE_ROWS;
-use crate::held::unique::refused;
+use crate::held::unique::rejected;
 use crate::object::data_object::DataObject;
 use crate::object::indexes::Index;
 use crate::protocol::answers::Done;
@@ -79,7 +79,7 @@ impl BuildTask {
         owner: &mut Owner,
         cx: &mut Context<'_, T>,
     ) -> Slice {
-        self.fail(refused(error, &self.object.name), owner, cx)
+        self.fail(rejected(error, &self.object.name), owner, cx)
     }
 
     fn fail<T>(&mut self, error: EngineError, owner: &mut Owner, cx: &mut Context<'_, T>) -> Slice {

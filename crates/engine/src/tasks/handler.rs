@@ -15,7 +15,7 @@ use crate::error::EngineError;
 use crate::protocol::answers::Panicked as PanickedAnswer;
 use crate::protocol::asked::Asked;
 use crate::protocol::callback::Callback;
-use crate::protocol::keys::{HandOver, Keys, MoveOut, TransferAcknowledged};
+use crate::protocol::keys::{ExecuteKeys, HandOver, MoveOut, TransferAcknowledged};
 use crate::protocol::lists::Parcel;
 use crate::protocol::lists::ToOwner;
 use crate::protocol::message::{List, Message, send};
@@ -119,7 +119,7 @@ impl Owner {
                     cx.resume(run.task);
                 }
             }
-            ToOwner::Rows(rows) => self.execute_rows(rows.0, Asked::of(header), cx),
+            ToOwner::ExecuteRows(rows) => self.execute_rows(rows.0, Asked::of(header), cx),
             ToOwner::MoveOut(transfer) => self.move_out(transfer.0, Asked::of(header), cx),
             ToOwner::TransferAcknowledged(answer) => self.acknowledged(header, answer.0, cx),
             ToOwner::Measure(_) => self.measure(Asked::of(header), cx),
@@ -146,7 +146,7 @@ impl Owner {
             }
             ToOwner::Inspect(_) => self.inspect(Asked::of(header), cx),
             ToOwner::Locate(_) => self.locate(Asked::of(header), cx),
-            ToOwner::Keys(_) | ToOwner::HandOver(_) => {
+            ToOwner::ExecuteKeys(_) | ToOwner::HandOver(_) => {
                 unreachable!("these are executed group by group")
             }
         }
@@ -242,7 +242,7 @@ impl Handler for Owner {
         commands: Group<'_, Parcel>,
         cx: &mut Context<'_>,
     ) {
-        if kind == Keys::KIND {
+        if kind == ExecuteKeys::KIND {
             return self.execute_batches(object, commands, cx);
         }
         if kind == HandOver::KIND {

@@ -96,7 +96,7 @@ impl InsertTask {
             }
             InsertPhase::Encoding(encoder) => {
                 let (partition, home) = owner.partition(&self.object);
-                (partition.stage(self.statement.id, encoder, home))
+                (partition.write(self.statement.id, encoder, home))
                     .map_err(|error| store_error(&self.object.name, &error))?;
                 self.asked.answer(Done, cx);
                 Ok(self.end(owner))

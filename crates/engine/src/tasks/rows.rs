@@ -3,7 +3,7 @@
 use super::owner::Owner;
 use crate::protocol::answers::RowsDone;
 use crate::protocol::asked::Asked;
-use crate::protocol::keys::Rows;
+use crate::protocol::keys::ExecuteRows;
 use crate::protocol::message::Context;
 use crate::protocol::rows::{Read, RowBatch, RowOperation};
 use eris_types::Timestamp;
@@ -13,7 +13,7 @@ impl Owner {
     pub fn execute_rows<T>(
         &mut self,
         mut batch: Box<RowBatch>,
-        asked: Asked<Rows>,
+        asked: Asked<ExecuteRows>,
         cx: &mut Context<'_, T>,
     ) {
         batch.operation = self.execute_operation(&batch);

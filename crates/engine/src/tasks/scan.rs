@@ -3,7 +3,7 @@
 //! ```text
 //! start ──publish the work queue──▶ claiming ──nothing left──▶ merging ──all handed on──▶ draining ──all batches sent──▶ END
 //!                                 │    ▲      (if groups     │   ▲                     │   ▲
-//!                    no credit or ▼    │       are dealt)    ▼   │ Repartition,   ▼   │ CREDIT
+//!                    no credit or ▼    │       are sent on)  ▼   │ Repartition,   ▼   │ CREDIT
 //!                    no queue yet   suspended             suspended CREDIT           suspended
 //! ```
 //!
@@ -56,9 +56,9 @@ pub(crate) struct ScanTask {
     reserved_bytes: u64,
     /// The result streams that it sends to.
     streams: Vec<StreamQueue>,
-    /// What becomes of groups that are dealt; `None` in a run that deals none.
+    /// What becomes of groups that are repartitioned; `None` in a run that repartitions none.
     exchange: Option<GroupExchange>,
-    /// For groups that were dealt and are handed on as they are.
+    /// For groups that were repartitioned and are handed on as they are.
     passing: Vec<Reservation>,
     state: ScanState,
 }
@@ -272,7 +272,7 @@ impl ScanTask {
         Ok(true)
     }
 
-    /// Emits batches, deals groups, and accounts for what is aggregated or buffered.
+    /// Emits batches, repartitions groups, and accounts for what is aggregated or buffered.
     fn keep<T>(
         &mut self,
         batches: Vec<RecordBatch>,
@@ -280,31 +280,31 @@ impl ScanTask {
         cx: &mut Context<'_, T>,
     ) -> Result<(), FragmentError> {
         let partial = self.partial.as_mut().expect("not finished while claiming");
-        let dealt = self.run.program.take_repartitioned(partial);
+        let parts = self.run.program.take_repartitioned(partial);
         let bytes = partial.bytes() + self.exchange.as_ref().map_or(0, GroupExchange::bytes);
         let own = self.run.shares[self.share].stream;
         batches.into_iter().for_each(|batch| self.emit(own, batch));
-        if !dealt.is_empty() {
-            let deals = self.run.repartitioning.is_wanted();
-            self.send_groups(dealt, deals, owner, cx)?;
+        if !parts.is_empty() {
+            let is_repartitioned = self.run.repartitioning.is_wanted();
+            self.send_groups(parts, is_repartitioned, owner, cx)?;
         }
-        let refused = self.reserve(bytes as u64, owner);
+        let denied = self.reserve(bytes as u64, owner);
         let partial = self.partial.as_ref().expect("not finished while claiming");
-        if partial.bytes() as u64 >= MOST_GROUPS || refused.is_err() {
-            self.flush(refused)?;
+        if partial.bytes() as u64 >= MOST_GROUPS || denied.is_err() {
+            self.flush(denied)?;
         }
         Ok(())
     }
 
     /// Hands on the groups, or the rows that wait. What they take stays reserved until they are sent.
-    fn flush(&mut self, refused: Result<(), FragmentError>) -> Result<(), FragmentError> {
+    fn flush(&mut self, denied: Result<(), FragmentError>) -> Result<(), FragmentError> {
         let partial = self.partial.as_mut().expect("not finished while claiming");
         let workers = self.run.shares.len() as u32;
         self.run.repartitioning.divide_groups();
         let batches = self.run.program.flush(partial, workers)?;
         if batches.is_empty() && self.exchange.as_ref().is_none_or(GroupExchange::is_empty) {
             // An empty table of groups, or the sums of all rows, are too little to fail for.
-            return refused.or_else(|error| match partial.bytes() as u64 {
+            return denied.or_else(|error| match partial.bytes() as u64 {
                 0..=RESERVE_STEP => Ok(()),
                 _ => Err(error),
             });
@@ -313,7 +313,7 @@ impl ScanTask {
         Ok(())
     }
 
-    /// Hands on what is left: rows and groups to the lanes, or groups to the participants to which their keys belong.
+    /// Hands on what is left: rows and groups to the streams, or groups to the participants to which their keys belong.
     fn finish<T>(
         &mut self,
         owner: &mut Owner,
@@ -326,9 +326,9 @@ impl ScanTask {
         if let Some(division) = run.repartitioning.division()
             && run.repartitioning.is_wanted_at_the_end(partial.groups())
         {
-            let dealt = run.program.repartition(division, &mut partial);
+            let parts = run.program.repartition(division, &mut partial);
             drop(partial);
-            self.send_groups(dealt, true, owner, cx)?;
+            self.send_groups(parts, true, owner, cx)?;
             self.say_sent(cx);
             self.state = ScanState::Merging;
             return Ok(Slice::Again);
@@ -360,7 +360,7 @@ impl ScanTask {
         Ok(())
     }
 
-    /// Fails the fragment for everybody and tells its lanes. Others may wait for what this one will not deal.
+    /// Fails the fragment for everybody and tells its streams. Others may wait for what this one will not send.
     pub fn fail<T>(
         &mut self,
         error: FragmentError,

@@ -48,7 +48,7 @@ impl Owner {
             object: asked.object,
         };
         let found = match self.partitions.get_mut(&asked.object) {
-            Some(partition) => (partition.stage_deletes(delete.statement.id, &delete.ids, home))
+            Some(partition) => (partition.write_deletes(delete.statement.id, &delete.ids, home))
                 .map_err(|error| store_error(&partition.object.name, &error)),
             None => Ok(0),
         };

@@ -89,15 +89,15 @@ pub fn count_and_sum() -> Output {
     }
 }
 
-/// Every batch of every lane.
+/// Every batch of every stream.
 pub fn collect(
     engine: &Engine,
     fragment: Fragment,
-    lanes: usize,
+    streams: usize,
 ) -> Result<Vec<RecordBatch>, FragmentError> {
-    let execution = engine.execute(Arc::new(fragment), lanes)?;
-    let lanes = futures::stream::select_all(execution.lanes);
-    block_on(lanes.collect::<Vec<_>>()).into_iter().collect()
+    let execution = engine.execute(Arc::new(fragment), streams)?;
+    let streams = futures::stream::select_all(execution.streams);
+    block_on(streams.collect::<Vec<_>>()).into_iter().collect()
 }
 
 /// COUNT(*) and SUM(id), merged.

@@ -109,7 +109,7 @@ fn shift(table: &Table, balancer: &Balancer, random: &mut Random) -> Moved {
     }
     match block_on(moving) {
         Ok(moved) => moved,
-        // Somebody stages rows with a key.
+        // Somebody writes rows with a key.
         Err(EngineError::InUse { .. }) => Moved::default(),
         Err(other) => panic!("{other}"),
     }

@@ -43,7 +43,7 @@ impl<K: Key + ?Sized> Art<K> {
     /// [`Art::insert`] for many entries, in order: `present[i]` becomes what it returns for `entries[i]`.
     ///
     /// # Errors
-    /// The error of the first entry that was refused. Those before it are in the tree, it and those after it are not.
+    /// The error of the first entry that was rejected. Those before it are in the tree, it and those after it are not.
     ///
     /// # Panics
     /// As [`Art::insert`], and if `present` is not as long as `entries`.

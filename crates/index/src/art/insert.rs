@@ -1,6 +1,6 @@
 //! Adding one key.
 //!
-//! Whatever an insertion needs is taken before anything is changed, and given back if something else is refused then.
+//! Whatever an insertion needs is taken before anything is changed, and given back if something else is rejected then.
 
 use super::node::{Branch, Grow, Inner6, PREFIX_BYTES, Prefix, Value7, with_inner, with_value};
 use super::reference::{NodeKind, Ref};
@@ -108,7 +108,7 @@ impl<K: Key + ?Sized> Art<K> {
     }
 
     /// [`Art::put`] for keys that differ in their last byte only: all but the first few go straight to the node that
-    /// has their values. `before` gets what was there; says how many are done before the first that was refused.
+    /// has their values. `before` gets what was there; says how many are done before the first that was rejected.
     pub(super) fn put_beside(
         &mut self,
         entries: &[(K::View<'_>, u64)],

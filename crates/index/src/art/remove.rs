@@ -1,7 +1,7 @@
 //! Removing one key.
 //!
 //! A removal never fails. A node that gets smaller, or is not needed any more, wants a new slot first; if that is
-//! refused, it stays as it is, larger than it should be. So a node may even have one child, and when that goes too,
+//! rejected, it stays as it is, larger than it should be. So a node may even have one child, and when that goes too,
 //! what leads to it alone goes with it.
 
 use super::node::{

@@ -27,7 +27,7 @@ impl<K: Key + ?Sized> HashIndex<K> {
     /// [`HashIndex::insert`] for many entries, in order: `present[i]` becomes what it returns for `entries[i]`.
     ///
     /// # Errors
-    /// The error of the first entry that was refused. Those before it are in the index, it and those after it are not.
+    /// The error of the first entry that was rejected. Those before it are in the index, it and those after it are not.
     ///
     /// # Panics
     /// If `present` is not as long as `entries`.

@@ -1,4 +1,4 @@
-//! Memory: refused, returned, handed over.
+//! Memory: denied, returned, handed over.
 
 use crate::driver::{Choices, Pair, Random, TestKey, all_memory, memory};
 use eris_index::{Art, IndexError};
@@ -6,7 +6,7 @@ use eris_types::{NodeId, ObjectId};
 
 const KEYS: u64 = if cfg!(miri) { 300 } else { 200_000 };
 
-/// Inserts and removes while memory is refused again and again, also the little that a removal wants; what is refused
+/// Inserts and removes while memory is denied again and again, also the little that a removal wants; what is denied
 /// leaves the tree as it was.
 fn refused<K: TestKey + ?Sized>() {
     let memory = all_memory(1 << 30);

@@ -169,7 +169,7 @@ fn same_row(row: &[String], wanted: &[String]) -> bool {
             .all(|(value, wanted)| same_value(value, wanted))
 }
 
-/// Equal up to the way in which numbers, truth values and moments are written.
+/// Equal up to the way in which numbers, truth values and versions are written.
 fn same_value(value: &str, wanted: &str) -> bool {
     if value == wanted {
         return true;

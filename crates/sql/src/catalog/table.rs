@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::RwLock;
 
-/// A table at one moment: what changes it puts a new `Table` into the catalogue, and statements that run meanwhile keep
+/// A version of a table: what changes it puts a new `Table` into the catalogue, and statements that run meanwhile keep
 /// the one they have found, with its rows.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -37,7 +37,7 @@ pub(crate) struct Table {
     pub indexes: Vec<TableIndex>,
     /// Keeps the data object.
     pub data: Arc<Data>,
-    /// Shared by all moments of one table: held shared by who writes rows, alone by who changes the table, so that
+    /// Shared by all versions of one table: held shared by who writes rows, alone by who changes the table, so that
     /// no row is written to what is being replaced; in the same way by who refers to its rows, and by who takes rows away to
     /// which others may refer. Readers need it not.
     pub lock: Arc<RwLock<()>>,
@@ -97,7 +97,7 @@ impl Unique {
         self.keys.as_ref().expect("the table is made").object
     }
 
-    /// Whether it is another moment of the same constraint, on the same keys.
+    /// Whether it is another version of the same constraint, on the same keys.
     pub fn is_same(&self, other: &Unique) -> bool {
         self.keys.is_some()
             && self.keys.as_ref().map(Arc::as_ptr) == other.keys.as_ref().map(Arc::as_ptr)
@@ -172,7 +172,7 @@ impl Table {
         Self::with_lock(home, definition, Arc::default()).await
     }
 
-    /// The next moment of `self`, on a data object of its own without rows.
+    /// The next version of `self`, on a data object of its own without rows.
     pub async fn successor(
         &self,
         home: &Arc<dyn Home>,
@@ -186,7 +186,7 @@ impl Table {
         mut definition: Definition,
         lock: Arc<RwLock<()>>,
     ) -> Result<Self, SqlError> {
-        // What the table's columns refuse, also NULL, is refused before rows get to the object, so that rules can change
+        // What the table's columns reject, also NULL, is rejected before rows get to the object, so that rules can change
         // without it.
         let key = definition.key.iter().flat_map(|key| &key.columns);
         let key = key.map(|column| {
@@ -207,7 +207,7 @@ impl Table {
         Self::assemble(definition, data, lock)
     }
 
-    /// The next moment of `self`, on the same rows: `definition` has as many columns, of the same types. The objects of its UNIQUE
+    /// The next version of `self`, on the same rows: `definition` has as many columns, of the same types. The objects of its UNIQUE
     /// constraints [are made](Definition::make_keys).
     pub fn redefined(&self, definition: Definition) -> Result<Self, SqlError> {
         let mut table = Self::assemble(definition, Arc::clone(&self.data), Arc::clone(&self.lock))?;

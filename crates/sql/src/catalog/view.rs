@@ -19,12 +19,12 @@ pub(crate) struct View {
     /// Where the query's unqualified names are looked up.
     pub current_schema: String,
     /// What it reads directly, files and system tables apart.
-    pub reads: Vec<Read>,
+    pub reads: Vec<ViewDependency>,
 }
 
 /// A table or view that a view reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Read {
+pub(crate) struct ViewDependency {
     pub name: RelationName,
     /// Its columns when the view was created.
     pub columns: Vec<String>,

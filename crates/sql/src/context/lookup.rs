@@ -1,7 +1,7 @@
 //! What names mean in a session, and what to say of those that mean nothing.
 
 use super::StatementContext;
-use crate::catalog::{CATALOG, Contents, Relation, RelationName, SCHEMA, Table, is_reserved};
+use crate::catalog::{CATALOG, Contents, RelationName, SCHEMA, Table, TableOrView, is_reserved};
 use crate::error::{Mistake, SqlError};
 use crate::text::identifier::normalize;
 use crate::text::parse::place_of;
@@ -39,7 +39,11 @@ impl StatementContext {
     ///
     /// # Errors
     /// There is none.
-    pub fn relation(&self, name: &ObjectName, statement: &Statement) -> Result<Relation, SqlError> {
+    pub fn relation(
+        &self,
+        name: &ObjectName,
+        statement: &Statement,
+    ) -> Result<TableOrView, SqlError> {
         let full = self.resolve(name, statement)?;
         let found = self.catalog.contents().get(&full).cloned();
         found.ok_or_else(|| self.missing("table", &full, name, statement))
@@ -52,8 +56,8 @@ impl StatementContext {
     pub fn table(&self, name: &ObjectName, statement: &Statement) -> Result<Arc<Table>, SqlError> {
         let full = self.resolve(name, statement)?;
         match self.catalog.contents().get(&full) {
-            Some(Relation::Table(table)) => Ok(Arc::clone(table)),
-            Some(Relation::View(_)) => Err(SqlError::invalid(
+            Some(TableOrView::Table(table)) => Ok(Arc::clone(table)),
+            Some(TableOrView::View(_)) => Err(SqlError::invalid(
                 Mistake::WrongObjectType,
                 format!("\"{full}\" is a view, not a table"),
             )

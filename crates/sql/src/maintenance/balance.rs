@@ -18,13 +18,13 @@ const LEAST_PERIOD: Duration = Duration::from_millis(10);
 pub(crate) struct Balance {
     /// None where there is nothing to balance.
     balancer: Option<Box<dyn Balancer>>,
-    state: Mutex<State>,
+    state: Mutex<BalanceSettings>,
 }
 
 #[derive(Default)]
-struct State {
+struct BalanceSettings {
     chosen: Chosen,
-    own: HashMap<ObjectId, Own>,
+    own: HashMap<ObjectId, TableBalancing>,
 }
 
 /// The settings.
@@ -40,7 +40,7 @@ pub(crate) struct Chosen {
 
 /// What one table has of its own. All else is as it is set for all tables, now and later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Own {
+pub(crate) struct TableBalancing {
     /// One of [`WAYS`].
     pub way: Option<String>,
     pub neighbours: Option<usize>,
@@ -49,7 +49,7 @@ pub(crate) struct Own {
 }
 
 /// As `CALL eris.balance` takes it.
-impl fmt::Display for Own {
+impl fmt::Display for TableBalancing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let way = self.way.as_ref().map(|way| format!("'{way}'"));
         let neighbours = self
@@ -84,7 +84,7 @@ impl Default for Chosen {
 
 impl Chosen {
     /// For a table that has something of its own.
-    fn with(&self, own: &Own) -> Chosen {
+    fn with(&self, own: &TableBalancing) -> Chosen {
         Chosen {
             way: own.way.clone().unwrap_or_else(|| self.way.clone()),
             neighbours: own.neighbours.unwrap_or(self.neighbours),
@@ -112,14 +112,14 @@ impl Balance {
     /// # Errors
     /// No thread can be started.
     pub fn start(home: &dyn Home) -> Result<Self, SqlError> {
-        let state = State::default();
+        let state = BalanceSettings::default();
         Ok(Balance {
             balancer: home.balancer(state.chosen.balancing())?,
             state: Mutex::new(state),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BalanceSettings> {
         self.state.lock().expect("nothing panics under this lock")
     }
 
@@ -154,11 +154,11 @@ impl Balance {
     }
 
     /// What a table has of its own from now on, if anything.
-    pub fn choose_for(&self, home: &dyn Home, table: ObjectId, own: Own) {
+    pub fn choose_for(&self, home: &dyn Home, table: ObjectId, own: TableBalancing) {
         let mut state = self.lock();
         // Tables that are no more have nothing.
         state.own.retain(|id, _| home.row_count(*id).is_ok());
-        let balancing = match own == Own::default() {
+        let balancing = match own == TableBalancing::default() {
             true => None,
             false => Some(state.chosen.with(&own).balancing()),
         };
@@ -179,7 +179,7 @@ impl Balance {
     }
 
     /// What a table has of its own.
-    pub fn own(&self, table: ObjectId) -> Option<Own> {
+    pub fn own(&self, table: ObjectId) -> Option<TableBalancing> {
         self.lock().own.get(&table).cloned()
     }
 

@@ -28,7 +28,7 @@ use eris_home::{Home, KeyOrder, KeyOrders, OutOfMemory, WeakKeyOrder};
 use eris_numa::Reservation;
 use eris_types::{ColumnId, ObjectId};
 use futures::TryStreamExt;
-use known::{Due, Known};
+use known::{Due, KnownJoin};
 use order::Ordered;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -60,17 +60,17 @@ pub(crate) struct Sizes {
 }
 
 /// A data object and its column.
-type Place = (ObjectId, usize);
+type JoinColumn = (ObjectId, usize);
 
 /// The joins that have been seen, and what has become of them.
 #[derive(Debug)]
 pub(crate) struct Recodings {
     home: Arc<dyn Home>,
     worth_rows: u64,
-    known: Mutex<HashMap<Place, Known>>,
+    known: Mutex<HashMap<JoinColumn, KnownJoin>>,
     /// Columns that are being stored anew, or wait for it.
     under_way: watch::Sender<usize>,
-    turns: Semaphore,
+    permits: Semaphore,
 }
 
 /// What has become of a column.
@@ -109,7 +109,7 @@ impl Recodings {
             worth_rows: WORTH_ROWS,
             known: Mutex::default(),
             under_way: watch::Sender::new(0),
-            turns: Semaphore::new(1),
+            permits: Semaphore::new(1),
         }
     }
 
@@ -123,7 +123,7 @@ impl Recodings {
     }
 
     /// Every entry is complete whenever the lock is let go.
-    fn known(&self) -> MutexGuard<'_, HashMap<Place, Known>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<JoinColumn, KnownJoin>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -138,7 +138,7 @@ impl Recodings {
             None => {
                 // Tables that are no more are forgotten on such occasions.
                 known.retain(|(object, _), _| self.home.statistics(*object).is_ok());
-                known.insert(place, Known::new(&join));
+                known.insert(place, KnownJoin::new(&join));
             }
         }
         drop(known);
@@ -148,7 +148,7 @@ impl Recodings {
     /// Rows of a table have come or gone: begins with what is worth it then, for its foreign keys, for its columns that joins
     /// have been seen of, and for columns of other tables that are joined to it.
     pub fn wrote(self: &Arc<Self>, table: &Arc<Table>, contents: &Contents) {
-        let mut joins: Vec<(Place, Arc<Table>, usize)> = Vec::new();
+        let mut joins: Vec<(JoinColumn, Arc<Table>, usize)> = Vec::new();
         for (place, known) in self.known().iter() {
             if place.0 == table.object || known.dimension == table.object {
                 joins.extend(
@@ -184,7 +184,7 @@ impl Recodings {
     ///
     /// # Errors
     /// One of them is gone.
-    pub fn sizes(&self, place: Place, dimension: ObjectId) -> Result<Sizes, SqlError> {
+    pub fn sizes(&self, place: JoinColumn, dimension: ObjectId) -> Result<Sizes, SqlError> {
         let fact = self.home.statistics(place.0)?;
         Ok(Sizes {
             fact_rows: fact.rows,
@@ -208,7 +208,7 @@ impl Recodings {
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
-        let Some(begun) = self.begin(&join, Known::due) else {
+        let Some(begun) = self.begin(&join, KnownJoin::due) else {
             return;
         };
         runtime.spawn(async move {
@@ -228,12 +228,12 @@ impl Recodings {
     fn begin(
         self: &Arc<Self>,
         join: &Join,
-        decide: impl FnOnce(&mut Known, &Join) -> Option<Due>,
+        decide: impl FnOnce(&mut KnownJoin, &Join) -> Option<Due>,
     ) -> Option<Begun> {
         let place = (join.fact, join.column);
         let mut known = self.known();
         let entry = known.entry(place);
-        let entry = entry.or_insert_with(|| Known::new(join));
+        let entry = entry.or_insert_with(|| KnownJoin::new(join));
         let due = decide(entry, join)?;
         entry.begins(join, &due);
         self.under_way.send_modify(|count| *count += 1);
@@ -271,10 +271,10 @@ impl Recodings {
     }
 
     /// Waits until nothing is being stored anew.
-    pub async fn settled(&self) {
+    pub async fn finished(&self) {
         let mut under_way = self.under_way.subscribe();
-        let settled = under_way.wait_for(|count| *count == 0).await;
-        settled.expect("the sender is here");
+        let finished = under_way.wait_for(|count| *count == 0).await;
+        finished.expect("the sender is here");
     }
 
     /// Stores the fact's column by the order of the other table's rows, and waits until that is done.
@@ -290,7 +290,7 @@ impl Recodings {
 /// Work on a column; the end of it is noted however it ends.
 struct Begun {
     recodings: Arc<Recodings>,
-    place: Place,
+    place: JoinColumn,
     due: Due,
     /// What has become of the column, and the rows of it that could not be stored by the order.
     done: Option<(Outcome, u64)>,
@@ -300,13 +300,13 @@ impl Begun {
     async fn run(mut self, join: &Join) -> Result<(), SqlError> {
         let recodings = &self.recodings;
         // One at a time: each reads the whole of a table.
-        let turn = recodings.turns.acquire().await;
-        let turn = turn.expect("it is never closed");
+        let permit = recodings.permits.acquire().await;
+        let permit = permit.expect("it is never closed");
         let (outcome, left) = match &self.due {
             Due::Anew => recodings.store_anew(join).await?,
             Due::Late(attributes, order) => recodings.store_late(join, attributes, order).await?,
         };
-        drop(turn);
+        drop(permit);
         self.done = Some((outcome, left));
         Ok(())
     }
@@ -416,11 +416,11 @@ impl Recodings {
             order: None,
         };
         let mut execution = self.home.execute(Arc::new(fragment), 1)?;
-        let mut lane = execution.lanes.pop().expect("one was asked for");
+        let mut stream = execution.streams.pop().expect("one was asked for");
         let reserved = self.home.budget().try_reserve(0);
         let mut reserved = reserved.map_err(out_of_memory)?;
         let mut rows = Vec::new();
-        while let Some(batch) = lane.try_next().await? {
+        while let Some(batch) = stream.try_next().await? {
             let bytes = 2 * batch.get_array_memory_size() as u64;
             reserved.try_grow(bytes).map_err(out_of_memory)?;
             rows.push(batch);

@@ -3,8 +3,8 @@
 mod columns;
 mod compact;
 mod display;
-mod lane;
 mod plan_node;
+mod result_stream;
 mod star;
 
 use crate::plan::run::Run;
@@ -23,8 +23,8 @@ use datafusion::physical_plan::{ExecutionPlan, PlanProperties, replace_children_
 use eris_fragment::{
     Access, BinaryOp, Execution, Expr, FragmentError, FragmentReport, Order, Output, Type,
 };
-pub(crate) use star::{Side, Star};
-use star::{Sides, into_fragment_error};
+pub(crate) use star::{BuildSide, Star};
+use star::{BuildSides, into_fragment_error};
 use std::sync::{Arc, Mutex};
 
 /// A fragment as a leaf. Its expressions name columns by their position in the table; the fragment itself, which reads
@@ -80,14 +80,14 @@ fn equal_columns(output: &Output, schema: &SchemaRef) -> EquivalenceProperties {
 impl FragmentExec {
     /// A fragment with this output, whose columns get the names and nullability of `schema`.
     pub fn new(scan: Arc<Scan>, filter: Vec<Expr>, output: Output, schema: SchemaRef) -> Self {
-        let lanes = match &output {
+        let streams = match &output {
             Output::Groups { keys, .. } if keys.is_empty() => 1,
             _ if scan.is_of_one_key(&filter) => 1,
-            _ => scan.lanes,
+            _ => scan.streams,
         };
         let properties = PlanProperties::new(
             equal_columns(&output, &schema),
-            Partitioning::UnknownPartitioning(lanes),
+            Partitioning::UnknownPartitioning(streams),
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
@@ -142,7 +142,7 @@ impl FragmentExec {
     }
 
     /// The same with these plans of the sides.
-    fn with_sides(self: Arc<Self>, plans: Vec<Arc<dyn ExecutionPlan>>) -> Arc<Self> {
+    fn with_build_sides(self: Arc<Self>, plans: Vec<Arc<dyn ExecutionPlan>>) -> Arc<Self> {
         let Some(star) = &self.star else {
             return self;
         };
@@ -167,15 +167,15 @@ impl FragmentExec {
         }
     }
 
-    /// One lane of its groups, and the run that it is of.
+    /// One stream of its groups, and the run that it is of.
     pub fn open_groups(
         &self,
         partition: usize,
         context: Arc<TaskContext>,
     ) -> (Arc<Run>, SendableRecordBatchStream) {
         let run = self.open(partition);
-        let lane = self.lane(Arc::clone(&run), partition, context);
-        (run, Box::pin(lane))
+        let stream = self.stream(Arc::clone(&run), partition, context);
+        (run, Box::pin(stream))
     }
 
     /// Whether anything is joined to its rows.
@@ -345,23 +345,26 @@ impl FragmentExec {
         // Or else the run would own itself.
         plan.runs = Arc::default();
         async move {
-            let lanes = plan.properties.partitioning.partition_count();
-            let mut sides = None;
+            let streams = plan.properties.partitioning.partition_count();
+            let mut build_sides = None;
             if let Some(star) = &plan.star {
-                sides = star.read(&context).await.map_err(into_fragment_error)?;
-                if sides.is_none() {
-                    let execution = star.execute_general(lanes, plan.keys(), &context);
+                build_sides = star.read(&context).await.map_err(into_fragment_error)?;
+                if build_sides.is_none() {
+                    let execution = star.execute_general(streams, plan.keys(), &context);
                     return execution.map_err(into_fragment_error);
                 }
             }
             if let Some(star) = &plan.star {
                 star.tell(&plan.scan);
             }
-            let hold = sides.as_ref().map(Sides::hold);
-            let fragment = plan.fragment(sides).await.map_err(into_fragment_error)?;
-            let mut execution = plan.scan.executor.execute(Arc::new(fragment), lanes)?;
+            let hold = build_sides.as_ref().map(BuildSides::hold);
+            let fragment = plan
+                .fragment(build_sides)
+                .await
+                .map_err(into_fragment_error)?;
+            let mut execution = plan.scan.executor.execute(Arc::new(fragment), streams)?;
             if let Some(hold) = hold {
-                execution.lanes = execution.lanes.into_iter().map(hold).collect();
+                execution.streams = execution.streams.into_iter().map(hold).collect();
             }
             Ok(execution)
         }
@@ -369,16 +372,16 @@ impl FragmentExec {
 
     /// The run to which this opening of a partition belongs.
     fn open(&self, partition: usize) -> Arc<Run> {
-        let lanes = self.properties.partitioning.partition_count();
+        let streams = self.properties.partitioning.partition_count();
         let mut runs = self.runs.lock().expect("nothing panics under this lock");
         let runs = &mut *runs;
-        runs.opened.resize(lanes, 0);
+        runs.opened.resize(streams, 0);
         let number = runs.opened[partition];
         runs.opened[partition] += 1;
         if number == runs.runs.len() {
             let rows = self.scan.statistics.rows();
             let progress = self.scan.progress.expect_scan(rows);
-            runs.runs.push(Arc::new(Run::new(lanes, progress)));
+            runs.runs.push(Arc::new(Run::new(streams, progress)));
         }
         Arc::clone(&runs.runs[number])
     }

@@ -1,16 +1,16 @@
 //! The final aggregate above a fragment that yields groups: merges those that come in parts, and only those.
 //!
 //! ```text
-//!                       lane of the fragment
+//!                       stream of the fragment
 //!                               │ first batch: is every group merged?
 //!             ┌── yes ──────────┴────────── no ──┐
-//!   states become results,               AggregateExec Final, over this lane alone:
-//!   batch by batch                       the lanes have no groups in common
+//!   states become results,               AggregateExec Final, over this stream alone:
+//!   batch by batch                       the streams have no groups in common
 //! ```
 //!
-//! Its partitions are the lanes of the fragment. These have no groups in common, but which lane has a group is nobody else's
-//! business: towards the plan above the rows come in any partition, so that a join or window that wants them dealt by a key
-//! deals them itself, by its own hash.
+//! Its partitions are the streams of the fragment. These have no groups in common, but which stream has a group is nobody else's
+//! business: towards the plan above the rows come in any partition, so that a join or window that wants them partitioned by a key
+//! partitions them itself, by its own hash.
 
 use crate::plan::fragment_exec::FragmentExec;
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
@@ -48,17 +48,17 @@ pub(crate) struct MergeGroupsExec {
     planned: Arc<AggregateExec>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-    /// The aggregates of lanes whose groups came in parts.
+    /// The aggregates of streams whose groups came in parts.
     merging: Arc<Mutex<Vec<Arc<dyn ExecutionPlan>>>>,
 }
 
 impl MergeGroupsExec {
     /// What takes the place of a final aggregate; `None` if that is not one of all partial aggregates of a fragment's groups.
     pub fn in_place_of(planned: &AggregateExec) -> Option<Self> {
-        let lanes = planned.input().output_partitioning().partition_count();
+        let streams = planned.input().output_partitioning().partition_count();
         let is_final = match planned.mode() {
             AggregateMode::FinalPartitioned => true,
-            AggregateMode::Final => lanes == 1,
+            AggregateMode::Final => streams == 1,
             _ => false,
         };
         // FILTER is the partial aggregate's business.
@@ -68,10 +68,10 @@ impl MergeGroupsExec {
     }
 
     fn new(planned: AggregateExec) -> Self {
-        let lanes = planned.input().output_partitioning().partition_count();
+        let streams = planned.input().output_partitioning().partition_count();
         let properties = PlanProperties::new(
             planned.cache().eq_properties.clone(),
-            Partitioning::UnknownPartitioning(lanes),
+            Partitioning::UnknownPartitioning(streams),
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
@@ -227,9 +227,9 @@ impl ExecutionPlan for MergeGroupsExec {
                 return Ok(finished.boxed());
             }
             let all = Box::pin(RecordBatchStreamAdapter::new(schema, all));
-            let lane: Arc<dyn ExecutionPlan> = Arc::new(OnceExec::new(all));
+            let partition: Arc<dyn ExecutionPlan> = Arc::new(OnceExec::new(all));
             let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            let merge = planned.replace_children(vec![lane], options)?;
+            let merge = planned.replace_children(vec![partition], options)?;
             let results = merge.execute(0, context)?;
             let mut merging = merging.lock().unwrap_or_else(PoisonError::into_inner);
             merging.push(merge);
@@ -239,7 +239,7 @@ impl ExecutionPlan for MergeGroupsExec {
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, results)))
     }
 
-    /// What lanes whose groups came in parts did, and the others.
+    /// What streams whose groups came in parts did, and the others.
     fn metrics(&self) -> Option<MetricsSet> {
         let mut all = self.metrics.clone_inner();
         let merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,7 +5,7 @@ use crate::catalog::{CATALOG, RelationName};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::files;
-use crate::plan::resolve::Names;
+use crate::plan::resolve::NameScope;
 use crate::progress;
 use crate::running::queries::{MeteredPool, Query};
 use crate::text::identifier::last_name;
@@ -76,7 +76,7 @@ pub(crate) async fn logical(
     statement: &Statement,
 ) -> Result<(SessionState, LogicalPlan, Headers), SqlError> {
     let files = files::open_functions(&mut query, context.state(), statement).await?;
-    let names = Names::now(context).with_files(files);
+    let names = NameScope::now(context).with_files(files);
     logical_at(context, query, &names, statement).await
 }
 
@@ -84,7 +84,7 @@ pub(crate) async fn logical(
 pub(crate) async fn logical_at(
     context: &StatementContext,
     mut query: ast::Query,
-    names: &Names,
+    names: &NameScope,
     statement: &Statement,
 ) -> Result<(SessionState, LogicalPlan, Headers), SqlError> {
     if !query.locks.is_empty() {
@@ -115,7 +115,7 @@ pub(crate) async fn plan(
 pub(crate) async fn plan_at(
     context: &StatementContext,
     query: ast::Query,
-    names: &Names,
+    names: &NameScope,
     statement: &Statement,
 ) -> Result<Plan, SqlError> {
     let (state, logical, headers) = logical_at(context, query, names, statement).await?;
@@ -130,7 +130,7 @@ pub(crate) async fn plan_text(
     files: files::StatementTables,
 ) -> Result<Plan, SqlError> {
     let statement = Statement::from(query);
-    let names = Names::now(context).with_files(files);
+    let names = NameScope::now(context).with_files(files);
     match parse(&statement)? {
         ast::Statement::Query(query) => plan_at(context, *query, &names, &statement).await,
         _ => unreachable!("it is a query"),
@@ -208,7 +208,7 @@ pub(crate) fn check_names(
     context: &StatementContext,
     tree: &PlannedStatement,
     state: &SessionState,
-    names: &Names,
+    names: &NameScope,
     statement: &Statement,
 ) -> Result<Vec<RelationName>, SqlError> {
     let references = state

@@ -1,6 +1,6 @@
 //! Names of tables and views, for one statement: it sees one state of the catalogue, and all its scans one snapshot.
 
-use crate::catalog::{CATALOG, Contents, Relation, RelationName, Table, View};
+use crate::catalog::{CATALOG, Contents, RelationName, Table, TableOrView, View};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::plan::files::{self, StatementTables};
@@ -31,14 +31,14 @@ use std::sync::Arc;
 pub(crate) const ROW: &str = "row(";
 
 /// Rows for which a further stream is worth its tasks.
-const ROWS_PER_LANE: u64 = 65_536;
+const ROWS_PER_STREAM: u64 = 65_536;
 
 /// Views may lie above each other this deep: planning them needs stack.
 const VIEWS_DEEP: usize = 32;
 
 /// The names that one statement, or one view in it, can see.
 #[derive(Clone)]
-pub(crate) struct Names(Arc<Inner>);
+pub(crate) struct NameScope(Arc<Inner>);
 
 #[derive(Clone)]
 struct Inner {
@@ -55,7 +55,7 @@ struct Inner {
     parameters: Vec<Type>,
 }
 
-impl Names {
+impl NameScope {
     /// The names and the snapshot as they are now.
     pub fn now(context: &StatementContext) -> Self {
         // A table that is emptied or rewritten gets new contents: its old rows must not be seen together with what other
@@ -65,7 +65,7 @@ impl Names {
             let snapshot = context.home.hold();
             let again = context.catalog.contents();
             if Arc::ptr_eq(&contents, &again) {
-                return Names::on(contents, snapshot, context);
+                return NameScope::on(contents, snapshot, context);
             }
             contents = again;
         }
@@ -73,12 +73,12 @@ impl Names {
 
     /// The names of a catalogue as it is about to be.
     pub fn of(contents: &Contents, context: &StatementContext) -> Self {
-        Names::on(Arc::new(contents.clone()), context.home.hold(), context)
+        NameScope::on(Arc::new(contents.clone()), context.home.hold(), context)
     }
 
     /// The names of these contents.
     fn on(contents: Arc<Contents>, snapshot: HeldSnapshot, context: &StatementContext) -> Self {
-        Names(Arc::new(Inner {
+        NameScope(Arc::new(Inner {
             contents,
             context: context.clone(),
             snapshot,
@@ -95,7 +95,7 @@ impl Names {
         if files.is_empty() {
             return self;
         }
-        Names(Arc::new(Inner {
+        NameScope(Arc::new(Inner {
             files,
             ..Inner::clone(&self.0)
         }))
@@ -103,7 +103,7 @@ impl Names {
 
     /// The same for a plan with parameters of these types.
     pub fn with_parameters(self, parameters: &[Type]) -> Self {
-        Names(Arc::new(Inner {
+        NameScope(Arc::new(Inner {
             parameters: parameters.to_vec(),
             ..Inner::clone(&self.0)
         }))
@@ -126,7 +126,7 @@ impl Names {
                 ),
             ));
         }
-        Ok(Names(Arc::new(Inner {
+        Ok(NameScope(Arc::new(Inner {
             contents: Arc::clone(&self.0.contents),
             context: self.0.context.clone(),
             snapshot: self.0.snapshot.clone(),
@@ -155,7 +155,7 @@ impl Names {
             let options = state.config_mut().options_mut();
             options.catalog.default_schema = current_schema.clone();
         }
-        state.register_catalog_list(Arc::new(system::Names::new(self.clone(), context)));
+        state.register_catalog_list(Arc::new(system::NameScope::new(self.clone(), context)));
         state
     }
 
@@ -202,9 +202,9 @@ impl Names {
         let recodings = Arc::clone(&context.recodings);
         let statistics = TableStatistics::new(home.statistics(table.object)?, snapshot.at());
         let most = home.worker_count().max(1);
-        let lanes = statistics
+        let streams = statistics
             .rows()
-            .div_ceil(ROWS_PER_LANE)
+            .div_ceil(ROWS_PER_STREAM)
             .clamp(1, most as u64) as usize;
         let executor: Arc<dyn Executor> = Arc::clone(home) as _;
         let types = table.types.iter().chain(parameters).cloned().collect();
@@ -216,7 +216,7 @@ impl Names {
             snapshot: Some(snapshot.clone()),
             statistics,
             executor,
-            lanes,
+            streams,
             progress: progress.clone(),
             recodings: context.variables().key_recoding.then_some(recodings),
         })
@@ -241,15 +241,15 @@ impl Names {
         Ok(Arc::new(ScannedTable(Arc::new(scan.with_row_ids(row_id)))))
     }
 
-    async fn provider(&self, relation: &Relation) -> Result<Arc<dyn TableProvider>> {
+    async fn provider(&self, relation: &TableOrView) -> Result<Arc<dyn TableProvider>> {
         let provider: Arc<dyn TableProvider> = match relation {
-            Relation::Table(table) => {
+            TableOrView::Table(table) => {
                 let scan = self
                     .scan(Arc::clone(table), &self.0.parameters)
                     .map_err(SqlError::into_datafusion)?;
                 Arc::new(ScannedTable(Arc::new(scan)))
             }
-            Relation::View(view) => {
+            TableOrView::View(view) => {
                 let plan = self
                     .plan_view(view)
                     .await
@@ -306,10 +306,10 @@ fn rename(plan: LogicalPlan, view: &View) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
-/// One schema of [`Names`].
+/// One schema of [`NameScope`].
 #[derive(Debug)]
 struct SchemaNames {
-    names: Names,
+    names: NameScope,
     schema: String,
 }
 
@@ -351,7 +351,7 @@ impl SchemaProvider for SchemaNames {
 }
 
 /// Both the only catalogue and the list of catalogues.
-impl CatalogProvider for Names {
+impl CatalogProvider for NameScope {
     fn schema_names(&self) -> Vec<String> {
         let names = self.0.contents.schema_names();
         names.map(str::to_owned).collect()
@@ -367,7 +367,7 @@ impl CatalogProvider for Names {
     }
 }
 
-impl CatalogProviderList for Names {
+impl CatalogProviderList for NameScope {
     fn register_catalog(
         &self,
         _: String,
@@ -385,7 +385,7 @@ impl CatalogProviderList for Names {
     }
 }
 
-impl fmt::Debug for Names {
+impl fmt::Debug for NameScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Names(at {})", self.0.snapshot.at())
     }

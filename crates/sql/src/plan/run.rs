@@ -1,15 +1,15 @@
-//! One run of a fragment whose lanes DataFusion reads as partitions.
+//! One run of a fragment whose streams DataFusion reads as partitions.
 //!
 //! ```text
-//! waiting ── first poll of any lane ──► starting ──┬──► running: each lane takes its stream
-//!    │                                     │       └──► failed:  each lane yields the error
-//!    └─────────────────────────────────────┴ a lane that is dropped here is abandoned: its stream is dropped as soon as
+//! waiting ── first poll of any stream ──► starting ──┬──► running: each stream takes its stream
+//!    │                                     │       └──► failed:  each stream yields the error
+//!    └─────────────────────────────────────┴ a stream that is dropped here is abandoned: its stream is dropped as soon as
 //!                                            there is one
 //! ```
 //!
 //! Partitions are opened long before they are polled, and a hash join completes its filter in between: hence the
 //! first poll, not the opening, starts the work. Starting may take a while, for filters are evaluated; it is a future that
-//! all lanes which wait for it drive together, so it goes no further once they are dropped.
+//! all streams which wait for it drive together, so it goes no further once they are dropped.
 
 use crate::progress::Scanning;
 use datafusion::error::DataFusionError;
@@ -24,14 +24,14 @@ type Report = Arc<dyn Fn() -> FragmentReport + Send + Sync>;
 /// Completes when the run has been started or has failed.
 pub(crate) type Starting = Shared<BoxFuture<'static, ()>>;
 
-/// The lanes of one execution. Shared by their streams; the mutex is held neither while a fragment starts
+/// The streams of one execution. Shared by their streams; the mutex is held neither while a fragment starts
 /// nor while a stream is dropped.
 pub(crate) struct Run {
-    state: Mutex<State>,
+    state: Mutex<RunState>,
     progress: Arc<Scanning>,
 }
 
-enum State {
+enum RunState {
     Waiting {
         abandoned: Vec<bool>,
     },
@@ -40,7 +40,7 @@ enum State {
         starting: Starting,
     },
     Running {
-        lanes: Vec<Option<FragmentStream>>,
+        streams: Vec<Option<FragmentStream>>,
         is_merged: Arc<dyn Fn() -> bool + Send + Sync>,
         report: Report,
     },
@@ -48,21 +48,21 @@ enum State {
 }
 
 impl Run {
-    pub fn new(lanes: usize, progress: Arc<Scanning>) -> Self {
+    pub fn new(streams: usize, progress: Arc<Scanning>) -> Self {
         Run {
             progress,
-            state: Mutex::new(State::Waiting {
-                abandoned: vec![false; lanes],
+            state: Mutex::new(RunState::Waiting {
+                abandoned: vec![false; streams],
             }),
         }
     }
 
     /// The state, also behind a panic: it is replaced as a whole.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RunState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to wait for before a lane is taken. `start` brings the lanes to life if no other lane has begun with it; it
+    /// What to wait for before a stream is taken. `start` brings the streams to life if no other stream has begun with it; it
     /// must not hold on to this run. A panic in it is an error of the run.
     pub fn start<F>(self: &Arc<Self>, start: impl FnOnce() -> F) -> Starting
     where
@@ -70,7 +70,7 @@ impl Run {
     {
         let mut state = self.state();
         match &mut *state {
-            State::Waiting { abandoned } => {
+            RunState::Waiting { abandoned } => {
                 let start = AssertUnwindSafe(start()).catch_unwind();
                 let abandoned = std::mem::take(abandoned);
                 // The run owns the future, not the other way round.
@@ -82,46 +82,46 @@ impl Run {
                     }
                 };
                 let starting = starting.boxed().shared();
-                *state = State::Starting {
+                *state = RunState::Starting {
                     abandoned,
                     starting: starting.clone(),
                 };
                 starting
             }
-            State::Starting { starting, .. } => starting.clone(),
-            State::Running { .. } | State::Failed(_) => async {}.boxed().shared(),
+            RunState::Starting { starting, .. } => starting.clone(),
+            RunState::Running { .. } | RunState::Failed(_) => async {}.boxed().shared(),
         }
     }
 
     fn started(&self, result: Result<Execution, FragmentError>) {
-        let (mut lanes, next) = match result {
+        let (mut streams, next) = match result {
             Ok(Execution {
-                lanes,
+                streams,
                 is_merged,
                 report,
             }) => {
-                let lanes: Vec<_> = lanes.into_iter().map(Some).collect();
+                let streams: Vec<_> = streams.into_iter().map(Some).collect();
                 self.progress.began(Arc::clone(&report));
-                (lanes, Ok((is_merged, report)))
+                (streams, Ok((is_merged, report)))
             }
             Err(error) => (Vec::new(), Err(error)),
         };
         let mut dropped = Vec::new();
         let mut state = self.state();
-        if let State::Starting { abandoned, .. } = &*state {
-            for (lane, gone) in lanes.iter_mut().zip(abandoned) {
-                dropped.extend(lane.take_if(|_| *gone));
+        if let RunState::Starting { abandoned, .. } = &*state {
+            for (partition, gone) in streams.iter_mut().zip(abandoned) {
+                dropped.extend(partition.take_if(|_| *gone));
             }
         }
         let before = std::mem::replace(
             &mut *state,
             match next {
-                Ok((is_merged, report)) => State::Running {
-                    lanes,
+                Ok((is_merged, report)) => RunState::Running {
+                    streams,
                     is_merged,
                     report,
                 },
-                Err(error) => State::Failed(error),
+                Err(error) => RunState::Failed(error),
             },
         );
         // Dropping a stream may send a message: not under the lock.
@@ -129,30 +129,30 @@ impl Run {
         std::mem::drop((before, dropped));
     }
 
-    /// The stream of a lane, behind the end of [`start`](Self::start).
+    /// The stream of a stream, behind the end of [`start`](Self::start).
     ///
     /// # Errors
-    /// What starting failed with, for every lane.
-    pub fn take(&self, lane: usize) -> Result<FragmentStream, FragmentError> {
+    /// What starting failed with, for every stream.
+    pub fn take(&self, partition: usize) -> Result<FragmentStream, FragmentError> {
         let taken = match &mut *self.state() {
-            State::Running { lanes, .. } => lanes.get_mut(lane).and_then(Option::take),
-            State::Failed(error) => return Err(error.clone()),
-            State::Waiting { .. } | State::Starting { .. } => None,
+            RunState::Running { streams, .. } => streams.get_mut(partition).and_then(Option::take),
+            RunState::Failed(error) => return Err(error.clone()),
+            RunState::Waiting { .. } | RunState::Starting { .. } => None,
         };
         taken.ok_or(FragmentError::Malformed {
             reason: "a lane was not there to be taken",
         })
     }
 
-    /// The lane will not be read.
-    pub fn abandon(&self, lane: usize) {
+    /// The stream will not be read.
+    pub fn abandon(&self, partition: usize) {
         let dropped = match &mut *self.state() {
-            State::Waiting { abandoned } | State::Starting { abandoned, .. } => {
-                abandoned[lane] = true;
+            RunState::Waiting { abandoned } | RunState::Starting { abandoned, .. } => {
+                abandoned[partition] = true;
                 None
             }
-            State::Running { lanes, .. } => lanes.get_mut(lane).and_then(Option::take),
-            State::Failed(_) => None,
+            RunState::Running { streams, .. } => streams.get_mut(partition).and_then(Option::take),
+            RunState::Failed(_) => None,
         };
         // As above.
         drop(dropped);
@@ -161,7 +161,7 @@ impl Run {
     /// Whether each of its groups arrives once, merged; known behind the first batch.
     pub fn is_merged(&self) -> bool {
         let is_merged = match &*self.state() {
-            State::Running { is_merged, .. } => Arc::clone(is_merged),
+            RunState::Running { is_merged, .. } => Arc::clone(is_merged),
             _ => return false,
         };
         is_merged()
@@ -170,7 +170,7 @@ impl Run {
     /// What the fragment did so far; `None` before it began.
     pub fn report(&self) -> Option<FragmentReport> {
         let report = match &*self.state() {
-            State::Running { report, .. } => Arc::clone(report),
+            RunState::Running { report, .. } => Arc::clone(report),
             _ => return None,
         };
         Some(report())
@@ -188,10 +188,10 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> FragmentError {
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match &*self.state() {
-            State::Waiting { .. } => "Run(waiting)",
-            State::Starting { .. } => "Run(starting)",
-            State::Running { .. } => "Run(running)",
-            State::Failed(_) => "Run(failed)",
+            RunState::Waiting { .. } => "Run(waiting)",
+            RunState::Starting { .. } => "Run(starting)",
+            RunState::Running { .. } => "Run(running)",
+            RunState::Failed(_) => "Run(failed)",
         })
     }
 }
@@ -204,10 +204,10 @@ mod tests {
     use futures::future::Ready;
     use futures::stream;
 
-    fn execution(lanes: usize) -> Execution {
+    fn execution(streams: usize) -> Execution {
         let empty = || Box::pin(stream::empty()) as FragmentStream;
         Execution {
-            lanes: (0..lanes).map(|_| empty()).collect(),
+            streams: (0..streams).map(|_| empty()).collect(),
             is_merged: Arc::new(|| true),
             report: Arc::new(FragmentReport::default),
         }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_lane_starts_it_and_the_others_find_it_running() {
+    fn the_first_stream_starts_it_and_the_others_find_it_running() {
         let run = Arc::new(Run::new(3, Arc::default()));
         assert!(run.report().is_none());
         run.abandon(2);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_start_fails_every_lane() {
+    fn a_failed_start_fails_every_stream() {
         let run = Arc::new(Run::new(2, Arc::default()));
         begin(&run, Err(FragmentError::ShuttingDown));
         assert!(run.take(0).is_err());
@@ -244,20 +244,20 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_while_it_starts_fails_every_lane_and_no_more() {
+    fn a_panic_while_it_starts_fails_every_stream_and_no_more() {
         let run = Arc::new(Run::new(2, Arc::default()));
         let other = run.start(|| async { panic!("on purpose") });
         begin_again(&run);
         block_on(other);
-        for lane in 0..2 {
-            let error = run.take(lane).err().expect("has failed");
+        for partition in 0..2 {
+            let error = run.take(partition).err().expect("has failed");
             assert!(error.to_string().contains("on purpose"), "{error}");
-            run.abandon(lane);
+            run.abandon(partition);
         }
     }
 
     #[test]
-    fn lanes_wait_for_each_other_without_a_lock() {
+    fn streams_wait_for_each_other_without_a_lock() {
         let run = Arc::new(Run::new(3, Arc::default()));
         let (go, gone) = oneshot::channel();
         let first = run.start(|| async {
@@ -267,7 +267,7 @@ mod tests {
         assert!(first.clone().now_or_never().is_none());
         let mut second = run.start(|| -> Ready<_> { panic!("started twice") });
         assert!((&mut second).now_or_never().is_none());
-        // A lane that is dropped while it starts does not stop it for the others.
+        // A stream that is dropped while it starts does not stop it for the others.
         drop(first);
         run.abandon(0);
         go.send(()).unwrap();

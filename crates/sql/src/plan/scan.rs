@@ -37,7 +37,7 @@ pub(crate) struct Scan {
     pub statistics: TableStatistics,
     pub executor: Arc<dyn Executor>,
     /// Streams over which its rows arrive.
-    pub lanes: usize,
+    pub streams: usize,
     /// Of the statement.
     pub progress: Progress,
     /// Who hears of joins; `None` if nobody wants that.

@@ -19,7 +19,7 @@
 
 mod keys;
 
-use crate::plan::fragment_exec::{FragmentExec, Side, Star};
+use crate::plan::fragment_exec::{BuildSide, FragmentExec, Star};
 use crate::plan::scan::Scan;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::stats::Precision;
@@ -69,18 +69,18 @@ impl PhysicalOptimizerRule for StarJoins {
 
 /// What a column of the spine is.
 #[derive(Clone, Debug)]
-enum Source {
+enum SpineColumn {
     /// An expression over the fact's columns.
     Fact(Expr),
     /// A column of a side's plan.
-    Side(usize, usize),
+    BuildSide(usize, usize),
 }
 
 /// A part of the spine: the fact, what has been joined to it, and the columns so far.
 struct Spine {
     fact: FragmentExec,
-    sides: Vec<Branch>,
-    columns: Vec<Source>,
+    build_sides: Vec<Branch>,
+    columns: Vec<SpineColumn>,
 }
 
 /// A side under construction.
@@ -107,10 +107,10 @@ fn star(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>
     }
     let schema = node.schema();
     let mut offset = spine.fact.scan().types.len();
-    let mut sides = Vec::with_capacity(spine.sides.len());
+    let mut build_sides = Vec::with_capacity(spine.build_sides.len());
     // Per side, for each column of its plan, where it is found in the fragment.
-    let mut found = Vec::with_capacity(spine.sides.len());
-    for (number, branch) in spine.sides.iter().enumerate() {
+    let mut found = Vec::with_capacity(spine.build_sides.len());
+    for (number, branch) in spine.build_sides.iter().enumerate() {
         let of_plan = branch.plan.schema();
         let fact = &spine.fact.scan().types[branch.column];
         let mut places = vec![None; of_plan.fields().len()];
@@ -121,8 +121,8 @@ fn star(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>
         }
         let mut wanted = Vec::new();
         for source in &spine.columns {
-            if let Source::Side(side, column) = source
-                && *side == number
+            if let SpineColumn::BuildSide(build_side, column) = source
+                && *build_side == number
                 && places[*column].is_none()
             {
                 let data_type = of_plan.field(*column).data_type();
@@ -134,23 +134,25 @@ fn star(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>
             }
         }
         offset += wanted.len();
-        sides.push(side(branch, &of_plan, &wanted)?);
+        build_sides.push(build_side(branch, &of_plan, &wanted)?);
         found.push(places);
     }
     let columns = spine.columns.iter().map(|source| match source {
-        Source::Fact(expr) => expr.clone(),
-        Source::Side(side, column) => found[*side][*column].clone().expect("noted above"),
+        SpineColumn::Fact(expr) => expr.clone(),
+        SpineColumn::BuildSide(build_side, column) => {
+            found[*build_side][*column].clone().expect("noted above")
+        }
     });
     let output = Output::Rows {
         columns: columns.collect(),
         limit: None,
     };
-    let star = Star::new(sides, Arc::clone(node), spine.fact.scan());
+    let star = Star::new(build_sides, Arc::clone(node), spine.fact.scan());
     Ok(Some(Arc::new(spine.fact.joined(star, output, schema))))
 }
 
 /// A side whose first column is its key, followed by the columns that are wanted.
-fn side(branch: &Branch, schema: &Schema, wanted: &[(usize, Type)]) -> Result<Side> {
+fn build_side(branch: &Branch, schema: &Schema, wanted: &[(usize, Type)]) -> Result<BuildSide> {
     let key = ProjectionExpr::new(Arc::clone(&branch.key), "key".to_owned());
     let others = wanted.iter().map(|(column, _)| {
         let name = schema.field(*column).name();
@@ -158,7 +160,7 @@ fn side(branch: &Branch, schema: &Schema, wanted: &[(usize, Type)]) -> Result<Si
     });
     let columns: Vec<_> = std::iter::once(key).chain(others).collect();
     let plan = ProjectionExec::try_new(columns, Arc::clone(&branch.plan))?;
-    Ok(Side {
+    Ok(BuildSide {
         plan: Arc::new(plan),
         column: branch.column,
         types: wanted
@@ -216,12 +218,12 @@ fn is_worth_it(spine: &Spine) -> Result<bool> {
         })
     };
     let fact = rows(&spine.fact)?.unwrap_or(0);
-    for side in &spine.sides {
-        if rows(side.plan.as_ref())?.is_some_and(|side| side > fact / 2) {
+    for build_side in &spine.build_sides {
+        if rows(build_side.plan.as_ref())?.is_some_and(|build_side| build_side > fact / 2) {
             return Ok(false);
         }
     }
-    Ok(!spine.sides.is_empty())
+    Ok(!spine.build_sides.is_empty())
 }
 
 /// Rows of the largest table that a spine from here may lead to.
@@ -253,8 +255,8 @@ fn spine(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Spine>> {
             return Ok(None);
         };
         return Ok(Some(Spine {
-            columns: columns.iter().cloned().map(Source::Fact).collect(),
-            sides: Vec::new(),
+            columns: columns.iter().cloned().map(SpineColumn::Fact).collect(),
+            build_sides: Vec::new(),
             fact: fragment.clone(),
         }));
     }
@@ -269,7 +271,7 @@ fn spine(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Spine>> {
             match column.expr.downcast_ref::<Column>() {
                 Some(column) => spine.columns.get(column.index()).cloned(),
                 // A key that is widened to be compared, for one.
-                None => scope.translate_output(&column.expr).map(Source::Fact),
+                None => scope.translate_output(&column.expr).map(SpineColumn::Fact),
             }
         });
         let Some(columns) = columns.collect() else {
@@ -284,10 +286,10 @@ fn spine(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Spine>> {
     }
 }
 
-fn of_fact(source: &Source) -> Option<Expr> {
+fn of_fact(source: &SpineColumn) -> Option<Expr> {
     match source {
-        Source::Fact(expr) => Some(expr.clone()),
-        Source::Side(..) => None,
+        SpineColumn::Fact(expr) => Some(expr.clone()),
+        SpineColumn::BuildSide(..) => None,
     }
 }
 
@@ -324,7 +326,7 @@ fn joined(join: &HashJoinExec) -> Result<Option<Spine>> {
     } else {
         other.schema().fields().len()
     };
-    let others = (0..width).map(|column| Source::Side(others.0, others.1 + column));
+    let others = (0..width).map(|column| SpineColumn::BuildSide(others.0, others.1 + column));
     let mut columns = std::mem::take(&mut spine.columns);
     match left || semi {
         true => columns.extend(others),
@@ -348,7 +350,7 @@ fn attach(
     let Some(sources) = sources else {
         return Ok(None);
     };
-    if let [(Source::Fact(expr), cast)] = &sources[..]
+    if let [(SpineColumn::Fact(expr), cast)] = &sources[..]
         && let Some((column, widened)) = key_column(expr, cast.as_ref())
         && let (_, key) = keys[0]
         && is_key(
@@ -359,24 +361,24 @@ fn attach(
             other,
         )?
     {
-        spine.sides.push(Branch {
+        spine.build_sides.push(Branch {
             plan: Arc::clone(other),
             column,
             key: Arc::clone(key),
             semi,
         });
-        return Ok(Some((spine.sides.len() - 1, 0)));
+        return Ok(Some((spine.build_sides.len() - 1, 0)));
     }
     let mut on = Vec::with_capacity(keys.len());
-    let mut side = None;
+    let mut build_side = None;
     for ((own, key), (source, _)) in keys.iter().zip(&sources) {
-        let Source::Side(number, column) = source else {
+        let SpineColumn::BuildSide(number, column) = source else {
             return Ok(None);
         };
-        if *side.get_or_insert(*number) != *number {
+        if *build_side.get_or_insert(*number) != *number {
             return Ok(None);
         }
-        let schema = spine.sides[*number].plan.schema();
+        let schema = spine.build_sides[*number].plan.schema();
         let column = Arc::new(Column::new(schema.field(*column).name(), *column)) as _;
         let own = match own.downcast_ref::<CastExpr>() {
             Some(cast) => Arc::new(cast.clone()).with_new_children(vec![column])?,
@@ -384,10 +386,10 @@ fn attach(
         };
         on.push((own, Arc::clone(key)));
     }
-    let Some(number) = side else {
+    let Some(number) = build_side else {
         return Ok(None);
     };
-    let branch = &mut spine.sides[number];
+    let branch = &mut spine.build_sides[number];
     if branch.semi {
         return Ok(None);
     }
@@ -412,7 +414,7 @@ fn attach(
 }
 
 /// Where the column of a key comes from, and what it is cast to.
-fn source(spine: &Spine, key: &PhysicalExprRef) -> Option<(Source, Option<DataType>)> {
+fn source(spine: &Spine, key: &PhysicalExprRef) -> Option<(SpineColumn, Option<DataType>)> {
     let (column, cast) = match key.downcast_ref::<CastExpr>() {
         Some(cast) => (cast.expr(), Some(cast.cast_type().clone())),
         None => (key, None),

@@ -3,7 +3,7 @@
 use super::NotShort;
 use super::constant::is_comparable;
 use super::mask::Masked;
-use crate::catalog::{Relation, RelationName, Table};
+use crate::catalog::{RelationName, Table, TableOrView};
 use crate::context::StatementContext;
 use crate::text::identifier::normalize;
 use datafusion::sql::sqlparser::ast::{
@@ -16,17 +16,17 @@ use std::sync::Arc;
 
 /// A parameter's place in the text.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct LiteralSource {
     /// Which of the text's constants it is.
     pub literal: usize,
-    pub written: Written,
+    pub written: LiteralForm,
     /// That of the column.
     pub data_type: Type,
 }
 
 /// How a constant is written.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Written {
+pub(super) enum LiteralForm {
     Number {
         negative: bool,
     },
@@ -43,7 +43,7 @@ pub(super) fn parameterize(
     context: &StatementContext,
     query: &mut ast::Query,
     masked: &Masked<'_>,
-) -> Result<(Vec<Arc<Table>>, Vec<Source>), NotShort> {
+) -> Result<(Vec<Arc<Table>>, Vec<LiteralSource>), NotShort> {
     let (tables, condition) = tables(context, query)?;
     let mut sources = Vec::new();
     for_each_operand(condition, &tables, &mut |operand, data_type| {
@@ -57,13 +57,13 @@ pub(super) fn parameterize(
                 _ => return Ok(()),
             },
             Expr::TypedString(typed) if typed.data_type == ast::DataType::Date => {
-                (&typed.value, Written::Date)
+                (&typed.value, LiteralForm::Date)
             }
             _ => return Ok(()),
         };
         let start = value.span.start;
         let literal = masked.literal_at(start.line, start.column);
-        sources.push(Source {
+        sources.push(LiteralSource {
             literal: literal.ok_or(NotShort::UnusualText)?,
             written,
             data_type: data_type.clone(),
@@ -118,9 +118,9 @@ pub(super) fn parameter_types(
 }
 
 /// The tables that a query joins, and what columns are called by.
-struct Tables(Vec<(String, Arc<Table>)>);
+struct JoinedTables(Vec<(String, Arc<Table>)>);
 
-impl Tables {
+impl JoinedTables {
     /// All of them, each once.
     fn into_all(self) -> Vec<Arc<Table>> {
         let mut all: Vec<Arc<Table>> = Vec::with_capacity(self.0.len());
@@ -156,7 +156,7 @@ impl Tables {
 fn tables<'a>(
     context: &StatementContext,
     query: &'a mut ast::Query,
-) -> Result<(Tables, &'a mut Expr), NotShort> {
+) -> Result<(JoinedTables, &'a mut Expr), NotShort> {
     if query.with.is_some() || !query.locks.is_empty() || has_query_within(query) {
         return Err(NotShort::QueryWithin);
     }
@@ -181,7 +181,7 @@ fn tables<'a>(
         return Err(NotShort::FirstOfJoined);
     }
     let condition = select.selection.as_mut().ok_or(NotShort::NoComparison)?;
-    Ok((Tables(tables), condition))
+    Ok((JoinedTables(tables), condition))
 }
 
 /// A table and what its columns are called by.
@@ -209,15 +209,15 @@ fn table(context: &StatementContext, factor: &TableFactor) -> Option<(String, Ar
         None => name.name.clone(),
     };
     match context.catalog.contents().get(&name)? {
-        Relation::Table(table) => Some((called, Arc::clone(table))),
-        Relation::View(_) => None,
+        TableOrView::Table(table) => Some((called, Arc::clone(table))),
+        TableOrView::View(_) => None,
     }
 }
 
 /// Calls `visit` with what a condition compares columns with, and the column's type, until that fails.
 fn for_each_operand(
     condition: &mut Expr,
-    tables: &Tables,
+    tables: &JoinedTables,
     visit: &mut impl FnMut(&mut Expr, &Type) -> Result<(), NotShort>,
 ) -> Result<(), NotShort> {
     match condition {
@@ -259,10 +259,10 @@ fn is_comparison(op: &BinaryOperator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
 }
 
-fn written(value: &ValueWithSpan, negative: bool) -> Option<Written> {
+fn written(value: &ValueWithSpan, negative: bool) -> Option<LiteralForm> {
     match &value.value {
-        Value::Number(_, false) => Some(Written::Number { negative }),
-        Value::SingleQuotedString(_) if !negative => Some(Written::Text),
+        Value::Number(_, false) => Some(LiteralForm::Number { negative }),
+        Value::SingleQuotedString(_) if !negative => Some(LiteralForm::Text),
         _ => None,
     }
 }

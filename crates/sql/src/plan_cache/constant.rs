@@ -1,6 +1,6 @@
 //! Constants as exact values of a column's type.
 
-use super::conditions::{Source, Written};
+use super::conditions::{LiteralForm, LiteralSource};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use eris_exact::scalar;
@@ -15,9 +15,9 @@ pub(super) fn is_comparable(data_type: &Type) -> bool {
 }
 
 /// The constant that is written so, as a value of this type; `None` if it is none.
-pub(super) fn read(text: &str, source: &Source, to: &Type) -> Option<Scalar> {
+pub(super) fn read(text: &str, source: &LiteralSource, to: &Type) -> Option<Scalar> {
     match source.written {
-        Written::Number { negative } if matches!(to, Type::Float32 | Type::Float64) => {
+        LiteralForm::Number { negative } if matches!(to, Type::Float32 | Type::Float64) => {
             // As if the digits were cast, which rounds once.
             let value: f64 = match to {
                 Type::Float32 => text.parse::<f32>().ok()?.into(),
@@ -32,7 +32,7 @@ pub(super) fn read(text: &str, source: &Source, to: &Type) -> Option<Scalar> {
                 }),
             })
         }
-        Written::Number { negative } => {
+        LiteralForm::Number { negative } => {
             let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
             if whole.len() + fraction.len() > DIGITS {
                 return None;
@@ -41,8 +41,8 @@ pub(super) fn read(text: &str, source: &Source, to: &Type) -> Option<Scalar> {
             let digits = if negative { -digits } else { digits };
             number(digits, fraction.len() as u32, to)
         }
-        Written::Text => from_text(unquoted(text)?, to),
-        Written::Date => {
+        LiteralForm::Text => from_text(unquoted(text)?, to),
+        LiteralForm::Date => {
             let text = unquoted(text)?;
             let is_date = from_text(text.clone(), &Type::Date).is_some();
             let fits = is_date && matches!(to, Type::Date | Type::Timestamp { .. });
@@ -150,10 +150,10 @@ mod tests {
         };
         let read = |text: &str, to: &Type| {
             let written = match text.starts_with('\'') {
-                true => Written::Text,
-                false => Written::Number { negative: false },
+                true => LiteralForm::Text,
+                false => LiteralForm::Number { negative: false },
             };
-            let source = Source {
+            let source = LiteralSource {
                 literal: 0,
                 written,
                 data_type: to.clone(),
@@ -172,12 +172,12 @@ mod tests {
         assert_eq!(read("'2024-02-30'", &Type::Date), None);
         assert!(read("'2024-02-29'", &Type::Date).is_some());
         assert_eq!(read("'2024-02-29 00:00:01'", &Type::Date), None);
-        let moment = Type::Timestamp {
+        let timestamp = Type::Timestamp {
             unit: TimeUnit::Microsecond,
             zone: None,
         };
-        assert!(read("'2024-02-29 00:00:00.1234560'", &moment).is_some());
-        assert_eq!(read("'2024-02-29 00:00:00.1234567'", &moment), None);
+        assert!(read("'2024-02-29 00:00:00.1234560'", &timestamp).is_some());
+        assert_eq!(read("'2024-02-29 00:00:00.1234567'", &timestamp), None);
         assert_eq!(read("5", &Type::String), None);
         assert_eq!(read("'it''s'", &Type::String).as_deref(), Some("'it''s'"));
         assert_eq!(read(&"9".repeat(39), &Type::Int64), None);

@@ -20,10 +20,10 @@ pub(crate) struct PreparedPlan {
 
 /// Where a plan is that can be used again.
 #[derive(Debug)]
-struct PlanPlace<T>(Mutex<Known<T>>);
+struct PlanPlace<T>(Mutex<PreparedEntry<T>>);
 
 #[derive(Debug)]
-enum Known<T> {
+enum PreparedEntry<T> {
     Nothing,
     /// As long as it is there.
     Plan(Weak<T>),
@@ -38,9 +38,9 @@ impl<T> PlanPlace<T> {
     /// There is none, perhaps not yet.
     fn plan(&self, context: &StatementContext) -> Result<Arc<T>, NotShort> {
         match &*self.known() {
-            Known::Plan(plan) => plan.upgrade().ok_or(NotShort::Outdated),
-            Known::None(why) => Err(why.reason(context).unwrap_or(NotShort::Outdated)),
-            Known::Nothing => Err(NotShort::NotPlanned),
+            PreparedEntry::Plan(plan) => plan.upgrade().ok_or(NotShort::Outdated),
+            PreparedEntry::None(why) => Err(why.reason(context).unwrap_or(NotShort::Outdated)),
+            PreparedEntry::Nothing => Err(NotShort::NotPlanned),
         }
     }
 
@@ -48,25 +48,25 @@ impl<T> PlanPlace<T> {
     fn note(&self, plan: Result<Arc<T>, Uncacheable>) -> Result<Arc<T>, NotShort> {
         match plan {
             Ok(plan) => {
-                *self.known() = Known::Plan(Arc::downgrade(&plan));
+                *self.known() = PreparedEntry::Plan(Arc::downgrade(&plan));
                 Ok(plan)
             }
             Err(why) => {
                 let reason = why.why();
-                *self.known() = Known::None(why);
+                *self.known() = PreparedEntry::None(why);
                 Err(reason)
             }
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known<T>> {
+    fn known(&self) -> MutexGuard<'_, PreparedEntry<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T> Default for PlanPlace<T> {
     fn default() -> Self {
-        PlanPlace(Mutex::new(Known::Nothing))
+        PlanPlace(Mutex::new(PreparedEntry::Nothing))
     }
 }
 

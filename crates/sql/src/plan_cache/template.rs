@@ -8,7 +8,7 @@ use crate::context::Variables;
 use crate::plan::fragment_exec::{FragmentExec, over_scans};
 use crate::plan::parameter;
 use crate::plan::planning;
-use crate::plan::resolve::Names;
+use crate::plan::resolve::NameScope;
 use crate::plan::scan::Scan;
 use crate::text::names::Headers;
 use crate::text::parameter::Parameter;
@@ -77,16 +77,16 @@ impl Template {
         parameters: Vec<Type>,
         statement: &Statement,
     ) -> Result<Template, NotShort> {
-        let names = Names::now(context);
+        let names = NameScope::now(context);
         let contents = Arc::downgrade(names.contents());
         let scans = tables.iter().map(|table| {
             let scan = names.scan(Arc::clone(table), &parameters).ok()?;
-            let lanes = scan.lanes;
+            let streams = scan.streams;
             let scan = Scan {
                 snapshot: None,
                 ..scan
             };
-            Some((Arc::new(scan), (Arc::clone(table), lanes)))
+            Some((Arc::new(scan), (Arc::clone(table), streams)))
         });
         let scans = scans.collect::<Option<Vec<_>>>().ok_or(NotShort::Fails)?;
         let (scans, tables): (Vec<_>, Vec<_>) = scans.into_iter().unzip();
@@ -165,15 +165,15 @@ impl Template {
             let rows = point.run(context, &values).ok_or(NotShort::Fails)?;
             return Ok(self.headers.head(rows));
         }
-        let names = Names::now(context);
+        let names = NameScope::now(context);
         if !is_current(names.contents()) {
             return Err(NotShort::Outdated);
         }
         let mut scans = Vec::with_capacity(self.tables.len());
-        for (table, lanes) in &self.tables {
+        for (table, streams) in &self.tables {
             let scan = names.scan(Arc::clone(table), &self.parameters);
             let scan = scan.map_err(|_| NotShort::Fails)?;
-            if scan.lanes != *lanes {
+            if scan.streams != *streams {
                 return Err(NotShort::Outdated);
             }
             let values = values.clone();

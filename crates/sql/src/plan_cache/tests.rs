@@ -67,7 +67,7 @@ async fn table(context: &StatementContext) {
                    CAST(i AS DECIMAL(9, 2)) / 4 AS price, CAST(i AS DOUBLE) / 8 AS ratio, \
                    CASE WHEN i % 7 <> 0 THEN 'it''s ' || (i % 50) END AS name, \
                    DATE '2024-01-01' + CAST(i % 90 AS INTEGER) AS day, \
-                   CAST(DATE '2024-01-01' + CAST(i % 90 AS INTEGER) AS TIMESTAMP) AS moment, i % 3 = 0 AS flag";
+                   CAST(DATE '2024-01-01' + CAST(i % 90 AS INTEGER) AS TIMESTAMP) AS at, i % 3 = 0 AS flag";
     let sql = format!("CREATE TABLE t AS SELECT {columns} FROM generate_series(1, 2000) AS s(i)");
     run(context, &sql).await.unwrap();
 }
@@ -93,7 +93,7 @@ fn condition() -> impl Strategy<Value = String> {
         Just("ratio"),
         Just("t.name"),
         Just("day"),
-        Just("moment"),
+        Just("at"),
         Just("flag"),
         Just("k + 1"),
         Just("nothing"),

@@ -14,10 +14,10 @@ const PLANS: usize = 8;
 
 /// What is known of texts.
 #[derive(Debug)]
-pub(super) struct Texts<T>(Mutex<HashMap<String, Known<T>>>);
+pub(super) struct Texts<T>(Mutex<HashMap<String, TextEntry<T>>>);
 
 #[derive(Debug)]
-enum Known<T> {
+enum TextEntry<T> {
     Plans(Vec<Arc<TextPlan<T>>>),
     /// No plan of this text can be used again.
     None(Uncacheable),
@@ -59,42 +59,42 @@ impl<T> Texts<T> {
         masked: &Masked<'_>,
     ) -> Result<Arc<TextPlan<T>>, NotShort> {
         match self.texts().get(masked.key()) {
-            Some(Known::Plans(plans)) => {
+            Some(TextEntry::Plans(plans)) => {
                 let plan = plans.iter().find(|plan| plan.fits(masked));
                 plan.cloned().ok_or(NotShort::NotPlanned)
             }
-            Some(Known::None(why)) => Err(why.reason(context).unwrap_or(NotShort::NotPlanned)),
+            Some(TextEntry::None(why)) => Err(why.reason(context).unwrap_or(NotShort::NotPlanned)),
             None => Err(NotShort::NotPlanned),
         }
     }
 
     /// No plan of the text can be used again.
     pub fn give_up(&self, masked: &Masked<'_>, uncacheable: Uncacheable) {
-        self.change(masked, |known| *known = Known::None(uncacheable));
+        self.change(masked, |known| *known = TextEntry::None(uncacheable));
     }
 
     /// Keeps a plan.
     pub fn remember(&self, masked: &Masked<'_>, plan: &Arc<TextPlan<T>>) {
         self.change(masked, |known| match known {
-            Known::Plans(plans) => {
+            TextEntry::Plans(plans) => {
                 plans.retain(|other| other.fixed != plan.fixed);
                 if plans.len() == PLANS {
                     plans.remove(0);
                 }
                 plans.push(Arc::clone(plan));
             }
-            Known::None(_) => *known = Known::Plans(vec![Arc::clone(plan)]),
+            TextEntry::None(_) => *known = TextEntry::Plans(vec![Arc::clone(plan)]),
         });
     }
 
     /// Changes what is known of a text, which at first is nothing.
-    fn change(&self, masked: &Masked<'_>, change: impl FnOnce(&mut Known<T>)) {
+    fn change(&self, masked: &Masked<'_>, change: impl FnOnce(&mut TextEntry<T>)) {
         let mut texts = self.texts();
         if texts.len() >= TEXTS && !texts.contains_key(masked.key()) {
             texts.clear();
         }
         let known = texts.entry(masked.key().to_owned());
-        change(known.or_insert_with(|| Known::Plans(Vec::new())));
+        change(known.or_insert_with(|| TextEntry::Plans(Vec::new())));
     }
 
     /// How many texts have a plan.
@@ -103,12 +103,12 @@ impl<T> Texts<T> {
         let known = self.texts();
         let known = known.values();
         known
-            .filter(|known| matches!(known, Known::Plans(_)))
+            .filter(|known| matches!(known, TextEntry::Plans(_)))
             .count()
     }
 
     /// What is known, also behind a panic: every change is complete or did not happen.
-    fn texts(&self) -> MutexGuard<'_, HashMap<String, Known<T>>> {
+    fn texts(&self) -> MutexGuard<'_, HashMap<String, TextEntry<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -99,7 +99,7 @@ enum Conflict {
 }
 
 /// What a write has done.
-struct Written {
+struct WriteResult {
     rows: u64,
     /// What RETURNING says.
     answer: Option<RecordBatch>,
@@ -168,7 +168,7 @@ impl Write {
         Ok(Some(changed))
     }
 
-    fn begun(&self, written: Written) -> Begun {
+    fn begun(&self, written: WriteResult) -> Begun {
         let (rows, tag) = (written.rows, self.tag);
         match (&self.answer, written.answer) {
             (Some(answer), rows) => {

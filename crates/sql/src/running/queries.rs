@@ -21,11 +21,11 @@ const CHARACTERS: usize = 500;
 /// All statements of a database that run, and the last ones that ended.
 #[derive(Debug, Default)]
 pub(crate) struct Queries {
-    state: Mutex<State>,
+    state: Mutex<QueryList>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueryList {
     /// The number of the newest statement.
     newest: u64,
     running: BTreeMap<u64, Arc<Query>>,
@@ -144,7 +144,7 @@ impl Queries {
     }
 
     /// The state, also behind a panic: a row more or less harms nobody.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueryList> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -22,12 +22,12 @@ use tokio::task::{JoinError, JoinHandle};
 /// the statement.
 pub struct QueryStream {
     schema: SchemaRef,
-    rows: Rows,
+    rows: RowSource,
     progress: Progress,
 }
 
 /// Where the rows come from.
-enum Rows {
+enum RowSource {
     Task {
         receiver: mpsc::Receiver<Result<RecordBatch, SqlError>>,
         task: Task,
@@ -44,7 +44,7 @@ impl QueryStream {
     ) -> Self {
         QueryStream {
             schema,
-            rows: Rows::Task { receiver, task },
+            rows: RowSource::Task { receiver, task },
             progress,
         }
     }
@@ -52,7 +52,7 @@ impl QueryStream {
     pub(crate) fn direct(rows: Direct, progress: Progress) -> Self {
         QueryStream {
             schema: rows.rows.schema(),
-            rows: Rows::Direct(Box::new(rows)),
+            rows: RowSource::Direct(Box::new(rows)),
             progress,
         }
     }
@@ -81,12 +81,12 @@ impl Stream for QueryStream {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match &mut self.rows {
-            Rows::Task { receiver, task } => match ready!(receiver.poll_recv(cx)) {
+            RowSource::Task { receiver, task } => match ready!(receiver.poll_recv(cx)) {
                 Some(batch) => Poll::Ready(Some(batch)),
                 // The sender is gone: at the end, or because the task has panicked.
                 None => task.poll_failure(cx).map(|failure| failure.map(Err)),
             },
-            Rows::Direct(direct) => direct.poll_next(cx),
+            RowSource::Direct(direct) => direct.poll_next(cx),
         }
     }
 }

@@ -20,6 +20,6 @@ impl Reserved {
     /// There is no more.
     pub fn grow(&mut self, bytes: usize) -> Result<(), SqlError> {
         let grown = self.0.try_grow(bytes as u64);
-        grown.map_err(|refused| FragmentError::OutOfMemory(refused.to_string()).into())
+        grown.map_err(|rejected| FragmentError::OutOfMemory(rejected.to_string()).into())
     }
 }

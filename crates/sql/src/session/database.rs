@@ -61,8 +61,8 @@ impl Database {
     }
 
     /// Waits until nothing goes on that joins and loads have begun in the background: columns of keys that are stored by another order.
-    pub async fn settled(&self) {
-        self.0.context.recodings.settled().await;
+    pub async fn finished(&self) {
+        self.0.context.recodings.finished().await;
     }
 
     pub(crate) fn context(&self) -> &Arc<StatementContext> {

@@ -32,8 +32,8 @@ async fn dispatch(
     {
         return prepare::prepare(context, &name, &data_types, *prepared, statement).await;
     }
-    prepare::refuse_parameters(&tree)?;
-    transaction::refuse(&tree)?;
+    prepare::reject_parameters(&tree)?;
+    transaction::reject(&tree)?;
     match tree {
         ast::Statement::Query(query) => dml::run_query(context, query, statement).await,
         ast::Statement::Insert(insert) => insert::insert(context, insert, statement).await,

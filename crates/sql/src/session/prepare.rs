@@ -145,8 +145,8 @@ pub(crate) async fn execute(
     pipeline::begin(context, &request, found).await
 }
 
-/// Refuses parameters in a statement that is not prepared.
-pub(crate) fn refuse_parameters(tree: &ast::Statement) -> Result<(), SqlError> {
+/// Rejects parameters in a statement that is not prepared.
+pub(crate) fn reject_parameters(tree: &ast::Statement) -> Result<(), SqlError> {
     let found = visit_expressions(tree, |expr| match placeholder(expr) {
         Some(name) => ControlFlow::Break(name.to_owned()),
         None => ControlFlow::Continue(()),

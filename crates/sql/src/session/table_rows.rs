@@ -3,7 +3,7 @@
 mod alone;
 
 use crate::cancel::{CancelToken, STATEMENT};
-use crate::catalog::{Relation, RelationName, Table};
+use crate::catalog::{RelationName, Table, TableOrView};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::query::Task;
@@ -107,8 +107,8 @@ impl TableRows {
             None => RelationName::new(&*context.current_schema, table),
         };
         let table = match context.catalog.contents().get(&name) {
-            Some(Relation::Table(table)) => Arc::clone(table),
-            Some(Relation::View(_)) => {
+            Some(TableOrView::Table(table)) => Arc::clone(table),
+            Some(TableOrView::View(_)) => {
                 return Err(SqlError::invalid(
                     Mistake::WrongObjectType,
                     format!("\"{name}\" is a view: only tables have rows by a key"),
@@ -335,7 +335,7 @@ impl TableRows {
         loop {
             let contents = self.context.catalog.contents();
             match contents.get(&self.table.name) {
-                Some(Relation::Table(now)) if Arc::ptr_eq(now, &self.table) => {}
+                Some(TableOrView::Table(now)) if Arc::ptr_eq(now, &self.table) => {}
                 _ => return Err(self.changed()),
             }
             let affected = effect.affected(&self.table, &contents);

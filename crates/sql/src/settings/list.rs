@@ -1,6 +1,6 @@
 //! All settings. A new one is an entry here.
 
-use super::value::{Kind, Value};
+use super::value::{Value, ValueKind};
 use super::{Access, Setting};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
@@ -15,7 +15,7 @@ const LEAST_MEMORY: u64 = 16_000_000;
 pub(crate) static SETTINGS: [Setting; 20] = [
     Setting {
         name: "balancing",
-        kind: Kind::Choice(&WAYS),
+        kind: ValueKind::Choice(&WAYS),
         access: Access::Database {
             get: |context| Value::Text(context.services.balance.chosen().way),
             set: |context, value| {
@@ -30,7 +30,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "balancing_neighbours",
-        kind: Kind::Integer {
+        kind: ValueKind::Integer {
             least: 1,
             most: u16::MAX as u64,
             unit: "AEUs",
@@ -49,7 +49,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "balancing_period",
-        kind: Kind::Duration { none: false },
+        kind: ValueKind::Duration { none: false },
         access: Access::Database {
             get: |context| {
                 Value::Number(context.services.balance.chosen().period.as_millis() as u64)
@@ -67,7 +67,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "balancing_threshold",
-        kind: Kind::Integer {
+        kind: ValueKind::Integer {
             least: 0,
             most: 10_000,
             unit: "percent",
@@ -86,7 +86,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "batch_rows",
-        kind: Kind::Integer {
+        kind: ValueKind::Integer {
             least: 64,
             most: 1 << 20,
             unit: "rows",
@@ -99,7 +99,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "huge_pages",
-        kind: Kind::Choice(&["auto", "always", "never"]),
+        kind: ValueKind::Choice(&["auto", "always", "never"]),
         access: Access::Start {
             get: |context| Value::Text(format!("{:?}", context.home.huge_pages()).to_lowercase()),
             how: "start with --huge-pages auto|always|never, or with ERIS_HUGE_PAGES",
@@ -108,7 +108,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "join_build_bytes",
-        kind: Kind::Bytes {
+        kind: ValueKind::Bytes {
             least: 0,
             unlimited: false,
         },
@@ -120,7 +120,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "join_build_rows",
-        kind: Kind::Integer {
+        kind: ValueKind::Integer {
             least: 0,
             most: 1 << 40,
             unit: "rows",
@@ -133,7 +133,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "join_filters",
-        kind: Kind::Boolean,
+        kind: ValueKind::Boolean,
         access: Access::Session {
             get: |variables| Value::Boolean(variables.join_filters),
             set: |variables, value| variables.join_filters = value.boolean(),
@@ -142,7 +142,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "key_recoding",
-        kind: Kind::Boolean,
+        kind: ValueKind::Boolean,
         access: Access::Session {
             get: |variables| Value::Boolean(variables.key_recoding),
             set: |variables, value| variables.key_recoding = value.boolean(),
@@ -151,7 +151,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "max_temp_directory_size",
-        kind: Kind::Bytes {
+        kind: ValueKind::Bytes {
             least: 0,
             unlimited: true,
         },
@@ -171,7 +171,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "memory_limit",
-        kind: Kind::Bytes {
+        kind: ValueKind::Bytes {
             least: LEAST_MEMORY,
             unlimited: false,
         },
@@ -187,7 +187,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "parallel_streams",
-        kind: Kind::Integer {
+        kind: ValueKind::Integer {
             least: 1,
             most: 4096,
             unit: "streams",
@@ -200,7 +200,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "prefer_hash_join",
-        kind: Kind::Boolean,
+        kind: ValueKind::Boolean,
         access: Access::Session {
             get: |variables| Value::Boolean(variables.prefer_hash_join),
             set: |variables, value| variables.prefer_hash_join = value.boolean(),
@@ -209,7 +209,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "search_path",
-        kind: Kind::Text("the name of a schema"),
+        kind: ValueKind::Text("the name of a schema"),
         access: Access::Session {
             get: |variables| Value::Text(variables.schema.clone()),
             set: |variables, value| variables.schema = value.text(),
@@ -218,7 +218,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "statement_timeout",
-        kind: Kind::Duration { none: true },
+        kind: ValueKind::Duration { none: true },
         access: Access::Session {
             get: |variables| {
                 let timeout = variables.statement_timeout.unwrap_or_default();
@@ -233,7 +233,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "temp_directory",
-        kind: Kind::Text("the path of a directory"),
+        kind: ValueKind::Text("the path of a directory"),
         access: Access::Database {
             get: |context| Value::Text(context.services.spill.directory().display().to_string()),
             set: |context, value| Ok(context.services.spill.set_directory(value.text())?),
@@ -243,7 +243,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "threads",
-        kind: Kind::Integer {
+        kind: ValueKind::Integer {
             least: 1,
             most: u16::MAX as u64,
             unit: "AEUs",
@@ -256,7 +256,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "timezone",
-        kind: Kind::Choice(&["UTC"]),
+        kind: ValueKind::Choice(&["UTC"]),
         access: Access::Session {
             get: |_| Value::Text("UTC".to_owned()),
             set: |_, _| {},
@@ -265,7 +265,7 @@ pub(crate) static SETTINGS: [Setting; 20] = [
     },
     Setting {
         name: "topology",
-        kind: Kind::Text("NODESxAEUS"),
+        kind: ValueKind::Text("NODESxAEUS"),
         access: Access::Start {
             get: |context| Value::Text(topology(context)),
             how: "start with ERIS_TOPOLOGY=NODESxAEUS, such as 4x2, for logical nodes; otherwise it is the machine's",

@@ -15,7 +15,7 @@ pub(crate) enum Value {
 
 /// The kinds of values. `Display` says in words what is allowed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     /// Bytes, at least so many; `u64::MAX` is `unlimited`, where that is allowed.
     Bytes {
         least: u64,
@@ -38,45 +38,45 @@ pub(crate) enum Kind {
     Text(&'static str),
 }
 
-impl Kind {
+impl ValueKind {
     /// The value that this text means.
     pub fn parse(&self, text: &str) -> Option<Value> {
         let word = text.trim().to_lowercase();
         Some(match self {
-            Kind::Bytes {
+            ValueKind::Bytes {
                 unlimited: true, ..
             } if word == "unlimited" => Value::Number(u64::MAX),
-            Kind::Bytes { least, .. } => {
+            ValueKind::Bytes { least, .. } => {
                 let Bytes(bytes) = text.parse().ok()?;
                 (bytes >= *least).then_some(Value::Number(bytes))?
             }
-            Kind::Duration { none: true } if word == "none" => Value::Number(0),
-            Kind::Duration { .. } => Value::Number(milliseconds(&word)?),
-            Kind::Integer { least, most, .. } => {
+            ValueKind::Duration { none: true } if word == "none" => Value::Number(0),
+            ValueKind::Duration { .. } => Value::Number(milliseconds(&word)?),
+            ValueKind::Integer { least, most, .. } => {
                 let number = word.replace('_', "").parse().ok()?;
                 (*least..=*most)
                     .contains(&number)
                     .then_some(Value::Number(number))?
             }
-            Kind::Boolean => match word.as_str() {
+            ValueKind::Boolean => match word.as_str() {
                 "on" | "true" | "yes" | "1" => Value::Boolean(true),
                 "off" | "false" | "no" | "0" => Value::Boolean(false),
                 _ => return None,
             },
-            Kind::Choice(words) => {
+            ValueKind::Choice(words) => {
                 let chosen = words.iter().find(|known| known.to_lowercase() == word);
                 Value::Text((*chosen?).to_owned())
             }
-            Kind::Text(_) => Value::Text(text.to_owned()),
+            ValueKind::Text(_) => Value::Text(text.to_owned()),
         })
     }
 
-    /// The value as text that [`Kind::parse`] understands.
+    /// The value as text that [`ValueKind::parse`] understands.
     pub fn show(&self, value: &Value) -> String {
         match (self, value) {
-            (Kind::Bytes { .. }, Value::Number(u64::MAX)) => "unlimited".to_owned(),
-            (Kind::Bytes { .. }, Value::Number(bytes)) => Bytes(*bytes).to_string(),
-            (Kind::Duration { .. }, Value::Number(time)) => {
+            (ValueKind::Bytes { .. }, Value::Number(u64::MAX)) => "unlimited".to_owned(),
+            (ValueKind::Bytes { .. }, Value::Number(bytes)) => Bytes(*bytes).to_string(),
+            (ValueKind::Duration { .. }, Value::Number(time)) => {
                 Milliseconds(Duration::from_millis(*time)).to_string()
             }
             (_, Value::Number(number)) => number.to_string(),
@@ -87,10 +87,10 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Bytes { least, unlimited } => {
+            ValueKind::Bytes { least, unlimited } => {
                 write!(f, "bytes, such as '2GB' or '512MiB'")?;
                 if *least > 0 {
                     write!(f, ", at least {}", Bytes(*least))?;
@@ -100,19 +100,19 @@ impl fmt::Display for Kind {
                     false => Ok(()),
                 }
             }
-            Kind::Duration { none } => {
+            ValueKind::Duration { none } => {
                 write!(f, "milliseconds, or a time such as '30s' or '5min'")?;
                 match none {
                     true => write!(f, "; or 'none'"),
                     false => Ok(()),
                 }
             }
-            Kind::Integer { least, most, unit } => {
+            ValueKind::Integer { least, most, unit } => {
                 write!(f, "a number of {unit} from {least} to {most}")
             }
-            Kind::Boolean => write!(f, "on or off"),
-            Kind::Choice(words) => write!(f, "{}", words.join(", ")),
-            Kind::Text(what) => write!(f, "{what}"),
+            ValueKind::Boolean => write!(f, "on or off"),
+            ValueKind::Choice(words) => write!(f, "{}", words.join(", ")),
+            ValueKind::Text(what) => write!(f, "{what}"),
         }
     }
 }
@@ -138,20 +138,20 @@ mod tests {
     fn what_is_shown_is_read_again() {
         let kinds = [
             (
-                Kind::Duration { none: true },
+                ValueKind::Duration { none: true },
                 ["none", "1ms", "90s", "5min", "2h"].as_slice(),
             ),
-            (Kind::Boolean, &["on", "off"]),
-            (Kind::Choice(&["auto", "UTC"]), &["auto", "UTC"]),
+            (ValueKind::Boolean, &["on", "off"]),
+            (ValueKind::Choice(&["auto", "UTC"]), &["auto", "UTC"]),
             (
-                Kind::Bytes {
+                ValueKind::Bytes {
                     least: 0,
                     unlimited: true,
                 },
                 &["2 GB", "unlimited", "512 bytes"],
             ),
             (
-                Kind::Integer {
+                ValueKind::Integer {
                     least: 1,
                     most: 9,
                     unit: "rows",
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn values_out_of_bounds_are_none() {
-        let rows = Kind::Integer {
+        let rows = ValueKind::Integer {
             least: 1,
             most: 9,
             unit: "rows",
@@ -177,15 +177,15 @@ mod tests {
         assert_eq!(rows.parse("0"), None);
         assert_eq!(rows.parse("10"), None);
         assert_eq!(rows.parse("-1"), None);
-        assert_eq!(Kind::Duration { none: true }.parse("-5s"), None);
-        assert_eq!(Kind::Duration { none: true }.parse("5 days"), None);
+        assert_eq!(ValueKind::Duration { none: true }.parse("-5s"), None);
+        assert_eq!(ValueKind::Duration { none: true }.parse("5 days"), None);
         assert_eq!(
-            Kind::Duration { none: true }.parse("1.5s"),
+            ValueKind::Duration { none: true }.parse("1.5s"),
             Some(Value::Number(1500))
         );
-        assert_eq!(Kind::Duration { none: true }.parse(""), None);
-        assert_eq!(Kind::Boolean.parse("maybe"), None);
-        let bytes = Kind::Bytes {
+        assert_eq!(ValueKind::Duration { none: true }.parse(""), None);
+        assert_eq!(ValueKind::Boolean.parse("maybe"), None);
+        let bytes = ValueKind::Bytes {
             least: 1000,
             unlimited: false,
         };

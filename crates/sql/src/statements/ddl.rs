@@ -4,7 +4,7 @@
 //! that run meanwhile see the old contents, with the rows that belong to them, those that begin later the new ones. Rows
 //! that have to be written anew go into a new data object before.
 //!
-//! What is written but would not hold is refused, never accepted in silence: a table that says PRIMARY KEY has one.
+//! What is written but would not hold is rejected, never accepted in silence: a table that says PRIMARY KEY has one.
 
 mod alter;
 mod columns;
@@ -63,7 +63,7 @@ pub(crate) async fn run(
     begun.map(Some)
 }
 
-/// Refuses to put something into a schema that does not exist, or that is not for users.
+/// Rejects to put something into a schema that does not exist, or that is not for users.
 fn check_schema(
     contents: &Contents,
     full: &RelationName,
@@ -71,7 +71,7 @@ fn check_schema(
     statement: &Statement,
 ) -> Result<(), SqlError> {
     let schema = &full.schema;
-    let refused = if is_reserved(schema) {
+    let rejected = if is_reserved(schema) {
         SqlError::invalid(
             Mistake::InsufficientPrivilege,
             format!("schema \"{schema}\" is reserved for system tables"),
@@ -85,7 +85,7 @@ fn check_schema(
     } else {
         return Ok(());
     };
-    Err(refused.at(excerpt(name, statement)))
+    Err(rejected.at(excerpt(name, statement)))
 }
 
 /// The error of a name that is taken.

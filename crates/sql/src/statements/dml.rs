@@ -29,7 +29,7 @@ use crate::error::{SqlError, Violation};
 use crate::plan::files;
 use crate::plan::planning;
 use crate::plan::planning::Plan;
-use crate::plan::resolve::Names;
+use crate::plan::resolve::NameScope;
 use crate::progress;
 use crate::running::outcome::Begun;
 use crate::running::reserved::Reserved;
@@ -275,9 +275,9 @@ impl Change {
         context: &StatementContext,
         query: &mut ast::Query,
         statement: &Statement,
-    ) -> Result<Names, SqlError> {
+    ) -> Result<NameScope, SqlError> {
         let mut files = files::open_functions(query, context.state(), statement).await?;
-        let names = Names::now(context);
+        let names = NameScope::now(context);
         let rows = names.table_with_row_ids(&self.table, ROW)?;
         files.insert(TARGET.to_owned(), rows);
         Ok(names.with_files(files))
@@ -288,7 +288,7 @@ impl Change {
         &self,
         context: &StatementContext,
         statement: &Statement,
-    ) -> Result<(Plan, Names), SqlError> {
+    ) -> Result<(Plan, NameScope), SqlError> {
         let mut query = self.query.clone();
         let names = self.names(context, &mut query, statement).await?;
         Ok((
@@ -356,7 +356,7 @@ impl Change {
         let rules = RowRules::new(context, &self.table)?;
         let progress = progress::current();
         let mut stream = plan.run()?;
-        let mut seen = Seen::new(context);
+        let mut seen = SeenRows::new(context);
         let mut rows = 0;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(SqlError::from_datafusion)?;
@@ -448,14 +448,14 @@ impl Change {
 }
 
 /// The ids of rows that have come already.
-struct Seen {
+struct SeenRows {
     ids: HashSet<i64>,
     reserved: Reserved,
 }
 
-impl Seen {
+impl SeenRows {
     fn new(context: &StatementContext) -> Self {
-        Seen {
+        SeenRows {
             ids: HashSet::new(),
             reserved: Reserved::new(context.home.budget()),
         }

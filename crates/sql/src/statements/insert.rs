@@ -4,7 +4,7 @@ use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::plan::planning;
-use crate::plan::resolve::Names;
+use crate::plan::resolve::NameScope;
 use crate::progress;
 use crate::running::outcome::Begun;
 use crate::statements::dml::{self, Kept};
@@ -35,7 +35,7 @@ pub(crate) async fn insert(
     mut insert: ast::Insert,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    refuse_the_rest(&insert)?;
+    reject_the_rest(&insert)?;
     let TableObject::TableName(name) = &insert.table else {
         return Err(SqlError::not_supported("INSERT INTO a function or query"));
     };
@@ -80,7 +80,7 @@ pub(crate) async fn insert(
     let called = || Ident::with_quote('"', table.name.name.as_str());
     let alias = insert.table_alias.map(|alias| alias.alias);
     let alias = alias.unwrap_or_else(called);
-    let names = Names::now(context);
+    let names = NameScope::now(context);
     let returned = kept.returned(context, &names, &table, &alias, items);
     let returned = returned.await?;
     (writer.finish(context, |error| table.write_error(error))).await?;
@@ -202,9 +202,9 @@ fn query(body: SetExpr) -> ast::Query {
     }
 }
 
-/// Refuses clauses that are not supported.
-pub(crate) fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
-    let refused = [
+/// Rejects clauses that are not supported.
+pub(crate) fn reject_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
+    let rejected = [
         (
             insert.on.is_some() && insert.source.is_none(),
             "INSERT … DEFAULT VALUES ON CONFLICT",
@@ -233,7 +233,7 @@ pub(crate) fn refuse_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
             "INSERT with a format",
         ),
     ];
-    match refused.iter().find(|(present, _)| *present) {
+    match rejected.iter().find(|(present, _)| *present) {
         Some((_, what)) => Err(SqlError::not_supported(*what)),
         None => Ok(()),
     }

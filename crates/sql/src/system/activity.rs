@@ -4,14 +4,14 @@
 use crate::context::StatementContext;
 use crate::settings::SETTINGS;
 use crate::system::functions::{list, session_state};
-use crate::system::relation::{Cell, Kind, Relation, row};
+use crate::system::relation::{Cell, CellType, SystemTable, row};
 use futures::FutureExt;
 use std::future::ready;
 
-use Kind::{Number, Real, Text, Time};
+use CellType::{Number, Real, Text, Time};
 
-pub(super) static RELATIONS: [Relation; 7] = [
-    Relation {
+pub(super) static RELATIONS: [SystemTable; 7] = [
+    SystemTable {
         name: "aeus",
         columns: &[
             ("aeu", Number),
@@ -38,7 +38,7 @@ pub(super) static RELATIONS: [Relation; 7] = [
         ],
         rows: |context| ready(Ok(aeus(context))).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "nodes",
         columns: &[
             ("node", Number),
@@ -56,7 +56,7 @@ pub(super) static RELATIONS: [Relation; 7] = [
         ],
         rows: |context| ready(Ok(nodes(context))).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "budget",
         columns: &[
             ("limit_bytes", Number),
@@ -71,7 +71,7 @@ pub(super) static RELATIONS: [Relation; 7] = [
         ],
         rows: |context| ready(Ok(budget(context))).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "queries",
         columns: &[
             ("id", Number),
@@ -88,7 +88,7 @@ pub(super) static RELATIONS: [Relation; 7] = [
         ],
         rows: |context| ready(Ok(queries(context))).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "settings",
         columns: &[
             ("name", Text),
@@ -100,12 +100,12 @@ pub(super) static RELATIONS: [Relation; 7] = [
         ],
         rows: |context| ready(Ok(settings(context))).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "functions",
         columns: &[("name", Text), ("kind", Text), ("usage", Text)],
         rows: |context| ready(Ok(functions(context))).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "prepared_statements",
         columns: &[
             ("name", Text),

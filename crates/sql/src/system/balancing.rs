@@ -3,21 +3,21 @@
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::described::{self, RelationKind};
-use crate::system::relation::{Cell, Kind, Relation, row};
+use crate::system::relation::{Cell, CellType, SystemTable, row};
 use eris_home::HomeError;
 use futures::FutureExt;
 
-use Kind::{Number, Real, Text, Time};
+use CellType::{Number, Real, Text, Time};
 
-pub(super) static RELATIONS: [Relation; 2] = [
-    Relation {
+pub(super) static RELATIONS: [SystemTable; 2] = [
+    SystemTable {
         name: "partitions",
         columns: &[
             ("schema", Text),
             ("table", Text),
             ("aeu", Number),
             ("node", Number),
-            // Of keys, or of the column that rows are dealt by; NULL where they are dealt by size.
+            // Of keys, or of the column that rows are partitioned by; NULL where they are partitioned by size.
             ("range", Text),
             ("rows", Number),
             ("bytes", Number),
@@ -28,7 +28,7 @@ pub(super) static RELATIONS: [Relation; 2] = [
         ],
         rows: |context| async { partitions(context) }.boxed(),
     },
-    Relation {
+    SystemTable {
         name: "balancing",
         columns: &[
             ("at", Time),

@@ -1,6 +1,6 @@
 //! The catalogue as system tables tell it.
 
-use crate::catalog::{Relation, Table, View};
+use crate::catalog::{Table, TableOrView, View};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::system::{INFORMATION, SYSTEM, relations};
@@ -15,7 +15,7 @@ pub(crate) struct Described {
     pub schema: String,
     pub name: String,
     pub kind: RelationKind,
-    pub columns: Vec<Column>,
+    pub columns: Vec<DescribedColumn>,
 }
 
 /// What a relation is.
@@ -39,7 +39,7 @@ pub(crate) enum RelationKind {
 }
 
 /// A column.
-pub(crate) struct Column {
+pub(crate) struct DescribedColumn {
     pub name: String,
     pub data_type: DataType,
     pub max_characters: Option<u64>,
@@ -48,7 +48,7 @@ pub(crate) struct Column {
     pub default: Option<String>,
 }
 
-impl Column {
+impl DescribedColumn {
     /// SQL's name of its type.
     pub fn type_name(&self) -> String {
         sql_name(&self.data_type, self.max_characters)
@@ -66,7 +66,7 @@ pub(crate) fn schemas(context: &StatementContext) -> Vec<String> {
     names
 }
 
-/// Refuses names of schemas that do not exist.
+/// Rejects names of schemas that do not exist.
 pub(crate) fn check_schema(context: &StatementContext, name: &str) -> Result<(), SqlError> {
     let schemas = schemas(context);
     if schemas.iter().any(|schema| schema == name) {
@@ -116,10 +116,10 @@ pub(crate) fn system() -> impl Iterator<Item = Described> {
 }
 
 /// A table or view.
-pub(crate) fn describe_relation(relation: &Relation) -> Described {
+pub(crate) fn describe_relation(relation: &TableOrView) -> Described {
     match relation {
-        Relation::Table(table) => describe_table(table),
-        Relation::View(view) => describe_view(view),
+        TableOrView::Table(table) => describe_table(table),
+        TableOrView::View(view) => describe_view(view),
     }
 }
 
@@ -167,12 +167,12 @@ fn describe_view(view: &View) -> Described {
 fn columns(
     schema: &SchemaRef,
     rules: impl Fn(usize) -> (Option<u64>, Option<String>),
-) -> Vec<Column> {
+) -> Vec<DescribedColumn> {
     let fields = schema.fields().iter().enumerate();
     fields
         .map(|(position, field)| {
             let (max_characters, default) = rules(position);
-            Column {
+            DescribedColumn {
                 name: field.name().clone(),
                 data_type: field.data_type().clone(),
                 max_characters,

@@ -2,17 +2,17 @@
 
 use crate::catalog::CATALOG;
 use crate::context::StatementContext;
-use crate::system::described::{self, Column, RelationKind};
+use crate::system::described::{self, DescribedColumn, RelationKind};
 use crate::system::keys;
-use crate::system::relation::{Cell, Kind, Relation, row};
+use crate::system::relation::{Cell, CellType, SystemTable, row};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use futures::FutureExt;
 use std::future::ready;
 
-use Kind::{Number, Text};
+use CellType::{Number, Text};
 
-pub(super) static RELATIONS: [Relation; 8] = [
-    Relation {
+pub(super) static RELATIONS: [SystemTable; 8] = [
+    SystemTable {
         name: "schemata",
         columns: &[
             ("catalog_name", Text),
@@ -25,7 +25,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
         ],
         rows: |context| ready(Ok(schemata(context))).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "tables",
         columns: &[
             ("table_catalog", Text),
@@ -43,7 +43,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
         ],
         rows: |context| ready(Ok(tables(context))).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "columns",
         columns: &[
             ("table_catalog", Text),
@@ -66,7 +66,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
         ],
         rows: |context| ready(Ok(columns(context))).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "views",
         columns: &[
             ("table_catalog", Text),
@@ -79,7 +79,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
         ],
         rows: |context| ready(Ok(views(context))).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "table_constraints",
         columns: &[
             ("constraint_catalog", Text),
@@ -95,7 +95,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
         ],
         rows: |context| ready(Ok(table_constraints(context))).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "check_constraints",
         columns: &[
             ("constraint_catalog", Text),
@@ -105,7 +105,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
         ],
         rows: |context| ready(Ok(check_constraints(context))).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "referential_constraints",
         columns: &[
             ("constraint_catalog", Text),
@@ -120,7 +120,7 @@ pub(super) static RELATIONS: [Relation; 8] = [
         ],
         rows: |context| ready(Ok(keys::referential_constraints(context))).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "key_column_usage",
         columns: &[
             ("constraint_catalog", Text),
@@ -228,7 +228,7 @@ fn columns(context: &StatementContext) -> Vec<Vec<Cell>> {
 }
 
 /// The type's name without its arguments, which have columns of their own.
-fn type_name(column: &Column) -> String {
+fn type_name(column: &DescribedColumn) -> String {
     let full = column.type_name();
     match (full.find('('), full.find(')')) {
         (Some(open), Some(close)) => format!("{}{}", &full[..open], &full[close + 1..]),

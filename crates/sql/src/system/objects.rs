@@ -2,18 +2,18 @@
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::system::described::{self, Column, Described, RelationKind};
-use crate::system::relation::{Cell, Kind, Relation, row};
+use crate::system::described::{self, Described, DescribedColumn, RelationKind};
+use crate::system::relation::{Cell, CellType, SystemTable, row};
 use eris_exact::scalar;
 use eris_fragment::Scalar;
 use eris_home::{ColumnChunkInspection, HomeError, Inspection};
 use futures::FutureExt;
 use std::collections::BTreeMap;
 
-use Kind::{Number, Text, Truth};
+use CellType::{Number, Text, Truth};
 
-pub(super) static RELATIONS: [Relation; 6] = [
-    Relation {
+pub(super) static RELATIONS: [SystemTable; 6] = [
+    SystemTable {
         name: "tables",
         columns: &[
             ("schema", Text),
@@ -29,7 +29,7 @@ pub(super) static RELATIONS: [Relation; 6] = [
         ],
         rows: |context| tables(context).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "columns",
         columns: &[
             ("schema", Text),
@@ -49,7 +49,7 @@ pub(super) static RELATIONS: [Relation; 6] = [
         ],
         rows: |context| columns(context).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "indexes",
         columns: &[
             ("schema", Text),
@@ -64,7 +64,7 @@ pub(super) static RELATIONS: [Relation; 6] = [
         ],
         rows: |context| super::indexes::rows(context).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "segments",
         columns: &[
             ("schema", Text),
@@ -82,7 +82,7 @@ pub(super) static RELATIONS: [Relation; 6] = [
         ],
         rows: |context| segments(context).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "chunks",
         columns: &[
             ("schema", Text),
@@ -104,7 +104,7 @@ pub(super) static RELATIONS: [Relation; 6] = [
         ],
         rows: |context| chunks(context).boxed(),
     },
-    Relation {
+    SystemTable {
         name: "memory",
         columns: &[
             ("kind", Text),
@@ -251,7 +251,7 @@ async fn columns(context: &StatementContext) -> CellRows {
             let dictionary = inspection.dictionaries.get(position).copied().flatten();
             let dictionary = dictionary.filter(|dictionary| dictionary.entries > 0);
             let total = Total::of(&inspection, position);
-            let Column { name, nullable, .. } = column;
+            let DescribedColumn { name, nullable, .. } = column;
             rows.push(row![
                 &table.schema,
                 &table.name,

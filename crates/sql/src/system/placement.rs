@@ -3,14 +3,14 @@
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::described::{self, RelationKind};
-use crate::system::relation::{Cell, Kind, Relation, row};
+use crate::system::relation::{Cell, CellType, SystemTable, row};
 use eris_home::{HomeError, StoredPart};
 use eris_types::ObjectId;
 use futures::FutureExt;
 
-use Kind::{Number, Text};
+use CellType::{Number, Text};
 
-pub(super) static RELATIONS: [Relation; 1] = [Relation {
+pub(super) static RELATIONS: [SystemTable; 1] = [SystemTable {
     name: "placement",
     columns: &[
         ("schema", Text),
@@ -60,7 +60,7 @@ async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
             rows.extend(all.iter().map(|located| {
                 let (part, name) = match (unique, located.part) {
                     (Some(name), _) => ("unique", Some(name.clone())),
-                    (None, StoredPart::Rows) => ("rows", None),
+                    (None, StoredPart::ComputeRows) => ("rows", None),
                     (None, StoredPart::Key) => ("key", None),
                     (None, StoredPart::Index(number)) => ("index", index_name(object, number)),
                 };

@@ -4,13 +4,13 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::maintenance::recoding::Outcome;
 use crate::system::described::{self, RelationKind};
-use crate::system::relation::{Cell, Kind, Relation, row};
+use crate::system::relation::{Cell, CellType, SystemTable, row};
 use eris_home::HomeError;
 use futures::FutureExt;
 
-use Kind::{Number, Text};
+use CellType::{Number, Text};
 
-pub(super) static RELATIONS: [Relation; 1] = [Relation {
+pub(super) static RELATIONS: [SystemTable; 1] = [SystemTable {
     name: "recodings",
     columns: &[
         ("schema", Text),

@@ -13,18 +13,19 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A system table.
-pub(crate) struct Relation {
+pub(crate) struct SystemTable {
     pub name: &'static str,
-    pub columns: &'static [(&'static str, Kind)],
-    pub rows: Rows,
+    pub columns: &'static [(&'static str, CellType)],
+    pub rows: ComputeRows,
 }
 
 /// Computes rows, each with one cell per column.
-pub(crate) type Rows = fn(&StatementContext) -> BoxFuture<'_, Result<Vec<Vec<Cell>>, SqlError>>;
+pub(crate) type ComputeRows =
+    fn(&StatementContext) -> BoxFuture<'_, Result<Vec<Vec<Cell>>, SqlError>>;
 
 /// The types of columns.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum CellType {
     Text,
     Number,
     Real,
@@ -44,9 +45,9 @@ pub(crate) enum Cell {
     Time(i64),
 }
 
-impl Relation {
+impl SystemTable {
     pub fn schema(&self) -> SchemaRef {
-        let field = |(name, kind): &(&str, Kind)| Field::new(*name, kind.data_type(), true);
+        let field = |(name, kind): &(&str, CellType)| Field::new(*name, kind.data_type(), true);
         Arc::new(Schema::new(
             self.columns.iter().map(field).collect::<Vec<_>>(),
         ))
@@ -69,14 +70,14 @@ impl Relation {
     }
 }
 
-impl Kind {
+impl CellType {
     fn data_type(self) -> DataType {
         match self {
-            Kind::Text => DataType::Utf8View,
-            Kind::Number => DataType::Int64,
-            Kind::Real => DataType::Float64,
-            Kind::Truth => DataType::Boolean,
-            Kind::Time => DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
+            CellType::Text => DataType::Utf8View,
+            CellType::Number => DataType::Int64,
+            CellType::Real => DataType::Float64,
+            CellType::Truth => DataType::Boolean,
+            CellType::Time => DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
         }
     }
 
@@ -92,11 +93,13 @@ impl Kind {
             };
         }
         match self {
-            Kind::Text => Arc::new(collect!(StringViewArray, Text)),
-            Kind::Number => Arc::new(collect!(Int64Array, Number)),
-            Kind::Real => Arc::new(collect!(Float64Array, Real)),
-            Kind::Truth => Arc::new(collect!(BooleanArray, Truth)),
-            Kind::Time => Arc::new(collect!(TimestampMicrosecondArray, Time).with_timezone(ZONE)),
+            CellType::Text => Arc::new(collect!(StringViewArray, Text)),
+            CellType::Number => Arc::new(collect!(Int64Array, Number)),
+            CellType::Real => Arc::new(collect!(Float64Array, Real)),
+            CellType::Truth => Arc::new(collect!(BooleanArray, Truth)),
+            CellType::Time => {
+                Arc::new(collect!(TimestampMicrosecondArray, Time).with_timezone(ZONE))
+            }
         }
     }
 }

@@ -3,13 +3,13 @@
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::described::{self, RelationKind};
-use crate::system::relation::{Cell, Kind, Relation, row};
+use crate::system::relation::{Cell, CellType, SystemTable, row};
 use eris_home::{HomeError, ReorganizationCause};
 use futures::FutureExt;
 
-use Kind::{Number, Real, Text};
+use CellType::{Number, Real, Text};
 
-pub(super) static RELATIONS: [Relation; 1] = [Relation {
+pub(super) static RELATIONS: [SystemTable; 1] = [SystemTable {
     name: "reorganizations",
     columns: &[
         ("schema", Text),

@@ -1,7 +1,7 @@
 //! How deep an expression may be: whatever looks at it later calls itself for every level, and a stack has an end.
 //!
 //! `a = 1 OR a = 2 OR …` leans to the left, as many levels deep as it has terms. AND and OR do not care, so their chains are
-//! put upright; what is too deep even then is refused.
+//! put upright; what is too deep even then is rejected.
 //!
 //! ```text
 //!        OR                     OR

@@ -72,7 +72,7 @@ impl Parameter {
     /// # Errors
     /// It does not fit.
     pub(crate) fn cast(&self, to: &DataType, name: &str) -> Result<Parameter, SqlError> {
-        let refused = || {
+        let rejected = || {
             let given = sql_name(&self.data_type(), None);
             SqlError::invalid(
                 Mistake::DatatypeMismatch,
@@ -83,14 +83,14 @@ impl Parameter {
                 ),
             )
         };
-        let cast = self.0.cast_to(to).map_err(|_| refused())?;
+        let cast = self.0.cast_to(to).map_err(|_| rejected())?;
         let exact = !self.data_type().is_numeric()
             || cast
                 .cast_to(&self.data_type())
                 .is_ok_and(|back| back == self.0);
         match exact {
             true => Ok(Parameter(cast)),
-            false => Err(refused()),
+            false => Err(rejected()),
         }
     }
 

@@ -1,9 +1,9 @@
 //! A query as DataFusion is to plan it: what it does not know, or takes for something else than SQL does, is written out
-//! or refused.
+//! or rejected.
 
 use crate::error::SqlError;
 use crate::text::names::{Headers, make_unique};
-use crate::text::refuse;
+use crate::text::reject;
 use crate::text::set_all;
 use crate::text::shorthand;
 use crate::text::using;
@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::Query;
 /// # Errors
 /// What DataFusion would ignore, and what cannot be written out.
 pub(crate) fn rewrite(query: &mut Query) -> Result<Headers, SqlError> {
-    refuse::ignored(query)?;
+    reject::ignored(query)?;
     let headers = Headers::of(query);
     using::write_out(query)?;
     make_unique(query);

@@ -279,7 +279,7 @@ fn exponents(values: &mut Values) {
     }
 }
 
-/// `FETCH FIRST n ROWS ONLY` as LIMIT; with PERCENT or TIES it is left, to be refused.
+/// `FETCH FIRST n ROWS ONLY` as LIMIT; with PERCENT or TIES it is left, to be rejected.
 fn fetch_first(query: &mut Query) {
     let rows = match &query.fetch {
         Some(Fetch {
@@ -404,7 +404,7 @@ fn escape(pattern: &mut Expr, escape_char: &mut Option<ValueWithSpan>) {
                 out.push('\\');
                 match characters.next() {
                     Some(next) => out.push(next),
-                    // Nothing to escape: left as it is, to be refused.
+                    // Nothing to escape: left as it is, to be rejected.
                     None => return,
                 }
             }

@@ -1,11 +1,11 @@
-//! BEGIN, COMMIT, ROLLBACK and their like: refused, for a statement that is accepted in silence would promise what does not
+//! BEGIN, COMMIT, ROLLBACK and their like: rejected, for a statement that is accepted in silence would promise what does not
 //! hold. Why: docs/decisions/0009.
 
 use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::Statement;
 
-/// Refuses statements that begin, end or divide a transaction.
-pub(crate) fn refuse(tree: &Statement) -> Result<(), SqlError> {
+/// Rejects statements that begin, end or divide a transaction.
+pub(crate) fn reject(tree: &Statement) -> Result<(), SqlError> {
     let word = match tree {
         Statement::StartTransaction { begin: true, .. } => "BEGIN",
         Statement::StartTransaction { .. } => "START TRANSACTION",

@@ -58,16 +58,16 @@ fn body(expr: &mut SetExpr, order_by: Option<&mut OrderBy>) -> Result<(), SqlErr
 
 /// The tables of one item of FROM, and the columns that its joins share.
 #[derive(Default)]
-struct Tables {
+struct FromItem {
     /// What qualifies the columns of each; `None` where nothing can.
     names: Vec<Option<Vec<Ident>>>,
-    shared: BTreeMap<String, Shared>,
+    shared: BTreeMap<String, SharedColumn>,
     /// Columns that `*` does not repeat, by table.
     hidden: Vec<(usize, Ident)>,
 }
 
 /// A column that tables share.
-struct Shared {
+struct SharedColumn {
     name: Ident,
     /// The table at whose place `*` shows it.
     table: usize,
@@ -79,7 +79,7 @@ fn list(select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<(), SqlEr
         return Ok(());
     }
     let tables = select.from.iter_mut().map(tables);
-    let tables: Vec<Tables> = tables.collect::<Result<_, _>>()?;
+    let tables: Vec<FromItem> = tables.collect::<Result<_, _>>()?;
 
     let mut items = Vec::new();
     for item in std::mem::take(&mut select.projection) {
@@ -89,7 +89,7 @@ fn list(select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<(), SqlEr
                     tables.all_columns(&mut items)?;
                 }
             }
-            SelectItem::Wildcard(_) => return Err(refused("a * with further words")),
+            SelectItem::Wildcard(_) => return Err(rejected("a * with further words")),
             SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
                 items.push(SelectItem::ExprWithAlias {
                     expr: Expr::Identifier(name.clone()),
@@ -100,7 +100,7 @@ fn list(select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<(), SqlEr
         }
     }
     select.projection = items;
-    let mut names = Names { tables, deep: 0 };
+    let mut names = SharedColumns { tables, deep: 0 };
     let _ = select.visit(&mut names);
     if let Some(order_by) = order_by
         && let OrderByKind::Expressions(keys) = &mut order_by.kind
@@ -145,27 +145,27 @@ fn needs_it(joins: &[Join]) -> bool {
 
 /// Which tables' rows a join keeps in any case.
 #[derive(Clone, Copy, PartialEq)]
-enum Side {
+enum JoinSide {
     LeftOrNone,
     Right,
     Both,
 }
 
-impl Side {
+impl JoinSide {
     fn shows_right(self) -> bool {
-        self != Side::LeftOrNone
+        self != JoinSide::LeftOrNone
     }
 }
 
-fn constraint(operator: &JoinOperator) -> Option<(Side, &JoinConstraint)> {
+fn constraint(operator: &JoinOperator) -> Option<(JoinSide, &JoinConstraint)> {
     match operator {
         JoinOperator::Join(on)
         | JoinOperator::Inner(on)
         | JoinOperator::CrossJoin(on)
         | JoinOperator::Left(on)
-        | JoinOperator::LeftOuter(on) => Some((Side::LeftOrNone, on)),
-        JoinOperator::Right(on) | JoinOperator::RightOuter(on) => Some((Side::Right, on)),
-        JoinOperator::FullOuter(on) => Some((Side::Both, on)),
+        | JoinOperator::LeftOuter(on) => Some((JoinSide::LeftOrNone, on)),
+        JoinOperator::Right(on) | JoinOperator::RightOuter(on) => Some((JoinSide::Right, on)),
+        JoinOperator::FullOuter(on) => Some((JoinSide::Both, on)),
         _ => None,
     }
 }
@@ -185,16 +185,16 @@ fn constraint_mut(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
 }
 
 /// Makes ON of the USING of an item's joins.
-fn tables(from: &mut TableWithJoins) -> Result<Tables, SqlError> {
-    let mut tables = Tables::default();
+fn tables(from: &mut TableWithJoins) -> Result<FromItem, SqlError> {
+    let mut tables = FromItem::default();
     tables.names.push(qualifier(&from.relation));
     for join in &mut from.joins {
         let right = qualifier(&join.relation);
         let on = match constraint(&join.join_operator) {
             Some((side, JoinConstraint::Using(columns))) => tables.join(side, columns, &right)?,
-            Some((_, JoinConstraint::Natural)) => return Err(refused("NATURAL")),
+            Some((_, JoinConstraint::Natural)) => return Err(rejected("NATURAL")),
             Some(_) => None,
-            None => return Err(refused("this kind of join")),
+            None => return Err(rejected("this kind of join")),
         };
         if let (Some(on), Some(constraint)) = (on, constraint_mut(&mut join.join_operator)) {
             *constraint = JoinConstraint::On(on);
@@ -204,11 +204,11 @@ fn tables(from: &mut TableWithJoins) -> Result<Tables, SqlError> {
     Ok(tables)
 }
 
-impl Tables {
+impl FromItem {
     /// The condition of the next join with the table `right`; `None` if DataFusion finds its columns.
     fn join(
         &mut self,
-        side: Side,
+        side: JoinSide,
         columns: &[ObjectName],
         right: &Option<Vec<Ident>>,
     ) -> Result<Option<Expr>, SqlError> {
@@ -222,25 +222,25 @@ impl Tables {
             };
             let (Some((table, left)), Some(right)) = (known, right) else {
                 if side.shows_right() || self.shared.contains_key(&normalize(column)) {
-                    return Err(refused(&format!("USING ({column})")));
+                    return Err(rejected(&format!("USING ({column})")));
                 }
                 continue;
             };
             let right = qualified(right, column);
             conditions.push(format!("{left} = {right}"));
             let value = match side {
-                Side::LeftOrNone => left,
-                Side::Right => right,
-                Side::Both => parsed(&format!("coalesce({left}, {right})")),
+                JoinSide::LeftOrNone => left,
+                JoinSide::Right => right,
+                JoinSide::Both => parsed(&format!("coalesce({left}, {right})")),
             };
             let name = column.clone();
             self.shared
-                .insert(normalize(column), Shared { name, table, value });
+                .insert(normalize(column), SharedColumn { name, table, value });
         }
         match conditions.len() {
             0 => Ok(None),
             all if all == columns.len() => Ok(Some(parsed(&conditions.join(" AND ")))),
-            _ => Err(refused("USING of columns of several tables")),
+            _ => Err(rejected("USING of columns of several tables")),
         }
     }
 
@@ -248,7 +248,7 @@ impl Tables {
     fn all_columns(&self, items: &mut Vec<SelectItem>) -> Result<(), SqlError> {
         for (number, name) in self.names.iter().enumerate() {
             let Some(name) = name else {
-                return Err(refused("* over a table without a name"));
+                return Err(rejected("* over a table without a name"));
             };
             let hidden = self.hidden.iter().filter(|(table, _)| *table == number);
             let hidden: Vec<_> = hidden
@@ -278,12 +278,12 @@ impl Tables {
 }
 
 /// Puts what they stand for in the places of shared columns; names in subqueries are left alone.
-struct Names {
-    tables: Vec<Tables>,
+struct SharedColumns {
+    tables: Vec<FromItem>,
     deep: usize,
 }
 
-impl VisitorMut for Names {
+impl VisitorMut for SharedColumns {
     type Break = ();
 
     fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
@@ -352,7 +352,7 @@ fn parsed(text: &str) -> Expr {
         .expect("the text is an expression")
 }
 
-fn refused(what: &str) -> SqlError {
+fn rejected(what: &str) -> SqlError {
     SqlError::not_supported(format!("{what}, in joins that share a column")).with_hint(Some(
         "join them by ON, and say coalesce(a.k, b.k) for the column",
     ))

@@ -1,4 +1,4 @@
-//! Values on their way into a table: cast to the column's type, or refused by name, column and row.
+//! Values on their way into a table: cast to the column's type, or rejected by name, column and row.
 
 use crate::catalog::{ColumnRules, Table};
 use crate::error::{Mistake, SqlError, Violation};
@@ -53,7 +53,7 @@ pub(crate) fn rows(
             }
         });
     let columns = columns.collect::<Result<Vec<_>, SqlError>>()?;
-    // NULLs are refused together with what else is wrong with a row, so they must get that far.
+    // NULLs are rejected together with what else is wrong with a row, so they must get that far.
     let schema = Arc::clone(&table.unruled);
     RecordBatch::try_new(schema, columns).map_err(|error| SqlError::from_datafusion(error.into()))
 }

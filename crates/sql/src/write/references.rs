@@ -147,7 +147,7 @@ impl References {
         Ok(())
     }
 
-    /// Refuses the statement if a row would refer to none once it has committed.
+    /// Rejects the statement if a row would refer to none once it has committed.
     pub async fn check(&mut self, context: &StatementContext) -> Result<(), SqlError> {
         for incoming in &mut self.incoming {
             incoming.check(context, &self.outgoing).await?;

@@ -56,7 +56,7 @@ impl RowRules {
         (self.checks.iter()).all(|check| crate::write::quick::is_quick(&check.expr, schema))
     }
 
-    /// Refuses the batch if one of its rows breaks a rule. It has the table's columns; its first row counts as `first_row`.
+    /// Rejects the batch if one of its rows breaks a rule. It has the table's columns; its first row counts as `first_row`.
     pub fn check(
         &self,
         table: &Table,

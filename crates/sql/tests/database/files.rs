@@ -173,10 +173,10 @@ fn a_database_comes_back_with_defaults_and_rules() {
         }
         lines(&session, &format!("EXPORT DATABASE '{target}'")).await;
         assert_eq!(files(directory.path()), ["export"]);
-        let refused = failure(&session, &format!("EXPORT DATABASE '{target}'")).await;
-        assert!(refused.contains("is not empty"), "{refused}");
-        let refused = failure(&session, &format!("IMPORT DATABASE '{target}'")).await;
-        assert!(refused.contains("exists already"), "{refused}");
+        let rejected = failure(&session, &format!("EXPORT DATABASE '{target}'")).await;
+        assert!(rejected.contains("is not empty"), "{rejected}");
+        let rejected = failure(&session, &format!("IMPORT DATABASE '{target}'")).await;
+        assert!(rejected.contains("exists already"), "{rejected}");
         lines(&session, "DROP TABLE a; DROP TABLE \"Select\"").await;
         lines(&session, &format!("IMPORT DATABASE '{target}'")).await;
         for (query, before) in queries.into_iter().zip(before) {
@@ -198,8 +198,8 @@ fn a_database_comes_back_with_defaults_and_rules() {
         let schema = directory.path().join("export/schema.sql");
         let made = std::fs::read_to_string(&schema).unwrap();
         std::fs::write(schema, made + "CREATE INDEX ON other (a);\n").unwrap();
-        let refused = failure(&session, &format!("IMPORT DATABASE '{target}'")).await;
-        assert!(refused.contains("an index of \"other\""), "{refused}");
+        let rejected = failure(&session, &format!("IMPORT DATABASE '{target}'")).await;
+        assert!(rejected.contains("an index of \"other\""), "{rejected}");
         let none = lines(&session, "SELECT * FROM eris.indexes").await;
         assert!(none.is_empty(), "{none:?}");
     });
@@ -303,8 +303,8 @@ fn an_import_is_there_as_a_whole_or_not_at_all() {
         for (query, expected) in queries.into_iter().zip(["1|x", "43", "42", "0"]) {
             assert_eq!(lines(&session, query).await, [expected], "{query}");
         }
-        let refused = failure(&session, &import).await;
-        assert!(refused.contains("exists already"), "{refused}");
+        let rejected = failure(&session, &import).await;
+        assert!(rejected.contains("exists already"), "{rejected}");
         assert!(
             failure(&session, "INSERT INTO public.t VALUES (1, 'no')")
                 .await

@@ -91,15 +91,15 @@ fn rows_for_which_an_index_has_no_memory_are_not_inserted() {
                 let budget = database.home().budget().clone();
                 let limit = budget.limit();
                 let insert = "INSERT INTO t SELECT k, -5, 'far ' || k FROM t";
-                let mut refused = 0;
+                let mut rejected = 0;
                 for left in [64 << 10, 1 << 20, 4 << 20] {
                     budget.set_limit(budget.used() + left);
                     let error = count(&session, insert).await.unwrap_err();
                     assert!(error.to_string().contains("memory"), "{error}");
-                    refused += 1;
+                    rejected += 1;
                 }
                 budget.set_limit(limit);
-                assert_eq!(refused, 3);
+                assert_eq!(rejected, 3);
                 let none = "SELECT k FROM t WHERE n = -5 OR s LIKE 'far%'";
                 assert_eq!(must(&session, none).await, 0);
                 let sql = "SELECT k FROM t WHERE n = 7919 AND s = 'text 31'";

@@ -1,4 +1,4 @@
-//! What does not fit into memory: spilled, or refused cleanly, but never answered otherwise.
+//! What does not fit into memory: spilled, or rejected cleanly, but never answered otherwise.
 
 use crate::common::{block_on, database_with, run};
 use datafusion::arrow::compute::concat_batches;
@@ -197,7 +197,7 @@ fn sorts_groups_and_windows_answer_the_same_when_they_spill() {
 }
 
 #[test]
-fn groups_that_are_dealt_answer_the_same_when_memory_gets_short() {
+fn repartitioned_groups_answer_the_same_when_memory_gets_short() {
     for (nodes, cores) in [(1, 1), (1, 2), (2, 2)] {
         block_on(async {
             let (database, seed) = (database(nodes, cores), seed());

@@ -220,7 +220,7 @@ fn random_statements_keep_foreign_keys_or_leave_no_trace() {
                 must(&session, table).await;
             }
             let mut model = Model::default();
-            let (mut kept, mut refused) = (0, 0);
+            let (mut kept, mut rejected) = (0, 0);
             for number in 0..500 {
                 let (text, after) = statement(&mut random, &model);
                 let expected = after.filter(Model::holds);
@@ -230,7 +230,7 @@ fn random_statements_keep_foreign_keys_or_leave_no_trace() {
                         model = after;
                     }
                     (Err(error), None) => {
-                        refused += 1;
+                        rejected += 1;
                         let is_constraint = matches!(error.kind(), SqlErrorKind::Constraint(..));
                         assert!(is_constraint, "statement {number}: {text}: {error}");
                     }
@@ -245,7 +245,10 @@ fn random_statements_keep_foreign_keys_or_leave_no_trace() {
                     "statement {number}: {text}"
                 );
             }
-            assert!(kept > 50 && refused > 50, "{kept} kept, {refused} refused");
+            assert!(
+                kept > 50 && rejected > 50,
+                "{kept} kept, {rejected} refused"
+            );
         });
     }
 }
@@ -308,8 +311,8 @@ fn nobody_comes_between_a_row_and_the_row_it_refers_to() {
             for session in sessions.collect::<Vec<_>>() {
                 session.await.unwrap();
             }
-            let [kept, refused] = [&done[0], &done[1]].map(|done| done.load(Ordering::Relaxed));
-            assert!(kept > 0 && refused > 0, "{kept} kept, {refused} refused");
+            let [kept, rejected] = [&done[0], &done[1]].map(|done| done.load(Ordering::Relaxed));
+            assert!(kept > 0 && rejected > 0, "{kept} kept, {rejected} refused");
             must(&session, "TRUNCATE a, b").await;
             must(&session, "DROP TABLE a, b").await;
         });

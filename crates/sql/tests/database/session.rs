@@ -236,12 +236,12 @@ fn a_dropped_query_ends_at_once_and_harms_nobody() {
             ["199900"]
         );
         assert!(began.elapsed() < Duration::from_secs(10));
-        let refused = run(
+        let rejected = run(
             &session,
             "INSERT INTO fact SELECT a.k, a.v, b.t FROM fact a, fact b",
         );
         assert!(
-            tokio::time::timeout(Duration::from_millis(300), refused)
+            tokio::time::timeout(Duration::from_millis(300), rejected)
                 .await
                 .is_err()
         );

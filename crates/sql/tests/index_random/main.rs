@@ -423,7 +423,7 @@ impl Twins<'_> {
         }
     }
 
-    /// Rows of which some are there already: refused, left, or replaced.
+    /// Rows of which some are there already: rejected, left, or replaced.
     async fn upsert(&mut self) {
         let mut ids: Vec<u64> = (0..1 + self.random.below(12))
             .map(|_| self.random.below(self.next + 3))

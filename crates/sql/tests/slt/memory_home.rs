@@ -137,7 +137,7 @@ impl Object {
 }
 
 impl Executor for MemoryHome {
-    fn execute(&self, fragment: Arc<Fragment>, lanes: usize) -> Result<Execution, FragmentError> {
+    fn execute(&self, fragment: Arc<Fragment>, streams: usize) -> Result<Execution, FragmentError> {
         let state = self.state();
         let object = state.object(fragment.object);
         let object = object.map_err(|_| FragmentError::NoSuchObject(fragment.object))?;
@@ -171,12 +171,12 @@ impl Executor for MemoryHome {
             workers: vec![worker],
             ..FragmentReport::default()
         };
-        // All of it arrives on the first lane.
+        // All of it arrives on the first stream.
         let answer = result.map(|(batch, _)| batch).transpose();
         let first = futures::stream::iter(answer).boxed_stream();
-        let others = (1..lanes).map(|_| futures::stream::empty().boxed_stream());
+        let others = (1..streams).map(|_| futures::stream::empty().boxed_stream());
         Ok(Execution {
-            lanes: std::iter::once(first).chain(others).collect(),
+            streams: std::iter::once(first).chain(others).collect(),
             is_merged: Arc::new(|| true),
             report: Arc::new(move || report.clone()),
         })

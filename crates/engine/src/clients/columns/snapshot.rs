@@ -188,7 +188,7 @@ impl ColumnSnapshot {
             order: None,
         };
         let execution = self.column.engine.execute(Arc::new(fragment), 1)?;
-        let batches = futures::stream::select_all(execution.lanes);
+        let batches = futures::stream::select_all(execution.streams);
         Ok(batches.try_collect().await?)
     }
 }

@@ -3,7 +3,7 @@
 use super::KeyIndex;
 use super::transfers::Transfers;
 use crate::error::EngineError;
-use crate::key_index::layout::Table;
+use crate::key_index::layout::PartitionTable;
 use crate::key_index::shift::{Shift, changed};
 use crate::key_index::transfer::Transfer;
 use crate::protocol::callback::TransferId;
@@ -54,7 +54,7 @@ impl KeyIndex {
 
     /// Whether a cycle can do this.
     fn check(&self, shifts: &[Shift]) -> Result<(), EngineError> {
-        let refuse = |reason: String| {
+        let reject = |reason: String| {
             Err(EngineError::Shift {
                 index: self.name().to_owned(),
                 reason,
@@ -62,15 +62,15 @@ impl KeyIndex {
         };
         let aeus = self.engine().topology().aeus().len();
         if let Some(shift) = shifts.iter().find(|shift| shift.to.index() >= aeus) {
-            return refuse(format!("there is no {}, only {aeus} AEUs", shift.to));
+            return reject(format!("there is no {}, only {aeus} AEUs", shift.to));
         }
-        let mut spans: Vec<_> = shifts.iter().map(|shift| (shift.low, shift.high)).collect();
-        if let Some((low, high)) = spans.iter().find(|(low, high)| low > high) {
-            return refuse(format!("there are no keys from {low} to {high}"));
+        let mut parts: Vec<_> = shifts.iter().map(|shift| (shift.low, shift.high)).collect();
+        if let Some((low, high)) = parts.iter().find(|(low, high)| low > high) {
+            return reject(format!("there are no keys from {low} to {high}"));
         }
-        spans.sort_unstable();
-        match spans.windows(2).find(|pair| pair[0].1 >= pair[1].0) {
-            Some(pair) => refuse(format!("key {} shall have two owners", pair[1].0)),
+        parts.sort_unstable();
+        match parts.windows(2).find(|pair| pair[0].1 >= pair[1].0) {
+            Some(pair) => reject(format!("key {} shall have two owners", pair[1].0)),
             None => Ok(()),
         }
     }
@@ -84,7 +84,7 @@ impl KeyIndex {
         let mut shifts = shifts.to_vec();
         shifts.sort_by_key(|shift| shift.low);
         for shift in &shifts {
-            for (low, high, from) in table.spans(shift.low, shift.high) {
+            for (low, high, from) in table.parts(shift.low, shift.high) {
                 if from != shift.to {
                     transfers.push((
                         Shift {
@@ -181,9 +181,9 @@ impl Drop for Waiting<'_> {
 
 /// In which order owners are to give keys, as positions in what is sorted by them: of each range from its ends inwards.
 /// What lies in the midst of a segment has to be parted on both sides.
-fn from_ends(table: &Table, transfers: &[(Shift, AeuId)]) -> Vec<usize> {
+fn from_ends(table: &PartitionTable, transfers: &[(Shift, AeuId)]) -> Vec<usize> {
     let range = |at: usize| {
-        let mut ranges = table.spans(0, u64::MAX);
+        let mut ranges = table.parts(0, u64::MAX);
         let range = ranges.find(|(_, end, _)| *end >= transfers[at].0.low);
         range.expect("all keys are in one")
     };
@@ -214,12 +214,12 @@ mod tests {
     #[test]
     fn what_goes_from_an_end_of_a_range_goes_from_there_inwards() {
         let table = Layout::new([(0, AeuId(0)), (100, AeuId(1)), (200, AeuId(0))]).newest();
-        let order = |spans: &[(u64, u64)]| {
+        let order = |parts: &[(u64, u64)]| {
             let transfer = |&(low, high)| {
                 let to = AeuId(7);
                 (Shift { low, high, to }, table.owner(low))
             };
-            from_ends(&table, &spans.iter().map(transfer).collect::<Vec<_>>())
+            from_ends(&table, &parts.iter().map(transfer).collect::<Vec<_>>())
         };
         assert_eq!(
             order(&[(0, 9), (10, 19), (150, 169), (170, 199)]),

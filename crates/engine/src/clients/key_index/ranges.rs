@@ -8,8 +8,8 @@
 
 use super::KeyClient;
 use crate::error::EngineError;
-use crate::key_index::batch::{KeyBatch, KeyOperation, Rest, Span};
-use crate::key_index::layout::Table;
+use crate::key_index::batch::{KeyBatch, KeyOperation, RangeRead, Rest};
+use crate::key_index::layout::PartitionTable;
 use eris_types::AeuId;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const KEPT: usize = 4_096;
 
 /// Ranges that are being read.
 pub(crate) struct Reading {
-    table: Arc<Table>,
+    table: Arc<PartitionTable>,
     limit: usize,
     /// What was found so far of each range.
     found: Vec<Vec<(u64, u64)>>,
@@ -39,7 +39,7 @@ struct Open {
 }
 
 impl Reading {
-    pub fn new(table: Arc<Table>, ranges: &[RangeInclusive<u64>], limit: usize) -> Self {
+    pub fn new(table: Arc<PartitionTable>, ranges: &[RangeInclusive<u64>], limit: usize) -> Self {
         let wanted = ranges.iter().enumerate();
         let wanted = wanted.filter(|(_, keys)| limit > 0 && !keys.is_empty());
         let open = wanted.map(|(range, keys)| Open {
@@ -61,23 +61,23 @@ impl Reading {
     }
 
     /// What the next owner has of each range, owner by owner.
-    fn next_spans(&mut self) -> Vec<(AeuId, Span)> {
-        let mut spans = Vec::with_capacity(self.open.len());
+    fn next_reads(&mut self) -> Vec<(AeuId, RangeRead)> {
+        let mut reads = Vec::with_capacity(self.open.len());
         for open in &mut self.open {
-            let mut owners = self.table.spans(open.next, open.last);
+            let mut owners = self.table.reads(open.next, open.last);
             let (low, high, aeu) = owners.next().expect("every key has an owner");
             open.next = high;
             open.before = self.found[open.range].len();
-            let span = Span {
+            let read = RangeRead {
                 range: open.range,
                 low,
                 high,
                 limit: self.limit - open.before,
             };
-            spans.push((aeu, span));
+            reads.push((aeu, read));
         }
-        spans.sort_by_key(|(aeu, _)| *aeu);
-        spans
+        reads.sort_by_key(|(aeu, _)| *aeu);
+        reads
     }
 
     /// Takes what a part has brought.
@@ -94,7 +94,7 @@ impl Reading {
     fn close(&mut self) {
         self.open.retain_mut(|open| {
             let found = &mut self.found[open.range];
-            // Several owners add what they have of the span if some of its keys have been shifted, in the order in
+            // Several owners add what they have of the range if some of its keys have been shifted, in the order in
             // which it comes to them.
             let new = &mut found[open.before..];
             if !new.is_sorted() {
@@ -147,13 +147,13 @@ impl KeyClient {
 
     /// Adds the parts of the next exchange; says whether there are any.
     pub(crate) fn push_next(&mut self, reading: &mut Reading) -> bool {
-        let spans = reading.next_spans();
-        for of_owner in spans.chunk_by(|a, b| a.0 == b.0) {
+        let reads = reading.next_reads();
+        for of_owner in reads.chunk_by(|a, b| a.0 == b.0) {
             let mut batch = self.empty(KeyOperation::Ranges);
-            batch.rest = Rest::Spans(of_owner.iter().map(|(_, span)| *span).collect());
+            batch.rest = Rest::Reads(of_owner.iter().map(|(_, read)| *read).collect());
             self.exchange.push(of_owner[0].0, batch);
         }
-        !spans.is_empty()
+        !reads.is_empty()
     }
 
     pub(crate) fn gather_ranges(

@@ -1,7 +1,7 @@
 //! Transfers of one cycle, and what has come of them.
 
 use crate::clients::client::Client;
-use crate::key_index::layout::Table;
+use crate::key_index::layout::PartitionTable;
 use crate::key_index::shift::Shift;
 use crate::key_index::transfer::MovedOut;
 use crate::protocol::answers::Panicked;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// others are published.
 pub(crate) struct Transfers {
     pub client: Client,
-    pub table: Arc<Table>,
+    pub table: Arc<PartitionTable>,
     /// The first transfer; the others follow.
     pub first: TransferId,
     /// What shall move, and who has it.

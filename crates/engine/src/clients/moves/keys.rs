@@ -1,14 +1,14 @@
 //! Ranges of keys that another owner shall have.
 //!
 //! ```text
-//! write lock ─ nobody stages ─ rows of the next keys, from their owner's index ─▶ deleted there, added at the new owner
+//! write lock ─ nobody writes ─ rows of the next keys, from their owner's index ─▶ deleted there, added at the new owner
 //!      ─ a timestamp is drawn ─ the new table of ranges is published, with that timestamp ─ Commit
 //! ```
 //!
 //! A table of ranges says from which snapshot on it holds. Whoever reads at an older one asks all owners; an owner that
 //! is asked for keys that are not its own by now, or were not at the snapshot, says so, and whoever has asked looks
 //! again. Who changes rows has a share of the object's write lock before he looks whose they are. Rows with a key that are
-//! staged before their statement has the write lock would be with the wrong owner: whoever stages such rows keeps keys from
+//! written before their statement has the write lock would be with the wrong owner: whoever writes such rows keeps keys from
 //! being shifted.
 
 use super::key_shift::KeyShift;
@@ -16,7 +16,7 @@ use crate::clients::engine::Engine;
 use crate::error::EngineError;
 use crate::object::data_object::DataObject;
 use crate::object::keys::{KeyRange, Keys, is_word};
-use crate::object::ranges::Dealing;
+use crate::object::ranges::Assignment;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use eris_column::CHUNK_ROWS;
 use eris_home::Moved;
@@ -77,7 +77,7 @@ impl Engine {
     ) -> Result<(Moved, i64), EngineError> {
         let rows = rows.min(ROWS_AT_ONCE as u64) as usize;
         let table = self.object(id)?;
-        if table.staging.try_write().is_err() {
+        if table.early_writes.try_write().is_err() {
             // Whoever waits for the write lock keeps those from it who would share it.
             let table = table.name.clone();
             return Err(EngineError::InUse { table });
@@ -91,16 +91,18 @@ impl Engine {
         let in_use = || EngineError::InUse {
             table: object.name.clone(),
         };
-        let _closed = (object.staging.clone().try_write_owned()).map_err(|_| in_use())?;
-        let Some(dealing) = object.ranges.get() else {
+        let _closed = (object.early_writes.clone().try_write_owned()).map_err(|_| in_use())?;
+        let Some(assignment) = object.ranges.get() else {
             return Ok((Moved::default(), high));
         };
-        let Some((low, high)) = first_of_others(&dealing, (low, high), to) else {
+        let Some((low, high)) = first_of_others(&assignment, (low, high), to) else {
             return Ok((Moved::default(), high));
         };
         // Changes before this lock are visible.
         let snapshot = self.snapshot();
-        let read = self.read_some(&object, &dealing, (low, high), rows).await?;
+        let read = self
+            .read_some(&object, &assignment, (low, high), rows)
+            .await?;
         let (rows, last) = read.ok_or_else(in_use)?;
         let mut moved = Moved::default();
         for part in rows {
@@ -129,7 +131,7 @@ impl Engine {
     async fn read_some(
         &self,
         object: &DataObject,
-        dealing: &Dealing,
+        assignment: &Assignment,
         (low, high): (i64, i64),
         enough: usize,
     ) -> Result<Option<(Vec<Sorted>, i64)>, EngineError> {
@@ -139,7 +141,7 @@ impl Engine {
         let end = high.checked_add(1);
         let behind = |key: Bound<Keys>, low: Option<i64>| {
             let keys = KeyRange::new((key, Bound::Unbounded), is_word);
-            dealing.clipped(&keys, low, end)
+            assignment.clipped(&keys, low, end)
         };
         let mut keys = behind(Bound::Unbounded, (low > i64::MIN).then_some(low));
         let (mut rows, mut count): (Vec<Sorted>, usize) = (Vec::new(), 0);
@@ -153,7 +155,7 @@ impl Engine {
             let is_last = ids.len() < READ_AT_ONCE;
             if let Some(last) = ids.len().checked_sub(1) {
                 let of_key = object.key_columns(&batch);
-                let numbers = dealing.routing(&Keys::of(&of_key, 0, ids.len()));
+                let numbers = assignment.routing(&Keys::of(&of_key, 0, ids.len()));
                 keys = behind(Bound::Excluded(Keys::of(&of_key, last, 1)), None);
                 rows.push(Sorted {
                     batch,
@@ -197,8 +199,12 @@ fn cut(rows: &mut Vec<Sorted>, is_word: bool) -> Option<i64> {
 }
 
 /// The first keys between two numbers that are not an owner's yet, as far as they are one other's.
-fn first_of_others(dealing: &Dealing, (low, high): (i64, i64), to: AeuId) -> Option<(i64, i64)> {
-    let ranges = dealing.ranges().filter(|(.., owner)| *owner != to);
+fn first_of_others(
+    assignment: &Assignment,
+    (low, high): (i64, i64),
+    to: AeuId,
+) -> Option<(i64, i64)> {
+    let ranges = assignment.ranges().filter(|(.., owner)| *owner != to);
     let mut parts = ranges.map(|(first, next, _)| {
         let last = next.map_or(i64::MAX, |next| next - 1);
         (first.unwrap_or(i64::MIN).max(low), last.min(high))

@@ -8,7 +8,7 @@ use crate::clients::exchange::Exchange;
 use crate::error::EngineError;
 use crate::held::partition::Fetched;
 use crate::object::keys::{KeyRange, Keys, is_word};
-use crate::protocol::keys::Rows;
+use crate::protocol::keys::ExecuteRows;
 use crate::protocol::rows::{Read, RowOperation};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
@@ -239,8 +239,9 @@ impl RowClient {
             columns: Arc::clone(columns),
             snapshot: Some(self.engine.snapshot()),
         };
-        let dealing = self.object.ranges.get();
-        let parts = |keys| (dealing.as_ref()).map_or_else(Vec::new, |dealing| dealing.parts(keys));
+        let assignment = self.object.ranges.get();
+        let parts =
+            |keys| (assignment.as_ref()).map_or_else(Vec::new, |assignment| assignment.parts(keys));
         let mut reading: Vec<_> = (ranges.iter())
             .map(|keys| RangeRead {
                 ahead: parts(keys).into_iter(),
@@ -292,7 +293,7 @@ impl RowClient {
 
     async fn found(
         &mut self,
-        exchange: &mut Exchange<Rows>,
+        exchange: &mut Exchange<ExecuteRows>,
     ) -> Result<Vec<Option<Fetched>>, EngineError> {
         let parts = self.exchange(exchange).await?.into_iter();
         let found = parts.map(|part| match part {

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! They share the objects' write locks. An owner that has prepared one takes no other change until it is told what becomes of
-//! it, and says *busy* instead; so nobody waits for anybody while he has prepared something. Whoever is refused too
+//! it, and says *busy* instead; so nobody waits for anybody while he has prepared something. Whoever is rejected too
 //! often waits for the write locks alone, in the order of the objects' numbers.
 
 use super::{AT_ONCE, OFFERS, keys_found, let_others_go_on};
@@ -23,7 +23,7 @@ use crate::held::partition::{Expected, Prepare, Prepared};
 use crate::object::data_object::DataObject;
 use crate::object::keys::Keys;
 use crate::object::statement::Statement;
-use crate::protocol::keys::Rows;
+use crate::protocol::keys::ExecuteRows;
 use crate::protocol::rows::{RowBatch, RowOperation};
 use crate::protocol::statements::{Abort, Commit, CommitPoint};
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
@@ -213,7 +213,7 @@ impl RowChanges {
             id: self.engine.next_statement(),
             aborted: AtomicBool::new(false),
         });
-        let mut exchange = Exchange::<Rows>::new(ObjectId(0));
+        let mut exchange = Exchange::<ExecuteRows>::new(ObjectId(0));
         let mut owners = Vec::new();
         for change in &self.changes {
             let Some(parts) = change.split(&self.engine) else {
@@ -251,23 +251,25 @@ impl RowChanges {
             message,
         })?;
         let mut ended = Vec::with_capacity(open.owners.len());
-        let mut refused = None;
+        let mut rejected = None;
         for (part, (object, _)) in parts.zip(&open.owners) {
             match part.operation {
                 RowOperation::Prepared(Prepared::Ready(rows)) => ended.push((object.id, rows)),
                 RowOperation::Prepared(Prepared::Unexpected) => {
-                    refused = refused.or(Some(Attempt::Unexpected));
+                    rejected = rejected.or(Some(Attempt::Unexpected));
                 }
-                RowOperation::Prepared(Prepared::Busy) => refused = refused.or(Some(Attempt::Busy)),
+                RowOperation::Prepared(Prepared::Busy) => {
+                    rejected = rejected.or(Some(Attempt::Busy))
+                }
                 RowOperation::Prepared(Prepared::Elsewhere) => {
-                    refused = refused.or(Some(Attempt::Elsewhere));
+                    rejected = rejected.or(Some(Attempt::Elsewhere));
                 }
                 RowOperation::Prepared(Prepared::Failed(error)) => return Err(error),
                 _ => return Err(EngineError::NoSuchObject(object.id)),
             }
         }
-        if let Some(refused) = refused {
-            return Ok(refused);
+        if let Some(rejected) = rejected {
+            return Ok(rejected);
         }
         let engine = &self.engine;
         let sequencer = &engine.shared().sequencer;
@@ -331,11 +333,11 @@ impl ObjectChange {
         if let Some(rows) = &self.rows {
             let keys = Keys::of(&self.object.key_columns(rows), 0, rows.num_rows());
             let aeus = engine.topology().aeus().len();
-            let (dealt, numbers) = self.object.ranges.deal(&[keys], aeus);
+            let (assigned, numbers) = self.object.ranges.assign(&[keys], aeus);
             for (row, number) in (0..).zip(numbers.into_iter().flatten()) {
-                parts.entry(dealt.get(number)).or_default().1.push(row);
+                parts.entry(assigned.get(number)).or_default().1.push(row);
             }
-            ranges = dealt;
+            ranges = assigned;
         }
         for (key, number) in (0..).zip(ranges.routing(&self.keys)) {
             parts.entry(ranges.get(number)).or_default().0.push(key);

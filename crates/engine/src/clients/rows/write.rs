@@ -24,7 +24,7 @@ enum Outcome {
     Unexpected,
     Unchanged,
     /// Its owner cannot do it now.
-    Refused,
+    Rejected,
 }
 
 impl RowClient {
@@ -121,7 +121,7 @@ impl RowClient {
         Ok(match computed.await? {
             Outcome::Done(_) => Computed::Put,
             Outcome::Unchanged => Computed::Same,
-            Outcome::Refused => Computed::Rejected,
+            Outcome::Rejected => Computed::Rejected,
             Outcome::Unexpected => unreachable!("everything was expected"),
         })
     }
@@ -146,14 +146,14 @@ impl RowClient {
         expected: Expected,
         new: New,
     ) -> Result<Outcome, EngineError> {
-        let is_dealt = self.object.ranges.get().is_some();
+        let is_assigned = self.object.ranges.get().is_some();
         for _ in 0..OFFERS {
             // While it is shared, keys stay whose they are.
             self.wait_for_write_lock().await;
             let owner = match &new {
-                New::Rows(_) if is_dealt => self.only_owner_dealt(keys),
-                New::Computed(compute) if is_dealt && compute.may_add() => {
-                    self.only_owner_dealt(keys)
+                New::Rows(_) if is_assigned => self.only_owner_assigned(keys),
+                New::Computed(compute) if is_assigned && compute.may_add() => {
+                    self.only_owner_assigned(keys)
                 }
                 _ => self.only_owner(keys),
             };
@@ -185,7 +185,7 @@ impl RowClient {
                     return Ok(Outcome::Unchanged);
                 }
                 Changed::Failed(error) => return Err(error),
-                Changed::Refused => break,
+                Changed::Rejected => break,
                 Changed::Busy => let_others_go_on().await,
             }
         }
@@ -193,7 +193,7 @@ impl RowClient {
         let rows = match new {
             New::Nothing => None,
             New::Rows(rows) => Some(rows),
-            New::Computed(_) => return Ok(Outcome::Refused),
+            New::Computed(_) => return Ok(Outcome::Rejected),
         };
         let mut writer = self.engine.changer(self.object.id).await?;
         let current = self.fetch_alone(keys, &Arc::default()).await?.ids;
@@ -201,7 +201,7 @@ impl RowClient {
             return Ok(Outcome::Unexpected);
         }
         let mut ended: Vec<RowId> = current.into_iter().flatten().collect();
-        // Of a key that is named twice; if it is to have two rows, its owner refuses them.
+        // Of a key that is named twice; if it is to have two rows, its owner rejects them.
         ended.sort_unstable();
         ended.dedup();
         let count = ended.len() as u64;
@@ -234,9 +234,9 @@ impl RowClient {
     }
 
     /// The same for rows that are to be written: it stays their owner.
-    fn only_owner_dealt(&self, keys: &Keys) -> Option<AeuId> {
+    fn only_owner_assigned(&self, keys: &Keys) -> Option<AeuId> {
         let aeus = self.engine.topology().aeus().len();
-        let (ranges, numbers) = self.object.ranges.deal(std::slice::from_ref(keys), aeus);
+        let (ranges, numbers) = self.object.ranges.assign(std::slice::from_ref(keys), aeus);
         same(numbers.into_iter().flatten().map(|key| ranges.get(key)))
     }
 }

@@ -1,12 +1,12 @@
-//! Numbers in no order, but spread over their span: dealt to buckets by their highest bits, then sorted bucket by
+//! Numbers in no order, but spread over their range: distributed to buckets by their highest bits, then sorted bucket by
 //! bucket, each of which is so small that it stays in a core's cache until it is in the tree.
 //!
 //! ```text
-//! counting ─▶ dealing: every entry to where its bucket's next one lies ─▶ bucket 0: sorted, into the tree ─▶ bucket 1 …
+//! counting ─▶ distributing: every entry to where its bucket's next one lies ─▶ bucket 0: sorted, into the tree ─▶ bucket 1 …
 //! ```
 
 use super::packing::{Packing, Sorter, bits};
-use super::{Place, SLICE, words};
+use super::{AddedRow, SLICE, words};
 use crate::held::unique::Added;
 use eris_column::Home;
 use eris_index::{Build, IndexError};
@@ -25,28 +25,28 @@ pub(super) struct Buckets {
     keys: usize,
     /// The ids of the parts' first rows.
     firsts: Vec<u64>,
-    /// By bucket, how many keys it has; from the dealing on, where its next one goes, and at last where it ends.
+    /// By bucket, how many keys it has; from then on, where its next one goes, and at last where it ends.
     ends: Vec<u32>,
-    phase: Phase,
+    phase: BucketPhase,
     sorter: Sorter,
 }
 
-enum Phase {
+enum BucketPhase {
     /// The next part.
     Counting(usize),
-    Dealing(Buffer, usize),
+    Distributing(Buffer, usize),
     /// The next bucket, and its first entry.
     Ordering(Buffer, Box<Build<u64>>, usize, usize),
     Over,
 }
 
 /// What a step has come to.
-pub(super) enum Dealt {
+pub(super) enum Distributed {
     Again,
     /// Too many are in one bucket.
     Uneven,
     NoRoom,
-    Duplicate(Place),
+    Duplicate(AddedRow),
     Done(Box<Build<u64>>),
 }
 
@@ -62,57 +62,57 @@ impl Buckets {
             keys,
             firsts: added.iter().map(|part| part.first.0).collect(),
             ends: vec![0; 1 << bucket_bits],
-            phase: Phase::Counting(0),
+            phase: BucketPhase::Counting(0),
             sorter: Sorter::default(),
         }
     }
 
     /// Does some more work.
-    pub fn step(&mut self, added: &[Added], home: Home<'_>) -> Result<Dealt, IndexError> {
-        self.phase = match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Counting(part) => match added.get(part) {
+    pub fn step(&mut self, added: &[Added], home: Home<'_>) -> Result<Distributed, IndexError> {
+        self.phase = match std::mem::replace(&mut self.phase, BucketPhase::Over) {
+            BucketPhase::Counting(part) => match added.get(part) {
                 Some(rows) => {
                     let Packing { least, rest, .. } = self.packing;
                     for word in words(&rows.keys) {
                         self.ends[((word - least) >> rest) as usize] += 1;
                     }
-                    Phase::Counting(part + 1)
+                    BucketPhase::Counting(part + 1)
                 }
                 None => {
                     let average = (self.keys / self.ends.len()).max(SLICE / UNEVEN);
                     let most = self.ends.iter().copied().max().unwrap_or(0);
                     if most as usize > UNEVEN * average || self.keys > u32::MAX as usize {
-                        return Ok(Dealt::Uneven);
+                        return Ok(Distributed::Uneven);
                     }
                     let bytes = self.keys * self.packing.width * size_of::<u64>();
                     let Ok(entries) = home.memory.allocate(home.object, bytes) else {
-                        return Ok(Dealt::NoRoom);
+                        return Ok(Distributed::NoRoom);
                     };
                     let mut sum = 0;
                     for end in &mut self.ends {
                         sum += std::mem::replace(end, sum);
                     }
-                    Phase::Dealing(entries, 0)
+                    BucketPhase::Distributing(entries, 0)
                 }
             },
-            Phase::Dealing(mut entries, part) => match added.get(part) {
+            BucketPhase::Distributing(mut entries, part) => match added.get(part) {
                 Some(rows) => {
                     let all = entries.as_mut_slice();
                     match self.packing.width {
-                        1 => self.deal::<1>(part, words(&rows.keys), all),
-                        _ => self.deal::<2>(part, words(&rows.keys), all),
+                        1 => self.distribute::<1>(part, words(&rows.keys), all),
+                        _ => self.distribute::<2>(part, words(&rows.keys), all),
                     }
-                    Phase::Dealing(entries, part + 1)
+                    BucketPhase::Distributing(entries, part + 1)
                 }
                 None => {
                     let build = Build::new(home.memory.clone(), home.object);
-                    Phase::Ordering(entries, Box::new(build), 0, 0)
+                    BucketPhase::Ordering(entries, Box::new(build), 0, 0)
                 }
             },
-            Phase::Ordering(_, build, bucket, _) if bucket == self.ends.len() => {
-                return Ok(Dealt::Done(build));
+            BucketPhase::Ordering(_, build, bucket, _) if bucket == self.ends.len() => {
+                return Ok(Distributed::Done(build));
             }
-            Phase::Ordering(mut entries, mut build, mut bucket, mut start) => {
+            BucketPhase::Ordering(mut entries, mut build, mut bucket, mut start) => {
                 let most = self.ends.len().min(bucket + SLICE);
                 let until = start + SLICE;
                 while bucket < most && start < until {
@@ -125,18 +125,18 @@ impl Buckets {
                         _ => self.order::<2>(within, &mut build)?,
                     };
                     if let Some(place) = duplicate {
-                        return Ok(Dealt::Duplicate(place));
+                        return Ok(Distributed::Duplicate(place));
                     }
                     (bucket, start) = (bucket + 1, end);
                 }
-                Phase::Ordering(entries, build, bucket, start)
+                BucketPhase::Ordering(entries, build, bucket, start)
             }
-            Phase::Over => unreachable!("a step after the last one"),
+            BucketPhase::Over => unreachable!("a step after the last one"),
         };
-        Ok(Dealt::Again)
+        Ok(Distributed::Again)
     }
 
-    fn deal<const WIDTH: usize>(&mut self, part: usize, words: &[u64], all: &mut [u64]) {
+    fn distribute<const WIDTH: usize>(&mut self, part: usize, words: &[u64], all: &mut [u64]) {
         let (all, _) = all.as_chunks_mut::<WIDTH>();
         let packing = self.packing;
         for (place, word) in (packing.first(part)..).zip(words) {
@@ -152,7 +152,7 @@ impl Buckets {
         &mut self,
         entries: &mut [u64],
         build: &mut Build<u64>,
-    ) -> Result<Option<Place>, IndexError> {
+    ) -> Result<Option<AddedRow>, IndexError> {
         let (entries, _) = entries.as_chunks_mut::<WIDTH>();
         let packing = &self.packing;
         match self.sorter.sort(packing, entries) {

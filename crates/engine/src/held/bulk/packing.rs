@@ -6,7 +6,7 @@
 //! entry            │ bucket │ rest      │ part │ row   │        more: two words
 //! ```
 
-use super::Place;
+use super::AddedRow;
 use crate::held::unique::Added;
 
 /// Keys with equal digits up to which inserting is the quickest way to sort them.
@@ -70,10 +70,10 @@ impl Packing {
 
     /// An entry's place.
     #[inline(always)]
-    pub fn place<const WIDTH: usize>(&self, entry: [u64; WIDTH]) -> Place {
+    pub fn place<const WIDTH: usize>(&self, entry: [u64; WIDTH]) -> AddedRow {
         let place = entry[WIDTH - 1] & ((1 << self.place_bits) - 1);
         let row = place & ((1 << self.row_bits) - 1);
-        Place::new((place >> self.row_bits) as usize, row as usize)
+        AddedRow::new((place >> self.row_bits) as usize, row as usize)
     }
 }
 

@@ -5,7 +5,7 @@
 //! ```
 //! A file in the order of its keys comes like this even if several threads read it.
 
-use super::{Place, SLICE, words};
+use super::{AddedRow, SLICE, words};
 use crate::held::unique::Added;
 use eris_index::{Build, IndexError};
 use eris_kernels::{Isa, VECTOR};
@@ -19,7 +19,7 @@ const MOST_RUNS: usize = 1 << 16;
 /// Keys of a part that ascend.
 #[derive(Clone, Copy)]
 struct Run {
-    from: Place,
+    from: AddedRow,
     keys: usize,
     least: u64,
     greatest: u64,
@@ -34,7 +34,7 @@ pub(super) struct Survey {
     keys: usize,
     parts: usize,
     /// The least and the greatest number so far.
-    span: Option<(u64, u64)>,
+    range: Option<(u64, u64)>,
 }
 
 /// Runs that lie one above the other, in order.
@@ -57,14 +57,14 @@ impl Survey {
         if !self.is_mixed {
             self.find_runs(part, words);
         }
-        let spans = match self.is_mixed {
+        let ranges = match self.is_mixed {
             false => self.runs[known..]
                 .iter()
                 .map(|run| (run.least, run.greatest))
                 .reduce(around),
-            true => words.chunks(VECTOR).filter_map(span_of).reduce(around),
+            true => words.chunks(VECTOR).filter_map(range_of).reduce(around),
         };
-        self.span = self.span.into_iter().chain(spans).reduce(around);
+        self.range = self.range.into_iter().chain(ranges).reduce(around);
         true
     }
 
@@ -80,7 +80,7 @@ impl Survey {
             let pairs = words[from..].windows(2);
             let keys = 1 + pairs.take_while(|pair| pair[0] < pair[1]).count();
             self.runs.push(Run {
-                from: Place::new(part, from),
+                from: AddedRow::new(part, from),
                 keys,
                 least: words[from],
                 greatest: words[from + keys - 1],
@@ -90,8 +90,8 @@ impl Survey {
     }
 
     /// The least and the greatest number.
-    pub fn span(&self) -> (u64, u64) {
-        self.span.unwrap_or_default()
+    pub fn range(&self) -> (u64, u64) {
+        self.range.unwrap_or_default()
     }
 
     /// The runs, if no two of them have keys between each other's.
@@ -110,7 +110,7 @@ impl Survey {
 }
 
 /// The least and the greatest of some numbers, a vector at most.
-fn span_of(words: &[u64]) -> Option<(u64, u64)> {
+fn range_of(words: &[u64]) -> Option<(u64, u64)> {
     // In the order of signed numbers, for which there is a kernel.
     let mut signed = [0; VECTOR];
     let signed = &mut signed[..words.len()];

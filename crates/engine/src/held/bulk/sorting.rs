@@ -9,7 +9,7 @@
 //! Only bytes in which keys differ are sorted by, so that a few million numbers take three passes; keys that come in
 //! order take none.
 
-use super::{Place, SLICE, Step};
+use super::{AddedRow, SLICE, Step};
 use crate::held::primary::PrimaryIndex;
 use crate::held::unique::Added;
 use crate::object::keys::Keys;
@@ -32,11 +32,11 @@ pub(super) struct Sorting {
     /// In which bits numbers differ.
     differing: u64,
     is_sorted: bool,
-    phase: Phase,
+    phase: SortingPhase,
     _reserved: Reservation,
 }
 
-enum Phase {
+enum SortingPhase {
     /// Parts whose first and last keys are still to be compared with the first one of all.
     Comparing(usize),
     /// The part that is to be gathered next, and the row in it.
@@ -66,95 +66,97 @@ impl Sorting {
             common: usize::MAX,
             differing: 0,
             is_sorted: true,
-            phase: Phase::Comparing(0),
+            phase: SortingPhase::Comparing(0),
         })
     }
 
     /// Does some more work.
     pub fn step(&mut self, added: &[Added], home: Home<'_>) -> Result<Step, IndexError> {
-        self.phase = match std::mem::replace(&mut self.phase, Phase::Done) {
-            Phase::Comparing(part) => match (!self.is_words).then(|| added.get(part)).flatten() {
-                Some(rows) => {
-                    self.common = self.common.min(rows.keys.common(&added[0].keys)?);
-                    Phase::Comparing(part + 1)
+        self.phase = match std::mem::replace(&mut self.phase, SortingPhase::Done) {
+            SortingPhase::Comparing(part) => {
+                match (!self.is_words).then(|| added.get(part)).flatten() {
+                    Some(rows) => {
+                        self.common = self.common.min(rows.keys.common(&added[0].keys)?);
+                        SortingPhase::Comparing(part + 1)
+                    }
+                    None => SortingPhase::Gathering(0, 0),
                 }
-                None => Phase::Gathering(0, 0),
-            },
-            Phase::Gathering(part, row) => match added.get(part) {
-                Some(rows) if row == rows.keys.len() => Phase::Gathering(part + 1, 0),
+            }
+            SortingPhase::Gathering(part, row) => match added.get(part) {
+                Some(rows) if row == rows.keys.len() => SortingPhase::Gathering(part + 1, 0),
                 Some(rows) => {
                     let end = rows.keys.len().min(row + SLICE);
                     self.gather(rows, part, row, end);
-                    Phase::Gathering(part, end)
+                    SortingPhase::Gathering(part, end)
                 }
                 None if self.is_sorted => self.sorted(),
                 None => {
                     self.spare = vec![(0, 0); self.entries.len()];
-                    Phase::Counting(0, Box::new([0; 256]), 0)
+                    SortingPhase::Counting(0, Box::new([0; 256]), 0)
                 }
             },
-            Phase::Counting(8, ..) => {
+            SortingPhase::Counting(8, ..) => {
                 self.spare = Vec::new();
                 self.sorted()
             }
-            Phase::Counting(byte, counts, _) if self.differing >> (8 * byte) & 0xff == 0 => {
-                Phase::Counting(byte + 1, counts, 0)
+            SortingPhase::Counting(byte, counts, _) if self.differing >> (8 * byte) & 0xff == 0 => {
+                SortingPhase::Counting(byte + 1, counts, 0)
             }
-            Phase::Counting(byte, counts, from) => self.count(byte, counts, from),
-            Phase::Moving(byte, next, from) => self.distribute(byte, next, from),
-            Phase::Ties(first) => match break_ties(&mut self.entries, first, added) {
-                Some(next) => Phase::Ties(next),
-                None => Phase::Checking(1),
+            SortingPhase::Counting(byte, counts, from) => self.count(byte, counts, from),
+            SortingPhase::Moving(byte, next, from) => self.distribute(byte, next, from),
+            SortingPhase::Ties(first) => match break_ties(&mut self.entries, first, added) {
+                Some(next) => SortingPhase::Ties(next),
+                None => SortingPhase::Checking(1),
             },
-            Phase::Checking(from) => {
+            SortingPhase::Checking(from) => {
                 let end = self.entries.len().min(from + SLICE);
                 if let Some(place) = self.duplicate(from, end, added) {
                     return Ok(Step::Duplicate(place));
                 }
                 let (memory, object) = (home.memory.clone(), home.object);
                 match (end < self.entries.len(), self.is_words) {
-                    (true, _) => Phase::Checking(end),
-                    (false, true) => Phase::Words(Box::new(Build::new(memory, object)), 0),
-                    (false, false) => Phase::Bytes(Box::new(Build::new(memory, object)), 0),
+                    (true, _) => SortingPhase::Checking(end),
+                    (false, true) => SortingPhase::Words(Box::new(Build::new(memory, object)), 0),
+                    (false, false) => SortingPhase::Bytes(Box::new(Build::new(memory, object)), 0),
                 }
             }
-            Phase::Words(build, from) if from == self.entries.len() => {
+            SortingPhase::Words(build, from) if from == self.entries.len() => {
                 let index = PrimaryIndex::Words(build.finish()?.into());
                 return Ok(Step::Done(Box::new(index)));
             }
-            Phase::Words(mut build, from) => {
+            SortingPhase::Words(mut build, from) => {
                 let end = self.entries.len().min(from + SLICE);
                 let entries = self.entries[from..end].iter();
-                build.extend(entries.map(|entry| (entry.0, Place(entry.1).id(added).0)))?;
-                Phase::Words(build, end)
+                build.extend(entries.map(|entry| (entry.0, AddedRow(entry.1).id(added).0)))?;
+                SortingPhase::Words(build, end)
             }
-            Phase::Bytes(build, from) if from == self.entries.len() => {
+            SortingPhase::Bytes(build, from) if from == self.entries.len() => {
                 let index = PrimaryIndex::Bytes(build.finish()?.into());
                 return Ok(Step::Done(Box::new(index)));
             }
-            Phase::Bytes(mut build, from) => {
+            SortingPhase::Bytes(mut build, from) => {
                 let end = self.entries.len().min(from + SLICE);
                 let entries = self.entries[from..end].iter();
-                let places = entries.map(|entry| Place(entry.1));
+                let places = entries.map(|entry| AddedRow(entry.1));
                 build.extend(places.map(|place| (place.key(added), place.id(added).0)))?;
-                Phase::Bytes(build, end)
+                SortingPhase::Bytes(build, end)
             }
-            Phase::Done => unreachable!("a step after the last one"),
+            SortingPhase::Done => unreachable!("a step after the last one"),
         };
         Ok(Step::Again)
     }
 
     /// What follows when numbers are in order.
-    fn sorted(&self) -> Phase {
+    fn sorted(&self) -> SortingPhase {
         match self.is_words {
-            true => Phase::Checking(1),
-            false => Phase::Ties(0),
+            true => SortingPhase::Checking(1),
+            false => SortingPhase::Ties(0),
         }
     }
 
     fn gather(&mut self, rows: &Added, part: usize, start: usize, end: usize) {
         let from = self.entries.len();
-        let place = |row: usize| Place::new(part, start + row).0;
+        let place = |row: usize| AddedRow::new(part, start + row).0;
         match &rows.keys {
             Keys::Words(words) => {
                 let words = words[start..end].iter().enumerate();
@@ -174,22 +176,22 @@ impl Sorting {
         self.is_sorted = self.is_sorted && all[from..].is_sorted_by_key(|entry| entry.0);
     }
 
-    fn count(&self, byte: u32, mut counts: Box<[usize; 256]>, from: usize) -> Phase {
+    fn count(&self, byte: u32, mut counts: Box<[usize; 256]>, from: usize) -> SortingPhase {
         let end = self.entries.len().min(from + SLICE);
         for entry in &self.entries[from..end] {
             counts[value(entry, byte)] += 1;
         }
         if end < self.entries.len() {
-            return Phase::Counting(byte, counts, end);
+            return SortingPhase::Counting(byte, counts, end);
         }
         let mut sum = 0;
         for place in counts.iter_mut() {
             sum += std::mem::replace(place, sum);
         }
-        Phase::Moving(byte, counts, 0)
+        SortingPhase::Moving(byte, counts, 0)
     }
 
-    fn distribute(&mut self, byte: u32, mut next: Box<[usize; 256]>, from: usize) -> Phase {
+    fn distribute(&mut self, byte: u32, mut next: Box<[usize; 256]>, from: usize) -> SortingPhase {
         let end = self.entries.len().min(from + SLICE);
         for entry in &self.entries[from..end] {
             let place = &mut next[value(entry, byte)];
@@ -197,21 +199,21 @@ impl Sorting {
             *place += 1;
         }
         if end < self.entries.len() {
-            return Phase::Moving(byte, next, end);
+            return SortingPhase::Moving(byte, next, end);
         }
         std::mem::swap(&mut self.entries, &mut self.spare);
         next.fill(0);
-        Phase::Counting(byte + 1, next, 0)
+        SortingPhase::Counting(byte + 1, next, 0)
     }
 
     /// One of the entries that has the same key as the one before it.
-    fn duplicate(&self, from: usize, end: usize, added: &[Added]) -> Option<Place> {
+    fn duplicate(&self, from: usize, end: usize, added: &[Added]) -> Option<AddedRow> {
         let mut pairs = self.entries[from - 1..end].windows(2);
         let same = pairs.find(|pair| {
-            let key = |entry: Entry| Place(entry.1).key(added);
+            let key = |entry: Entry| AddedRow(entry.1).key(added);
             pair[0].0 == pair[1].0 && (self.is_words || key(pair[0]) == key(pair[1]))
         });
-        same.map(|pair| Place(pair[1].1))
+        same.map(|pair| AddedRow(pair[1].1))
     }
 }
 
@@ -230,7 +232,7 @@ fn break_ties(entries: &mut [Entry], first: usize, added: &[Added]) -> Option<us
         let same = entries[start..].iter().take_while(|entry| entry.0 == word);
         let end = start + same.count();
         if end - start > 1 {
-            let key = |entry: &Entry| Place(entry.1).key(added);
+            let key = |entry: &Entry| AddedRow(entry.1).key(added);
             entries[start..end].sort_by(|a, b| key(a).cmp(key(b)));
         }
         start = end;

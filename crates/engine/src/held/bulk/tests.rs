@@ -126,19 +126,19 @@ fn keys_become_a_tree_however_they_come() {
         .collect();
     check(ascending, part, random, "joining");
     check(pieces, part, random, "joining");
-    check(woven, part, random, "dealing");
+    check(woven, part, random, "distributing");
 
-    // In no order: all of a span, some of it, of all 64 bits.
+    // In no order: all of a range, some of it, of all 64 bits.
     for step in [1, 3, 1000, u64::MAX / count as u64] {
         let mut all: Vec<u64> = (0..count as u64).map(|number| number * step).collect();
         shuffle(&mut all, random);
-        check(all, part, random, "dealing");
+        check(all, part, random, "distributing");
     }
     let mut all: Vec<u64> = (0..count as u64).map(mix).collect();
     shuffle(&mut all, random);
-    check(all, part, random, "dealing");
+    check(all, part, random, "distributing");
 
-    // Many in little of the span: together, or by their lowest bits.
+    // Many in little of the range: together, or by their lowest bits.
     let mut far: Vec<u64> = (0..count as u64).collect();
     far[7] = u64::MAX;
     shuffle(&mut far, random);
@@ -147,7 +147,7 @@ fn keys_become_a_tree_however_they_come() {
         .map(|number| (number % 64) << 40 | number)
         .collect();
     shuffle(&mut clusters, random);
-    check(clusters, part, random, "dealing");
+    check(clusters, part, random, "distributing");
     let mut few: Vec<u64> = (0..count as u64)
         .map(|number| (number % 2) << 63 | number)
         .collect();

@@ -1,11 +1,11 @@
-//! A statement that one partition can execute alone: checked, staged and committed without a pause.
+//! A statement that one partition can execute alone: checked, written and committed without a pause.
 //!
 //! ```text
 //! keys ─▶ rows that have them ── as expected? ─▶ compute ─▶ encode ─▶ index ─▶ draw a timestamp ─▶ commit
 //!                                     │             │          │         │             │
 //!                                     ▼             ▼          ▼         ▼             ▼
-//!                                 Unexpected    Unchanged,  Refused    Failed       Refused     and everything is as before
-//!                                               Refused
+//!                                 Unexpected    Unchanged,  Rejected    Failed       Rejected     and everything is as before
+//!                                               Rejected
 //! ```
 //!
 //! The owner executes one at a time, so those that share the object's write lock need no order among them. For the same
@@ -16,7 +16,7 @@ use super::Partition;
 use crate::error::EngineError;
 use crate::error::store_error;
 use crate::held::primary::PrimaryIndex;
-use crate::held::unique::refused;
+use crate::held::unique::rejected;
 use crate::object::keys::Keys;
 use crate::sequencer::Sequencer;
 use arrow_array::RecordBatch;
@@ -73,7 +73,7 @@ pub(crate) enum Changed {
     /// Nothing: other rows have the keys than was expected.
     Unexpected,
     /// Nothing: it takes other AEUs, too, or a row cannot be computed here.
-    Refused,
+    Rejected,
     /// Nothing: somebody else is about to commit.
     Busy,
     /// Nothing, for this reason.
@@ -124,29 +124,29 @@ impl Partition {
                     Some(row)
                 }
                 Becomes::Same => return Ok(Changed::Unchanged),
-                Becomes::Unclear => return Ok(Changed::Refused),
+                Becomes::Unclear => return Ok(Changed::Rejected),
             },
         };
         let mut first = None;
         if let Some(rows) = rows {
             let Some(encoded) = self.encode(rows, home)? else {
-                return Ok(Changed::Refused);
+                return Ok(Changed::Rejected);
             };
             let placed = self.place(*statement, encoded, true);
             first = placed.map_err(|error| store_error(&self.object.name, &error))?;
         }
         let mut ended: Vec<RowId> = current.iter().copied().flatten().collect();
         ended.sort_unstable();
-        // Of a key that is named twice; if it is to have two rows, the index refuses them.
+        // Of a key that is named twice; if it is to have two rows, the index rejects them.
         ended.dedup();
-        let staged = self.stage_deletes(*statement, &ended, home);
-        staged.map_err(|error| store_error(&self.object.name, &error))?;
+        let written = self.write_deletes(*statement, &ended, home);
+        written.map_err(|error| store_error(&self.object.name, &error))?;
         let name = &self.object.name;
         if let (Some(first), Some(index)) = (first, &mut self.index)
             && let Err((row, error)) = give_keys(index, keys, &current, first)
         {
             return Err(match error {
-                Some(error) => refused(error, name),
+                Some(error) => rejected(error, name),
                 None => EngineError::DuplicateKey {
                     object: self.object.id,
                     table: name.clone(),
@@ -159,7 +159,7 @@ impl Partition {
                 take_keys(index, keys, &current, keys.len());
             }
             self.abort(*statement);
-            return Ok(Changed::Refused);
+            return Ok(Changed::Rejected);
         };
         let _drawn = Drawn { at, sequencer };
         if let (None, Some(index)) = (first, &mut self.index)

@@ -2,7 +2,7 @@
 //! the commit.
 //!
 //! ```text
-//! Prepare ─▶ keys ─▶ rows that have them ── as expected? ─▶ staged ─▶ keys put into the index ─▶ ready
+//! Prepare ─▶ keys ─▶ rows that have them ── as expected? ─▶ written ─▶ keys put into the index ─▶ ready
 //!               │                               │                            │                     │
 //!               ▼                               ▼                            ▼                     ├─▶ Commit
 //!             Busy                          Unexpected                     Failed                  └─▶ Abort
@@ -10,7 +10,7 @@
 //!
 //! Such statements share the object's write lock, like [changes of one partition](super::change), so another one may come
 //! between the two. It finds the partition busy, for the index has keys that may yet be taken out again. Nobody waits
-//! here: whoever is refused lets go of all that it has prepared, and tries again. A statement that was given up says so
+//! here: whoever is rejected lets go of all that it has prepared, and tries again. A statement that was given up says so
 //! before it gives its write lock away, and what it has left is taken away by the next one, or by its Abort.
 
 use super::{Expected, Partition};
@@ -89,14 +89,14 @@ impl Partition {
             let Some(encoded) = self.encode(rows.clone(), home)? else {
                 return Ok(Prepared::Elsewhere);
             };
-            let staged = self.stage(statement, encoded, home);
-            staged.map_err(|error| store_error(&name, &error))?;
+            let written = self.write(statement, encoded, home);
+            written.map_err(|error| store_error(&name, &error))?;
         }
         let mut ended: Vec<RowId> = current.into_iter().flatten().collect();
         ended.sort_unstable();
         ended.dedup();
-        let staged = self.stage_deletes(statement, &ended, home);
-        staged.map_err(|error| store_error(&name, &error))?;
+        let written = self.write_deletes(statement, &ended, home);
+        written.map_err(|error| store_error(&name, &error))?;
         let begun = self.begin_check(statement, home);
         begun.map_err(|error| store_error(&name, &error))?;
         while !self.check(statement, home)? {}

@@ -1,7 +1,7 @@
 //! An index whose lookups are sampled, and which reorganises itself when that is worth it.
 
 use super::policy::{PER_UNIT, Policy};
-use super::work::{Phase, Work};
+use super::work::{ReorganizationPhase, Work};
 use super::{ReorganizationCause, ReorganizationEffect, ReorganizationState};
 use eris_index::{Art, BatchError, IndexError, Key, Samples};
 use eris_numa::NodeMemory;
@@ -134,8 +134,8 @@ impl<K: Key + ?Sized> Watched<K> {
             Ok(reserved) => {
                 self.work = Some(Box::new(Work::new(cause, samples.take(), reserved)));
             }
-            Err(refused) => {
-                self.end(ReorganizationEffect::new(cause, 0).with_failure(&refused.to_string()))
+            Err(denied) => {
+                self.end(ReorganizationEffect::new(cause, 0).with_failure(&denied.to_string()))
             }
         }
     }
@@ -191,9 +191,9 @@ impl<K: Key + ?Sized> Watched<K> {
     /// What is going on.
     pub fn state(&self) -> ReorganizationState {
         match self.work.as_ref().map(|work| work.phase()) {
-            Some(Phase::Counting) => ReorganizationState::Counting,
-            Some(Phase::Measuring) => ReorganizationState::Measuring,
-            Some(Phase::Moving) => ReorganizationState::Moving,
+            Some(ReorganizationPhase::Counting) => ReorganizationState::Counting,
+            Some(ReorganizationPhase::Measuring) => ReorganizationState::Measuring,
+            Some(ReorganizationPhase::Moving) => ReorganizationState::Moving,
             None if self.samples.borrow().is_empty() => ReorganizationState::Idle,
             None => ReorganizationState::Sampling,
         }

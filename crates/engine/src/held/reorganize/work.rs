@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a unit of work does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ReorganizationPhase {
     /// Counts a sample.
     Counting,
     /// Follows a lookup through the model.
@@ -63,11 +63,11 @@ impl<K: Key + ?Sized> Work<K> {
         }
     }
 
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> ReorganizationPhase {
         match &self.stage {
-            Stage::Counting(_) => Phase::Counting,
-            Stage::Before(..) | Stage::After(_) | Stage::Done => Phase::Measuring,
-            Stage::Moving(_) => Phase::Moving,
+            Stage::Counting(_) => ReorganizationPhase::Counting,
+            Stage::Before(..) | Stage::After(_) | Stage::Done => ReorganizationPhase::Measuring,
+            Stage::Moving(_) => ReorganizationPhase::Moving,
         }
     }
 

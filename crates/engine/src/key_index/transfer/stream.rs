@@ -6,8 +6,8 @@
 //!           └───────┴──▶ asked for at the new owner, behind the piece itself
 //! ```
 //!
-//! Pieces go from one end of their segment inwards, and are taken in or refused in this order: what follows a refused
-//! one is refused, too.
+//! Pieces go from one end of their segment inwards, and are taken in or rejected in this order: what follows a rejected
+//! one is rejected, too.
 
 use super::PIECE;
 use crate::key_index::segment::{End, Piece, Segment};

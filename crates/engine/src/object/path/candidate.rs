@@ -1,8 +1,8 @@
-//! What an index can do for a fragment: conditions on its columns as spans of its keys, how many rows these lead to,
+//! What an index can do for a fragment: conditions on its columns as ranges of its keys, how many rows these lead to,
 //! and whether the fragment wants rows in its order.
 
 use super::{ALWAYS, Enough, Path, ROWS_IN_ORDER};
-use crate::object::coding::{Coding, MOST_KEYS, Span, Spans, intersection, successor};
+use crate::object::coding::{ByteRange, ByteRanges, Coding, MOST_KEYS, intersection, successor};
 use crate::object::data_object::DataObject;
 use crate::object::indexes::KEY_BYTES;
 use eris_column::{ZoneRange, from_integer};
@@ -22,7 +22,7 @@ pub(super) struct Candidate {
 
 /// What conditions say of one column.
 struct Said {
-    spans: Spans,
+    ranges: ByteRanges,
     conditions: Vec<usize>,
     probes: Vec<usize>,
 }
@@ -36,7 +36,7 @@ impl Candidate {
         let mut path = Path {
             index: self.index,
             columns: self.columns.clone(),
-            spans: vec![Span::new(Vec::new(), None)],
+            ranges: vec![ByteRange::new(Vec::new(), None)],
             is_points: false,
             descending: false,
             enough: Enough::All,
@@ -52,19 +52,19 @@ impl Candidate {
         let mut share = Some(1.0);
         let mut values_only = true;
         for said in said.iter().map_while(Option::as_ref) {
-            let values = said.spans.iter().all(|span| span.is_value);
-            let count = path.spans.len() as u64 * said.spans.len() as u64;
+            let values = said.ranges.iter().all(|range| range.is_value);
+            let count = path.ranges.len() as u64 * said.ranges.len() as u64;
             if count > MOST_KEYS {
                 return None;
             }
             share = share
-                .zip(self.share(depth, &said.spans, object))
+                .zip(self.share(depth, &said.ranges, object))
                 .map(|(a, b)| a * b);
-            path.spans = product(&path.spans, &said.spans);
+            path.ranges = product(&path.ranges, &said.ranges);
             path.conditions.extend(&said.conditions);
             path.probes.extend(&said.probes);
             depth += 1;
-            if values && said.spans.len() == 1 && fixed + 1 == depth {
+            if values && said.ranges.len() == 1 && fixed + 1 == depth {
                 fixed = depth;
             }
             if !values {
@@ -78,7 +78,7 @@ impl Candidate {
             && fragment.lookups.is_empty();
         let total = object.total_rows();
         path.rows = match (path.is_points, self.rows_per_value) {
-            (true, Some(rows)) => Some((path.spans.len() as f64 * rows).ceil() as u64),
+            (true, Some(rows)) => Some((path.ranges.len() as f64 * rows).ceil() as u64),
             _ => share.map(|share| (share * total as f64).ceil() as u64),
         };
         self.shorten(&mut path);
@@ -99,41 +99,41 @@ impl Candidate {
             .position(|column| *column == self.columns[number])?;
         let coding = &self.codings[number];
         let mut said: Option<Said> = None;
-        let mut add = |spans: Spans, condition: Option<usize>, probe: Option<usize>| {
+        let mut add = |ranges: ByteRanges, condition: Option<usize>, probe: Option<usize>| {
             let said = said.get_or_insert_with(|| Said {
-                spans: vec![Span::new(Vec::new(), None)],
+                ranges: vec![ByteRange::new(Vec::new(), None)],
                 conditions: Vec::new(),
                 probes: Vec::new(),
             });
-            said.spans = intersection(&said.spans, &spans);
+            said.ranges = intersection(&said.ranges, &ranges);
             said.conditions.extend(condition);
             said.probes.extend(probe);
         };
         for (position, condition) in fragment.filter.iter().enumerate() {
-            if let Some(spans) = coding.spans(condition, column) {
-                add(spans, Some(position), None);
+            if let Some(ranges) = coding.ranges(condition, column) {
+                add(ranges, Some(position), None);
             }
         }
         for (position, probe) in fragment.probes.iter().enumerate() {
             if probe.column == column
-                && let Some(spans) = coding.spans_of_keys(&probe.keys)
+                && let Some(ranges) = coding.ranges_of_keys(&probe.keys)
             {
-                add(spans, None, Some(position));
+                add(ranges, None, Some(position));
             }
         }
         // Their rows are looked up all the same, but only for rows that have one.
         for lookup in &fragment.lookups {
             if lookup.column == column
-                && let Some(spans) = lookup.set().and_then(|keys| coding.spans_of_keys(keys))
+                && let Some(ranges) = lookup.set().and_then(|keys| coding.ranges_of_keys(keys))
             {
-                add(spans, None, None);
+                add(ranges, None, None);
             }
         }
         said
     }
 
-    /// Which share of the rows has a value in the spans, if all values were as frequent.
-    fn share(&self, number: usize, spans: &Spans, object: &DataObject) -> Option<f64> {
+    /// Which share of the rows has a value in the ranges, if all values were as frequent.
+    fn share(&self, number: usize, ranges: &ByteRanges, object: &DataObject) -> Option<f64> {
         let column = self.columns[number];
         let rows = object.total_rows().max(1) as f64;
         let (min, max) = match object.column_range(column)? {
@@ -156,16 +156,16 @@ impl Candidate {
         let unit = (high - low) / (max - min).max(1);
         let (end, all) = (high + unit, (high - low + unit).max(1));
         let mut share = 0.0;
-        for span in spans {
-            share += if span.is_value {
+        for range in ranges {
+            share += if range.is_value {
                 1.0 / distinct
             } else {
-                let from = if span.low.len() > 1 {
-                    place(&span.low)
+                let from = if range.low.len() > 1 {
+                    place(&range.low)
                 } else {
                     low
                 };
-                let to = match &span.high {
+                let to = match &range.high {
                     Some(high) if high.len() > 1 => place(high),
                     _ => end,
                 };
@@ -181,12 +181,12 @@ impl Candidate {
         if self.index.is_none() {
             return;
         }
-        for span in &mut path.spans {
-            if span.low.len() > KEY_BYTES {
-                span.low.truncate(KEY_BYTES);
+        for range in &mut path.ranges {
+            if range.low.len() > KEY_BYTES {
+                range.low.truncate(KEY_BYTES);
             }
-            if let Some(high) = span.high.take_if(|high| high.len() > KEY_BYTES) {
-                span.high = successor(&high[..KEY_BYTES]);
+            if let Some(high) = range.high.take_if(|high| high.len() > KEY_BYTES) {
+                range.high = successor(&high[..KEY_BYTES]);
             }
         }
     }
@@ -221,7 +221,7 @@ impl Candidate {
             path.descending = first.descending;
             path.enough = Enough::First(order.rows as usize);
             let nulls_come_first = coding.is_nullable() && first.nulls_first;
-            path.spans = self.arranged(&path.spans, fixed, nulls_come_first, first.descending);
+            path.ranges = self.arranged(&path.ranges, fixed, nulls_come_first, first.descending);
             return true;
         }
         let Output::Groups { keys, aggregates } = &fragment.output else {
@@ -255,33 +255,39 @@ impl Candidate {
         }
         path.enough = Enough::Ends { first, last };
         // NULL is neither the least nor the greatest.
-        let prefix = self.prefix(&path.spans, fixed);
+        let prefix = self.prefix(&path.ranges, fixed);
         let values = beneath(&prefix, &coding.values());
-        path.spans = intersection(&path.spans, &values);
+        path.ranges = intersection(&path.ranges, &values);
         true
     }
 
     /// The bytes of the columns of which there is one value.
-    fn prefix(&self, spans: &Spans, fixed: usize) -> Vec<u8> {
-        // All spans begin with them; how long they are is known from a path that has only these.
-        match (fixed, spans.first()) {
+    fn prefix(&self, ranges: &ByteRanges, fixed: usize) -> Vec<u8> {
+        // All ranges begin with them; how long they are is known from a path that has only these.
+        match (fixed, ranges.first()) {
             (0, _) | (_, None) => Vec::new(),
-            (_, Some(span)) => {
+            (_, Some(range)) => {
                 let mut end = 0;
                 for coding in &self.codings[..fixed] {
-                    end += coding.length(&span.low[end..]);
+                    end += coding.length(&range.low[end..]);
                 }
-                span.low[..end].to_vec()
+                range.low[..end].to_vec()
             }
         }
     }
 
-    /// The spans in the order of a walk, NULLs of the ordering column where they are wanted.
-    fn arranged(&self, spans: &Spans, fixed: usize, nulls_first: bool, descending: bool) -> Spans {
+    /// The ranges in the order of a walk, NULLs of the ordering column where they are wanted.
+    fn arranged(
+        &self,
+        ranges: &ByteRanges,
+        fixed: usize,
+        nulls_first: bool,
+        descending: bool,
+    ) -> ByteRanges {
         let coding = &self.codings[fixed];
-        let prefix = self.prefix(spans, fixed);
-        let mut values = intersection(spans, &beneath(&prefix, &coding.values()));
-        let mut nulls = intersection(spans, &beneath(&prefix, &coding.null()));
+        let prefix = self.prefix(ranges, fixed);
+        let mut values = intersection(ranges, &beneath(&prefix, &coding.values()));
+        let mut nulls = intersection(ranges, &beneath(&prefix, &coding.null()));
         if descending {
             values.reverse();
             nulls.reverse();
@@ -293,29 +299,29 @@ impl Candidate {
     }
 }
 
-/// Spans of a column behind a prefix of other columns.
-fn beneath(prefix: &[u8], spans: &Spans) -> Spans {
-    let span = Span {
+/// Ranges of a column behind a prefix of other columns.
+fn beneath(prefix: &[u8], ranges: &ByteRanges) -> ByteRanges {
+    let range = ByteRange {
         low: prefix.to_vec(),
         high: successor(prefix),
         is_value: true,
     };
-    product(&vec![span], spans)
+    product(&vec![range], ranges)
 }
 
-/// Spans of several columns from those of the first, which are single values, and those of the next.
-fn product(prefixes: &Spans, spans: &Spans) -> Spans {
-    let mut all = Vec::with_capacity(prefixes.len() * spans.len());
+/// Ranges of several columns from those of the first, which are single values, and those of the next.
+fn product(prefixes: &ByteRanges, ranges: &ByteRanges) -> ByteRanges {
+    let mut all = Vec::with_capacity(prefixes.len() * ranges.len());
     for prefix in prefixes {
-        for span in spans {
-            let high = match &span.high {
+        for range in ranges {
+            let high = match &range.high {
                 Some(high) => Some([&prefix.low[..], high].concat()),
                 None => successor(&prefix.low),
             };
-            all.push(Span {
-                low: [&prefix.low[..], &span.low].concat(),
+            all.push(ByteRange {
+                low: [&prefix.low[..], &range.low].concat(),
                 high,
-                is_value: span.is_value,
+                is_value: range.is_value,
             });
         }
     }

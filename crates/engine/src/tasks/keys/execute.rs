@@ -7,7 +7,7 @@ use crate::key_index::transfer::Handed;
 use crate::protocol::answers::KeysDone;
 use crate::protocol::asked::Asked;
 use crate::protocol::callback::{HandOverId, PartId};
-use crate::protocol::keys::{HandOver, Keys};
+use crate::protocol::keys::{ExecuteKeys, HandOver};
 use crate::protocol::lists::Parcel;
 use crate::protocol::lists::ToOwner;
 use crate::protocol::message::{Context, List, Message, forward};
@@ -25,7 +25,7 @@ impl Owner {
             .or_insert_with(|| OwnedKeys::new(object.clone(), aeu, memory))
     }
 
-    /// Executes a group of [`Keys`].
+    /// Executes a group of [`ExecuteKeys`].
     pub fn execute_batches<T>(
         &mut self,
         object: ObjectId,
@@ -33,8 +33,8 @@ impl Owner {
         cx: &mut Context<'_, T>,
     ) {
         let batches = commands.map(|command| {
-            match ToOwner::unpack(Keys::KIND, command.words, command.parcel) {
-                ToOwner::Keys(keys) => (command.header, keys.0),
+            match ToOwner::unpack(ExecuteKeys::KIND, command.words, command.parcel) {
+                ToOwner::ExecuteKeys(keys) => (command.header, keys.0),
                 _ => unreachable!("commands of a group are of its kind"),
             }
         });
@@ -93,5 +93,5 @@ impl Owner {
 
 /// Sends a batch back to whoever wants it done.
 fn answer<T>(request: &Header, batch: Box<KeyBatch>, cx: &mut Context<'_, T>) {
-    Asked::<Keys>::of(request).answer(KeysDone(batch), cx);
+    Asked::<ExecuteKeys>::of(request).answer(KeysDone(batch), cx);
 }

@@ -17,7 +17,7 @@ impl ScanTask {
     /// is no memory for it.
     pub(super) fn send_groups<T>(
         &mut self,
-        dealt: Vec<(u32, Groups)>,
+        parts: Vec<(u32, Groups)>,
         is_wanted: bool,
         owner: &Owner,
         cx: &mut Context<'_, T>,
@@ -26,7 +26,7 @@ impl ScanTask {
         if !is_wanted {
             run.repartitioning.divide_groups();
         }
-        for (worker, groups) in dealt {
+        for (worker, groups) in parts {
             let exchange = self
                 .exchange
                 .as_mut()
@@ -55,7 +55,7 @@ impl ScanTask {
                 };
                 send(cx, to, run.object.id, run.id, message);
             }
-            self.report(|report| report.groups_dealt += count);
+            self.report(|report| report.groups_repartitioned += count);
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ pub(super) enum Due {
 
 /// A column of a fact, and the table that it is joined to.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownJoin {
     pub dimension: ObjectId,
     /// While it is a table.
     pub table: Weak<Table>,
@@ -52,10 +52,10 @@ pub(super) struct Known {
     pub outcome: Option<Outcome>,
 }
 
-impl Known {
+impl KnownJoin {
     /// Nothing has been done yet.
     pub fn new(join: &Join) -> Self {
-        Known {
+        KnownJoin {
             dimension: join.dimension.object,
             table: Arc::downgrade(&join.dimension),
             key: join.key,
@@ -79,7 +79,7 @@ impl Known {
         match self.dimension == join.dimension.object {
             // It may have been altered meanwhile.
             true => self.table = Arc::downgrade(&join.dimension),
-            false if self.under_way == 0 => *self = Known::new(join),
+            false if self.under_way == 0 => *self = KnownJoin::new(join),
             false => {}
         }
     }
@@ -128,14 +128,14 @@ impl Known {
     pub fn begins(&mut self, join: &Join, due: &Due) {
         let sizes = self.sizes;
         let is_same = self.dimension == join.dimension.object;
-        *self = Known {
+        *self = KnownJoin {
             left: self.left,
             // Until it ends otherwise.
             failed: Some(join.sizes),
             begun: true,
             under_way: self.under_way + 1,
             outcome: self.outcome.take().filter(|_| is_same),
-            ..Known::new(join)
+            ..KnownJoin::new(join)
         };
         if let Due::Late(..) = due {
             self.sizes.dimension_rows = sizes.dimension_rows;

@@ -39,7 +39,7 @@ async fn run(context: &StatementContext, sql: &str) -> Vec<String> {
         Begun::Rows(rows) => rows.try_collect().await.unwrap(),
         _ => Vec::new(),
     };
-    context.recodings.settled().await;
+    context.recodings.finished().await;
     let mut lines = Vec::new();
     for batch in &batches {
         lines.extend((0..batch.num_rows()).map(|row| {

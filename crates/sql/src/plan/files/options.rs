@@ -111,7 +111,7 @@ impl GivenOptions {
         Ok(found)
     }
 
-    /// Refuses what nobody has taken.
+    /// Rejects what nobody has taken.
     pub fn finish(self, what: &str, known: &[&str]) -> Result<(), SqlError> {
         let Some(given) = self.0.into_iter().next() else {
             return Ok(());

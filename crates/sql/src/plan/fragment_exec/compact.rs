@@ -9,14 +9,14 @@
 
 use super::FragmentExec;
 use super::columns::{expressions, replace_columns};
-use super::star::Sides;
+use super::star::BuildSides;
 use crate::plan::dynamic_filter;
 use datafusion::error::Result;
 use eris_fragment::{Expr, Fragment, Probe};
 
 impl FragmentExec {
     /// The fragment, with the dynamic filters as they are now.
-    pub(super) async fn fragment(&self, sides: Option<Sides>) -> Result<Fragment> {
+    pub(super) async fn fragment(&self, build_sides: Option<BuildSides>) -> Result<Fragment> {
         let mut inputs = self.inputs();
         // What is joined is not there to be tested.
         let own = self.scan.types.len();
@@ -30,7 +30,7 @@ impl FragmentExec {
         let scope = self.scope(&self.schema, &inputs);
         let known = dynamic_filter::harvest(&self.dynamic, &scope, &self.scan.statistics).await?;
         let filter = self.filter.iter().cloned().chain(known.filter).collect();
-        self.compact(filter, known.probes, sides)
+        self.compact(filter, known.probes, build_sides)
     }
 
     /// The fragment that reads only the columns it needs, with values for parameters.
@@ -38,7 +38,7 @@ impl FragmentExec {
         &self,
         mut filter: Vec<Expr>,
         mut probes: Vec<Probe>,
-        sides: Option<Sides>,
+        build_sides: Option<BuildSides>,
     ) -> Result<Fragment> {
         let mut output = self.output.clone();
         let mut order = self.order.clone();
@@ -46,9 +46,9 @@ impl FragmentExec {
         let columns = self.scan.parameters();
         let chosen = self.chosen();
         let mut lookups = Vec::new();
-        if let Some(sides) = sides {
+        if let Some(build_sides) = build_sides {
             let more;
-            (lookups, more) = sides.into_parts(&chosen, &output)?;
+            (lookups, more) = build_sides.into_parts(&chosen, &output)?;
             probes.extend(more);
         }
         let mut note = |column: usize| {

@@ -60,24 +60,24 @@ impl FragmentExec {
         };
         let schema = star.schema();
         let mut offset = self.scan.types.len();
-        let sides = star
-            .sides()
-            .iter()
-            .zip(self.chosen())
-            .map(|(side, chosen)| {
-                let key = schema.field(side.column).name();
-                let columns = chosen
-                    .iter()
-                    .map(|column| schema.field(offset + column).name().as_str());
-                let columns = columns.collect::<Vec<_>>().join(", ");
-                offset += side.types.len();
-                match columns.is_empty() {
-                    true => key.clone(),
-                    false => format!("{key} → ({columns})"),
-                }
-            });
-        let sides = sides.collect::<Vec<_>>().join(", ");
-        write!(f, "{separator}lookups=[{sides}]")
+        let build_sides =
+            star.build_sides()
+                .iter()
+                .zip(self.chosen())
+                .map(|(build_side, chosen)| {
+                    let key = schema.field(build_side.column).name();
+                    let columns = chosen
+                        .iter()
+                        .map(|column| schema.field(offset + column).name().as_str());
+                    let columns = columns.collect::<Vec<_>>().join(", ");
+                    offset += build_side.types.len();
+                    match columns.is_empty() {
+                        true => key.clone(),
+                        false => format!("{key} → ({columns})"),
+                    }
+                });
+        let build_sides = build_sides.collect::<Vec<_>>().join(", ");
+        write!(f, "{separator}lookups=[{build_sides}]")
     }
 
     fn fmt_filters(&self, separator: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -140,8 +140,8 @@ impl FragmentExec {
         }
         // Keys that a join will tell, as its hash table or as a side of a star, are looked up if they are few. Where rows have an order, the
         // filters are those of who keeps the first ones.
-        let sides = self.star.iter().flat_map(|star| star.sides());
-        let joined: Vec<usize> = sides.map(|side| side.column).collect();
+        let build_sides = self.star.iter().flat_map(|star| star.build_sides());
+        let joined: Vec<usize> = build_sides.map(|build_side| build_side.column).collect();
         let inputs = self.inputs();
         let filters = self.dynamic.iter().filter(|_| self.order.is_none());
         let asked = |column: usize| {

@@ -45,7 +45,7 @@ impl ExecutionPlan for FragmentExec {
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self.with_sides(children))
+        Ok(self.with_build_sides(children))
     }
 
     fn replace_children(
@@ -53,7 +53,7 @@ impl ExecutionPlan for FragmentExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self.with_sides(children))
+        Ok(self.with_build_sides(children))
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -76,7 +76,7 @@ impl ExecutionPlan for FragmentExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let run = self.open(partition);
-        Ok(Box::pin(self.lane(run, partition, context)))
+        Ok(Box::pin(self.stream(run, partition, context)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -92,7 +92,7 @@ impl ExecutionPlan for FragmentExec {
             return Ok(Arc::new(Statistics::new_unknown(&self.schema)));
         };
         let all = self.scan.statistics.rows_out(columns, &self.filter, *limit);
-        // A lane gets what its workers send, so only the sum is known; and of joined rows not even that.
+        // A stream gets what its workers send, so only the sum is known; and of joined rows not even that.
         Ok(Arc::new(
             if args.partition().is_none() && !self.is_joined() {
                 all

@@ -37,12 +37,12 @@ use std::sync::Arc;
 /// Bytes that a row of a lookup takes beside its values: its entries in maps, its bit in a set.
 const BYTES_PER_KEY: usize = 16;
 /// Bytes that it takes besides if keys occur more than once: while rows are brought together by their keys, and to find them.
-const BYTES_PER_PARTNER: usize = 32;
+const BYTES_PER_MATCH: usize = 32;
 
 /// What is joined to a fragment's rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Star {
-    sides: Vec<Side>,
+    build_sides: Vec<BuildSide>,
     /// The types of the table's columns and the plan's parameters, and behind them of the sides' columns.
     types: Vec<Type>,
     /// The fields of the same columns.
@@ -53,7 +53,7 @@ pub(crate) struct Star {
 
 /// One relation that is joined.
 #[derive(Clone, Debug)]
-pub(crate) struct Side {
+pub(crate) struct BuildSide {
     /// Its first column is the key.
     pub plan: Arc<dyn ExecutionPlan>,
     /// The table's column that it is joined by.
@@ -67,13 +67,13 @@ pub(crate) struct Side {
 }
 
 /// The rows of all sides.
-pub(super) struct Sides {
-    rows: Vec<Rows>,
+pub(super) struct BuildSides {
+    rows: Vec<BuildRows>,
     /// Gives their memory back with the last user.
     held: Arc<MemoryReservation>,
 }
 
-struct Rows {
+struct BuildRows {
     rows: RecordBatch,
     keys: KeySet,
     column: usize,
@@ -82,11 +82,11 @@ struct Rows {
 
 impl Star {
     /// Sides, and the plan that has the same rows as their joins with a scan.
-    pub fn new(sides: Vec<Side>, general: Arc<dyn ExecutionPlan>, scan: &Scan) -> Self {
+    pub fn new(build_sides: Vec<BuildSide>, general: Arc<dyn ExecutionPlan>, scan: &Scan) -> Self {
         let own = scan.types.iter();
-        let types = own.chain(sides.iter().flat_map(|side| &side.types));
-        let joined = sides.iter().flat_map(|side| {
-            let fields = side.plan.schema().fields().clone();
+        let types = own.chain(build_sides.iter().flat_map(|build_side| &build_side.types));
+        let joined = build_sides.iter().flat_map(|build_side| {
+            let fields = build_side.plan.schema().fields().clone();
             fields.iter().skip(1).cloned().collect::<Vec<_>>()
         });
         let parameters = scan.types[scan.parameters()..].iter().zip(1..);
@@ -98,7 +98,7 @@ impl Star {
         Star {
             types: types.cloned().collect(),
             schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
-            sides,
+            build_sides,
             general,
         }
     }
@@ -114,14 +114,17 @@ impl Star {
     }
 
     pub(super) fn plans(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.sides.iter().map(|side| &side.plan).collect()
+        self.build_sides
+            .iter()
+            .map(|build_side| &build_side.plan)
+            .collect()
     }
 
     /// The same with these plans of the sides.
     pub(super) fn with_plans(&self, plans: Vec<Arc<dyn ExecutionPlan>>) -> Self {
         let mut star = self.clone();
-        for (side, plan) in star.sides.iter_mut().zip(plans) {
-            side.plan = plan;
+        for (build_side, plan) in star.build_sides.iter_mut().zip(plans) {
+            build_side.plan = plan;
         }
         star
     }
@@ -140,9 +143,9 @@ impl Star {
     /// The same over other scans of all tables; `None` if one is not among them.
     pub(super) fn on(&self, scans: &[Arc<Scan>]) -> Option<Self> {
         let mut star = self.clone();
-        for side in &mut star.sides {
-            side.plan = over_scans(&side.plan, scans)?;
-            if let Some((scan, _)) = &mut side.origin {
+        for build_side in &mut star.build_sides {
+            build_side.plan = over_scans(&build_side.plan, scans)?;
+            if let Some((scan, _)) = &mut build_side.origin {
                 *scan = Arc::clone(scan.among(scans)?);
             }
         }
@@ -151,17 +154,20 @@ impl Star {
     }
 
     /// The table's columns that sides are joined by.
-    pub(super) fn sides(&self) -> &[Side] {
-        &self.sides
+    pub(super) fn build_sides(&self) -> &[BuildSide] {
+        &self.build_sides
     }
 
     /// Reads the sides; `None` if their rows cannot be looked up.
-    pub(super) async fn read(&self, context: &Arc<TaskContext>) -> Result<Option<Sides>> {
+    pub(super) async fn read(&self, context: &Arc<TaskContext>) -> Result<Option<BuildSides>> {
         let held = MemoryConsumer::new("star join").register(context.memory_pool());
-        let sides = self.sides.iter().map(|side| side.read(&held, context));
-        let rows: Option<Vec<Rows>> = try_join_all(sides).await?.into_iter().collect();
+        let build_sides = self
+            .build_sides
+            .iter()
+            .map(|build_side| build_side.read(&held, context));
+        let rows: Option<Vec<BuildRows>> = try_join_all(build_sides).await?.into_iter().collect();
         let held = Arc::new(held);
-        Ok(rows.map(|rows| Sides { rows, held }))
+        Ok(rows.map(|rows| BuildSides { rows, held }))
     }
 
     /// Tells of its joins with tables.
@@ -169,16 +175,16 @@ impl Star {
         let Some(recodings) = &fact.recodings else {
             return;
         };
-        for side in &self.sides {
-            if let Some((scan, key)) = &side.origin {
+        for build_side in &self.build_sides {
+            if let Some((scan, key)) = &build_side.origin {
                 recodings.saw(Join {
                     fact: fact.table.object,
-                    column: side.column,
+                    column: build_side.column,
                     dimension: Arc::clone(&scan.table),
                     key: *key,
                     sizes: Sizes {
                         fact_rows: fact.statistics.rows(),
-                        late_rows: fact.statistics.unordered(side.column),
+                        late_rows: fact.statistics.unordered(build_side.column),
                         dimension_rows: scan.statistics.rows(),
                     },
                 });
@@ -186,11 +192,11 @@ impl Star {
         }
     }
 
-    /// Executes the joins as they were planned. If they are grouped by so many keys, their first columns, a lane gets all there
+    /// Executes the joins as they were planned. If they are grouped by so many keys, their first columns, a stream gets all there
     /// is of a group.
     pub(super) fn execute_general(
         &self,
-        lanes: usize,
+        streams: usize,
         keys: usize,
         context: &Arc<TaskContext>,
     ) -> Result<Execution> {
@@ -200,39 +206,39 @@ impl Star {
         for rule in rules_without_stars() {
             plan = rule.optimize(plan, options)?;
         }
-        if keys > 0 || plan.output_partitioning().partition_count() != lanes {
+        if keys > 0 || plan.output_partitioning().partition_count() != streams {
             let fields = plan.schema();
             let key = |key: usize| Arc::new(Column::new(fields.field(key).name(), key)) as _;
-            plan = match (lanes, keys) {
+            plan = match (streams, keys) {
                 (1, _) => Arc::new(CoalescePartitionsExec::new(plan)),
                 (_, 0) => {
-                    let dealt = Partitioning::RoundRobinBatch(lanes);
-                    Arc::new(RepartitionExec::try_new(plan, dealt)?)
+                    let repartitioning = Partitioning::RoundRobinBatch(streams);
+                    Arc::new(RepartitionExec::try_new(plan, repartitioning)?)
                 }
                 _ => {
-                    let dealt = Partitioning::Hash((0..keys).map(key).collect(), lanes);
-                    Arc::new(RepartitionExec::try_new(plan, dealt)?)
+                    let repartitioning = Partitioning::Hash((0..keys).map(key).collect(), streams);
+                    Arc::new(RepartitionExec::try_new(plan, repartitioning)?)
                 }
             };
         }
-        let lanes = (0..lanes).map(|lane| {
-            let stream = plan.execute(lane, Arc::clone(context))?;
+        let streams = (0..streams).map(|partition| {
+            let stream = plan.execute(partition, Arc::clone(context))?;
             Ok(stream.map_err(into_fragment_error).boxed() as FragmentStream)
         });
         Ok(Execution {
-            lanes: lanes.collect::<Result<_>>()?,
+            streams: streams.collect::<Result<_>>()?,
             is_merged: Arc::new(|| false),
             report: Arc::new(FragmentReport::default),
         })
     }
 }
 
-impl Side {
+impl BuildSide {
     async fn read(
         &self,
         held: &MemoryReservation,
         context: &Arc<TaskContext>,
-    ) -> Result<Option<Rows>> {
+    ) -> Result<Option<BuildRows>> {
         let mut stream = execute_stream(Arc::clone(&self.plan), Arc::clone(context))?;
         let mut batches = Vec::new();
         while let Some(batch) = stream.try_next().await? {
@@ -251,10 +257,10 @@ impl Side {
         let Some((keys, unique)) = KeySet::of_values(rows.column(0)) else {
             return Ok(None);
         };
-        if !unique && !self.semi && held.try_grow(BYTES_PER_PARTNER * rows.num_rows()).is_err() {
+        if !unique && !self.semi && held.try_grow(BYTES_PER_MATCH * rows.num_rows()).is_err() {
             return Ok(None);
         }
-        Ok(Some(Rows {
+        Ok(Some(BuildRows {
             rows,
             keys,
             column: self.column,
@@ -263,7 +269,7 @@ impl Side {
     }
 }
 
-impl Sides {
+impl BuildSides {
     /// What becomes of the sides in a fragment with an output: `chosen` has the columns that are needed, side by side.
     pub(super) fn into_parts(
         self,
@@ -273,13 +279,13 @@ impl Sides {
         let often_matters = matters_how_often(output);
         let mut lookups = Vec::new();
         let mut probes = Vec::new();
-        for (side, chosen) in self.rows.into_iter().zip(chosen) {
-            let Rows {
+        for (build_side, chosen) in self.rows.into_iter().zip(chosen) {
+            let BuildRows {
                 rows,
                 keys,
                 column,
                 only_keys,
-            } = side;
+            } = build_side;
             if chosen.is_empty() && (only_keys || !often_matters) {
                 probes.push(Probe { column, keys });
                 continue;
@@ -326,10 +332,10 @@ impl FragmentExec {
             expr.for_each_column(&mut |column| used.push(column));
         }
         let mut offset = self.scan.types.len();
-        let chosen = star.sides().iter().map(|side| {
+        let chosen = star.build_sides().iter().map(|build_side| {
             let first = offset;
-            offset += side.types.len();
-            let columns = 0..side.types.len();
+            offset += build_side.types.len();
+            let columns = 0..build_side.types.len();
             columns
                 .filter(|column| used.contains(&(first + column)))
                 .collect()
@@ -339,12 +345,12 @@ impl FragmentExec {
 
     /// The columns that are chosen, by their number among all columns of the sides, in the order of the lookups.
     pub(super) fn joined_columns(&self, chosen: &[Vec<usize>]) -> Vec<usize> {
-        let sides = self.star.iter().flat_map(|star| star.sides());
+        let build_sides = self.star.iter().flat_map(|star| star.build_sides());
         let mut joined = Vec::new();
         let mut offset = 0;
-        for (side, chosen) in sides.zip(chosen) {
+        for (build_side, chosen) in build_sides.zip(chosen) {
             joined.extend(chosen.iter().map(|column| offset + column));
-            offset += side.types.len();
+            offset += build_side.types.len();
         }
         joined
     }
@@ -353,7 +359,7 @@ impl FragmentExec {
 /// Whether it makes a difference how often a row is there.
 fn matters_how_often(output: &Output) -> bool {
     match output {
-        Output::Rows { .. } => true,
+        Output::BuildRows { .. } => true,
         Output::Groups { aggregates, .. } => aggregates.iter().any(|aggregate| {
             !matches!(
                 aggregate.function,

@@ -29,12 +29,12 @@ pub(super) fn is_key(
     column: usize,
     widened: Option<&DataType>,
     key: &PhysicalExprRef,
-    side: &Arc<dyn ExecutionPlan>,
+    build_side: &Arc<dyn ExecutionPlan>,
 ) -> Result<bool> {
     let Some(own) = types.get(column) else {
         return Ok(false);
     };
-    let Ok(key) = Type::try_from(&key.data_type(&side.schema())?) else {
+    let Ok(key) = Type::try_from(&key.data_type(&build_side.schema())?) else {
         return Ok(false);
     };
     let whole = |data_type: &Type| {

@@ -1,6 +1,6 @@
 //! From the syntax tree of a statement to its [`Write`], if it is one.
 
-use super::super::conditions::{Source, Written};
+use super::super::conditions::{LiteralForm, LiteralSource};
 use super::super::constant::{self, is_comparable};
 use super::super::{Asked, NotShort};
 use super::answer::Answer;
@@ -140,7 +140,7 @@ struct Compiler<'a> {
 
 impl Compiler<'_> {
     async fn insert(&mut self, insert: &ast::Insert) -> Result<Action, NotShort> {
-        fails(insert::refuse_the_rest(insert))?;
+        fails(insert::reject_the_rest(insert))?;
         let source = insert.source.as_ref().ok_or(NotShort::NotValues)?;
         let SetExpr::Values(values) = source.body.as_ref() else {
             return Err(NotShort::NotValues);
@@ -177,7 +177,9 @@ impl Compiler<'_> {
             }
             for (column, default) in defaults.iter().enumerate() {
                 rows.push(match default {
-                    Target::Source(position) => self.cell(&row.content[*position], column)?,
+                    Target::LiteralSource(position) => {
+                        self.cell(&row.content[*position], column)?
+                    }
                     Target::Constant(value) => Cell::Constant(value.clone()),
                     // What is in its place is not looked at.
                     Target::Computed(_) => {
@@ -524,14 +526,19 @@ impl Compiler<'_> {
     }
 
     /// A constant as it is written, and what it is to be.
-    fn literal(&self, expr: &Expr, literal: usize, column: usize) -> Option<(String, Source)> {
+    fn literal(
+        &self,
+        expr: &Expr,
+        literal: usize,
+        column: usize,
+    ) -> Option<(String, LiteralSource)> {
         let (value, written) = literal_value(expr)?;
         let text = match &value.value {
             Value::Number(digits, _) => digits.clone(),
             Value::SingleQuotedString(text) => format!("'{}'", text.replace('\'', "''")),
             _ => return None,
         };
-        let source = Source {
+        let source = LiteralSource {
             literal,
             written,
             data_type: self.table.types[column].clone(),
@@ -556,10 +563,10 @@ fn is_written_alike(a: &Expr, b: &Expr) -> bool {
 }
 
 /// A number, a text or a date that is written out.
-fn literal_value(expr: &Expr) -> Option<(&ast::ValueWithSpan, Written)> {
+fn literal_value(expr: &Expr) -> Option<(&ast::ValueWithSpan, LiteralForm)> {
     let plain = |value: &ast::ValueWithSpan, negative| match &value.value {
-        Value::Number(_, false) => Some(Written::Number { negative }),
-        Value::SingleQuotedString(_) if !negative => Some(Written::Text),
+        Value::Number(_, false) => Some(LiteralForm::Number { negative }),
+        Value::SingleQuotedString(_) if !negative => Some(LiteralForm::Text),
         _ => None,
     };
     match expr {
@@ -572,7 +579,7 @@ fn literal_value(expr: &Expr) -> Option<(&ast::ValueWithSpan, Written)> {
             _ => None,
         },
         Expr::TypedString(typed) if typed.data_type == ast::DataType::Date => {
-            Some((&typed.value, Written::Date))
+            Some((&typed.value, LiteralForm::Date))
         }
         _ => None,
     }

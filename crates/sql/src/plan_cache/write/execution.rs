@@ -2,7 +2,7 @@
 
 use super::super::NotShort;
 use super::at_home::AtHome;
-use super::{Action, Cell, Conflict, Program, Write, Written};
+use super::{Action, Cell, Conflict, Program, Write, WriteResult};
 use crate::cancel::CancelToken;
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -88,7 +88,7 @@ impl<'a> Execution<'a> {
         })
     }
 
-    pub async fn run(&self) -> Tried<Written> {
+    pub async fn run(&self) -> Tried<WriteResult> {
         match &self.write.action {
             Action::Insert {
                 rows,
@@ -110,7 +110,7 @@ impl<'a> Execution<'a> {
         }
     }
 
-    async fn insert(&self, new: RecordBatch, conflict: &Conflict) -> Tried<Written> {
+    async fn insert(&self, new: RecordBatch, conflict: &Conflict) -> Tried<WriteResult> {
         if let Conflict::Update(program) = conflict {
             let mut rows = self.rows()?;
             let key = self.key_of(&new);
@@ -188,7 +188,7 @@ impl<'a> Execution<'a> {
         key: &[ArrayRef],
         program: &Program,
         new: Option<&RecordBatch>,
-    ) -> Tried<Written> {
+    ) -> Tried<WriteResult> {
         if let Some(written) = self.change_at_home(rows, key, new).await? {
             return Ok(written);
         }
@@ -242,7 +242,7 @@ impl<'a> Execution<'a> {
         rows: &mut dyn RowClient,
         key: &[ArrayRef],
         new: Option<&RecordBatch>,
-    ) -> Tried<Option<Written>> {
+    ) -> Tried<Option<WriteResult>> {
         if !self.write.is_at_home {
             return Ok(None);
         }
@@ -254,7 +254,7 @@ impl<'a> Execution<'a> {
         self.begin_change(rows).await?;
         let computed = rows.compute(key, compute, self.held()).await;
         Ok(match self.committed(computed)? {
-            Computed::Put => Some(Written {
+            Computed::Put => Some(WriteResult {
                 rows: 1,
                 answer: None,
             }),
@@ -266,14 +266,14 @@ impl<'a> Execution<'a> {
         })
     }
 
-    async fn delete(&self, key: &[ArrayRef], program: Option<&Program>) -> Tried<Written> {
+    async fn delete(&self, key: &[ArrayRef], program: Option<&Program>) -> Tried<WriteResult> {
         let mut rows = self.rows()?;
         let answer = self.write.answer.as_ref();
         let uniques = &self.write.uniques;
         if program.is_none() && answer.is_none() && uniques.is_empty() {
             self.begin_change(&mut *rows).await?;
             let rows = rows.remove(key, self.held()).await?;
-            return Ok(Written { rows, answer: None });
+            return Ok(WriteResult { rows, answer: None });
         }
         let of_program = program.map_or(&[][..], |program| &program.reads);
         let of_answer = answer.map_or(&[][..], |answer| &answer.reads);
@@ -308,7 +308,7 @@ impl<'a> Execution<'a> {
                 self.commit_with(changes, keys).await?
             };
             if done {
-                return Ok(Written { rows: 1, answer });
+                return Ok(WriteResult { rows: 1, answer });
             }
             self.token.end_commit();
         }
@@ -316,21 +316,21 @@ impl<'a> Execution<'a> {
     }
 
     /// Rows are to be added that keep the table's rules: what will have been written then. What they refer to is there.
-    async fn about_to_add(&self, rows: &RecordBatch) -> Tried<Written> {
+    async fn about_to_add(&self, rows: &RecordBatch) -> Tried<WriteResult> {
         let parents = &self.write.parents;
         if !parents.is_empty() && !parents.are_there(self.context, rows).await? {
             return Err(Stop::NotShort(NotShort::NoParent));
         }
         let answer = self.write.answer.as_ref().map(|answer| answer.of(rows));
-        Ok(Written {
+        Ok(WriteResult {
             rows: rows.num_rows() as u64,
             answer: general(answer.transpose())?,
         })
     }
 
     /// What is written if no row is.
-    fn nothing(&self) -> Written {
-        Written {
+    fn nothing(&self) -> WriteResult {
+        WriteResult {
             rows: 0,
             answer: None,
         }

@@ -1,6 +1,6 @@
 //! Values that change from one execution of a write to the next.
 
-use super::super::conditions::Source;
+use super::super::conditions::LiteralSource;
 use super::super::constant;
 use super::super::{Asked, NotShort};
 use datafusion::arrow::datatypes::DataType;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(in super::super) enum Operand {
     /// A constant of the text, as a value of the source's type.
-    Literal(Source),
+    Literal(LiteralSource),
     /// A parameter, from 0, as a value of a column's type.
     Parameter(usize, Type),
     /// A parameter that is computed with: a number of its own type, which is this one.

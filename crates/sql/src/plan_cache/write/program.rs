@@ -15,7 +15,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::files::StatementTables;
 use crate::plan::planning;
-use crate::plan::resolve::Names;
+use crate::plan::resolve::NameScope;
 use crate::statements::dml::TARGET;
 use crate::text::statement::Statement;
 use crate::write::coerce::Target;
@@ -32,7 +32,7 @@ pub(super) struct Program {
     /// The columns of the table that the steps read.
     pub reads: Vec<ColumnId>,
     /// What the steps read: columns of the row, by their place in `reads`, or others.
-    columns: Vec<Column>,
+    columns: Vec<StepColumn>,
     read: SchemaRef,
     steps: Steps,
     /// The operands that are columns behind the rows'.
@@ -43,7 +43,7 @@ pub(super) struct Program {
 
 /// A column that steps read.
 #[derive(Clone, Copy, Debug)]
-enum Column {
+enum StepColumn {
     Row(usize),
     /// The row's id, which nobody looks at.
     Id,
@@ -85,7 +85,7 @@ pub(super) async fn over_given(
     let given = Given(Arc::new(schema));
     let files = StatementTables::from([(TARGET.to_owned(), Arc::new(given) as _)]);
     let context = context.in_one_stream();
-    let names = Names::now(&context).with_files(files);
+    let names = NameScope::now(&context).with_files(files);
     let planned = planning::logical_at(&context, query, &names, statement).await;
     let (state, logical, headers) = planned.map_err(|_| NotShort::Fails)?;
     if !is_immutable(&logical) {
@@ -141,11 +141,11 @@ impl Program {
         let columns = planned.columns.iter().map(|&column| match column {
             column if column < width => {
                 reads.push(ColumnId(column as u32));
-                Column::Row(reads.len() - 1)
+                StepColumn::Row(reads.len() - 1)
             }
-            column if column == width => Column::Id,
-            column if column < behind => Column::Excluded(column - width - 1),
-            column => Column::Parameter(column - behind),
+            column if column == width => StepColumn::Id,
+            column if column < behind => StepColumn::Excluded(column - width - 1),
+            column => StepColumn::Parameter(column - behind),
         });
         Ok(Program {
             columns: columns.collect(),
@@ -171,13 +171,13 @@ impl Program {
         values: &[ScalarValue],
     ) -> Result<RecordBatch, SqlError> {
         let columns = self.columns.iter().map(|column| match column {
-            Column::Row(place) => Ok(Arc::clone(&row[*place])),
-            Column::Id => Ok(Arc::new(Int64Array::from(vec![0])) as ArrayRef),
-            Column::Excluded(column) => {
+            StepColumn::Row(place) => Ok(Arc::clone(&row[*place])),
+            StepColumn::Id => Ok(Arc::new(Int64Array::from(vec![0])) as ArrayRef),
+            StepColumn::Excluded(column) => {
                 let excluded = excluded.expect("only ON CONFLICT names it");
                 Ok(Arc::clone(excluded.column(*column)))
             }
-            Column::Parameter(number) => values[self.parameters[*number]].to_array(),
+            StepColumn::Parameter(number) => values[self.parameters[*number]].to_array(),
         });
         let columns = columns.collect::<Result<Vec<_>, _>>();
         let columns = columns.map_err(SqlError::from_datafusion)?;

@@ -170,15 +170,17 @@ fn share(report: &WorkerReport, bandwidth: Option<&ReadBandwidth>) -> String {
         rows_scanned,
         rows_passed,
         rows_sent,
-        groups_dealt,
+        groups_repartitioned,
         groups_merged,
         busy,
         phases,
         ..
     } = report;
-    let routed = match groups_dealt + groups_merged {
+    let routed = match groups_repartitioned + groups_merged {
         0 => String::new(),
-        _ => format!(", groups_dealt={groups_dealt}, groups_merged={groups_merged}"),
+        _ => {
+            format!(", groups_repartitioned={groups_repartitioned}, groups_merged={groups_merged}")
+        }
     };
     let read = phases.iter().map(|phase| phase.bytes).sum();
     format!(

@@ -14,7 +14,7 @@
 mod operations;
 mod rewrite;
 
-use crate::catalog::{ForeignKey, Relation, Table, retire};
+use crate::catalog::{ForeignKey, Table, TableOrView, retire};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
@@ -120,10 +120,10 @@ pub(super) async fn alter(
             }
             change.remove(&old.name);
         }
-        change.put(Relation::Table(Arc::clone(&new)));
+        change.put(TableOrView::Table(Arc::clone(&new)));
         for by in references::referencing(&contents, &full) {
             if let Some(by) = followed(&by, old, &incoming)? {
-                change.put(Relation::Table(Arc::new(by)));
+                change.put(TableOrView::Table(Arc::new(by)));
             }
         }
         dependents::keep(context, &mut change, &new.name, "table", cascade).await

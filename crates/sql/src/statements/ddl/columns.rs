@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// A column as CREATE TABLE or ADD COLUMN defines it.
-pub(super) struct Column {
+pub(super) struct ColumnDefinition {
     pub field: Field,
     pub rules: ColumnRules,
     /// Its CHECKs, not looked at yet: they may name columns that come later.
@@ -55,7 +55,7 @@ pub(super) async fn column(
     context: &StatementContext,
     definition: &ast::ColumnDef,
     statement: &Statement,
-) -> Result<Column, SqlError> {
+) -> Result<ColumnDefinition, SqlError> {
     let place = || excerpt_of(&definition.name, statement);
     let name = normalize(&definition.name);
     let known = column_type(&definition.data_type).map_err(|reason| {
@@ -115,7 +115,7 @@ pub(super) async fn column(
         let value = default_value(context, value, &field, &rules, statement).await;
         rules.default = Some(value.map_err(|error| error.at(place()))?);
     }
-    Ok(Column {
+    Ok(ColumnDefinition {
         field,
         rules,
         checks,

@@ -1,7 +1,7 @@
 //! CREATE TABLE, also AS a query, OR REPLACE, LIKE another table.
 
 use crate::catalog::{
-    Check, ColumnRules, Definition, PrimaryKey, Relation, RelationName, Table, retire,
+    Check, ColumnRules, Definition, PrimaryKey, RelationName, Table, TableOrView, retire,
 };
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
@@ -40,7 +40,7 @@ pub(super) async fn create(
     create: CreateTable,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    refuse_the_rest(&create)?;
+    reject_the_rest(&create)?;
     let full = context.resolve(&create.name, statement)?;
     check_schema(&context.catalog.contents(), &full, &create.name, statement)?;
     let publication = Publication {
@@ -115,12 +115,12 @@ impl Publication<'_> {
     ///
     /// # Errors
     /// It can neither be replaced nor left as it is.
-    fn is_in_the_way(&self, relation: &Relation) -> Result<bool, SqlError> {
+    fn is_in_the_way(&self, relation: &TableOrView) -> Result<bool, SqlError> {
         match relation {
             _ if self.if_not_exists => Ok(true),
-            Relation::Table(_) if self.or_replace => Ok(false),
+            TableOrView::Table(_) if self.or_replace => Ok(false),
             relation => {
-                let hint = matches!(relation, Relation::Table(_)).then_some(HINT);
+                let hint = matches!(relation, TableOrView::Table(_)).then_some(HINT);
                 let error = exists(relation.kind(), relation.name(), hint);
                 Err(error.at(excerpt(self.name, self.statement)))
             }
@@ -172,7 +172,7 @@ impl Publication<'_> {
             if !affected.iter().all(is_locked) {
                 continue;
             }
-            change.put(Relation::Table(Arc::clone(&table)));
+            change.put(TableOrView::Table(Arc::clone(&table)));
             if let Err(error) = dependents::keep(context, &mut change, &full, "table", false).await
             {
                 drop(change);
@@ -343,8 +343,8 @@ fn columns_like(
     Ok((other.schema.fields().to_vec(), rules))
 }
 
-/// Refuses every clause that is not looked at elsewhere: the statement made anew of what is looked at has to be the same.
-fn refuse_the_rest(create: &CreateTable) -> Result<(), SqlError> {
+/// Rejects every clause that is not looked at elsewhere: the statement made anew of what is looked at has to be the same.
+fn reject_the_rest(create: &CreateTable) -> Result<(), SqlError> {
     if create.temporary {
         return Err(
             SqlError::not_supported("CREATE TEMPORARY TABLE").with_hint(Some(
@@ -385,7 +385,7 @@ fn partitioning(options: &CreateTableOptions, schema: &Schema) -> Result<Partiti
     };
     let mut partitioning = Partitioning::Size;
     for option in options {
-        let refused = || {
+        let rejected = || {
             SqlError::not_supported(format!("table option {option}"))
                 .with_hint(Some("the only table option is partition_by = 'column'"))
         };
@@ -394,11 +394,11 @@ fn partitioning(options: &CreateTableOptions, schema: &Schema) -> Result<Partiti
                 ast::Expr::Identifier(column) => normalize(column),
                 ast::Expr::Value(value) => match &value.value {
                     Value::SingleQuotedString(column) => column.clone(),
-                    _ => return Err(refused()),
+                    _ => return Err(rejected()),
                 },
-                _ => return Err(refused()),
+                _ => return Err(rejected()),
             },
-            _ => return Err(refused()),
+            _ => return Err(rejected()),
         };
         let position = schema.index_of(&column).map_err(|_| {
             let names = schema.fields().iter().map(|field| field.name().as_str());

@@ -3,7 +3,7 @@
 use crate::catalog::{Change, Contents, RelationName, View};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
-use crate::plan::resolve::Names;
+use crate::plan::resolve::NameScope;
 use crate::system::functions::session_state;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
@@ -47,7 +47,7 @@ async fn still_plans(
     contents: &Contents,
     view: &Arc<View>,
 ) -> Result<(), String> {
-    let names = Names::of(contents, context);
+    let names = NameScope::of(contents, context);
     let plan = names.plan_view(view).await;
     let plan = plan.and_then(|plan| {
         session_state(context)

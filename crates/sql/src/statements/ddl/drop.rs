@@ -1,6 +1,6 @@
 //! DROP TABLE, DROP VIEW, DROP SCHEMA.
 
-use crate::catalog::{Relation, RelationName};
+use crate::catalog::{RelationName, TableOrView};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
@@ -35,19 +35,19 @@ pub(super) async fn drop(
     }
     match object_type {
         ObjectType::Table => {
-            let kind = Kind {
+            let kind = Droppable {
                 word: "table",
                 other: "DROP VIEW",
-                is: |relation| matches!(relation, Relation::Table(_)),
+                is: |relation| matches!(relation, TableOrView::Table(_)),
             };
             relations(context, &names, kind, if_exists, cascade, statement).await?;
             Ok(Begun::Done { tag: "DROP TABLE" })
         }
         ObjectType::View => {
-            let kind = Kind {
+            let kind = Droppable {
                 word: "view",
                 other: "DROP TABLE",
-                is: |relation| matches!(relation, Relation::View(_)),
+                is: |relation| matches!(relation, TableOrView::View(_)),
             };
             relations(context, &names, kind, if_exists, cascade, statement).await?;
             Ok(Begun::Done { tag: "DROP VIEW" })
@@ -59,22 +59,22 @@ pub(super) async fn drop(
 }
 
 /// What may be dropped by this statement.
-struct Kind {
+struct Droppable {
     word: &'static str,
     /// The statement for what is not of this kind.
     other: &'static str,
-    is: fn(&Relation) -> bool,
+    is: fn(&TableOrView) -> bool,
 }
 
 async fn relations(
     context: &StatementContext,
     names: &[ObjectName],
-    kind: Kind,
+    kind: Droppable,
     if_exists: bool,
     cascade: bool,
     statement: &Statement,
 ) -> Result<(), SqlError> {
-    let find = || -> Result<Vec<Relation>, SqlError> {
+    let find = || -> Result<Vec<TableOrView>, SqlError> {
         let contents = context.catalog.contents();
         let mut found = Vec::new();
         for name in names {
@@ -96,8 +96,8 @@ async fn relations(
     };
     let tables = || {
         let tables = find()?.into_iter().filter_map(|relation| match relation {
-            Relation::Table(table) => Some(table),
-            Relation::View(_) => None,
+            TableOrView::Table(table) => Some(table),
+            TableOrView::View(_) => None,
         });
         let mut tables: Vec<_> = tables.collect();
         if cascade {
@@ -115,11 +115,11 @@ async fn relations(
     // Tables stay what they are as long as they are locked; views may have gone. What came only now stays.
     let mut found = find()?;
     found.retain(|relation| match relation {
-        Relation::Table(table) => {
+        TableOrView::Table(table) => {
             let mut locked = locked.iter();
             locked.any(|locked| Arc::ptr_eq(&locked.table.lock, &table.lock))
         }
-        Relation::View(_) => true,
+        TableOrView::View(_) => true,
     });
     let dropped: Vec<RelationName> = found
         .iter()

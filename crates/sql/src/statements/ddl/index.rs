@@ -3,7 +3,7 @@
 //! The table's writers wait until the index is complete, its readers go on. What the index is called is part of the table's
 //! definition; its entries are with the rows.
 
-use crate::catalog::{Contents, Relation, Table, TableIndex, quoted};
+use crate::catalog::{Contents, Table, TableIndex, TableOrView, quoted};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::progress;
@@ -26,7 +26,7 @@ pub(super) async fn create(
     create: CreateIndex,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    refuse_the_rest(&create)?;
+    reject_the_rest(&create)?;
     let kind = kind(&create)?;
     let locked = locks::exclusive_table(context, &create.table_name, statement).await?;
     let old = &locked.table;
@@ -106,7 +106,7 @@ pub(super) async fn create(
         id,
     });
     let mut change = context.catalog.change().await;
-    change.put(Relation::Table(Arc::new(new)));
+    change.put(TableOrView::Table(Arc::new(new)));
     if let Err(error) = change.commit() {
         indexes.drop_index(old.object, id)?;
         return Err(error);
@@ -173,7 +173,7 @@ pub(super) async fn drop(
             let gone = new.indexes.extract_if(.., |index| index.name == *name);
             dropped.extend(gone.map(|index| (old.object, index.id)));
         }
-        change.put(Relation::Table(Arc::new(new)));
+        change.put(TableOrView::Table(Arc::new(new)));
     }
     change.commit()?;
     for (object, id) in dropped {
@@ -282,7 +282,7 @@ fn kind(create: &CreateIndex) -> Result<IndexKind, SqlError> {
     }
 }
 
-fn refuse_the_rest(create: &CreateIndex) -> Result<(), SqlError> {
+fn reject_the_rest(create: &CreateIndex) -> Result<(), SqlError> {
     if create.unique {
         return Err(
             SqlError::not_supported("CREATE UNIQUE INDEX, for it would not be enforced").with_hint(

@@ -34,7 +34,7 @@ impl WrittenKey {
         key: &ForeignKeyConstraint,
         statement: &Statement,
     ) -> Result<WrittenKey, SqlError> {
-        let refused = |what: String, hint: &str| {
+        let rejected = |what: String, hint: &str| {
             Err(SqlError::not_supported(format!("FOREIGN KEY … {what}"))
                 .at(excerpt(&key.foreign_table, statement))
                 .with_hint(Some(hint)))
@@ -44,7 +44,7 @@ impl WrittenKey {
                 None | Some(ReferentialAction::NoAction | ReferentialAction::Restrict) => {}
                 Some(action) => {
                     let hint = "without it, taking away a row to which others refer is refused; change those first, in a statement of their own";
-                    return refused(format!("ON {when} {action}"), hint);
+                    return rejected(format!("ON {when} {action}"), hint);
                 }
             }
         }
@@ -52,7 +52,7 @@ impl WrittenKey {
             None | Some(ConstraintReferenceMatchKind::Simple) => {}
             Some(kind) => {
                 let hint = "a row with a NULL in the foreign key refers to none; NOT NULL or CHECK say more";
-                return refused(kind.to_string(), hint);
+                return rejected(kind.to_string(), hint);
             }
         }
         if let Some(more) = &key.characteristics
@@ -61,10 +61,10 @@ impl WrittenKey {
                 || more.enforced == Some(false))
         {
             let hint = "foreign keys are checked at the end of every statement";
-            return refused(more.to_string(), hint);
+            return rejected(more.to_string(), hint);
         }
         if let Some(index) = &key.index_name {
-            return refused(format!("{index} (…)"), "CONSTRAINT name FOREIGN KEY (…)");
+            return rejected(format!("{index} (…)"), "CONSTRAINT name FOREIGN KEY (…)");
         }
         Ok(WrittenKey {
             name: key.name.clone(),
@@ -201,7 +201,7 @@ fn columns(
     Ok(plain)
 }
 
-/// Refuses columns of other types than those to which they refer.
+/// Rejects columns of other types than those to which they refer.
 fn check_types(key: &ForeignKey, own: &SchemaRef, other: &SchemaRef) -> Result<(), SqlError> {
     let Some((column, referenced)) = key.mismatch(own, other) else {
         return Ok(());
@@ -302,7 +302,7 @@ pub(crate) fn release(change: &mut Change<'_>, dropped: &[RelationName]) -> Resu
         let mut definition = table.definition();
         definition.foreign_keys.retain(|key| !refers(key));
         let without = table.redefined(definition)?;
-        change.put(crate::catalog::Relation::Table(Arc::new(without)));
+        change.put(crate::catalog::TableOrView::Table(Arc::new(without)));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! CREATE SCHEMA and DROP SCHEMA.
 
-use crate::catalog::{CATALOG, Relation, SCHEMA, Table, is_reserved};
+use crate::catalog::{CATALOG, SCHEMA, Table, TableOrView, is_reserved};
 use crate::context::StatementContext;
 use crate::context::no_schema_hint;
 use crate::error::{Mistake, SqlError};
@@ -70,7 +70,7 @@ pub(super) async fn drop(
         let mut schemas = Vec::new();
         for name in names {
             let plain = schema_name(name, statement)?;
-            let refused = if plain == SCHEMA || is_reserved(&plain) {
+            let rejected = if plain == SCHEMA || is_reserved(&plain) {
                 SqlError::invalid(
                     Mistake::DependentObjects,
                     format!("schema \"{plain}\" cannot be dropped"),
@@ -87,7 +87,7 @@ pub(super) async fn drop(
                 )
                 .with_hint(Some(no_schema_hint(&contents, &plain)))
             };
-            return Err(refused.at(excerpt(name, statement)));
+            return Err(rejected.at(excerpt(name, statement)));
         }
         Ok(schemas)
     };
@@ -101,7 +101,7 @@ pub(super) async fn drop(
             let referencing = names.flat_map(|name| references::referencing(&contents, name));
             tables.iter().cloned().chain(referencing).collect()
         };
-        // Without CASCADE there is nothing to be locked: what is there is a reason to refuse.
+        // Without CASCADE there is nothing to be locked: what is there is a reason to reject.
         let locked = match cascade {
             true => locks::exclusive(|| Ok(tables_of(&find()?))).await?,
             false => Vec::new(),
@@ -116,7 +116,7 @@ pub(super) async fn drop(
             continue;
         }
         for schema in &schemas {
-            let relations: Vec<Relation> = change.relations_in(schema).cloned().collect();
+            let relations: Vec<TableOrView> = change.relations_in(schema).cloned().collect();
             if let (Some(relation), false) = (relations.first(), cascade) {
                 let what = format!("{} \"{}\"", relation.kind(), relation.name());
                 return Err(SqlError::invalid(
@@ -125,7 +125,7 @@ pub(super) async fn drop(
                 )
                 .with_hint(Some("DROP SCHEMA … CASCADE drops all that is in it")));
             }
-            let dropped: Vec<_> = relations.iter().map(Relation::name).cloned().collect();
+            let dropped: Vec<_> = relations.iter().map(TableOrView::name).cloned().collect();
             references::release(&mut change, &dropped)?;
             for relation in &relations {
                 remove_with_dependents(&mut change, relation.name());

@@ -4,7 +4,7 @@
 //!
 //! A table to which rows of others refer is only emptied together with these, or once they are gone.
 
-use crate::catalog::{Relation, Table};
+use crate::catalog::{Table, TableOrView};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::running::outcome::Begun;
@@ -112,7 +112,7 @@ pub(super) async fn delete_all(
     })
 }
 
-/// Refuses to empty tables to which rows of others refer.
+/// Rejects to empty tables to which rows of others refer.
 async fn keep_references(
     context: &StatementContext,
     locked: &[Exclusive],
@@ -161,7 +161,7 @@ async fn empty(context: &StatementContext, locked: Vec<Exclusive>) -> Result<(),
     }
     let mut change = context.catalog.change().await;
     for table in new {
-        change.put(Relation::Table(table));
+        change.put(TableOrView::Table(table));
     }
     change.commit()?;
     retire_all(locked).await

@@ -1,11 +1,11 @@
 //! CREATE VIEW.
 
-use crate::catalog::{Read, Relation, SCHEMA, View};
+use crate::catalog::{SCHEMA, TableOrView, View, ViewDependency};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::plan::files;
 use crate::plan::planning;
-use crate::plan::resolve::Names;
+use crate::plan::resolve::NameScope;
 use crate::running::outcome::Begun;
 use crate::statements::ddl::qualify::qualified;
 use crate::statements::ddl::{check_schema, dependents, excerpt, excerpt_of, exists};
@@ -27,17 +27,17 @@ pub(super) async fn create(
     create: CreateView,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    refuse_the_rest(&create)?;
+    reject_the_rest(&create)?;
     let full = context.resolve(&create.name, statement)?;
     let place = || excerpt(&create.name, statement);
     let mut change = context.catalog.change().await;
     check_schema(&change, &full, &create.name, statement)?;
     match change.get(&full) {
         None => {}
-        Some(Relation::View(_)) if create.or_replace => {}
+        Some(TableOrView::View(_)) if create.or_replace => {}
         Some(_) if create.if_not_exists => return Ok(Begun::Done { tag: TAG }),
         Some(relation) => {
-            let hint = matches!(relation, Relation::View(_))
+            let hint = matches!(relation, TableOrView::View(_))
                 .then_some("CREATE VIEW IF NOT EXISTS, or CREATE OR REPLACE VIEW");
             return Err(exists(relation.kind(), &full, hint).at(place()));
         }
@@ -47,7 +47,7 @@ pub(super) async fn create(
     }
     let mut query = create.query.clone();
     let files = files::open_functions(&mut query, context.state(), statement).await?;
-    let names = Names::of(&change, context).with_files(files);
+    let names = NameScope::of(&change, context).with_files(files);
     let state = names.state();
     let headers = rewrite(&mut query)?;
     let query = ast::Statement::Query(query);
@@ -56,15 +56,15 @@ pub(super) async fn create(
     let mut reads = Vec::new();
     for name in found {
         let columns = match change.get(&name) {
-            Some(Relation::Table(table)) => table.column_names().map(str::to_owned).collect(),
-            Some(Relation::View(view)) => view.column_names().map(str::to_owned).collect(),
+            Some(TableOrView::Table(table)) => table.column_names().map(str::to_owned).collect(),
+            Some(TableOrView::View(view)) => view.column_names().map(str::to_owned).collect(),
             // A file, a function or a system table.
             None => continue,
         };
-        reads.push(Read { name, columns });
+        reads.push(ViewDependency { name, columns });
     }
     let through = change.dependents(&full);
-    let circular = |read: &&Read| {
+    let circular = |read: &&ViewDependency| {
         read.name == full || through.iter().any(|dependent| dependent.name == read.name)
     };
     if let Some(read) = reads.iter().find(circular) {
@@ -101,9 +101,9 @@ pub(super) async fn create(
         reads,
         name: full.clone(),
     });
-    let replaced = change.put(Relation::View(Arc::clone(&view)));
+    let replaced = change.put(TableOrView::View(Arc::clone(&view)));
     // Also that it is not too deep.
-    Names::of(&change, context).plan_view(&view).await?;
+    NameScope::of(&change, context).plan_view(&view).await?;
     if replaced.is_some() {
         dependents::keep(context, &mut change, &full, "view", false).await?;
     }
@@ -148,12 +148,12 @@ fn columns(
     Ok(Schema::new(fields))
 }
 
-fn refuse_the_rest(create: &CreateView) -> Result<(), SqlError> {
+fn reject_the_rest(create: &CreateView) -> Result<(), SqlError> {
     let types = create
         .columns
         .iter()
         .any(|column| column.data_type.is_some() || column.options.is_some());
-    let refused = [
+    let rejected = [
         (create.materialized, "CREATE MATERIALIZED VIEW"),
         (create.temporary, "CREATE TEMPORARY VIEW"),
         (
@@ -172,7 +172,7 @@ fn refuse_the_rest(create: &CreateView) -> Result<(), SqlError> {
             "CREATE VIEW with options",
         ),
     ];
-    match refused.iter().find(|(present, _)| *present) {
+    match rejected.iter().find(|(present, _)| *present) {
         Some((_, what)) => Err(SqlError::not_supported(*what)),
         None if create.or_replace && create.if_not_exists => Err(SqlError::invalid(
             Mistake::Syntax,

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, Visit, Visitor};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-/// Refuses aggregates and window functions outside of subqueries. `place` is for the message.
+/// Rejects aggregates and window functions outside of subqueries. `place` is for the message.
 pub(super) fn check<'a>(
     context: &StatementContext,
     parts: impl Iterator<Item = &'a (impl Visit + 'a)>,
@@ -33,7 +33,7 @@ pub(super) fn check<'a>(
     Ok(())
 }
 
-/// Refuses functions that give another value each time, such as random().
+/// Rejects functions that give another value each time, such as random().
 pub(super) fn check_repeatable(
     context: &StatementContext,
     condition: &Expr,

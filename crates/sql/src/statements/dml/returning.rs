@@ -11,7 +11,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::files::StatementTables;
 use crate::plan::planning;
-use crate::plan::resolve::Names;
+use crate::plan::resolve::NameScope;
 use crate::running::reserved::Reserved;
 use crate::text::statement::Statement;
 use datafusion::arrow::array::StringViewArray;
@@ -83,7 +83,7 @@ impl Kept {
     pub async fn returned(
         mut self,
         context: &StatementContext,
-        names: &Names,
+        names: &NameScope,
         table: &Table,
         alias: &Ident,
         mut items: Vec<SelectItem>,

@@ -17,7 +17,7 @@ use crate::catalog::{Contents, ForeignKey, RelationName, SCHEMA, Table, View, qu
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::planning;
-use crate::plan::resolve::Names;
+use crate::plan::resolve::NameScope;
 use crate::running::outcome::Begun;
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
@@ -40,7 +40,7 @@ pub(super) async fn run(context: &StatementContext, export: Export) -> Result<Be
     let options = write_options(export.options, file)?;
     let ending = options.format.name();
     let directory = DirectoryUnderWay::create(target.clone()).await?;
-    let names = Names::now(context);
+    let names = NameScope::now(context);
     let contents = names.contents();
     let (mut schema, mut load) = (String::new(), String::new());
     for name in contents.schema_names().filter(|name| *name != SCHEMA) {

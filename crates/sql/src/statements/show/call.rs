@@ -3,7 +3,7 @@
 use super::kill;
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
-use crate::maintenance::balance::{Own, WAYS};
+use crate::maintenance::balance::{TableBalancing, WAYS};
 use crate::maintenance::recoding::Join;
 use crate::running::outcome::Begun;
 use crate::statements::set;
@@ -89,7 +89,7 @@ async fn balance(
         let rows = context.services.balance.balance(table.object).await?;
         return Ok(Begun::Count { rows, tag: "MOVED" });
     }
-    let mut own = Own::default();
+    let mut own = TableBalancing::default();
     if let Some((_, way)) = given.next_if(|(name, _)| name.is_none()) {
         let Expr::Value(ValueWithSpan {
             value: Value::SingleQuotedString(way),

@@ -1,7 +1,7 @@
 //! SHOW CREATE TABLE, SHOW CREATE VIEW.
 
 use super::{rows_of, text};
-use crate::catalog::Relation;
+use crate::catalog::TableOrView;
 use crate::catalog::create_statement::{create_statement as statement_of, create_view_statement};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
@@ -24,8 +24,8 @@ pub(crate) fn create_statement(
         ShowCreateObject::View => {
             let full = context.resolve(name, statement)?;
             match context.catalog.contents().get(&full) {
-                Some(Relation::View(view)) => (full.to_string(), create_view_statement(view)),
-                Some(Relation::Table(_)) => {
+                Some(TableOrView::View(view)) => (full.to_string(), create_view_statement(view)),
+                Some(TableOrView::Table(_)) => {
                     return Err(SqlError::invalid(
                         Mistake::WrongObjectType,
                         format!("\"{full}\" is a table, not a view"),

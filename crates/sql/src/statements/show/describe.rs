@@ -6,7 +6,7 @@ use crate::error::{Mistake, SqlError};
 use crate::plan::planning;
 use crate::running::outcome::Begun;
 use crate::system;
-use crate::system::described::{Column, describe_relation};
+use crate::system::described::{DescribedColumn, describe_relation};
 use crate::text::statement::Statement;
 use datafusion::arrow::array::{Array, BooleanArray, Scalar, StringViewArray};
 use datafusion::arrow::compute::{filter_record_batch, ilike, like};
@@ -114,8 +114,8 @@ async fn of_query(
 ) -> Result<RecordBatch, SqlError> {
     let plan = planning::plan(context, query, statement).await?;
     let schema = plan.columns();
-    let columns: Vec<Column> = (schema.fields().iter())
-        .map(|field| Column {
+    let columns: Vec<DescribedColumn> = (schema.fields().iter())
+        .map(|field| DescribedColumn {
             name: field.name().clone(),
             data_type: field.data_type().clone(),
             max_characters: None,
@@ -126,7 +126,7 @@ async fn of_query(
     batch(&columns)
 }
 
-fn batch(columns: &[Column]) -> Result<RecordBatch, SqlError> {
+fn batch(columns: &[DescribedColumn]) -> Result<RecordBatch, SqlError> {
     let names = columns.iter().map(|column| Some(column.name.clone()));
     let types = columns
         .iter()

@@ -8,7 +8,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, Violation};
 use crate::plan::files::StatementTables;
 use crate::plan::planning;
-use crate::plan::resolve::Names;
+use crate::plan::resolve::NameScope;
 use crate::plan::resolve::ROW;
 use crate::running::reserved::Reserved;
 use crate::write::coerce::displayed;
@@ -139,7 +139,7 @@ impl Incoming {
         let removed = RecordBatch::try_new(Arc::clone(&schema), keys)?;
         let removed = MemTable::try_new(schema, vec![vec![removed]]);
         let removed = Arc::new(removed.map_err(SqlError::from_datafusion)?);
-        let rows = Names::now(context).table_with_row_ids(&self.by, ROW)?;
+        let rows = NameScope::now(context).table_with_row_ids(&self.by, ROW)?;
         let files = StatementTables::from([
             (REFERENCING.to_owned(), rows),
             (REMOVED.to_owned(), removed as _),
@@ -204,7 +204,7 @@ fn violated(
     )))
 }
 
-/// Refuses to take all rows of a table away while one of another refers to them. Nobody else writes to the table.
+/// Rejects to take all rows of a table away while one of another refers to them. Nobody else writes to the table.
 pub(crate) async fn check_all(
     context: &StatementContext,
     table: &Table,
@@ -212,7 +212,7 @@ pub(crate) async fn check_all(
     key: &ForeignKey,
 ) -> Result<(), SqlError> {
     let columns = Columns::new(key, table)?;
-    let rows = Names::now(context).table_with_row_ids(by, ROW)?;
+    let rows = NameScope::now(context).table_with_row_ids(by, ROW)?;
     let names: Vec<String> = columns
         .referencing
         .iter()

@@ -1,14 +1,14 @@
 //! The rows to which new rows refer are there: looked up by their key, a batch at a time, each value once.
 
 use super::key_set::KeySet;
-use super::seen::Seen;
+use super::seen::SeenKeys;
 use super::{Affected, Columns, References};
 use crate::catalog::{ForeignKey, RelationName, Table, positions};
 use crate::context::StatementContext;
 use crate::error::{SqlError, Violation};
 use crate::plan::files::StatementTables;
 use crate::plan::planning;
-use crate::plan::resolve::Names;
+use crate::plan::resolve::NameScope;
 use crate::plan::resolve::ROW;
 use crate::write::coerce::displayed;
 use crate::write::table_writer::without_nulls;
@@ -29,12 +29,12 @@ pub(super) struct Outgoing {
     positions: Vec<usize>,
     home: Arc<dyn Home>,
     /// Values that were looked at.
-    pub seen: Seen,
-    own: Option<Own>,
+    pub seen: SeenKeys,
+    own: Option<SelfReference>,
 }
 
 /// For a foreign key that refers to the written table itself.
-struct Own {
+struct SelfReference {
     /// Where it has the columns that are referred to.
     positions: Vec<usize>,
     /// Their values in new rows.
@@ -60,7 +60,7 @@ impl Outgoing {
         let types: Vec<DataType> = types.collect();
         let set = || KeySet::new(context, types.clone());
         let own = match key.table == table.name {
-            true => Some(Own {
+            true => Some(SelfReference {
                 positions: positions_of(&columns.referenced),
                 added: set()?,
                 missing: set()?,
@@ -73,7 +73,7 @@ impl Outgoing {
             home: Arc::clone(&context.home),
             columns,
             positions,
-            seen: Seen::new(context, types.clone(), keeps)?,
+            seen: SeenKeys::new(context, types.clone(), keeps)?,
             own,
         })
     }
@@ -161,7 +161,7 @@ pub(crate) async fn verify(
     let mut references = References::new(context, table, &affected)?;
     // A writer that was cancelled may have let go of its lock while its commit was under way.
     context.home.barrier().await;
-    let rows = Names::now(context).table_with_row_ids(table, ROW)?;
+    let rows = NameScope::now(context).table_with_row_ids(table, ROW)?;
     let names = table.column_names().map(crate::catalog::quoted);
     let query = format!(
         "SELECT {} FROM \"{ROWS}\"",

@@ -72,7 +72,7 @@ impl Slots {
 }
 
 /// Values that were looked at.
-pub(super) enum Seen {
+pub(super) enum SeenKeys {
     /// All of them.
     All(KeySet),
     /// Most of them.
@@ -81,7 +81,7 @@ pub(super) enum Seen {
     Numbers(Slots),
 }
 
-impl Seen {
+impl SeenKeys {
     /// None yet, of keys of these types; with `keeps`, none is ever forgotten.
     pub fn new(
         context: &StatementContext,
@@ -89,25 +89,25 @@ impl Seen {
         keeps: bool,
     ) -> Result<Self, SqlError> {
         if keeps {
-            return KeySet::new(context, types).map(Seen::All);
+            return KeySet::new(context, types).map(SeenKeys::All);
         }
         if !is_number(&types) {
-            return KeySet::new(context, types).map(Seen::Some);
+            return KeySet::new(context, types).map(SeenKeys::Some);
         }
-        Slots::new(context).map(Seen::Numbers)
+        Slots::new(context).map(SeenKeys::Numbers)
     }
 
     /// Adds keys without NULL, given as one array per column; the positions of those that are to be looked at.
     pub fn add(&mut self, columns: &[ArrayRef]) -> Result<Vec<u32>, SqlError> {
         match self {
-            Seen::All(keys) => keys.add(columns),
-            Seen::Some(keys) => {
+            SeenKeys::All(keys) => keys.add(columns),
+            SeenKeys::Some(keys) => {
                 if keys.len() > REMEMBERED {
                     keys.clear();
                 }
                 keys.add(columns)
             }
-            Seen::Numbers(slots) => {
+            SeenKeys::Numbers(slots) => {
                 let numbers = cast(&columns[0], &DataType::Int64)?;
                 slots.add(numbers.as_primitive::<Int64Type>().values())
             }
@@ -117,8 +117,8 @@ impl Seen {
     /// All values, if none was forgotten.
     pub fn all(&self) -> Option<&KeySet> {
         match self {
-            Seen::All(keys) => Some(keys),
-            Seen::Some(_) | Seen::Numbers(_) => None,
+            SeenKeys::All(keys) => Some(keys),
+            SeenKeys::Some(_) | SeenKeys::Numbers(_) => None,
         }
     }
 }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub(super) struct Altered {
     pub definition: Definition,
     /// Where the values of each column come from.
-    pub sources: Vec<Source>,
+    pub sources: Vec<ColumnSource>,
     /// Rows have to be looked at, for a rule was added.
     pub recheck: bool,
     /// Rows belong elsewhere, for there is another PRIMARY KEY.
@@ -42,7 +42,7 @@ pub(super) struct Altered {
 
 /// Where the values of a column come from.
 #[derive(Clone)]
-pub(super) enum Source {
+pub(super) enum ColumnSource {
     /// The column at this position before.
     Old(usize),
     /// An expression over the columns before, as ALTER COLUMN TYPE … USING gives it.
@@ -57,7 +57,7 @@ impl Altered {
             incoming,
             unverified: Vec::new(),
             definition: table.definition(),
-            sources: (0..table.types.len()).map(Source::Old).collect(),
+            sources: (0..table.types.len()).map(ColumnSource::Old).collect(),
             recheck: false,
             rekeyed: false,
             cascade: false,
@@ -67,8 +67,9 @@ impl Altered {
     /// Whether the rows of `old` are not those of the new table.
     pub fn needs_rewrite(&self, old: &Table) -> bool {
         let in_place = self.sources.len() == old.types.len()
-            && (self.sources.iter().enumerate())
-                .all(|(position, source)| matches!(source, Source::Old(old) if *old == position));
+            && (self.sources.iter().enumerate()).all(
+                |(position, source)| matches!(source, ColumnSource::Old(old) if *old == position),
+            );
         let same_types = (self
             .definition
             .schema
@@ -112,7 +113,7 @@ impl Altered {
         own.chain(incoming)
     }
 
-    /// Refuses to take away a key to which foreign keys refer; with `cascade`, takes these away.
+    /// Rejects to take away a key to which foreign keys refer; with `cascade`, takes these away.
     fn keep_keys(
         &mut self,
         cascade: bool,
@@ -293,7 +294,7 @@ impl Altered {
         fields.push(Arc::new(added.field));
         self.set_fields(fields);
         self.definition.rules.push(added.rules);
-        self.sources.push(Source::Default);
+        self.sources.push(ColumnSource::Default);
         let Definition {
             name,
             schema,
@@ -351,7 +352,7 @@ impl Altered {
             return Ok(());
         }
         let position = self.position(name, statement)?;
-        let refused = |reason: String, hint: Option<&str>| {
+        let rejected = |reason: String, hint: Option<&str>| {
             let table = &self.definition.name;
             let message =
                 format!("column \"{plain}\" of table \"{table}\" cannot be dropped: {reason}");
@@ -360,10 +361,10 @@ impl Altered {
                 .with_hint(hint)
         };
         if self.sources.len() == 1 {
-            return Err(refused("it is the only one".into(), Some("DROP TABLE")));
+            return Err(rejected("it is the only one".into(), Some("DROP TABLE")));
         }
         if self.is_key(&plain) {
-            return Err(refused("it is part of the PRIMARY KEY".into(), None));
+            return Err(rejected("it is part of the PRIMARY KEY".into(), None));
         }
         let uniques = &mut self.definition.uniques;
         // As a CHECK: what is of this column alone goes with it.
@@ -373,7 +374,7 @@ impl Altered {
         {
             let reason = format!("UNIQUE constraint \"{}\" also names others", unique.name);
             let hint = "ALTER TABLE … DROP CONSTRAINT first, or DROP COLUMN … CASCADE";
-            return Err(refused(reason, Some(hint)));
+            return Err(rejected(reason, Some(hint)));
         }
         uniques.retain(|unique| !unique.columns.contains(&plain));
         let wide = |key: &&ForeignKey| key.columns.contains(&plain) && key.columns.len() > 1;
@@ -383,12 +384,12 @@ impl Altered {
         {
             let reason = format!("FOREIGN KEY \"{}\" also names others", key.name);
             let hint = "ALTER TABLE … DROP CONSTRAINT first, or DROP COLUMN … CASCADE";
-            return Err(refused(reason, Some(hint)));
+            return Err(rejected(reason, Some(hint)));
         }
         foreign_keys.retain(|key| !key.columns.contains(&plain));
         let partitioning = match self.definition.partitioning {
             Partitioning::Range(column) if column.index() == position => {
-                return Err(refused("the table is partitioned by it".into(), None));
+                return Err(rejected("the table is partitioned by it".into(), None));
             }
             Partitioning::Range(column) if column.index() > position => {
                 Partitioning::Range(ColumnId(column.index() as u32 - 1))
@@ -404,7 +405,7 @@ impl Altered {
             } else if columns.len() > 1 && !cascade {
                 let reason = format!("CHECK constraint \"{}\" also names others", check.name);
                 let hint = "ALTER TABLE … DROP CONSTRAINT first, or DROP COLUMN … CASCADE";
-                return Err(refused(reason, Some(hint)));
+                return Err(rejected(reason, Some(hint)));
             }
         }
         self.definition.checks = kept;
@@ -533,7 +534,7 @@ impl Altered {
                     })?);
                 }
                 if let Some(using) = using {
-                    self.sources[position] = Source::Using(Box::new(using.clone()));
+                    self.sources[position] = ColumnSource::Using(Box::new(using.clone()));
                 }
                 fields[position] = Arc::new(field);
                 self.set_fields(fields);
@@ -545,7 +546,7 @@ impl Altered {
         Ok(())
     }
 
-    /// Refuses to give a column other values, or another type, if a foreign key would not hold then.
+    /// Rejects to give a column other values, or another type, if a foreign key would not hold then.
     fn keep_type(
         &mut self,
         column: &Ident,

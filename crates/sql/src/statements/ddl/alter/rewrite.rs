@@ -1,12 +1,12 @@
 //! The rows of an altered table: left where they are, looked at, or written anew.
 
-use super::operations::{Altered, Source};
+use super::operations::{Altered, ColumnSource};
 use crate::catalog::{Table, retire};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::planning;
 use crate::plan::planning::Plan;
-use crate::plan::resolve::Names;
+use crate::plan::resolve::NameScope;
 use crate::statements::insert::write;
 use crate::system::functions::session_state;
 use crate::text::parse::planning_error;
@@ -46,7 +46,7 @@ pub(super) async fn run(
         let kept = altered
             .sources
             .iter()
-            .position(|source| matches!(source, Source::Old(old) if *old == column));
+            .position(|source| matches!(source, ColumnSource::Old(old) if *old == column));
         kept.or_else(|| new.schema.index_of(old.schema.field(column).name()).ok())
     };
     let places: Vec<Option<usize>> = (0..old.types.len()).map(place).collect();
@@ -62,10 +62,10 @@ pub(super) async fn run(
         let mut given = 0..;
         let targets = altered.sources.iter().enumerate();
         let targets = targets.map(|(position, from)| match from {
-            Source::Default => default_target(&state, &new, position),
-            Source::Old(_) | Source::Using(_) => {
-                Ok(Target::Source(given.next().expect("numbers do not end")))
-            }
+            ColumnSource::Default => default_target(&state, &new, position),
+            ColumnSource::Old(_) | ColumnSource::Using(_) => Ok(Target::ColumnSource(
+                given.next().expect("numbers do not end"),
+            )),
         });
         let targets = targets.collect::<Result<Vec<_>, _>>()?;
         write(
@@ -89,27 +89,27 @@ pub(super) async fn run(
 async fn old_rows(
     context: &StatementContext,
     old: &Arc<Table>,
-    sources: &[Source],
+    sources: &[ColumnSource],
     statement: &Statement,
 ) -> Result<Plan, SqlError> {
-    let names = Names::now(context);
+    let names = NameScope::now(context);
     let mut state = names.state();
     state.mark_start_execution();
     let mut columns: Vec<Expr> = Vec::new();
     for (position, source) in sources.iter().enumerate() {
         let column = match source {
-            Source::Old(old_position) => {
+            ColumnSource::Old(old_position) => {
                 let name = old.schema.field(*old_position).name();
                 Expr::Column(Column::new_unqualified(name))
             }
-            Source::Using(using) => {
+            ColumnSource::Using(using) => {
                 let schema =
                     DFSchema::try_from_qualified_schema(old.name.name.as_str(), &old.schema)
                         .map_err(SqlError::from_datafusion)?;
                 logical(&state, using, &schema)
                     .map_err(|error| planning_error(error, statement, &state))?
             }
-            Source::Default => continue,
+            ColumnSource::Default => continue,
         };
         columns.push(column.alias(format!("column {position}")));
     }
@@ -120,7 +120,7 @@ async fn old_rows(
     planning::plan_logical(context, plan, &state, statement).await
 }
 
-/// Refuses rows that break the rules of the table as it is to be; fills UNIQUE constraints that are new.
+/// Rejects rows that break the rules of the table as it is to be; fills UNIQUE constraints that are new.
 async fn look_at(
     context: &StatementContext,
     old: &Table,
@@ -132,7 +132,7 @@ async fn look_at(
     let added = added.filter(|unique| !old.uniques.iter().any(|other| other.is_same(unique)));
     let writers = added.map(|unique| TableWriter::keys_only(&*context.home, new, unique));
     let mut writers: Vec<KeyWriter> = writers.collect::<Result<_, _>>()?;
-    let targets: Vec<Target> = (0..new.types.len()).map(Target::Source).collect();
+    let targets: Vec<Target> = (0..new.types.len()).map(Target::ColumnSource).collect();
     let mut rows = rows.run()?;
     let mut first_row = 1;
     while let Some(batch) = rows.next().await {

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::ops::ControlFlow;
 
-/// Refuses such clauses anywhere in a query.
+/// Rejects such clauses anywhere in a query.
 pub(crate) fn ignored(query: &Query) -> Result<(), SqlError> {
     match Visit::visit(query, &mut Clauses) {
         ControlFlow::Continue(()) => Ok(()),

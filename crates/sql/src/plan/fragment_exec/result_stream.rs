@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 /// One partition.
-pub(super) struct Lane {
+pub(super) struct ResultStream {
     run: Arc<Run>,
-    lane: usize,
+    partition: usize,
     /// What it waits for before it has its stream.
     starting: Option<Starting>,
     stream: Option<FragmentStream>,
@@ -31,22 +31,27 @@ pub(super) struct Lane {
 }
 
 impl FragmentExec {
-    /// One lane of a run.
-    pub(super) fn lane(&self, run: Arc<Run>, lane: usize, context: Arc<TaskContext>) -> Lane {
-        Lane {
+    /// One stream of a run.
+    pub(super) fn partition(
+        &self,
+        run: Arc<Run>,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> ResultStream {
+        ResultStream {
             run,
-            lane,
+            partition,
             starting: None,
             stream: None,
             rest: self.limit(),
-            metrics: BaselineMetrics::new(&self.metrics, lane),
+            metrics: BaselineMetrics::new(&self.metrics, partition),
             plan: self.clone(),
             context,
         }
     }
 }
 
-impl Stream for Lane {
+impl Stream for ResultStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -62,7 +67,7 @@ impl Stream for Lane {
                     .get_or_insert_with(|| run.start(|| plan.start(Arc::clone(context))));
                 ready!(starting.poll_unpin(cx));
                 this.starting = None;
-                match this.run.take(this.lane) {
+                match this.run.take(this.partition) {
                     Ok(stream) => this.stream.insert(stream),
                     Err(error) => {
                         this.stream = Some(Box::pin(futures::stream::empty()));
@@ -83,16 +88,16 @@ impl Stream for Lane {
     }
 }
 
-impl RecordBatchStream for Lane {
+impl RecordBatchStream for ResultStream {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.plan.schema)
     }
 }
 
-impl Drop for Lane {
+impl Drop for ResultStream {
     fn drop(&mut self) {
         if self.stream.is_none() {
-            self.run.abandon(self.lane);
+            self.run.abandon(self.partition);
         }
     }
 }
