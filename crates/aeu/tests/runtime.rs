@@ -283,7 +283,7 @@ fn shutdown_finishes_what_has_arrived() {
     ask(session.port(), 0, 1, NOTE, 99, &[]);
     session.flush();
     assert_eq!(
-        session.port().traffic().refused,
+        session.port().traffic().rejected,
         1,
         "nobody is there any more"
     );

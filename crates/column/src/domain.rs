@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "-1 is no value of type UInt64")]
-    fn a_value_of_another_type_is_refused() {
+    fn a_value_of_another_type_is_rejected() {
         to_integer(&DataType::UInt64, -1);
     }
 

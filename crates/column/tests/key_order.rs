@@ -246,7 +246,7 @@ fn orders_that_were_extended_apart_do_not_stand_for_each_other() {
 }
 
 #[test]
-fn what_is_no_order_and_what_is_not_in_it_is_refused() {
+fn what_is_no_order_and_what_is_not_in_it_is_rejected() {
     assert!(KeyOrder::new(vec![1, 2, 1]).is_none());
     assert!(KeyOrder::new(vec![1, 1 << 40, 1]).is_none());
     let order = Arc::new(KeyOrder::new(vec![5, 3]).unwrap());

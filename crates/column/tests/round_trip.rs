@@ -483,13 +483,13 @@ fn bytes_go_back_when_arrays_and_chunks_are_gone() {
     assert!(memory.budget().used() >= 65_536 * 8);
 
     let mut chunks = Vec::new();
-    let refused = loop {
+    let denied = loop {
         match ColumnChunk::encode(&array, None, home) {
             Ok(chunk) => chunks.push(chunk),
             Err(error) => break error,
         }
     };
-    assert!(matches!(refused, EncodeError::OutOfMemory(_)), "{refused}");
+    assert!(matches!(denied, EncodeError::OutOfMemory(_)), "{denied}");
     assert!(!chunks.is_empty());
     drop((lent, chunks));
     memory.trim();

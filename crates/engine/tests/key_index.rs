@@ -315,7 +315,7 @@ fn a_shift_that_nobody_waits_for_becomes_known_all_the_same() {
 }
 
 #[test]
-fn shifts_that_make_no_sense_are_refused() {
+fn shifts_that_make_no_sense_are_rejected() {
     let engine = engine(2, 1, 64 << 20);
     let index = engine.create_key_index("numbers", 0..=999);
     fill(&index, 0..1_000);
@@ -336,7 +336,7 @@ fn shifts_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn aeus_without_time_are_refused() {
+fn aeus_without_time_are_rejected() {
     for share in [0.0, -1.0, f64::NAN, f64::INFINITY, 1.5] {
         let settings = Settings {
             topology: Topology::fake(1, 1),

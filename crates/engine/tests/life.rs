@@ -98,7 +98,7 @@ fn rows_of_a_statement_that_is_given_up_leave_no_trace() {
 }
 
 #[test]
-fn null_and_foreign_columns_are_refused() {
+fn null_and_foreign_columns_are_rejected() {
     let engine = engine(1, 1);
     let object = create(&engine, Partitioning::Size);
     let good = rows(0, 5);

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_stored_is_refused() {
+    fn what_cannot_be_stored_is_rejected() {
         for name in [
             "DECIMAL(39,2)",
             "DECIMAL(3,4)",

@@ -5,7 +5,7 @@ mod common;
 use common::oracle::{Failed, Oracle, aggregate};
 use common::random::Generator;
 use common::table::Table;
-use common::{Rng, rows_of, run, run_dealing, same, seeds};
+use common::{Rng, rows_of, run, run_repartitioning, same, seeds};
 use eris_fragment::*;
 use std::collections::HashMap;
 
@@ -252,7 +252,7 @@ fn check(seed: u64) -> &'static str {
     let context = || format!("ERIS_SEED={seed}\n{fragment:#?}");
     let grouped = matches!(&fragment.output, Output::Groups { keys, .. } if !keys.is_empty());
     let result = match grouped && rng.one_in(2) {
-        true => run_dealing(&fragment, &table, &mut rng),
+        true => run_repartitioning(&fragment, &table, &mut rng),
         false => run(&fragment, &table),
     };
     let (mut rows, expected) = match (result, expected) {

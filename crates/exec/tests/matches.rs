@@ -92,7 +92,7 @@ fn matches(times: i64) -> impl Iterator<Item = (i64, i64)> {
 }
 
 #[test]
-fn a_chunk_with_very_many_partners_takes_several_turns() {
+fn a_chunk_with_very_many_matches_takes_several_turns() {
     let columns = vec![Expr::Column(0), Expr::Column(2)];
     let rows = Output::Rows {
         columns,

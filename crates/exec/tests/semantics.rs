@@ -436,7 +436,7 @@ fn batches_have_a_good_size_and_a_limit_stops() {
 }
 
 #[test]
-fn malformed_fragments_are_refused() {
+fn malformed_fragments_are_rejected() {
     let table = two_ranges();
     let text = || literal(Type::String, Value::String("x".to_owned()));
     let n = || Expr::Column(0);

@@ -15,10 +15,10 @@ pub type FragmentStream = Pin<Box<dyn Stream<Item = Result<RecordBatch, Fragment
 
 /// Executes fragments.
 pub trait Executor: Debug + Send + Sync {
-    /// Starts a fragment whose batches arrive on `streams` streams; each batch arrives on one of them, and each stream must
-    /// be read or dropped, or the fragment waits (back-pressure): all of them at the same time, for what goes to one
-    /// may wait until there is room in another. All partial aggregates of a group arrive on one stream. Returns at once,
-    /// before any row was read.
+    /// Starts a fragment whose batches arrive on `streams` streams; each batch arrives on one of them, and each stream
+    /// must be read or dropped, or the fragment waits (back-pressure): all of them at the same time, for what goes to
+    /// one may wait until there is room in another. All partial aggregates of a group arrive on one stream. Returns at
+    /// once, before any row was read.
     fn execute(&self, fragment: Arc<Fragment>, streams: usize) -> Result<Execution, FragmentError>;
 
     /// The index by which it would find the fragment's rows now; `None`: it would read all.
@@ -31,8 +31,9 @@ pub trait Executor: Debug + Send + Sync {
 pub struct Execution {
     /// The streams of its batches.
     pub streams: Vec<FragmentStream>,
-    /// Of a fragment that yields groups by keys, once a batch has arrived on any stream: whether each group arrives once,
-    /// on all streams together, so that its partial aggregates are those of all rows. Does not change any more then.
+    /// Of a fragment that yields groups by keys, once a batch has arrived on any stream: whether each group arrives
+    /// once, on all streams together, so that its partial aggregates are those of all rows. Does not change any more
+    /// then.
     pub is_merged: Arc<dyn Fn() -> bool + Send + Sync>,
     /// What it did so far; final once every stream has ended.
     pub report: Arc<dyn Fn() -> FragmentReport + Send + Sync>,

@@ -19,7 +19,8 @@ pub trait Balancer: Send + Sync {
     /// Makes the loads of a table's owners equal at once, whether or not that pays; how many rows have moved.
     ///
     /// # Errors
-    /// There is no such table, or there are too many statements. What becomes of each move is in the [history](Self::history).
+    /// There is no such table, or there are too many statements. What becomes of each move is in the
+    /// [history](Self::history).
     fn balance(&self, table: ObjectId) -> BoxFuture<'_, Result<u64, HomeError>>;
 
     /// What was moved, the oldest first.
@@ -31,8 +32,8 @@ pub trait Balancer: Send + Sync {
 pub struct Balancing {
     /// How far a cycle goes; `None`: nothing moves.
     pub algorithm: Option<Algorithm>,
-    /// The standard deviation of the owners' loads from which on something moves, as a share of their mean; or what exceeds the mean by
-    /// twice as much, if it is a single owner's.
+    /// The standard deviation of the owners' loads from which on something moves, as a share of their mean; or what
+    /// exceeds the mean by twice as much, if it is a single owner's.
     pub threshold: f64,
     /// How often loads are looked at.
     pub period: Duration,
@@ -53,8 +54,8 @@ impl Default for Balancing {
 pub enum Algorithm {
     /// All the way.
     OneShot,
-    /// The *moving average* over so many neighbours to either side (MA-k): gentle with few of them, and One-Shot with as many as there
-    /// are. Over twice as many, and again, where that moves nothing, or does not pay.
+    /// The *moving average* over so many neighbours to either side (MA-k): gentle with few of them, and One-Shot with
+    /// as many as there are. Over twice as many, and again, where that moves nothing, or does not pay.
     MovingAverage(usize),
 }
 

@@ -95,8 +95,8 @@ pub struct ChunkInspection {
 /// A column chunk.
 #[derive(Clone, Debug)]
 pub struct ColumnChunkInspection {
-    /// As in views: `packed`, `run-length`, …, with `codes` before it where the values are the column dictionary's codes, and `ordinals`
-    /// where they are places in a key order.
+    /// As in views: `packed`, `run-length`, …, with `codes` before it where the values are the column dictionary's
+    /// codes, and `ordinals` where they are places in a key order.
     pub encoding: String,
     /// Whether the values are places in a key order.
     pub is_by_key_order: bool,

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 /// Whoever holds tables: data objects by number, their rows in versions, and statements over them.
 ///
-/// Reads go through [`Executor`]. A statement takes a snapshot with [`Home::hold`] and reads all its fragments at it. It writes with
-/// [`Home::add`] or [`Home::change`], and its commit takes effect at one timestamp, or not at all.
+/// Reads go through [`Executor`]. A statement takes a snapshot with [`Home::hold`] and reads all its fragments at it.
+/// It writes with [`Home::add`] or [`Home::change`], and its commit takes effect at one timestamp, or not at all.
 pub trait Home: Executor {
     /// Makes an empty data object. No two objects ever have the same number.
     ///
@@ -28,27 +28,30 @@ pub trait Home: Executor {
     /// There is no such object.
     fn drop_object(&self, object: ObjectId) -> BoxFuture<'_, Result<(), HomeError>>;
 
-    /// The newest snapshot that is known here, held for a reader. It shows every commit that this process has waited for, and no commit
-    /// half-way.
+    /// The newest snapshot that is known here, held for a reader. It shows every commit that this process has waited
+    /// for, and no commit half-way.
     fn hold(&self) -> HeldSnapshot;
 
-    /// Waits until every commit that has begun here is visible. This includes those of statements that were given up meanwhile.
+    /// Waits until every commit that has begun here is visible. This includes those of statements that were given up
+    /// meanwhile.
     fn barrier(&self) -> BoxFuture<'_, ()>;
 
-    /// What a data object holds now. It is exact for a snapshot from [`ObjectStatistics::newest`] on, unless something was committed in
-    /// between.
+    /// What a data object holds now. It is exact for a snapshot from [`ObjectStatistics::newest`] on, unless something
+    /// was committed in between.
     ///
     /// # Errors
     /// There is no such object.
     fn statistics(&self, object: ObjectId) -> Result<ObjectStatistics, HomeError>;
 
-    /// The rows of a data object, perhaps with some that are deleted: less work than its [statistics](Self::statistics).
+    /// The rows of a data object, perhaps with some that are deleted: less work than its
+    /// [statistics](Self::statistics).
     ///
     /// # Errors
     /// There is no such object.
     fn row_count(&self, object: ObjectId) -> Result<u64, HomeError>;
 
-    /// The newest rows that have keys, given as one array per column of the object's key. A key of which a part is NULL has no row.
+    /// The newest rows that have keys, given as one array per column of the object's key. A key of which a part is NULL
+    /// has no row.
     ///
     /// # Errors
     /// There is no such object.
@@ -68,8 +71,9 @@ pub trait Home: Executor {
     /// There is no such object.
     fn add(&self, objects: &[ObjectId]) -> Result<Box<dyn Write>, HomeError>;
 
-    /// Begins a statement that deletes rows of these objects and may add others. It waits for all such statements before it, in the
-    /// order in which they asked. What it reads from then on is what it will find when it commits, but for rows that others add.
+    /// Begins a statement that deletes rows of these objects and may add others. It waits for all such statements
+    /// before it, in the order in which they asked. What it reads from then on is what it will find when it commits,
+    /// but for rows that others add.
     ///
     /// # Errors
     /// There is no such object.
@@ -96,7 +100,8 @@ pub trait Home: Executor {
     /// Whether data lies on huge pages, as the home was started.
     fn huge_pages(&self) -> HugePages;
 
-    /// Measures what workers can read from memory, in a tenth of a second or so. It blocks. `None`: that cannot be measured, or not now.
+    /// Measures what workers can read from memory, in a tenth of a second or so. It blocks. `None`: that cannot be
+    /// measured, or not now.
     fn measure_bandwidth(&self) -> Option<ReadBandwidth> {
         None
     }
@@ -107,7 +112,8 @@ pub trait Home: Executor {
     /// There is no such object.
     fn inspect(&self, object: ObjectId) -> BoxFuture<'_, Result<Inspection, HomeError>>;
 
-    /// Few rows by their keys, in microseconds. Without it they are read by [`Home::lookup`] and written by [`Home::change`].
+    /// Few rows by their keys, in microseconds. Without it they are read by [`Home::lookup`] and written by
+    /// [`Home::change`].
     fn single_rows(&self) -> Option<&dyn SingleRows> {
         None
     }
@@ -132,7 +138,8 @@ pub trait Home: Executor {
         None
     }
 
-    /// Begins to make the workers' loads equal; this ends when the balancer is dropped. `None`: there is nothing to balance.
+    /// Begins to make the workers' loads equal; this ends when the balancer is dropped. `None`: there is nothing to
+    /// balance.
     ///
     /// # Errors
     /// It cannot be started.

@@ -6,11 +6,11 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Makes and drops indexes of data objects, beside that of the key. [`Executor::access`](eris_fragment::Executor::access) tells which one a
-/// fragment uses.
+/// Makes and drops indexes of data objects, beside that of the key.
+/// [`Executor::access`](eris_fragment::Executor::access) tells which one a fragment uses.
 pub trait SecondaryIndexes: Send + Sync {
-    /// Makes an index of some columns and waits until it is complete; returns its number. Fragments may use it from then on. Rows may be read
-    /// and written meanwhile. `built` counts the rows that are entered.
+    /// Makes an index of some columns and waits until it is complete; returns its number. Fragments may use it from
+    /// then on. Rows may be read and written meanwhile. `built` counts the rows that are entered.
     ///
     /// # Errors
     /// There is no such object or no memory; nothing is left of the index then.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! sql: keys of a dimension, by region, nation, key ─▶ KeyOrders::order ─▶ KeyOrder
-//!                                                     KeyOrders::recode ◀─┘  a fact's column is stored by it, chunk by chunk
+//!                                                     KeyOrders::recode ◀─┘  a fact's column is stored by it
 //! ```
 
 use crate::{HomeError, OutOfMemory};
@@ -20,8 +20,8 @@ pub trait KeyOrders: Send + Sync {
     /// There is no memory for it.
     fn order(&self, keys: Vec<i64>) -> Result<Option<KeyOrder>, OutOfMemory>;
 
-    /// The same order with late keys behind all others; `None` as for [`KeyOrders::order`]. What is stored by the shorter order is stored
-    /// by the longer one, too.
+    /// The same order with late keys behind all others; `None` as for [`KeyOrders::order`]. What is stored by the
+    /// shorter order is stored by the longer one, too.
     ///
     /// # Errors
     /// There is no memory for it.
@@ -30,9 +30,9 @@ pub trait KeyOrders: Send + Sync {
     /// Whether an order has a key.
     fn has(&self, order: &KeyOrder, key: i64) -> bool;
 
-    /// Stores a column of integers by an order of keys, and waits until that is done. Rows may be read and written meanwhile. Returns how
-    /// many stay as they are: for a key that the order does not have, or since they would take more room. Dropping the future leaves it to
-    /// the home to finish.
+    /// Stores a column of integers by an order of keys, and waits until that is done. Rows may be read and written
+    /// meanwhile. Returns how many stay as they are: for a key that the order does not have, or since they would take
+    /// more room. Dropping the future leaves it to the home to finish.
     ///
     /// # Errors
     /// There is no such object, or memory is exhausted; what has been exchanged by then stays.

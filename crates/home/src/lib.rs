@@ -19,11 +19,12 @@
 //!            engine                      later: a memory cluster
 //! ```
 //!
-//! A data object has a schema, a number and perhaps a key. Names, defaults, CHECK and foreign keys are the business of SQL. What a home must
-//! do, each home does; what only some homes can do is an optional capability, and SQL has another way where it is missing.
+//! A data object has a schema, a number and perhaps a key. Names, defaults, CHECK and foreign keys are the business of
+//! SQL. What a home must do, each home does; what only some homes can do is an optional capability, and SQL has another
+//! way where it is missing.
 //!
-//! A method waits (it returns a future) where the home of another machine would have to ask somebody. What this process must know
-//! anyway, such as statistics, is told at once.
+//! A method waits (it returns a future) where the home of another machine would have to ask somebody. What this process
+//! must know anyway, such as statistics, is told at once.
 //!
 //! This crate has traits and plain data. It does no I/O, and it knows neither SQL above it nor the workers below it.
 

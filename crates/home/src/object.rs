@@ -21,6 +21,7 @@ pub struct ObjectDefinition {
 pub enum Partitioning {
     /// By size: every worker gets about as many rows, wherever they come from (ERIS paper, Section 3.1).
     Size,
-    /// By ranges of a column; the bounds are quantiles of the first rows written, and of those that lie above all before.
+    /// By ranges of a column; the bounds are quantiles of the first rows written, and of those that lie above all
+    /// before.
     Range(ColumnId),
 }

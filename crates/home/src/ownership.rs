@@ -26,8 +26,8 @@ pub struct PartitionStatus {
     pub aeu: AeuId,
     /// The node on whose memory it lies.
     pub node: NodeId,
-    /// The keys whose rows it has, or the values of the column that rows are partitioned by, as a string such as `>= 10 and < 20`; `None` if
-    /// rows are partitioned by size, or there were none yet.
+    /// The keys whose rows it has, or the values of the column that rows are partitioned by, as a string such as
+    /// `>= 10 and < 20`; `None` if rows are partitioned by size, or there were none yet.
     pub ranges: Option<String>,
     /// Rows that are not deleted.
     pub rows: u64,

@@ -7,8 +7,8 @@ use std::fmt;
 
 /// Reorganises indexes of keys by what is asked for most.
 pub trait KeyIndexes: Send + Sync {
-    /// Begins to move together what lookups of an object's keys go through most, and returns how things are then: it is done while
-    /// the object is used.
+    /// Begins to move together what lookups of an object's keys go through most, and returns how things are then: it is
+    /// done while the object is used.
     ///
     /// # Errors
     /// There is no such object.
@@ -17,7 +17,8 @@ pub trait KeyIndexes: Send + Sync {
         object: ObjectId,
     ) -> BoxFuture<'_, Result<Vec<IndexReorganization>, HomeError>>;
 
-    /// How the order of an object's key indexes is: one entry per tree, of which a partition may have several, ascending by owner.
+    /// How the order of an object's key indexes is: one entry per tree, of which a partition may have several,
+    /// ascending by owner.
     ///
     /// # Errors
     /// There is no such object.
@@ -99,7 +100,8 @@ pub struct ReorganizationEffect {
     pub nodes_moved: u64,
     /// Their bytes.
     pub bytes_moved: u64,
-    /// Bytes of the nodes and records on the way to the hot keys: those that were sampled more than once, or all if none was.
+    /// Bytes of the nodes and records on the way to the hot keys: those that were sampled more than once, or all if
+    /// none was.
     pub hot_bytes: u64,
     /// Pages on which lookups of the hot keys read, before.
     pub pages_before: Option<u64>,

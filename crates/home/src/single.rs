@@ -27,12 +27,12 @@ pub trait SingleRows: Send + Sync {
     fn changes(&self) -> Result<Box<dyn RowChanges>, HomeError>;
 }
 
-/// What a change depends on, such as locks of tables. It is kept until the change is done, even if whoever asked for the change gives up in
-/// between.
+/// What a change depends on, such as locks of tables. It is kept until the change is done, even if whoever asked for
+/// the change gives up in between.
 pub type Kept = Arc<dyn Any + Send + Sync>;
 
-/// One statement's way to the rows of a data object with a key. Operations on few rows take microseconds and mostly happen in the
-/// calling thread.
+/// One statement's way to the rows of a data object with a key. Operations on few rows take microseconds and mostly
+/// happen in the calling thread.
 pub trait RowClient: Debug + Send {
     /// As [`Home::lookup`](crate::Home::lookup).
     ///
@@ -47,8 +47,8 @@ pub trait RowClient: Debug + Send {
         columns: Arc<[ColumnId]>,
     ) -> BoxFuture<'a, Result<Found, HomeError>>;
 
-    /// The rows whose keys lie in ranges, all at one snapshot: a batch for each range, `limit` rows at most of each, in the order of
-    /// their keys. Ranges may overlap.
+    /// The rows whose keys lie in ranges, all at one snapshot: a batch for each range, `limit` rows at most of each, in
+    /// the order of their keys. Ranges may overlap.
     ///
     /// # Errors
     /// As [`RowClient::get`].
@@ -62,12 +62,12 @@ pub trait RowClient: Debug + Send {
         columns: Arc<[ColumnId]>,
     ) -> BoxFuture<'a, Result<Vec<RecordBatch>, HomeError>>;
 
-    /// Waits for the write lock that the next change takes. A change cannot be given up once it has begun, and others may hold the lock for
-    /// long: who wants to be able to stop meanwhile waits before.
+    /// Waits for the write lock that the next change takes. A change cannot be given up once it has begun, and others
+    /// may hold the lock for long: who wants to be able to stop meanwhile waits before.
     fn poll_write_lock(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Puts rows in, all columns of them; each replaces the row that has its key, if there is one. All or nothing. Returns how many were
-    /// replaced.
+    /// Puts rows in, all columns of them; each replaces the row that has its key, if there is one. All or nothing.
+    /// Returns how many were replaced.
     ///
     /// # Errors
     /// They have other columns, or a NULL where none is allowed; two of them have the same key; or there is no memory.
@@ -79,8 +79,8 @@ pub trait RowClient: Debug + Send {
     /// As [`RowClient::put`].
     fn insert(&mut self, rows: RecordBatch, kept: Kept) -> BoxFuture<'_, Result<bool, HomeError>>;
 
-    /// Puts rows in, one for each key that was looked for, in that order, if these keys still have the rows that were found, or none;
-    /// otherwise nothing happens, and the answer is `false`.
+    /// Puts rows in, one for each key that was looked for, in that order, if these keys still have the rows that were
+    /// found, or none; otherwise nothing happens, and the answer is `false`.
     ///
     /// # Errors
     /// As [`RowClient::put`].
@@ -107,8 +107,8 @@ pub trait RowClient: Debug + Send {
         kept: Kept,
     ) -> BoxFuture<'a, Result<u64, HomeError>>;
 
-    /// Removes the rows that were found, if all keys that were looked for still have them, or none; otherwise nothing happens, and the
-    /// answer is `false`.
+    /// Removes the rows that were found, if all keys that were looked for still have them, or none; otherwise nothing
+    /// happens, and the answer is `false`.
     ///
     /// # Errors
     /// As [`RowClient::remove`].
@@ -118,8 +118,8 @@ pub trait RowClient: Debug + Send {
         kept: Kept,
     ) -> BoxFuture<'a, Result<bool, HomeError>>;
 
-    /// Has the row that is to have a key computed from the one that has it: in one go, where the row is, so that nobody comes in
-    /// between. The key is given as one array of length one per column.
+    /// Has the row that is to have a key computed from the one that has it: in one go, where the row is, so that nobody
+    /// comes in between. The key is given as one array of length one per column.
     ///
     /// # Errors
     /// As [`RowClient::put`].
@@ -134,9 +134,11 @@ pub trait RowClient: Debug + Send {
     ) -> BoxFuture<'a, Result<Computed, HomeError>>;
 }
 
-/// Changes of a few rows of several data objects that take effect at one timestamp, or not at all. At most one is given for each object.
+/// Changes of a few rows of several data objects that take effect at one timestamp, or not at all. At most one is given
+/// for each object.
 pub trait RowChanges: Debug + Send {
-    /// The rows that were found are to be deleted, if the keys that were looked for still have them, or none; and these are to be added.
+    /// The rows that were found are to be deleted, if the keys that were looked for still have them, or none; and these
+    /// are to be added.
     ///
     /// # Errors
     /// There is no such object, or the rows have other columns, or a NULL where none is allowed.
@@ -164,11 +166,12 @@ pub trait RowChanges: Debug + Send {
         rows: Option<RecordBatch>,
     ) -> Result<(), HomeError>;
 
-    /// Waits for the write locks of all objects, as [`RowClient::poll_write_lock`] does. Nothing may be added afterwards.
+    /// Waits for the write locks of all objects, as [`RowClient::poll_write_lock`] does. Nothing may be added
+    /// afterwards.
     fn wait_for_write_locks(&mut self) -> BoxFuture<'_, ()>;
 
-    /// Makes all of it take effect. `false`: nothing did, for a key has another row than was expected, or a row was to be added whose key
-    /// another row has.
+    /// Makes all of it take effect. `false`: nothing did, for a key has another row than was expected, or a row was to
+    /// be added whose key another row has.
     ///
     /// # Errors
     /// Nothing took effect: an object was dropped, or there is no memory.
@@ -183,8 +186,8 @@ pub trait Compute: Debug + Send + Sync {
     /// Whether it may put a row where none is.
     fn may_add(&self) -> bool;
 
-    /// What becomes of the row with the key, of which there are the columns that are looked at; `None`: no row has the key. It is
-    /// called in the thread of whoever holds the row and has to be quick.
+    /// What becomes of the row with the key, of which there are the columns that are looked at; `None`: no row has the
+    /// key. It is called in the thread of whoever holds the row and has to be quick.
     fn compute(&self, row: Option<&[ArrayRef]>) -> Becomes;
 }
 
@@ -206,6 +209,7 @@ pub enum Computed {
     Put,
     /// Nothing changed.
     Same,
-    /// Nothing changed, for whoever holds the row cannot compute it, or not now. It has to be read, and put in, if it is unchanged then.
+    /// Nothing changed, for whoever holds the row cannot compute it, or not now. It has to be read, and put in, if it
+    /// is unchanged then.
     Rejected,
 }

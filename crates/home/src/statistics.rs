@@ -14,7 +14,8 @@ pub struct ObjectStatistics {
     pub sealed: u64,
     /// Bytes of all these in memory, append buffers included.
     pub bytes: u64,
-    /// The newest commit of rows or deletions that is counted: exact for snapshots from here on until something else is committed.
+    /// The newest commit of rows or deletions that is counted: exact for snapshots from here on until something else is
+    /// committed.
     pub newest: Timestamp,
     /// Per column.
     pub columns: Vec<ColumnStatistics>,

@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "ERIS_ISA is `AVX2`")]
-    fn a_misspelt_setting_is_refused() {
+    fn a_misspelt_setting_is_rejected() {
         Isa::best_up_to(Some("AVX2"));
     }
 }

@@ -287,13 +287,13 @@ fn every_width() {
 
 #[test]
 #[should_panic(expected = "wider than 3 bits")]
-fn a_value_that_does_not_fit_is_refused() {
+fn a_value_that_does_not_fit_is_rejected() {
     pack(&[8; VECTOR], 3, &mut [0; 48]);
 }
 
 #[test]
 #[should_panic(expected = "words of 1 vectors at 3 bits")]
-fn too_few_words_are_refused() {
+fn too_few_words_are_rejected() {
     Isa::best().between(3, &[0; 47], 0, 1, &mut [0; 16]);
 }
 

@@ -137,18 +137,18 @@ fn full_masks_need_no_more_room_than_said() {
 
 #[test]
 #[should_panic(expected = "position 1024 of 1 vectors")]
-fn positions_beyond_the_words_are_refused() {
+fn positions_beyond_the_words_are_rejected() {
     Isa::best().take_packed(3, &[0; 48], 0, &[1023, 1024, 5], &mut [0; 3]);
 }
 
 #[test]
 #[should_panic(expected = "room for 1 positions")]
-fn too_little_room_is_refused() {
+fn too_little_room_is_rejected() {
     Isa::best().positions(&[8], &mut [0; SPARE_POSITIONS]);
 }
 
 #[test]
 #[should_panic]
-fn rows_beyond_the_starts_are_refused() {
+fn rows_beyond_the_starts_are_rejected() {
     Isa::best().runs_of(&[1], &[64], &mut [0]);
 }

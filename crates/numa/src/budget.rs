@@ -183,7 +183,7 @@ impl fmt::Display for OutOfMemory {
             Cause::Budget => Ok(()),
             Cause::System(errno) => {
                 let error = std::io::Error::from_raw_os_error(*errno);
-                write!(f, "; the operating system refused: {error}")
+                write!(f, "; the operating system denied it: {error}")
             }
         }
     }
@@ -194,13 +194,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_reservation_takes_nothing() {
+    fn a_rejected_reservation_takes_nothing() {
         let budget = Budget::new(100);
         let mut held = budget.try_reserve(60).unwrap();
-        let refused = budget.try_reserve(41).unwrap_err();
-        assert_eq!((refused.asked, refused.used, refused.limit), (41, 60, 100));
+        let denied = budget.try_reserve(41).unwrap_err();
+        assert_eq!((denied.asked, denied.used, denied.limit), (41, 60, 100));
         assert_eq!(
-            refused.to_string(),
+            denied.to_string(),
             "out of memory: 41 bytes asked, 60 bytes of 100 bytes in use"
         );
         assert!(held.try_grow(41).is_err());
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_beyond_the_numbers_is_refused_not_wrapped() {
+    fn a_sum_beyond_the_numbers_is_denied_not_wrapped() {
         let budget = Budget::new(u64::MAX);
         let _held = budget.try_reserve(u64::MAX - 1).unwrap();
         assert!(budget.try_reserve(2).is_err());

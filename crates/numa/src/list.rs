@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused() {
+    fn what_is_no_list_is_rejected() {
         for text in [
             "a",
             "1-",

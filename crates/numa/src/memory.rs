@@ -300,17 +300,19 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_mapping_leaves_nothing() {
+    fn a_rejected_mapping_leaves_nothing() {
         let (memory, source) = memory(64 << 20, 3 << 20);
         let node = memory.node(NodeId(0));
         let kept = node.allocate(OBJECT, 100).unwrap();
         let used = memory.budget().used();
         for bytes in [2 << 20, 600_000 * 4] {
-            let refused = node.allocate(ObjectId(8), bytes).unwrap_err();
-            assert_eq!(refused.cause, Cause::System(libc::ENOMEM));
+            let denied = node.allocate(ObjectId(8), bytes).unwrap_err();
+            assert_eq!(denied.cause, Cause::System(libc::ENOMEM));
             assert!(
-                refused.to_string().contains("the operating system refused"),
-                "{refused}"
+                denied
+                    .to_string()
+                    .contains("the operating system denied it"),
+                "{denied}"
             );
         }
         // The region is full, another one is denied.
@@ -372,11 +374,11 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_refuses_before_the_source_is_asked() {
+    fn the_budget_denies_before_the_source_is_asked() {
         let (memory, source) = memory(100_000, usize::MAX);
         let node = memory.node(NodeId(0));
         let _held = node.allocate(OBJECT, 60_000).unwrap();
-        let refused = node.allocate(OBJECT, 50_000).unwrap_err();
+        let denied = node.allocate(OBJECT, 50_000).unwrap_err();
         let expected = OutOfMemory {
             asked: 53_248,
             used: 61_440,
@@ -384,7 +386,7 @@ mod tests {
             node: Some(NodeId(0)),
             cause: Cause::Budget,
         };
-        assert_eq!(refused, expected);
+        assert_eq!(denied, expected);
         assert_eq!(mapped(&source), HUGE);
         for absurd in [usize::MAX, usize::MAX - 4096, isize::MAX as usize] {
             assert!(node.allocate(OBJECT, absurd).is_err());

@@ -86,10 +86,10 @@ impl NodeMemory {
         let state = &self.0;
         let occupied = state
             .occupied(bytes)
-            .ok_or_else(|| state.refused(bytes as u64, Cause::Budget))?;
-        let on_node = |refused| OutOfMemory {
+            .ok_or_else(|| state.denied(bytes as u64, Cause::Budget))?;
+        let on_node = |denied| OutOfMemory {
             node: Some(state.node),
-            ..refused
+            ..denied
         };
         state.budget.take(occupied as u64).map_err(on_node)?;
         match state.place(bytes, occupied) {
@@ -107,7 +107,7 @@ impl NodeMemory {
             }
             Err(errno) => {
                 state.budget.give(occupied as u64);
-                Err(state.refused(occupied as u64, Cause::System(errno)))
+                Err(state.denied(occupied as u64, Cause::System(errno)))
             }
         }
     }
@@ -270,7 +270,7 @@ impl NodeState {
         self.mappings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn refused(&self, asked: u64, cause: Cause) -> OutOfMemory {
+    fn denied(&self, asked: u64, cause: Cause) -> OutOfMemory {
         OutOfMemory {
             asked,
             used: self.budget.used(),

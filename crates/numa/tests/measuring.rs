@@ -93,9 +93,6 @@ fn what_aeus_read_adds_up_to_what_their_nodes_deliver() {
     assert_eq!((of(4), measured.of_node(NodeId(2))), (0.0, 0.0));
     assert_eq!(memory.budget().used(), 0, "given back");
     let little = Memory::new(&topology, HugePages::Auto, Some(1 << 20)).unwrap();
-    let refused = ReadBandwidth::measure(&topology, &little);
-    assert!(
-        matches!(refused, Err(MeasureError::Memory(_))),
-        "{refused:?}"
-    );
+    let denied = ReadBandwidth::measure(&topology, &little);
+    assert!(matches!(denied, Err(MeasureError::Memory(_))), "{denied:?}");
 }

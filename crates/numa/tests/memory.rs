@@ -171,16 +171,16 @@ fn the_budget_is_shared_by_all_nodes() {
         .node(NodeId(0))
         .allocate(ObjectId(1), 6 << 20)
         .unwrap();
-    let refused = memory
+    let denied = memory
         .node(NodeId(1))
         .allocate(ObjectId(1), 2 << 20)
         .unwrap_err();
     assert_eq!(
-        (refused.asked, refused.used, refused.limit),
+        (denied.asked, denied.used, denied.limit),
         (2 << 20, 9 << 20, 10 << 20)
     );
     assert_eq!(
-        refused.to_string(),
+        denied.to_string(),
         "out of memory: 2.1 MB asked on node 1, 9.44 MB of 10.5 MB in use"
     );
     assert_eq!(memory.node(NodeId(1)).mapped_bytes(), 0);

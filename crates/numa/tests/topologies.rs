@@ -187,19 +187,19 @@ fn broken_files_are_named() {
 fn aeus_are_distributed_in_proportion_to_the_cores() {
     let root = Machine::intel().write();
     let topology = Topology::from_sysfs(root.path()).unwrap();
-    let deal = |n| topology.clone().with_aeus(n).unwrap();
-    assert_eq!(aeus_per_node(&deal(1)), [1, 0, 0, 0]);
-    assert_eq!(aeus_per_node(&deal(6)), [2, 2, 1, 1]);
+    let aeus_of = |n| topology.clone().with_aeus(n).unwrap();
+    assert_eq!(aeus_per_node(&aeus_of(1)), [1, 0, 0, 0]);
+    assert_eq!(aeus_per_node(&aeus_of(6)), [2, 2, 1, 1]);
     // Up to the hardware threads they are bound, every first thread before any second one.
-    let threads = deal(80);
+    let threads = aeus_of(80);
     assert!(threads.aeus().iter().all(|place| place.cpu.is_some()));
     let first: Vec<_> = threads.aeus()[..20]
         .iter()
         .filter_map(|place| place.cpu)
         .collect();
     assert_eq!(first, (0..10).chain(40..50).collect::<Vec<_>>());
-    assert!(deal(81).aeus().iter().all(|place| place.cpu.is_none()));
-    for (i, place) in deal(81).aeus().iter().enumerate() {
+    assert!(aeus_of(81).aeus().iter().all(|place| place.cpu.is_none()));
+    for (i, place) in aeus_of(81).aeus().iter().enumerate() {
         assert_eq!(place.aeu, AeuId(i as u16));
     }
     for asked in [0, 65_536] {

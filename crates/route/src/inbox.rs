@@ -101,7 +101,7 @@ pub(crate) struct Inbox<P> {
 
 /// Why a reservation failed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum Rejected {
     /// So many words are left under the rank's watermark.
     Full { room: usize },
     /// The endpoint is gone.
@@ -141,15 +141,15 @@ impl<P> Inbox<P> {
         to: Endpoint,
         rank: Rank,
         len: usize,
-    ) -> Result<Slot<'_>, Refused> {
+    ) -> Result<Slot<'_>, Rejected> {
         debug_assert!(len >= wire::HEADER_WORDS);
         loop {
             let state = self.door.state.load(Ordering::Acquire);
             if state >> 2 != to.generation() as u64 || state & 3 == CLOSED {
-                return Err(Refused::Dead);
+                return Err(Rejected::Dead);
             }
             if state & 3 == UNOPENED || (rank as u8) < self.door.admit.load(Ordering::Relaxed) {
-                return Err(Refused::Full { room: 0 });
+                return Err(Rejected::Full { room: 0 });
             }
             let buffer = &self.buffers[(state & 1) as usize];
             let mut seen = buffer.descriptor.load(Ordering::Acquire);
@@ -157,7 +157,7 @@ impl<P> Inbox<P> {
                 let at = offset(seen);
                 let room = self.limits[rank as usize].saturating_sub(at);
                 if len > room {
-                    return Err(Refused::Full { room });
+                    return Err(Rejected::Full { room });
                 }
                 let wanted = seen + ((len as u64) << OFFSET_SHIFT) + 1;
                 match buffer.descriptor.compare_exchange_weak(
@@ -189,14 +189,14 @@ impl<P> Inbox<P> {
         &'a self,
         mut slot: Slot<'a>,
         to: Endpoint,
-    ) -> Result<Slot<'a>, Refused> {
+    ) -> Result<Slot<'a>, Rejected> {
         if self.door.state.load(Ordering::Relaxed) >> 2 == to.generation() as u64 {
             return Ok(slot);
         }
         // Behind the header the room keeps what it held; nobody looks at it.
         slot.write(&wire::void_words(slot.end - slot.at));
         slot.commit(false);
-        Err(Refused::Dead)
+        Err(Rejected::Dead)
     }
 
     /// Tells the owner that a sender waits for room. The sender must try once more before it sleeps.

@@ -116,7 +116,7 @@ fn a_parcel_to_a_session_that_closes_is_dropped_once() {
         let parcel = Box::new(Counted(dropped.clone()));
         let sender = thread::spawn(move || {
             outgoing.send(to, header(1, 0), &[0; 2], Some(parcel));
-            assert_eq!(outgoing.flush(), FlushState::Empty, "delivered or refused");
+            assert_eq!(outgoing.flush(), FlushState::Empty, "delivered or rejected");
         });
         drop(session);
         sender.join().unwrap();
@@ -186,7 +186,7 @@ fn a_session_hears_of_its_reply() {
 
 /// Loom reports a deadlock if the session sleeps although the AEU has made room.
 #[test]
-fn a_refused_sender_hears_of_room() {
+fn a_rejected_sender_hears_of_room() {
     check(3, || {
         let router = router();
         let mut owner = router.aeu_port(AeuId(0));

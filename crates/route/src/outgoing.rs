@@ -11,7 +11,7 @@
 //! finds no room is kept; the references in it are then replaced by copies, so that the multicast buffer can be used
 //! again.
 
-use crate::inbox::{Inbox, Refused, Slot};
+use crate::inbox::{Inbox, Rejected, Slot};
 use crate::multicast::{Entry, Multicast};
 use crate::wire::{self, HEADER_WORDS, PARCEL, SPILLED};
 use crate::{Endpoint, Header, Rank, Router};
@@ -40,7 +40,7 @@ pub struct Traffic {
     /// Flushes that found too little room.
     pub held: u64,
     /// Commands dropped because their target was gone.
-    pub refused: u64,
+    pub rejected: u64,
 }
 
 /// The sending half of a [`crate::Port`].
@@ -146,7 +146,7 @@ impl<P> Outgoing<P> {
             None => session(router, buffers, sessions, target),
         };
         let Some(to) = found else {
-            buffers.traffic.refused += 1;
+            buffers.traffic.rejected += 1;
             return;
         };
         buffers.traffic.commands += 1;
@@ -200,7 +200,7 @@ impl<P> Outgoing<P> {
 
         for aeu in targets {
             let Some(to) = self.aeus.get_mut(aeu.index()) else {
-                self.buffers.traffic.refused += 1;
+                self.buffers.traffic.rejected += 1;
                 continue;
             };
             self.buffers.traffic.commands += 1;
@@ -322,7 +322,7 @@ fn session<'a, P>(
         {
             old.by_rank
                 .iter_mut()
-                .for_each(|buffer| buffers.traffic.refused += buffer.discard());
+                .for_each(|buffer| buffers.traffic.rejected += buffer.discard());
         }
     }
     sessions[slot].as_deref_mut()
@@ -380,9 +380,9 @@ impl Buffers {
         match self.deliver(to.endpoint, &to.inbox, rank, buffer) {
             Ok(Delivery::Done) => {}
             Ok(Delivery::Held) => self.traffic.held += 1,
-            Err(Refused::Full { .. } | Refused::Dead) => {
+            Err(Rejected::Full { .. } | Rejected::Dead) => {
                 self.multicast.references -= buffer.references.len();
-                self.traffic.refused += buffer.discard();
+                self.traffic.rejected += buffer.discard();
             }
         }
     }
@@ -394,7 +394,7 @@ impl Buffers {
         inbox: &Inbox<P>,
         rank: Rank,
         buffer: &mut RankBuffer<P>,
-    ) -> Result<Delivery, Refused> {
+    ) -> Result<Delivery, Rejected> {
         let mut last_try = false;
         loop {
             let len = buffer.len();
@@ -404,7 +404,7 @@ impl Buffers {
                     self.delivered(inbox, len);
                     return Ok(Delivery::Done);
                 }
-                Err(Refused::Full { room }) => room,
+                Err(Rejected::Full { room }) => room,
                 Err(dead) => return Err(dead),
             };
             buffer.materialise(&mut self.multicast);

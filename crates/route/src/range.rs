@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_no_partitioning_is_refused() {
+    fn a_list_that_is_no_partitioning_is_rejected() {
         assert_eq!(
             RangeTable::<u64, u16>::new([]).unwrap_err(),
             RangeError::Empty

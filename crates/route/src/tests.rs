@@ -263,7 +263,7 @@ fn parcels_are_dropped_once_wherever_they_are() {
     drop(session);
     assert_eq!(live.count(), 1, "delivered and not read");
     assert_eq!(one.flush(), FlushState::Empty);
-    assert_eq!((live.count(), one.traffic().refused), (0, 1), "refused");
+    assert_eq!((live.count(), one.traffic().rejected), (0, 1), "rejected");
 
     let shared: Arc<Counted> = Arc::new(live.one());
     let header = header(&one, Rank::Scan, 0);
@@ -302,7 +302,7 @@ fn a_slot_is_reused_by_a_stranger() {
     send(&mut one, first, Rank::Reply, 2, &[], None);
     one.flush();
     assert_eq!(callbacks(&mut successor), [1]);
-    assert_eq!(one.traffic().refused, 1);
+    assert_eq!(one.traffic().rejected, 1);
 }
 
 #[test]

@@ -6,9 +6,9 @@
 //!             └── committing: from here on it can neither be stopped nor fail, only finish
 //! ```
 //!
-//! A task is stopped where it yields. A nested-loop join compares all pairs of two inputs and yields only with what it finds,
-//! which may be never. But it evaluates its condition for every few thousand pairs: so the condition asks whether anybody
-//! still wants the answer, and what time it is.
+//! A task is stopped where it yields. A nested-loop join compares all pairs of two inputs and yields only with what it
+//! finds, which may be never. But it evaluates its condition for every few thousand pairs: so the condition asks
+//! whether anybody still wants the answer, and what time it is.
 
 use crate::error::{SqlError, SqlErrorKind};
 use datafusion::arrow::datatypes::{DataType, Schema};

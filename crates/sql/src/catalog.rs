@@ -5,8 +5,8 @@
 //!             Contents 6 ◀── a statement that is being planned
 //! ```
 //!
-//! The contents never change: a change makes new contents and puts them in their place. So a statement sees one state of
-//! the whole catalogue, and what it has found there stays as it was, rows included, until it ends.
+//! The contents never change: a change makes new contents and puts them in their place. So a statement sees one state
+//! of the whole catalogue, and what it has found there stays as it was, rows included, until it ends.
 
 pub(crate) mod create_statement;
 mod foreign_key;

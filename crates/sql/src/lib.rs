@@ -16,9 +16,9 @@
 //!             ProjectionExec … HashJoinExec … FragmentExec ── fragment ── Executor
 //! ```
 //!
-//! DataFusion runs on threads of its own, never on an AEU. Beside this crate only `exact` and `files` know it. It must not
-//! know chunks, encodings or commands: to it a table is a [`TableProvider`](datafusion::catalog::TableProvider) over an
-//! executor of fragments. What system tables tell of chunks and encodings is the home's report, shown as it is.
+//! DataFusion runs on threads of its own, never on an AEU. Beside this crate only `exact` and `files` know it. It must
+//! not know chunks, encodings or commands: to it a table is a [`TableProvider`](datafusion::catalog::TableProvider)
+//! over an executor of fragments. What system tables tell of chunks and encodings is the home's report, shown as it is.
 
 #![forbid(unsafe_code)]
 

@@ -13,14 +13,14 @@
 //! the query's own plan
 //! ```
 //!
-//! Planning takes longer than reading a million rows. What is kept is a physical plan, never an answer. A template is made
-//! of queries over one table, or inner joins of several that become lookups of one fragment. Their conditions end up in
-//! fragments, as all comparisons of a column with a constant do. A template is part of the catalogue's contents and ends
-//! with them. It holds as long as the session's variables are what they were, and the tables are so large that they are read
-//! over as many streams. A constant that is no exact value of its column's type is left to the planner.
+//! Planning takes longer than reading a million rows. What is kept is a physical plan, never an answer. A template is
+//! made of queries over one table, or inner joins of several that become lookups of one fragment. Their conditions end
+//! up in fragments, as all comparisons of a column with a constant do. A template is part of the catalogue's contents
+//! and ends with them. It holds as long as the session's variables are what they were, and the tables are so large that
+//! they are read over as many streams. A constant that is no exact value of its column's type is left to the planner.
 //!
-//! A template for the row of one key is a lookup ([`point`]), and a write of single rows by key is kept as what it computes
-//! ([`mod@write`]). What cannot be kept has a reason, [`NotShort`].
+//! A template for the row of one key is a lookup ([`point`]), and a write of single rows by key is kept as what it
+//! computes ([`mod@write`]). What cannot be kept has a reason, [`NotShort`].
 
 mod conditions;
 mod constant;
@@ -105,7 +105,8 @@ pub(crate) struct ReadyWrite {
 pub(crate) type Attempt = Result<Begun, NotShort>;
 
 impl Short {
-    /// Whether it is executed best where it is asked for: there is hardly anything to do above its fragment, or its row.
+    /// Whether it is executed best where it is asked for: there is hardly anything to do above its fragment, or its
+    /// row.
     pub fn is_light(&self) -> bool {
         match self {
             Short::Query(template, _) => template.is_light(),

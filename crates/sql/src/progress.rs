@@ -8,8 +8,9 @@
 //! statement's task           current(): expect_scan · files · wrote             
 //! ```
 //!
-//! A scan happens where the rows are, and its executor knows how far it is: it is asked when somebody looks. So is the reader
-//! of Parquet files. Other files are read here, and whoever reads one counts. Nobody has to look, and looking disturbs nobody.
+//! A scan happens where the rows are, and its executor knows how far it is: it is asked when somebody looks. So is the
+//! reader of Parquet files. Other files are read here, and whoever reads one counts. Nobody has to look, and looking
+//! disturbs nobody.
 
 use eris_files::ReadProgress;
 use eris_fragment::FragmentReport;
@@ -21,8 +22,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<Inner>);
 
-/// What is done of what is known to be needed. The total may grow while the statement runs: part of its work becomes known
-/// only on the way.
+/// What is done of what is known to be needed. The total may grow while the statement runs: part of its work becomes
+/// known only on the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     /// Done so far, at most the total.
@@ -31,8 +32,8 @@ pub struct Amount {
     pub total: u64,
 }
 
-/// The counter is a statistic: tasks of the statement add to it and its client reads it, and it says nothing about other
-/// memory. So all accesses are relaxed.
+/// The counter is a statistic: tasks of the statement add to it and its client reads it, and it says nothing about
+/// other memory. So all accesses are relaxed.
 #[derive(Debug, Default)]
 struct Inner {
     /// Held for no longer than it takes to add a scan or to copy the list.
@@ -56,8 +57,8 @@ tokio::task_local! {
     pub(crate) static PROGRESS: Progress;
 }
 
-/// The progress of the statement that the current task serves; without a statement, one at which nobody looks. Operators
-/// may run in tasks of their own, which serve no statement: whoever makes an operator asks, and hands it on.
+/// The progress of the statement that the current task serves; without a statement, one at which nobody looks.
+/// Operators may run in tasks of their own, which serve no statement: whoever makes an operator asks, and hands it on.
 pub(crate) fn current() -> Progress {
     PROGRESS.try_with(Progress::clone).unwrap_or_default()
 }

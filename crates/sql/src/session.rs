@@ -25,9 +25,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Runs statements, one after the other or side by side: each sees the newest snapshot at its start. It may be used from
-/// any thread and any runtime; the work happens on the database's own threads and AEUs. Only the last step of a query that
-/// needs no more than its fragment, such as adding up one number per AEU, is done by whoever reads its rows.
+/// Runs statements, one after the other or side by side: each sees the newest snapshot at its start. It may be used
+/// from any thread and any runtime; the work happens on the database's own threads and AEUs. Only the last step of a
+/// query that needs no more than its fragment, such as adding up one number per AEU, is done by whoever reads its rows.
 ///
 /// A session has settings and prepared statements of its own. Clones are the same session: what one sets, all see.
 #[derive(Clone, Debug)]
@@ -58,9 +58,9 @@ impl Session {
     }
 
     /// Runs one statement, given as text or as part of a script. Returns when it is done or, with rows, has begun.
-    /// Dropping the future or the rows cancels it: its AEUs stop within a chunk, and what it has written is undone, unless
-    /// its commit is under way already. Whoever drops the future of a statement that writes therefore does not know
-    /// whether all of it took effect or nothing; it is never a part. Who has to know uses its [`Canceller`] first.
+    /// Dropping the future or the rows cancels it: its AEUs stop within a chunk, and what it has written is undone,
+    /// unless its commit is under way already. Whoever drops the future of a statement that writes therefore does not
+    /// know whether all of it took effect or nothing; it is never a part. Who has to know uses its [`Canceller`] first.
     ///
     /// # Errors
     /// Whatever is wrong with it. A failed statement has left no trace.
@@ -96,7 +96,8 @@ impl Session {
     }
 }
 
-/// A statement on its way to its outcome: a future, which can be asked how far it is. It does nothing before it is polled.
+/// A statement on its way to its outcome: a future, which can be asked how far it is. It does nothing before it is
+/// polled.
 #[must_use = "a statement does nothing unless it is awaited"]
 pub struct Running<'a> {
     progress: Progress,
@@ -121,8 +122,8 @@ impl Running<'_> {
 pub struct Canceller(CancelToken);
 
 impl Canceller {
-    /// Sees to it that nothing of the statement takes effect, if that is still possible: then its future, or its rows, are of no use
-    /// and should be dropped. `false`: it takes effect, or has, and its future will tell how.
+    /// Sees to it that nothing of the statement takes effect, if that is still possible: then its future, or its rows,
+    /// are of no use and should be dropped. `false`: it takes effect, or has, and its future will tell how.
     pub fn cancel(&self) -> bool {
         self.0.cancel()
     }

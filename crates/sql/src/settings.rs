@@ -6,8 +6,8 @@
 //!                                                                                         └── start: rejected
 //! ```
 //!
-//! A setting is one entry of the [list](list::SETTINGS); `SET`, `SHOW`, `RESET`, `eris.settings` and `current_setting` all
-//! follow from it. DataFusion's options are set from our variables and have no names of their own here.
+//! A setting is one entry of the [list](list::SETTINGS); `SET`, `SHOW`, `RESET`, `eris.settings` and `current_setting`
+//! all follow from it. DataFusion's options are set from our variables and have no names of their own here.
 
 mod list;
 mod value;

@@ -6,8 +6,8 @@
 //! eris.<schema>.*               users' tables
 //! ```
 //!
-//! A relation is computed when a statement that names it is planned, once per mention: rows of one moment, like a snapshot.
-//! Nothing is computed for those that are not named.
+//! A relation is computed when a statement that names it is planned, once per mention: rows of one moment, like a
+//! snapshot. Nothing is computed for those that are not named.
 
 mod activity;
 mod balancing;

@@ -1,7 +1,7 @@
 //! The text of a statement: cut out of a script, parsed, and rewritten to what DataFusion is to plan.
 //!
 //! ```text
-//! script ── statement: split ── parse (lexeme, depth, precedence) ── syntax tree ── rewrite ── syntax tree for the planner
+//! script ── statement: split ── parse (lexeme, depth, precedence) ── tree ── rewrite ── tree for the planner
 //! ```
 //!
 //! Nothing here knows the catalogue: a name is still a name.

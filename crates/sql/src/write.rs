@@ -1,7 +1,7 @@
 //! What every row passes on its way into a table, whichever statement writes it.
 //!
 //! ```text
-//! rows ── coerce: defaults, casts ── row_rules: NOT NULL, CHECK ── references: FOREIGN KEY ── table_writer ── engine's writer
+//! rows ── coerce: defaults, casts ── row_rules: NOT NULL, CHECK ── references: FOREIGN KEY ── table_writer ── writer
 //!                                                                  unique_keys: UNIQUE ──────────┘
 //! ```
 

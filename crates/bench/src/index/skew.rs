@@ -222,7 +222,7 @@ fn filled(settings: &Settings, huge: HugePages, keys: Keys) -> Result<Art<u64>, 
         let some = numbers.by_ref().take(BATCH).map(|n| keys.key(n));
         let entries: Vec<(u64, u64)> = some.map(|key| (key, key ^ 1)).collect();
         let put = tree.upsert_many(&entries, &mut before[..entries.len()]);
-        put.map_err(|refused| refused.error)?;
+        put.map_err(|rejected| rejected.error)?;
     }
     Ok(tree)
 }

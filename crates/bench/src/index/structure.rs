@@ -130,7 +130,7 @@ impl Structure for Owned {
             while own.peek().is_some() {
                 let entries: Vec<(u64, u64)> = own.by_ref().take(self.batch).collect();
                 let inserted = tree.insert_many(&entries, &mut before[..entries.len()]);
-                inserted.map_err(|refused| refused.error)?;
+                inserted.map_err(|rejected| rejected.error)?;
             }
             Ok(0)
         })?;

@@ -1,10 +1,10 @@
 //! Whether keys of a table get other owners, and which.
 //!
 //! ```text
-//!              │ AEU 0        │ AEU 1              │ AEU 0 …         ranges; what their owners were busy with, by samples of the keys
+//!              │ AEU 0        │ AEU 1              │ AEU 0 …         ranges; what keeps their owners busy, by samples
 //!              │ ▁▁▁▁▁▁▁▁▁▁▁▁ │ ▁▁▁▇▇▇▇▇▇▇▇▁▁▁▁▁▁▁ │ ▁▁▁
-//!                               ──────▶│                              the piece that AEU 1 has too much: from the end of its busiest
-//!                                                                     range at which the other owner's lie, if they do
+//!                               ──────▶│                              what AEU 1 has too much: from the end of its
+//!                                                                     busiest range at which the other owner's lie
 //! ```
 //! How much an AEU should have says the same algorithm as for bare indexes. But rows with a key that came in its order
 //! lie in many ranges, of which most are as good here as there: only so much moves as somebody has too much of.

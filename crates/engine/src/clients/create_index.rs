@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! create ── Build ──▶ every owner builds its part in slices ── Done ──▶ in use
-//!                                                          └─ Rejected, or nobody waits any more ──▶ DropIndex: no trace
+//!                                                          └─ Rejected, or nobody waits ──▶ DropIndex: no trace
 //! ```
 
 use super::client::Client;

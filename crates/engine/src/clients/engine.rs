@@ -96,8 +96,8 @@ impl Engine {
         self.create_with_key(name, schema, partitioning, &[])
     }
 
-    /// The same, with columns of which no two rows have the same values, and no row NULL. Rows are assigned to partitions
-    /// by ranges of the key, whatever `partitioning` says.
+    /// The same, with columns of which no two rows have the same values, and no row NULL. Rows are assigned to
+    /// partitions by ranges of the key, whatever `partitioning` says.
     pub fn create_with_key(
         &self,
         name: &str,

@@ -1,10 +1,10 @@
 //! The start of a fragment: who takes part, and on whose thread.
 //!
 //! ```text
-//! fragment ─▶ compiled ─▶ path by an index? ─▶ participants ─┬─ much work ──────────▶ Scan to all
-//!                                                            └─ little, or perhaps ─▶ on this thread, at AEUs that sleep
-//!                                                                                      ├─ as long as it looks short ─▶ done
-//!                                                                                      └─ then they go on
+//! fragment ─▶ compiled ─▶ path by an index? ─▶ participants ─┬─ much work ─▶ Scan to all
+//!                                                            └─ perhaps little ─▶ on this thread, at AEUs that sleep
+//!                                                                                 ├─ as long as it looks short ─▶ done
+//!                                                                                 └─ then they go on
 //! ```
 //!
 //! Much of what is asked takes less time than it takes until a sleeping AEU is awake: statistics rule most chunks out,

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! keys of a batch ── split by range ── parts ──┬── AEU is parked: executed in place ([`exchange`](super::exchange))
-//!                                              └── AEU is at work: Keys ─▶ inbox, grouped with other clients' parts ─▶ KeysDone
+//!                                              └── AEU is at work: ExecuteKeys ─▶ inbox, grouped ─▶ KeysDone
 //! ```
 //!
 //! Every AEU owns the tree of one range of the keys, so there is no latch, and every part of a batch is executed as
@@ -151,7 +151,8 @@ impl fmt::Debug for KeyIndex {
 /// use eris_engine::{Engine, Settings};
 /// use eris_numa::{HugePages, Topology};
 ///
-/// let settings = Settings { topology: Topology::fake(1, 2), huge_pages: HugePages::Never, memory_limit: Some(64 << 20) };
+/// let topology = Topology::fake(1, 2);
+/// let settings = Settings { topology, huge_pages: HugePages::Never, memory_limit: Some(64 << 20) };
 /// let engine = Engine::start(settings)?;
 /// let index = engine.create_key_index("numbers", 0..=999);
 /// let mut client = index.client()?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!              former owner                             new owner
-//! write lock ─ OfferChunks ─▶ sealed chunks, living rows ─ Adopt ─▶ the same columns (link, within a node) or copies of them, written
+//! write lock ─ OfferChunks ─▶ sealed chunks, living rows ─ Adopt ─▶ linked columns, or copies, uncommitted
 //!      ─ Delete ─▶ the rows are going to end
 //!      ─ Commit ─▶ they have ended           ── T ──     they have begun
 //! ```
@@ -10,8 +10,8 @@
 //! The rows end at their former owner and begin at the new one with one commit. So every snapshot finds each of them
 //! once, at the one or the other, whoever reads what and when; tickets, paths, statistics and secondary indexes need
 //! not know that anything was moved. What the former owner has left is garbage, and collected like any other. A move
-//! has the object's write lock, so that nobody else ends rows meanwhile, and is cut into statements of a few chunks, between
-//! which others have theirs.
+//! has the object's write lock, so that nobody else ends rows meanwhile, and is cut into statements of a few chunks,
+//! between which others have theirs.
 //!
 //! Why by a statement: docs/decisions/0023.
 

@@ -1,7 +1,7 @@
 //! Storing a column of foreign keys by an order of keys, while it is used.
 //!
 //! ```text
-//! recode ── Recode ──▶ every owner, a chunk per slice:  decode · find ordinals · encode · exchange the column ── Done ──▶ done
+//! recode ── Recode ──▶ every owner, a chunk per slice:  decode · ordinals · encode · exchange ── Done ──▶ done
 //! ```
 //!
 //! A chunk is immutable: what is exchanged is the owner's reference, and readers who hold the chunk finish with its old

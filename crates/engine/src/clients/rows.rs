@@ -1,13 +1,14 @@
 //! Rows by their keys: batches of lookups, ranges and writes without a fragment or a statement of several steps.
 //!
 //! ```text
-//! keys ── split by range ──▶ owners: index ─▶ chunk, position ─▶ values of the wanted columns, in the order of the keys
+//! keys ── split by range ──▶ owners: index ─▶ chunk, position ─▶ values of wanted columns, in the order of the keys
 //!
 //! rows ──┬── all of one owner ──▶ checked, written and committed there in one go, in place if the AEU is parked
-//!        └── otherwise ─────────▶ the object's write lock, a lookup of what they replace, and a statement over several owners
+//!        └── otherwise ─────────▶ the write lock, a lookup of what they replace, one statement of several owners
 //! ```
 //!
-//! They are [read] at one snapshot, and [written](mod@write) at their owners. Rows of several objects change [together].
+//! They are [read] at one snapshot, and [written](mod@write) at their owners. Rows of several objects change
+//! [together].
 
 mod read;
 mod together;
@@ -52,7 +53,8 @@ const OFFERS: usize = 16;
 /// # use arrow_array::{ArrayRef, Int64Array, RecordBatch, cast::AsArray, types::Int64Type};
 /// # use arrow_schema::{DataType, Field, Schema};
 /// # use std::sync::Arc;
-/// # let settings = Settings { topology: Topology::fake(1, 2), huge_pages: HugePages::Never, memory_limit: Some(64 << 20) };
+/// # let topology = Topology::fake(1, 2);
+/// # let settings = Settings { topology, huge_pages: HugePages::Never, memory_limit: Some(64 << 20) };
 /// # let engine = Engine::start(settings)?;
 /// let field = |name| Field::new(name, DataType::Int64, true);
 /// let schema = Arc::new(Schema::new(vec![field("k"), field("v")]));

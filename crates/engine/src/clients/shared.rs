@@ -151,7 +151,8 @@ impl Shared {
         }
     }
 
-    /// Waits for the write lock to change rows of an object, and until what was changed under the lock before is visible.
+    /// Waits for the write lock to change rows of an object, and until what was changed under the lock before is
+    /// visible.
     pub async fn write_lock(&self, object: &DataObject) -> OwnedRwLockWriteGuard<()> {
         let write_lock = object.write_lock.clone().write_owned().await;
         if object.changed() > self.sequencer.visible() {

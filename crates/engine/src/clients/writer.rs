@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! append ─▶ collect a chunk's worth per target ─▶ Insert to an AEU with few rows and few batches under way
-//! commit ─▶ wait for every Done ─▶ Check of keys, if there are any ─▶ draw a timestamp ─▶ Commit to all owners ─▶ wait until it is visible
+//! commit ─▶ wait for every Done ─▶ Check of keys, if any ─▶ draw a timestamp ─▶ Commit to all owners ─▶ wait: visible
 //! drop   ─▶ Abort to all owners
 //! ```
 //!
-//! A statement that only adds rows with a key has the write lock from Check to Commit. One that also deletes has it from
-//! before it reads which rows these are: until it has committed, nobody else deletes. It names them by their ids; which
-//! of them are whose, the owners know.
+//! A statement that only adds rows with a key has the write lock from Check to Commit. One that also deletes has it
+//! from before it reads which rows these are: until it has committed, nobody else deletes. It names them by their ids;
+//! which of them are whose, the owners know.
 
 use super::client::Client;
 use super::engine::Engine;
@@ -37,8 +37,8 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 const UNDER_WAY: usize = 2;
 
 impl Engine {
-    /// Begins a statement that adds rows. If the data object has a key, it waits for the write lock when it commits: until
-    /// then others change rows while its own are being written.
+    /// Begins a statement that adds rows. If the data object has a key, it waits for the write lock when it commits:
+    /// until then others change rows while its own are being written.
     pub fn writer(&self, id: ObjectId) -> Result<Writer, EngineError> {
         let object = self.shared().object(id)?;
         let write_lock = match object.key.is_empty() {
@@ -258,8 +258,8 @@ impl Writer {
         self.collect(to.index(), batch).await
     }
 
-    /// From its commit on, keys have another owner. It has the write lock, deletes their rows, [adds them](Self::append_to)
-    /// there, and nobody writes others meanwhile.
+    /// From its commit on, keys have another owner. It has the write lock, deletes their rows,
+    /// [adds them](Self::append_to) there, and nobody writes others meanwhile.
     pub(crate) fn shift(&mut self, shift: KeyShift) {
         self.shift = Some(shift);
     }
@@ -285,8 +285,8 @@ impl Writer {
     }
 
     /// Commits writers of several data objects at one timestamp: all of them take effect, or none. Those that have no
-    /// write lock yet wait for theirs in the order of the objects' numbers; whoever takes write locks before, takes them in this
-    /// order, too, and these first: so nobody waits in a circle.
+    /// write lock yet wait for theirs in the order of the objects' numbers; whoever takes write locks before, takes
+    /// them in this order, too, and these first: so nobody waits in a circle.
     ///
     /// # Errors
     /// As [`Writer::commit`].
@@ -302,8 +302,8 @@ impl Writer {
         Ok(())
     }
 
-    /// All of a commit that takes time: writing what is left, waiting for the write lock, and checking keys. Until the commit
-    /// itself the statement can be given up; nothing may be added any more.
+    /// All of a commit that takes time: writing what is left, waiting for the write lock, and checking keys. Until the
+    /// commit itself the statement can be given up; nothing may be added any more.
     ///
     /// # Errors
     /// As [`Writer::commit`].

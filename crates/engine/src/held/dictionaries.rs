@@ -7,8 +7,8 @@
 //! ```text
 //! values
 //!   1 M ┤                                ............·········   LIMIT equally frequent values, of which
-//!       │                  ......·······                         LIMIT · (1 - e^(-rows / LIMIT)) have come: above it text
-//!       │          ...·····                                      is stored as it is from now on
+//!       │                  ......·······                         LIMIT · (1 - e^(-rows / LIMIT)) have come:
+//!       │          ...·····                                      above it text is stored as it is from now on
 //!       │     ..···
 //!       │  .··   ─────────────────────────────────────────────   300,000 values that repeat
 //!       └┴───────────────────────────────────────────────────▶ rows

@@ -58,7 +58,8 @@ pub(crate) struct Partition {
     arriving: HashMap<StatementId, Pending>,
     /// What a statement that is about to commit does to the keys; and statements that were given up so late.
     pub(crate) pending: HashMap<StatementId, Pending>,
-    /// Who is [about to commit](prepare) while it shares the object's write lock; nobody else may change keys meanwhile.
+    /// Who is [about to commit](prepare) while it shares the object's write lock; nobody else may change keys
+    /// meanwhile.
     prepared: Option<Arc<Statement>>,
     /// The secondary indexes.
     pub(crate) secondary: Vec<IndexPart>,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! primary      newest row per key ─┐
-//! ended        rows of older snapshots (crate::held::ended), rows that a statement about to commit ends ─┴─▶ ids ─▶ chunks
+//! ended        rows of older snapshots (held::ended), rows that a commit under way deletes ──────┴─▶ ids ─▶ chunks
 //! secondary    all rows that some snapshot may see ───────────────────────────────────────────────▶ ids ─▶ chunks
 //! ```
 //!

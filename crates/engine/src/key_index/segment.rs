@@ -3,7 +3,7 @@
 //! ```text
 //! keys   low ──────────────────────── high
 //! tree   ● ● ● ● ● ● ● ● ● ● ● ● ● ● ● ●  ○ ○ ○       ○ given away: out of reach, and removed bit by bit
-//!        └ piece ┘             └ piece ┘              keys go to another segment from one of its ends, a piece at a time
+//!        └ piece ┘             └ piece ┘              keys go to another segment from one end, a piece at a time
 //! ```
 
 use crate::held::reorganize::Watched;

@@ -53,8 +53,8 @@ pub(crate) enum Handed {
     Piece { piece: Piece, follows: bool },
     /// The copy is not wanted any more.
     GiveUp,
-    /// Answers have been lost, or come twice, in a panic, or something was rejected: how do things stand, and with these
-    /// keys, which have been sent?
+    /// Answers have been lost, or come twice, in a panic, or something was rejected: how do things stand, and with
+    /// these keys, which have been sent?
     Again {
         number: u64,
         keys: Option<(u64, u64)>,

@@ -42,11 +42,11 @@ pub(crate) struct DataObject {
     /// that of any number of [one-partition changes](crate::clients::rows), which their owners order. Served in the
     /// order in which they came.
     pub write_lock: Arc<tokio::sync::RwLock<()>>,
-    /// Held by statements that write rows with a key before they have the write lock, from the first row to their end, and
-    /// alone by whoever shifts keys: rows are written with who owns their keys when they commit.
+    /// Held by statements that write rows with a key before they have the write lock, from the first row to their end,
+    /// and alone by whoever shifts keys: rows are written with who owns their keys when they commit.
     pub early_writes: Arc<tokio::sync::RwLock<()>>,
-    /// The newest commit under the write lock. Written under it, read under the next, which waits until it is visible; a relaxed
-    /// number, for the lock orders the two.
+    /// The newest commit under the write lock. Written under it, read under the next, which waits until it is visible;
+    /// a relaxed number, for the lock orders the two.
     changed: AtomicU64,
     /// The same of statements that had it for themselves: who shares it need only wait for these.
     changed_alone: AtomicU64,

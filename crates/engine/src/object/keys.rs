@@ -3,8 +3,8 @@
 //! ```text
 //! one integer-like column     its 64-bit order             → the index's number, and the number that ranges are of
 //! several, eight bytes at most one above the other          → the same
-//! anything else               the bytes of all columns     → the index's bytes; the number are the eight behind what most keys
-//!                                                            begin with
+//! anything else               the bytes of all columns     → the index's bytes; the number is the eight behind what
+//!                                                            most keys begin with
 //! ```
 //!
 //! Why owners keep keys, and ranges are of these numbers: docs/decisions/0010.
@@ -99,7 +99,8 @@ impl Keys {
         Keys::Bytes(encoder.into_bytes(), ends)
     }
 
-    /// The number by whose ranges rows are assigned to partitions. If keys are bytes, those of `common` are passed over.
+    /// The number by whose ranges rows are assigned to partitions. If keys are bytes, those of `common` are passed
+    /// over.
     pub fn routing(&self, common: &[u8]) -> Vec<i64> {
         match self {
             Keys::Words(words) => words.iter().map(|word| (word ^ 1 << 63) as i64).collect(),

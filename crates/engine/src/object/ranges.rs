@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! nothing ─▶ first rows: quantiles │ ← AEU 0 │ AEU 1 → │
-//!         ─▶ mostly greater keys   │ ← AEU 0 │ AEU 1   │ AEU 0 │ AEU 1 → │      no key that was assigned changes its owner
+//!         ─▶ mostly greater keys   │ ← AEU 0 │ AEU 1   │ AEU 0 │ AEU 1 → │   assigned keys keep their owner
 //! ```
 //!
-//! A range is only ever cut above the greatest key that was assigned, so rows that are there stay where they belong, and
-//! rows that come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes assigns by this
-//! one table, under its lock; who looks for a key that a snapshot shows finds it in every later table – unless keys
-//! have been [shifted](Ranges::shift) since: rows that an older snapshot shows may be with any former owner.
+//! A range is only ever cut above the greatest key that was assigned, so rows that are there stay where they belong,
+//! and rows that come in the order of their keys are spread over all AEUs nevertheless. Everybody who writes assigns by
+//! this one table, under its lock; who looks for a key that a snapshot shows finds it in every later table – unless
+//! keys have been [shifted](Ranges::shift) since: rows that an older snapshot shows may be with any former owner.
 
 use crate::lock::Lock;
 use crate::object::keys::{KeyRange, Keys, least, routing_of};
@@ -288,7 +288,8 @@ impl Cuts {
         }
     }
 
-    /// Begins a range above the greatest key that was assigned. Nobody has rows of ranges there, which come from shifts.
+    /// Begins a range above the greatest key that was assigned. Nobody has rows of ranges there, which come from
+    /// shifts.
     fn begin_above(&mut self, owner: AeuId) {
         let first = self.highest + 1;
         self.bounds.retain(|(bound, _)| *bound < first);
@@ -404,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn shifted_keys_have_their_new_owner_and_later_ones_are_dealt_as_before() {
+    fn shifted_keys_have_their_new_owner_and_later_ones_are_assigned_as_before() {
         let ranges = Ranges::default();
         ranges.assign(&words(0, MANY), 2);
         assert!(!ranges.has_shifted());

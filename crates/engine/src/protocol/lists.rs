@@ -1,17 +1,17 @@
 //! What an owner may get, and what a client may: the requests and their answers.
 //!
 //! ```text
-//! client ── Insert, Adopt, Delete, Check ─▶ owner  ◀── Done | Deleted | Rejected        a statement's rows, uncommitted until
-//!        ── Commit | Abort ─▶                                                       one of these; a commit is seen by the sequencer
-//!        ── Scan ─▶ participants       ◀── Batch* · End                             a fragment; the batches are a result stream
+//! client ── Insert, Adopt, Delete, Check ─▶ owner  ◀── Done|Deleted|Rejected a statement's rows, uncommitted until
+//!        ── Commit | Abort ─▶                                               one of these; the sequencer sees a commit
+//!        ── Scan ─▶ participants       ◀── Batch* · End                     a fragment; batches are a result stream
 //!        ── Credit | Cancel ─▶
-//!        ── ExecuteKeys|Rows ─▶        ◀── KeysDone | RowsDone                      batches by key, executed where they belong
-//!        ── MoveOut ─▶                 ◀── MovedOut                                 keys that another owner shall have
+//!        ── ExecuteKeys|Rows ─▶        ◀── KeysDone | RowsDone              batches by key, executed where they belong
+//!        ── MoveOut ─▶                 ◀── MovedOut                         keys that another owner shall have
 //!        ── questions ─▶               ◀── an answer of each owner
-//! owner  ── HandOver ─▶ owner          ◀── TransferAcknowledged                     keys on their way; batches that follow them
-//!        ── Intern ─▶ dictionary owner ◀── Interned                                 codes for unknown strings
-//!        ── Help ─▶ participant                                                     there are chunks to be claimed
-//!        ── Repartition* · RepartitionEnd ─▶ participants                           groups, by a hash of their keys
+//! owner  ── HandOver ─▶ owner          ◀── TransferAcknowledged             keys on their way; batches follow them
+//!        ── Intern ─▶ dictionary owner ◀── Interned                         codes for unknown strings
+//!        ── Help ─▶ participant                                             there are chunks to be claimed
+//!        ── Repartition* · RepartitionEnd ─▶ participants                   groups, by a hash of their keys
 //! ```
 //!
 //! Ranks only ascend on the way from a request to what it causes: on that rests that no two endpoints wait for each

@@ -1,8 +1,8 @@
 //! How a typed message becomes a command, and a command the message again.
 //!
 //! ```text
-//! Insert { … } ── pack ──▶ kind · rank · callback │ parcel: ToOwner::Insert(Insert { … }) ── unpack ──▶ ToOwner::Insert(…)
-//! Credit { … } ── pack ──▶ kind · rank · callback │ words: 2, 0                           ── unpack ──▶ ToOwner::Credit(…)
+//! Insert { … } ── pack ──▶ kind · rank · callback │ parcel: ToOwner::Insert(…) ── unpack ──▶ ToOwner::Insert(…)
+//! Credit { … } ── pack ──▶ kind · rank · callback │ words: 2, 0                ── unpack ──▶ ToOwner::Credit(…)
 //! ```
 //!
 //! What is small and can be copied travels as words, without an allocation. All else is a parcel, of one type for all

@@ -7,7 +7,7 @@
 //!   AEU 1: claims chunks ──▶ small table ──full──▶ cut ──────────────────────┬─▶ its own
 //!                                                          ◀─ Repartition ───┘
 //!   nothing left to claim: the rest is sent, and RepartitionEnd says to everybody how many Repartitions it got
-//!   RepartitionEnd from everybody, and as many Repartitions as they say: each hands on what is its own, every group once
+//!   RepartitionEnd from everybody, and as many Repartitions as they say: each hands on its own groups, each once
 //! ```
 //!
 //! Whether groups are repartitioned is decided once for a run, by one compare-and-swap. Who first has too many groups

@@ -1,10 +1,10 @@
 //! A fragment at one AEU: a task that takes one chunk per slice, or a few narrow ones.
 //!
 //! ```text
-//! start ──publish the work queue──▶ claiming ──nothing left──▶ merging ──all handed on──▶ draining ──all batches sent──▶ END
-//!                                 │    ▲      (if groups     │   ▲                     │   ▲
-//!                    no credit or ▼    │       are sent on)  ▼   │ Repartition,   ▼   │ CREDIT
-//!                    no queue yet   suspended             suspended CREDIT           suspended
+//! start ──queue published──▶ claiming ──nothing left──▶ merging ──all handed on──▶ draining ──all batches sent──▶ END
+//!                          │    ▲      (if groups     │   ▲                     │   ▲
+//!             no credit or ▼    │       are sent on)  ▼   │ Repartition,   ▼   │ CREDIT
+//!             no queue yet   suspended             suspended CREDIT           suspended
 //! ```
 //!
 //! Tasks take turns, one slice each. Fragments on the same data object start where the others are, so the slices of one

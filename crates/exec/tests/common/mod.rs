@@ -82,9 +82,9 @@ pub fn run_counting(
     Ok(batches)
 }
 
-/// Runs a fragment with several workers that repartition their groups to each other whenever it pleases `rng`. Each group
-/// comes from one worker only, that to which all agree that it belongs, and once.
-pub fn run_dealing(
+/// Runs a fragment with several workers that repartition their groups to each other whenever it pleases `rng`. Each
+/// group comes from one worker only, that to which all agree that it belongs, and once.
+pub fn run_repartitioning(
     fragment: &Fragment,
     table: &Table,
     rng: &mut Rng,

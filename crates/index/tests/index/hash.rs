@@ -104,7 +104,7 @@ fn tables_split_and_merge() {
 }
 
 #[test]
-fn refused_memory_leaves_an_index_as_it_was() {
+fn denied_memory_leaves_an_index_as_it_was() {
     let memory = all_memory(1 << 20);
     let mut index: HashIndex<u64> = HashIndex::new(memory.node(NodeId(0)), ObjectId(1));
     memory.budget().set_limit(0);

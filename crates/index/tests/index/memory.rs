@@ -8,12 +8,12 @@ const KEYS: u64 = if cfg!(miri) { 300 } else { 200_000 };
 
 /// Inserts and removes while memory is denied again and again, also the little that a removal wants; what is denied
 /// leaves the tree as it was.
-fn refused<K: TestKey + ?Sized>() {
+fn denied<K: TestKey + ?Sized>() {
     let memory = all_memory(1 << 30);
     let mut choices = Random(7);
     let mut tree: Art<K> = Art::new(memory.node(NodeId(0)), ObjectId(1));
     let mut model = std::collections::BTreeMap::new();
-    let (mut refused, mut removed) = (0, 0);
+    let (mut denied, mut removed) = (0, 0);
     for i in 0..KEYS {
         if choices.below(30).unwrap() == 0 {
             tree.trim();
@@ -26,8 +26,8 @@ fn refused<K: TestKey + ?Sized>() {
             Err(error) => {
                 assert!(matches!(error, IndexError::OutOfMemory(_)), "{error}");
                 assert_eq!(tree.get(K::view(&key)), None);
-                refused += 1;
-                if refused % 500 == 1 {
+                denied += 1;
+                if denied % 500 == 1 {
                     tree.check();
                 }
             }
@@ -50,7 +50,7 @@ fn refused<K: TestKey + ?Sized>() {
             removed += 1;
         }
     }
-    assert!(refused > 0 && removed > 0);
+    assert!(denied > 0 && removed > 0);
     tree.check();
     assert!(
         tree.iter()
@@ -60,13 +60,13 @@ fn refused<K: TestKey + ?Sized>() {
 }
 
 #[test]
-fn refused_memory_leaves_a_tree_of_numbers_as_it_was() {
-    refused::<u64>();
+fn denied_memory_leaves_a_tree_of_numbers_as_it_was() {
+    denied::<u64>();
 }
 
 #[test]
-fn refused_memory_leaves_a_tree_of_byte_strings_as_it_was() {
-    refused::<[u8]>();
+fn denied_memory_leaves_a_tree_of_byte_strings_as_it_was() {
+    denied::<[u8]>();
 }
 
 /// Two last levels below one branch, in every order of removal: a node of one value cannot become a record, and takes
@@ -96,7 +96,7 @@ fn removing_needs_no_memory() {
 }
 
 #[test]
-fn a_batch_stops_at_the_entry_that_was_refused() {
+fn a_batch_stops_at_the_entry_that_was_rejected() {
     let mut tree: Art<u64> = Art::new(memory(16 << 10), ObjectId(1));
     let mut choices = Random(8);
     let entries: Vec<(u64, u64)> = (0..5000)
@@ -121,7 +121,7 @@ fn a_batch_stops_at_the_entry_that_was_refused() {
 }
 
 #[test]
-fn entries_that_do_not_ascend_are_refused() {
+fn entries_that_do_not_ascend_are_rejected() {
     for keys in [[1, 2, 2], [1, 3, 2]] {
         let entries = keys.map(|key| (key, 0));
         let error = Art::<u64>::build(memory(1 << 20), ObjectId(1), &entries).unwrap_err();
@@ -130,7 +130,7 @@ fn entries_that_do_not_ascend_are_refused() {
 }
 
 #[test]
-fn a_key_that_is_too_long_is_refused() {
+fn a_key_that_is_too_long_is_rejected() {
     let mut tree: Art<[u8]> = Art::new(memory(1 << 20), ObjectId(1));
     let key = vec![7; eris_index::MAX_KEY + 1];
     assert_eq!(tree.insert(&key, 1), Err(IndexError::KeyTooLong(key.len())));

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Files of SQLite, DuckDB, RisingLight and DataFusion mean the same by most lines; where they differ, `script` and
-//! `answer` tell. What Eris says it does not support is counted apart from failures, and so is what fails because of it.
+//! `answer` tell. What Eris says it does not support is counted apart from failures, and so is what fails because of
+//! it.
 
 #![forbid(unsafe_code)]
 

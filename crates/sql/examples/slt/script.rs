@@ -1,5 +1,5 @@
-//! From a file to records: blocks of lines between blank ones, each parsed by itself, so that one that makes no sense to
-//! the parser costs nothing but itself.
+//! From a file to records: blocks of lines between blank ones, each parsed by itself, so that one that makes no sense
+//! to the parser costs nothing but itself.
 
 use regex::Regex;
 use sqllogictest::{DefaultColumnType, Record};

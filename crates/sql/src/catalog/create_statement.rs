@@ -8,8 +8,8 @@
 //! ) WITH (partition_by = 'id')
 //! ```
 //!
-//! Names are qualified unless they are in `public`, and quoted where they have to be, so that the text means the same in
-//! every session whose current schema is `public`.
+//! Names are qualified unless they are in `public`, and quoted where they have to be, so that the text means the same
+//! in every session whose current schema is `public`.
 
 use crate::catalog::{ForeignKey, Table, TableIndex, View, quoted};
 use eris_exact::types::sql_name;

@@ -6,8 +6,8 @@
 //!            columns                               referenced
 //! ```
 //!
-//! The referencing table has it, and knows the other by its name, which a definition that renames that one keeps true. Which tables
-//! refer to one is found by looking at all of them.
+//! The referencing table has it, and knows the other by its name, which a definition that renames that one keeps true.
+//! Which tables refer to one is found by looking at all of them.
 
 use super::{Contents, Definition, RelationName, Table};
 use datafusion::arrow::datatypes::Schema;
@@ -26,8 +26,8 @@ pub(crate) struct ForeignKey {
 }
 
 impl ForeignKey {
-    /// The data object in which rows of the referenced table are found, and which of `columns` has the value of each column
-    /// of its key. `None`: the table has no such key.
+    /// The data object in which rows of the referenced table are found, and which of `columns` has the value of each
+    /// column of its key. `None`: the table has no such key.
     pub fn key_of(&self, table: &Table) -> Option<(ObjectId, Vec<usize>)> {
         let key = table.key.iter();
         let key = key.map(|key| (&key.columns, table.object));

@@ -28,8 +28,8 @@ impl TableIndex {
 }
 
 impl Table {
-    /// Gives a table without rows the indexes of the one that it takes the place of. `place` says where a column is now. With
-    /// `cascade` those of a column that is no more are left out.
+    /// Gives a table without rows the indexes of the one that it takes the place of. `place` says where a column is
+    /// now. With `cascade` those of a column that is no more are left out.
     ///
     /// # Errors
     /// An index is of a column that is no more.

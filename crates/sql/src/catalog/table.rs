@@ -20,7 +20,8 @@ pub(crate) struct Table {
     pub name: RelationName,
     pub object: ObjectId,
     pub schema: SchemaRef,
-    /// The same schema, NULL allowed everywhere: that of rows on their way in, before the table's rules have been applied.
+    /// The same schema, NULL allowed everywhere: that of rows on their way in, before the table's rules have been
+    /// applied.
     pub unruled: SchemaRef,
     /// The same schema as DataFusion's planner wants it, without qualifiers.
     pub names: DFSchema,
@@ -37,9 +38,9 @@ pub(crate) struct Table {
     pub indexes: Vec<TableIndex>,
     /// Keeps the data object.
     pub data: Arc<Data>,
-    /// Shared by all versions of one table: held shared by who writes rows, alone by who changes the table, so that
-    /// no row is written to what is being replaced; in the same way by who refers to its rows, and by who takes rows away to
-    /// which others may refer. Readers need it not.
+    /// Shared by all versions of one table: held shared by who writes rows, alone by who changes the table, so that no
+    /// row is written to what is being replaced; in the same way by who refers to its rows, and by who takes rows away
+    /// to which others may refer. Readers need it not.
     pub lock: Arc<RwLock<()>>,
 }
 
@@ -186,8 +187,8 @@ impl Table {
         mut definition: Definition,
         lock: Arc<RwLock<()>>,
     ) -> Result<Self, SqlError> {
-        // What the table's columns reject, also NULL, is rejected before rows get to the object, so that rules can change
-        // without it.
+        // What the table's columns reject, also NULL, is rejected before rows get to the object, so that rules can
+        // change without it.
         let key = definition.key.iter().flat_map(|key| &key.columns);
         let key = key.map(|column| {
             let position = definition.schema.index_of(column);
@@ -207,8 +208,8 @@ impl Table {
         Self::assemble(definition, data, lock)
     }
 
-    /// The next version of `self`, on the same rows: `definition` has as many columns, of the same types. The objects of its UNIQUE
-    /// constraints [are made](Definition::make_keys).
+    /// The next version of `self`, on the same rows: `definition` has as many columns, of the same types. The objects
+    /// of its UNIQUE constraints [are made](Definition::make_keys).
     pub fn redefined(&self, definition: Definition) -> Result<Self, SqlError> {
         let mut table = Self::assemble(definition, Arc::clone(&self.data), Arc::clone(&self.lock))?;
         table.indexes = self.indexes.clone();
@@ -378,8 +379,8 @@ impl Drop for Data {
     }
 }
 
-/// Lets go of tables that no name leads to. Those that no statement reads are gone, with their memory, when this returns;
-/// the others go with their last statement.
+/// Lets go of tables that no name leads to. Those that no statement reads are gone, with their memory, when this
+/// returns; the others go with their last statement.
 pub(crate) async fn retire(tables: impl IntoIterator<Item = Arc<Table>>) -> Result<(), SqlError> {
     // All of them are let go of even if this is cancelled on the way.
     let tables = tables.into_iter().filter_map(Arc::into_inner);

@@ -58,8 +58,8 @@ impl Services {
 }
 
 impl StatementContext {
-    /// What each worker can read, measured when somebody asks for it first, in a tenth of a second or so. `None`: it cannot be
-    /// measured now, for want of memory.
+    /// What each worker can read, measured when somebody asks for it first, in a tenth of a second or so. `None`: it
+    /// cannot be measured now, for want of memory.
     pub async fn read_bandwidth(&self) -> Option<&ReadBandwidth> {
         let measured = self.services.bandwidth.get_or_try_init(async || {
             let home = Arc::clone(&self.home);

@@ -1,15 +1,15 @@
 //! DataFusion's and Arrow's error texts in Eris' words, with what to do about it.
 //!
-//! Where they have no typed error, and no mistake can be found before they do, their text is all there is. A text is known by
-//! its fixed parts, and what stands in its gaps is told in other words:
+//! Where they have no typed error, and no mistake can be found before they do, their text is all there is. A text is
+//! known by its fixed parts, and what stands in its gaps is told in other words:
 //!
 //! ```text
 //! Cannot cast string '{}' to value of {} type      ──►  cannot cast '{0}' to {1}
 //!                     abc             INTEGER            hint: TRY_CAST yields NULL instead
 //! ```
 //!
-//! A text that nobody knows is passed on as it is. `tests/wrong/statements.txt` has a statement for each pattern, so that a
-//! test fails when a text changes upstream.
+//! A text that nobody knows is passed on as it is. `tests/wrong/statements.txt` has a statement for each pattern, so
+//! that a test fails when a text changes upstream.
 
 use super::Mistake::{self, *};
 

@@ -1,16 +1,19 @@
-//! Columns that tables are joined by, stored by the order of the other table's rows: a condition on that one becomes a range.
+//! Columns that tables are joined by, stored by the order of the other table's rows: a condition on that one becomes a
+//! range.
 //!
 //! ```text
-//! a star join has been executed ── saw ───▶┐ worth it, and not done yet? ──▶ the side's table is read · its keys are put in order
-//! rows of a table have come ────── wrote ─▶┘                              engine: the fact's column is stored by that order
+//! a star join has been executed ── saw ───▶┐ worth it, not done yet? ──▶ the dimension is read · its keys are ordered
+//! rows of a table have come ────── wrote ─▶┘                             the fact's column is stored by that order
 //! CALL eris.recode('t') ─────────────────────────────────────────────────▶
 //! ```
 //!
-//! Foreign keys are joins that will be: columns with one are stored so once a table has enough rows, before anybody has asked.
+//! Foreign keys are joins that will be: columns with one are stored so once a table has enough rows, before anybody has
+//! asked.
 //!
-//! Nothing waits for it: the fact is read and written meanwhile, and every answer is the same before, in between and afterwards. Rows that come
-//! later are stored as usual, until so many have come that it is worth it again: then keys that have come since get places at the order's end,
-//! and only what is not stored by it is. When the other table has become another one, all is done anew.
+//! Nothing waits for it: the fact is read and written meanwhile, and every answer is the same before, in between and
+//! afterwards. Rows that come later are stored as usual, until so many have come that it is worth it again: then keys
+//! that have come since get places at the order's end, and only what is not stored by it is. When the other table has
+//! become another one, all is done anew.
 //!
 //! Which order, when, and what it saves: docs/decisions/0017.
 
@@ -145,8 +148,8 @@ impl Recodings {
         self.begin_if_due(join);
     }
 
-    /// Rows of a table have come or gone: begins with what is worth it then, for its foreign keys, for its columns that joins
-    /// have been seen of, and for columns of other tables that are joined to it.
+    /// Rows of a table have come or gone: begins with what is worth it then, for its foreign keys, for its columns that
+    /// joins have been seen of, and for columns of other tables that are joined to it.
     pub fn wrote(self: &Arc<Self>, table: &Arc<Table>, contents: &Contents) {
         let mut joins: Vec<(JoinColumn, Arc<Table>, usize)> = Vec::new();
         for (place, known) in self.known().iter() {
@@ -342,7 +345,8 @@ impl Recodings {
         }
     }
 
-    /// Stores by an order what is not stored by it yet. Keys that it does not have get places at its end, in the order of the same attributes.
+    /// Stores by an order what is not stored by it yet. Keys that it does not have get places at its end, in the order
+    /// of the same attributes.
     async fn store_late(
         &self,
         join: &Join,

@@ -224,7 +224,8 @@ impl FragmentExec {
         self.scan.executor.access(&fragment)
     }
 
-    /// The same over other scans of its table and its sides' tables, as if nothing had been executed. `None` if one is not among them.
+    /// The same over other scans of its table and its sides' tables, as if nothing had been executed. `None` if one is
+    /// not among them.
     pub fn over(&self, scans: &[Arc<Scan>]) -> Option<Self> {
         let star = self.star.as_ref().map(|star| star.on(scans));
         Some(FragmentExec {
@@ -255,8 +256,8 @@ impl FragmentExec {
         }
     }
 
-    /// The table's columns that it yields as they are, and what its filter compares columns with for equality, if it does
-    /// nothing else.
+    /// The table's columns that it yields as they are, and what its filter compares columns with for equality, if it
+    /// does nothing else.
     pub fn plain_rows(&self) -> Option<PlainRows<'_>> {
         let own = self.scan.table.types.len();
         let column = |expr: &Expr| match expr {

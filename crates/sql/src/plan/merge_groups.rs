@@ -8,9 +8,9 @@
 //!   batch by batch                       the streams have no groups in common
 //! ```
 //!
-//! Its partitions are the streams of the fragment. These have no groups in common, but which stream has a group is nobody else's
-//! business: towards the plan above the rows come in any partition, so that a join or window that wants them partitioned by a key
-//! partitions them itself, by its own hash.
+//! Its partitions are the streams of the fragment. These have no groups in common, but which stream has a group is
+//! nobody else's business: towards the plan above the rows come in any partition, so that a join or window that wants
+//! them partitioned by a key partitions them itself, by its own hash.
 
 use crate::plan::fragment_exec::FragmentExec;
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
@@ -53,7 +53,8 @@ pub(crate) struct MergeGroupsExec {
 }
 
 impl MergeGroupsExec {
-    /// What takes the place of a final aggregate; `None` if that is not one of all partial aggregates of a fragment's groups.
+    /// What takes the place of a final aggregate; `None` if that is not one of all partial aggregates of a fragment's
+    /// groups.
     pub fn in_place_of(planned: &AggregateExec) -> Option<Self> {
         let streams = planned.input().output_partitioning().partition_count();
         let is_final = match planned.mode() {

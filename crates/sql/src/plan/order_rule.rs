@@ -1,5 +1,5 @@
-//! The physical rule that tells fragments of how many rows the first are enough: `ORDER BY … LIMIT` above a scan. The sort
-//! stays; an executor with an index in this order sends little more than these rows.
+//! The physical rule that tells fragments of how many rows the first are enough: `ORDER BY … LIMIT` above a scan. The
+//! sort stays; an executor with an index in this order sends little more than these rows.
 
 use crate::plan::fragment_exec::FragmentExec;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};

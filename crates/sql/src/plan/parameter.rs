@@ -11,8 +11,9 @@ use datafusion::logical_expr::{
 use eris_fragment::Type;
 use std::sync::Arc;
 
-/// The n-th parameter, from 0 on, as a function of the column that it is compared with: so it is constant for no rule of DataFusion, but
-/// can go wherever that column goes. A fragment has it as a column behind those of its table, until the value is known.
+/// The n-th parameter, from 0 on, as a function of the column that it is compared with: so it is constant for no rule
+/// of DataFusion, but can go wherever that column goes. A fragment has it as a column behind those of its table, until
+/// the value is known.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PlanParameter {
     pub number: usize,

@@ -58,8 +58,8 @@ struct Inner {
 impl NameScope {
     /// The names and the snapshot as they are now.
     pub fn now(context: &StatementContext) -> Self {
-        // A table that is emptied or rewritten gets new contents: its old rows must not be seen together with what other
-        // tables got after that.
+        // A table that is emptied or rewritten gets new contents: its old rows must not be seen together with what
+        // other tables got after that.
         let mut contents = context.catalog.contents();
         loop {
             let snapshot = context.home.hold();

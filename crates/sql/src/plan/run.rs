@@ -1,14 +1,13 @@
 //! One run of a fragment whose streams DataFusion reads as partitions.
 //!
 //! ```text
-//! waiting ── first poll of any stream ──► starting ──┬──► running: each stream takes its stream
-//!    │                                     │       └──► failed:  each stream yields the error
-//!    └─────────────────────────────────────┴ a stream that is dropped here is abandoned: its stream is dropped as soon as
-//!                                            there is one
+//! waiting ── first poll of any stream ──► starting ──┬──► running: each partition takes its stream
+//!    │                                     │       └──► failed:  each yields the error
+//!    └─────────────────────────────────────┴ who is dropped here is abandoned: its stream is dropped once there is one
 //! ```
 //!
-//! Partitions are opened long before they are polled, and a hash join completes its filter in between: hence the
-//! first poll, not the opening, starts the work. Starting may take a while, for filters are evaluated; it is a future that
+//! Partitions are opened long before they are polled, and a hash join completes its filter in between: hence the first
+//! poll, not the opening, starts the work. Starting may take a while, for filters are evaluated; it is a future that
 //! all streams which wait for it drive together, so it goes no further once they are dropped.
 
 use crate::progress::Scanning;
@@ -62,8 +61,8 @@ impl Run {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to wait for before a stream is taken. `start` brings the streams to life if no other stream has begun with it; it
-    /// must not hold on to this run. A panic in it is an error of the run.
+    /// What to wait for before a stream is taken. `start` brings the streams to life if no other stream has begun with
+    /// it; it must not hold on to this run. A panic in it is an error of the run.
     pub fn start<F>(self: &Arc<Self>, start: impl FnOnce() -> F) -> Starting
     where
         F: Future<Output = Result<Execution, FragmentError>> + Send + 'static,

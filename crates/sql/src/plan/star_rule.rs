@@ -10,10 +10,12 @@
 //!
 //! A tree of inner equi-joins has a *fact*, its largest table, and the path from the root to it is the *spine*. What is
 //! joined to the spine by a column of the fact is a *side*, whatever plan it is; what is joined by a column of a side
-//! becomes part of that side, as in a snowflake. A side is read first, and its rows become a lookup of the fact's fragment, however often
-//! its keys occur; if there is no room for them, the tree is executed as it was. Semi-joins of the spine need no more of a side than its keys.
+//! becomes part of that side, as in a snowflake. A side is read first, and its rows become a lookup of the fact's
+//! fragment, however often its keys occur; if there is no room for them, the tree is executed as it was. Semi-joins of
+//! the spine need no more of a side than its keys.
 //!
-//! Runs before joins choose their sides, since this says which one is read first. A join that is none of this stays above the fragment.
+//! Runs before joins choose their sides, since this says which one is read first. A join that is none of this stays
+//! above the fragment.
 //!
 //! Why: docs/decisions/0016.
 

@@ -9,7 +9,8 @@ use eris_fragment::{Scalar, TimeUnit, Type, Value};
 /// Digits that fit an `i128`.
 const DIGITS: usize = 38;
 
-/// Whether constants can be values of this type: not where comparing needs more than the value itself, as with rounding.
+/// Whether constants can be values of this type: not where comparing needs more than the value itself, as with
+/// rounding.
 pub(super) fn is_comparable(data_type: &Type) -> bool {
     !matches!(data_type, Type::Boolean | Type::Float32 | Type::Float64)
 }
@@ -114,7 +115,8 @@ fn from_text(text: String, to: &Type) -> Option<Scalar> {
     }
 }
 
-/// Whether a date has no time of day, and a timestamp no finer fraction of a second than its type: they would be cut off.
+/// Whether a date has no time of day, and a timestamp no finer fraction of a second than its type: they would be cut
+/// off.
 fn is_exact(text: &str, to: &Type) -> bool {
     let unit = match to {
         Type::Timestamp { unit, .. } => *unit,

@@ -33,7 +33,8 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    /// Plans a query; `None` if it asks for anything but constants, or has an error, which the general path tells better.
+    /// Plans a query; `None` if it asks for anything but constants, or has an error, which the general path tells
+    /// better.
     pub async fn plan(
         context: &StatementContext,
         query: &Query,

@@ -1,7 +1,7 @@
 //! The operators above the rows of one key, applied to them without starting a plan.
 //!
-//! A plan of a few rows takes longer to start than to run: streams, channels, metrics. Where it only computes and filters, row by row, its
-//! expressions are evaluated on the batch at hand.
+//! A plan of a few rows takes longer to start than to run: streams, channels, metrics. Where it only computes and
+//! filters, row by row, its expressions are evaluated on the batch at hand.
 
 use crate::write::quick::is_quick;
 use datafusion::arrow::array::{AsArray, RecordBatch, RecordBatchOptions};

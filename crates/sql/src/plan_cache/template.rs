@@ -206,7 +206,8 @@ pub(super) fn is_immutable(plan: &LogicalPlan) -> bool {
     immutable && visited.is_ok()
 }
 
-/// Whether a plan consists of fragments whose filters are known before they run, and operators that may be executed again.
+/// Whether a plan consists of fragments whose filters are known before they run, and operators that may be executed
+/// again.
 fn only_fragments(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let children = plan.children();
     if let Some(fragment) = plan.downcast_ref::<FragmentExec>() {

@@ -1,7 +1,8 @@
-//! Texts and prepared statements of which no plan can be used again: as long as nothing has changed that this may be due to.
+//! Texts and prepared statements of which no plan can be used again: as long as nothing has changed that this may be
+//! due to.
 //!
-//! Most never have one, for what they are. But which table of a join is read last, and what becomes of the others, depends on how many rows
-//! they have.
+//! Most never have one, for what they are. But which table of a join is read last, and what becomes of the others,
+//! depends on how many rows they have.
 
 use super::NotShort;
 use crate::catalog::{Contents, Table};

@@ -1,5 +1,5 @@
-//! Writes of single rows by their keys: what the statement computes is planned once, and a row is looked up, computed and put back
-//! where it is.
+//! Writes of single rows by their keys: what the statement computes is planned once, and a row is looked up, computed
+//! and put back where it is.
 //!
 //! ```text
 //! INSERT INTO t VALUES (7, 1) ON CONFLICT (k) DO UPDATE SET n = t.n + excluded.n
@@ -9,10 +9,11 @@
 //!                                └─ (7, 41) ─▶ steps ─▶ (7, 42) ─▶ coerce ─▶ put, if nobody has changed it meanwhile
 //! ```
 //!
-//! Where nothing but the row itself has to be asked, its owner does all of it [in one go](at_home), and nobody can come in between.
-//! On its way in the row passes the table's rules and its foreign keys, as any row does; RETURNING is computed before it is put.
-//! Whatever is more than that – several rows, keys that are taken away while others refer to them, a value that is none of the
-//! column's type, an error – is left to the general path, before anything was written.
+//! Where nothing but the row itself has to be asked, its owner does all of it [in one go](at_home), and nobody can come
+//! in between. On its way in the row passes the table's rules and its foreign keys, as any row does; RETURNING is
+//! computed before it is put. Whatever is more than that – several rows, keys that are taken away while others refer to
+//! them, a value that is none of the column's type, an error – is left to the general path, before anything was
+//! written.
 
 mod answer;
 mod at_home;

@@ -18,8 +18,8 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 
-/// Batches of one statement. An error is the last item, and makes what came before incomplete. Dropping the stream cancels
-/// the statement.
+/// Batches of one statement. An error is the last item, and makes what came before incomplete. Dropping the stream
+/// cancels the statement.
 pub struct QueryStream {
     schema: SchemaRef,
     rows: RowSource,

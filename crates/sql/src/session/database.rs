@@ -24,8 +24,9 @@ struct Inner {
 }
 
 impl Database {
-    /// A database whose tables are in this home. Starts the threads above it: as many as the home has workers. They are threads of the
-    /// operating system without a CPU of their own, apart from the workers' pinned ones. Why: docs/decisions/0005.
+    /// A database whose tables are in this home. Starts the threads above it: as many as the home has workers. They are
+    /// threads of the operating system without a CPU of their own, apart from the workers' pinned ones. Why:
+    /// docs/decisions/0005.
     ///
     /// # Errors
     /// The threads could not be started.
@@ -60,7 +61,8 @@ impl Database {
         &self.0.context.services.spill
     }
 
-    /// Waits until nothing goes on that joins and loads have begun in the background: columns of keys that are stored by another order.
+    /// Waits until nothing goes on that joins and loads have begun in the background: columns of keys that are stored
+    /// by another order.
     pub async fn finished(&self) {
         self.0.context.recodings.finished().await;
     }

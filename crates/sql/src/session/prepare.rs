@@ -1,13 +1,14 @@
 //! Prepared statements: PREPARE, EXECUTE, DEALLOCATE, and the same for programs.
 //!
 //! ```text
-//! PREPARE: text ── parse ── tree with $1, $2 … ── types of the parameters from what they are compared with or inserted into
+//! PREPARE: text ── parse ── tree with $1, $2 … ── types of the parameters, from where they stand
 //! EXECUTE:         values ── checked against the types ─┬─ a plan that is kept, if there is one
 //!                                                       └─ tree with constants ── planned as if it had been written so
 //! ```
 //!
-//! What is kept is the syntax tree, and of queries over one table and writes of single rows also the plan (see [`plan_cache`](crate::plan_cache)).
-//! Everything else is planned with its values, which planning decides by. Each execution has a snapshot of its own.
+//! What is kept is the syntax tree, and of queries over one table and writes of single rows also the plan (see
+//! [`plan_cache`](crate::plan_cache)). Everything else is planned with its values, which planning decides by. Each
+//! execution has a snapshot of its own.
 
 use super::pipeline::{self, Request};
 use super::prepared::Prepared;

@@ -1,4 +1,5 @@
-//! A statement with parameters: its tree, and the types of its parameters, from what they are compared with or inserted into.
+//! A statement with parameters: its tree, and the types of its parameters, from what they are compared with or inserted
+//! into.
 
 use crate::context::{NamedStatement, StatementContext};
 use crate::error::{Mistake, SqlError};

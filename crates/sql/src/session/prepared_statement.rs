@@ -10,8 +10,8 @@ use crate::text::statement::Statement;
 use futures::future::BoxFuture;
 use std::sync::Arc;
 
-/// A statement with parameters, ready to be executed with values. Made by [`Session::prepare`]; executed in its session, with
-/// the settings that hold then.
+/// A statement with parameters, ready to be executed with values. Made by [`Session::prepare`]; executed in its
+/// session, with the settings that hold then.
 #[derive(Clone, Debug)]
 pub struct PreparedStatement {
     session: Session,
@@ -41,8 +41,8 @@ impl PreparedStatement {
 }
 
 impl Session {
-    /// Prepares a statement: it is parsed, its names are looked up and the types of its parameters are found, so that it can
-    /// be executed with different values. Parameters are written `$1`, `$2`, … or `?`.
+    /// Prepares a statement: it is parsed, its names are looked up and the types of its parameters are found, so that
+    /// it can be executed with different values. Parameters are written `$1`, `$2`, … or `?`.
     ///
     /// # Errors
     /// Whatever is wrong with the statement.

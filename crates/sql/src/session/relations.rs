@@ -1,5 +1,5 @@
-//! What there is, for people who look around and for completion: tables, views, functions. Without planning a query, so that
-//! it can be asked at every key.
+//! What there is, for people who look around and for completion: tables, views, functions. Without planning a query, so
+//! that it can be asked at every key.
 
 use crate::catalog::create_statement::{create_statement, create_view_statement, foreign_key};
 use crate::catalog::{self, Contents, Table, quoted};

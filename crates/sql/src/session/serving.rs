@@ -132,8 +132,8 @@ impl Serving {
         }
     }
 
-    /// Tells the session what the statement led to. The entry among the running statements ends before anybody can know that
-    /// the statement has. If sending fails nobody is waiting: the future has been dropped.
+    /// Tells the session what the statement led to. The entry among the running statements ends before anybody can know
+    /// that the statement has. If sending fails nobody is waiting: the future has been dropped.
     async fn answer(
         &self,
         begun: Result<Begun, SqlError>,

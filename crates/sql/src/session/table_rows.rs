@@ -30,8 +30,8 @@ use tokio::sync::oneshot;
 
 /// A way to the rows of one table with a PRIMARY KEY. Made by [`Session::rows`](crate::Session::rows).
 ///
-/// Keys are given as one array per column of the key, in its order; values of other types are cast if they fit. What is read is
-/// at one snapshot, what is written is all visible at once or not at all, and keeps the table's rules.
+/// Keys are given as one array per column of the key, in its order; values of other types are cast if they fit. What is
+/// read is at one snapshot, what is written is all visible at once or not at all, and keeps the table's rules.
 ///
 /// ```
 /// # use eris_sql::Database;
@@ -41,7 +41,8 @@ use tokio::sync::oneshot;
 /// # use datafusion::arrow::datatypes::Int64Type;
 /// # use std::ops::Bound;
 /// # use std::sync::Arc;
-/// # let settings = Settings { topology: Topology::fake(1, 2), huge_pages: HugePages::Never, memory_limit: Some(256 << 20) };
+/// # let topology = Topology::fake(1, 2);
+/// # let settings = Settings { topology, huge_pages: HugePages::Never, memory_limit: Some(256 << 20) };
 /// # let database = Database::open(eris_engine::Engine::home(settings)?)?;
 /// # futures::executor::block_on(async {
 /// let session = database.session();
@@ -76,8 +77,8 @@ pub struct TableRows {
 }
 
 impl Session {
-    /// A way to the rows of a table by its PRIMARY KEY, for programs that need no SQL. The name is as it is stored, perhaps with
-    /// its schema and a point before it.
+    /// A way to the rows of a table by its PRIMARY KEY, for programs that need no SQL. The name is as it is stored,
+    /// perhaps with its schema and a point before it.
     ///
     /// # Errors
     /// There is no such table, or it has no key.
@@ -170,8 +171,8 @@ impl TableRows {
         Ok(found.await?)
     }
 
-    /// The rows whose keys lie between two, at most `limit` of them, in the order of their keys. A bound is a whole key, in
-    /// arrays of one value.
+    /// The rows whose keys lie between two, at most `limit` of them, in the order of their keys. A bound is a whole
+    /// key, in arrays of one value.
     ///
     /// # Errors
     /// As [`TableRows::get`].
@@ -211,12 +212,12 @@ impl TableRows {
         Ok(rows.ranges(&ranges, limit, columns).await?)
     }
 
-    /// Puts rows in; each replaces the row that has its key, if there is one. Columns go by their names; one that is missing
-    /// gets its default. Returns how many were replaced.
+    /// Puts rows in; each replaces the row that has its key, if there is one. Columns go by their names; one that is
+    /// missing gets its default. Returns how many were replaced.
     ///
     /// # Errors
-    /// A rule of the table does not hold, a value does not fit its column, two rows have the same key, there is no memory, or
-    /// the table was changed or dropped.
+    /// A rule of the table does not hold, a value does not fit its column, two rows have the same key, there is no
+    /// memory, or the table was changed or dropped.
     pub async fn put(&mut self, rows: &RecordBatch) -> Result<u64, SqlError> {
         let (context, table) = (self.context.clone(), Arc::clone(&self.table));
         let names = rows.schema();
@@ -275,8 +276,8 @@ impl TableRows {
         self.change_alone(effect, keys, None).await
     }
 
-    /// Replaces or removes the rows that have keys, and the keys of UNIQUE constraints with them; how many there were. `None`: nothing
-    /// was written, for a new row has the key of another one, or others come in between.
+    /// Replaces or removes the rows that have keys, and the keys of UNIQUE constraints with them; how many there were.
+    /// `None`: nothing was written, for a new row has the key of another one, or others come in between.
     async fn change_together(
         &mut self,
         keys: &[ArrayRef],
@@ -329,8 +330,8 @@ impl TableRows {
         }
     }
 
-    /// The right to write to the table beside others, as long as it is what its name leads to. `None`: what a write with this effect may
-    /// break needs the table alone.
+    /// The right to write to the table beside others, as long as it is what its name leads to. `None`: what a write
+    /// with this effect may break needs the table alone.
     async fn shared(&self, effect: &Effect) -> Result<Option<Shared>, SqlError> {
         loop {
             let contents = self.context.catalog.contents();

@@ -1,8 +1,8 @@
 //! Statements that define: CREATE, ALTER, DROP, TRUNCATE.
 //!
-//! Each checks itself against the catalogue's contents, makes new contents and puts them in place, all at once. Statements
-//! that run meanwhile see the old contents, with the rows that belong to them, those that begin later the new ones. Rows
-//! that have to be written anew go into a new data object before.
+//! Each checks itself against the catalogue's contents, makes new contents and puts them in place, all at once.
+//! Statements that run meanwhile see the old contents, with the rows that belong to them, those that begin later the
+//! new ones. Rows that have to be written anew go into a new data object before.
 //!
 //! What is written but would not hold is rejected, never accepted in silence: a table that says PRIMARY KEY has one.
 

@@ -10,8 +10,9 @@
 //!   └─▶ new rows ─▶ coerce, NOT NULL, CHECK ─▶ inserted ─┴─▶ one commit, then the next has its turn
 //! ```
 //!
-//! So whatever a query can express can be changed, a statement never sees its own rows, and two statements that change the
-//! same row both take effect, one after the other: there is nothing to retry. Rows that are only added need no turn.
+//! So whatever a query can express can be changed, a statement never sees its own rows, and two statements that change
+//! the same row both take effect, one after the other: there is nothing to retry. Rows that are only added need no
+//! turn.
 
 mod conflict;
 mod delete;
@@ -65,7 +66,8 @@ pub(crate) struct Change {
     /// Its first column are the row ids of the table, called [`TARGET`] in it.
     query: ast::Query,
     action: Action,
-    /// Of these columns two rows with the same values can only both be new: rows that were there are updated, and keep them.
+    /// Of these columns two rows with the same values can only both be new: rows that were there are updated, and keep
+    /// them.
     inserted_once: Option<Vec<String>>,
     /// Where its columns with the values of [`TableWriter::old_columns`] begin.
     old: usize,
@@ -124,7 +126,8 @@ pub(crate) fn update_of(alias: &ast::Ident, update: ast::DoUpdate) -> ast::State
     })
 }
 
-/// UPDATE or DELETE as a query over [`TARGET`], and where it has the values of the table's columns. `None`: it has an error.
+/// UPDATE or DELETE as a query over [`TARGET`], and where it has the values of the table's columns. `None`: it has an
+/// error.
 pub(crate) fn row_change(
     context: &StatementContext,
     table: &Arc<Table>,

@@ -136,8 +136,8 @@ fn one_row_without_columns() -> Result<SendableRecordBatchStream, SqlError> {
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }
 
-/// Puts a column's default, or NULL, in the place of the word DEFAULT in VALUES. All values of such a column are cast to its
-/// type there, for the default need not be of the type that the others have.
+/// Puts a column's default, or NULL, in the place of the word DEFAULT in VALUES. All values of such a column are cast
+/// to its type there, for the default need not be of the type that the others have.
 fn spell_out_defaults(source: &mut ast::Query, table: &Table, columns: &[usize]) {
     let SetExpr::Values(values) = source.body.as_mut() else {
         return;
@@ -239,8 +239,8 @@ pub(crate) fn reject_the_rest(insert: &ast::Insert) -> Result<(), SqlError> {
     }
 }
 
-/// The numbers of one column of VALUES have to get one type, which may cost digits. Where all of them are written out, and
-/// go into a DECIMAL or DOUBLE, their digits are handed on as text instead.
+/// The numbers of one column of VALUES have to get one type, which may cost digits. Where all of them are written out,
+/// and go into a DECIMAL or DOUBLE, their digits are handed on as text instead.
 fn exact_numbers(source: &mut ast::Query, table: &Table, columns: &[usize]) {
     let SetExpr::Values(values) = source.body.as_mut() else {
         return;
@@ -276,8 +276,8 @@ fn is_fractional(data_type: &DataType) -> bool {
     )
 }
 
-/// A value on its way into a column of this type: as text if it is a number that is written out and might lose digits, of
-/// the column's type if it is a parameter.
+/// A value on its way into a column of this type: as text if it is a number that is written out and might lose digits,
+/// of the column's type if it is a parameter.
 pub(crate) fn for_column(value: ast::Expr, data_type: &DataType) -> ast::Expr {
     if placeholder(&value).is_some() {
         return cast(value, ast_type(data_type));

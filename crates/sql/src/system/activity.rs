@@ -33,7 +33,8 @@ pub(super) static RELATIONS: [SystemTable; 7] = [
             ("chunks_skipped", Number),
             ("chunks_helped", Number),
             ("panics", Number),
-            // What it can read from its node's memory while the others do the same; NULL before EXPLAIN ANALYZE has measured it.
+            // What it can read from its node's memory while the others do the same; NULL before EXPLAIN ANALYZE has
+            // measured it.
             ("read_bytes_per_second", Number),
         ],
         rows: |context| ready(Ok(aeus(context))).boxed(),
@@ -47,8 +48,8 @@ pub(super) static RELATIONS: [SystemTable; 7] = [
             ("aeus", Number),
             ("memory_bytes", Number),
             ("table_bytes", Number),
-            // Pages that Eris has for its data here; of these, pages that the system has taken from other nodes, as it does when one is full (NULL
-            // if the nodes are made up).
+            // Pages that Eris has for its data here; of these, pages that the system has taken from other nodes, as it
+            // does when one is full (NULL if the nodes are made up).
             ("resident_bytes", Number),
             ("elsewhere_bytes", Number),
             // By its AEUs together; NULL before EXPLAIN ANALYZE has measured it.
@@ -187,8 +188,8 @@ fn budget(context: &StatementContext) -> Vec<Vec<Cell>> {
     ]]
 }
 
-/// Bytes of the process that are in memory, and those of them on huge pages, as the operating system says; nothing where it
-/// does not say.
+/// Bytes of the process that are in memory, and those of them on huge pages, as the operating system says; nothing
+/// where it does not say.
 fn process_memory() -> (Option<u64>, Option<u64>) {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let field = |name: &str| {

@@ -1,4 +1,5 @@
-//! `eris.partitions` and `eris.balancing`: which AEU has what of a table and is asked for it, and what was moved for that.
+//! `eris.partitions` and `eris.balancing`: which AEU has what of a table and is asked for it, and what was moved for
+//! that.
 
 use crate::context::StatementContext;
 use crate::error::SqlError;

@@ -284,7 +284,8 @@ impl Numbers {
     }
 }
 
-/// The constraints of users' tables: schema, table, name, condition. A column that is NOT NULL is one, as in the standard.
+/// The constraints of users' tables: schema, table, name, condition. A column that is NOT NULL is one, as in the
+/// standard.
 fn constraints(context: &StatementContext) -> Vec<(String, String, String, String)> {
     let mut all = Vec::new();
     for table in described::tables(context) {

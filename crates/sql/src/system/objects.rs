@@ -1,4 +1,5 @@
-//! What tables consist of and where they lie: `eris.tables`, `eris.columns`, `eris.indexes`, `eris.segments`, `eris.chunks`, `eris.memory`.
+//! What tables consist of and where they lie: `eris.tables`, `eris.columns`, `eris.indexes`, `eris.segments`,
+//! `eris.chunks`, `eris.memory`.
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -334,8 +335,8 @@ fn ends(range: Option<&(Scalar, Scalar)>) -> (Option<String>, Option<String>) {
     }
 }
 
-/// Bytes in the engine's budget, by what holds them. They add up to what is used, so `other` is what operators, groups and
-/// writers hold at this moment.
+/// Bytes in the engine's budget, by what holds them. They add up to what is used, so `other` is what operators, groups
+/// and writers hold at this moment.
 async fn memory(context: &StatementContext) -> CellRows {
     let tables = described::tables(context);
     let mut rows = Vec::new();

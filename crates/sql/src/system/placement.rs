@@ -1,4 +1,5 @@
-//! `eris.placement`: on which of the machine's nodes the memory of tables really lies, and what lies elsewhere because its node was full.
+//! `eris.placement`: on which of the machine's nodes the memory of tables really lies, and what lies elsewhere because
+//! its node was full.
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -21,7 +22,8 @@ pub(super) static RELATIONS: [SystemTable; 1] = [SystemTable {
         ("aeu", Number),
         ("node", Number),
         ("bytes", Number),
-        // Of the pages that there are, so that small parts which share one count it each; NULL where the system does not tell.
+        // Of the pages that there are, so that small parts which share one count it each; NULL where the system does
+        // not tell.
         ("resident_bytes", Number),
         // NULL if the nodes are made up.
         ("elsewhere_bytes", Number),

@@ -1,4 +1,5 @@
-//! `eris.recodings`: the columns that tables are joined by, and how far they are stored by an order of the other table's keys.
+//! `eris.recodings`: the columns that tables are joined by, and how far they are stored by an order of the other
+//! table's keys.
 
 use crate::context::StatementContext;
 use crate::error::SqlError;

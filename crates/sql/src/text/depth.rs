@@ -1,7 +1,7 @@
 //! How deep an expression may be: whatever looks at it later calls itself for every level, and a stack has an end.
 //!
-//! `a = 1 OR a = 2 OR …` leans to the left, as many levels deep as it has terms. AND and OR do not care, so their chains are
-//! put upright; what is too deep even then is rejected.
+//! `a = 1 OR a = 2 OR …` leans to the left, as many levels deep as it has terms. AND and OR do not care, so their
+//! chains are put upright; what is too deep even then is rejected.
 //!
 //! ```text
 //!        OR                     OR
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_be_deep_is_refused() {
+    fn what_has_to_be_deep_is_rejected() {
         let sum = |terms: usize| parse(&format!("SELECT {}", vec!["a"; terms].join(" + ")));
         assert!(level(&mut sum(LEVELS)));
         assert!(!level(&mut sum(LEVELS + 1)));

@@ -11,7 +11,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::ops::ControlFlow;
 
-/// Puts the definitions of a list's windows in the places of their names. A name without definition stays, to be rejected.
+/// Puts the definitions of a list's windows in the places of their names. A name without definition stays, to be
+/// rejected.
 pub(crate) fn inline(select: &mut Select) {
     let definitions = std::mem::take(&mut select.named_window);
     if definitions.is_empty() {

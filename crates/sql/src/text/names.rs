@@ -1,8 +1,8 @@
 //! Names of a query's columns.
 //!
-//! SQL allows several columns of one name, and columns without one; DataFusion wants every name to be unique and makes up
-//! its own for the rest, such as `Int64(1)`. So a list is planned with unique names, and what the user sees is put back
-//! on the way out:
+//! SQL allows several columns of one name, and columns without one; DataFusion wants every name to be unique and makes
+//! up its own for the rest, such as `Int64(1)`. So a list is planned with unique names, and what the user sees is put
+//! back on the way out:
 //!
 //! ```text
 //! SELECT a.x, b.x, count(*), v AS x      planned as  a.x, b.x AS "x_1", count(*) AS "count(*)", v AS "x_2"

@@ -9,8 +9,8 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use eris_exact::types::sql_name;
 
-/// A value for a parameter. Numbers, text, booleans and options of them convert; everything else, such as dates and decimals,
-/// is given as text or comes out of an array.
+/// A value for a parameter. Numbers, text, booleans and options of them convert; everything else, such as dates and
+/// decimals, is given as text or comes out of an array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter(ScalarValue);
 

@@ -293,7 +293,8 @@ fn located(message: &str) -> (String, Option<Position>) {
     }
 }
 
-/// The error of planning this statement: the mistake that its tree shows, else what DataFusion says, at the place that it names.
+/// The error of planning this statement: the mistake that its tree shows, else what DataFusion says, at the place that
+/// it names.
 pub(crate) fn planning_error(
     error: DataFusionError,
     statement: &Statement,

@@ -9,8 +9,8 @@
 //!                         b  c                         a    b
 //! ```
 //!
-//! A tree without parentheses never has an OR right below an AND, nor either of them right below a NOT, so every such place
-//! comes from this, and tells what has to be turned.
+//! A tree without parentheses never has an OR right below an AND, nor either of them right below a NOT, so every such
+//! place comes from this, and tells what has to be turned.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 

@@ -1,5 +1,5 @@
-//! A query as DataFusion is to plan it: what it does not know, or takes for something else than SQL does, is written out
-//! or rejected.
+//! A query as DataFusion is to plan it: what it does not know, or takes for something else than SQL does, is written
+//! out or rejected.
 
 use crate::error::SqlError;
 use crate::text::names::{Headers, make_unique};

@@ -1,5 +1,5 @@
-//! BEGIN, COMMIT, ROLLBACK and their like: rejected, for a statement that is accepted in silence would promise what does not
-//! hold. Why: docs/decisions/0009.
+//! BEGIN, COMMIT, ROLLBACK and their like: rejected, for a statement that is accepted in silence would promise what
+//! does not hold. Why: docs/decisions/0009.
 
 use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::Statement;

@@ -1,16 +1,17 @@
 //! Foreign keys hold: what every statement that writes rows checks of them, before it commits.
 //!
 //! ```text
-//! new row of orders (…, item = 7)   ─▶ is there a row 7 of stock?         looked up by its key, in batches, each value once
-//! row 7 of stock ends               ─▶ is there a row of orders with 7?   one query for all keys that the statement takes away
+//! new row of orders (…, item = 7)   ─▶ is there a row 7 of stock?         looked up by key, in batches, each once
+//! row 7 of stock ends               ─▶ is there a row of orders with 7?   one query for all keys that go
 //! ```
 //!
-//! Both are looked at as they will be when the statement has committed: a key that it takes away and gives to another row is
-//! still there, and rows that refer to rows of their own table may come with these.
+//! Both are looked at as they will be when the statement has committed: a key that it takes away and gives to another
+//! row is still there, and rows that refer to rows of their own table may come with these.
 //!
-//! *Nobody comes in between*, because of the [table's lock](crate::write::locks). Who adds a reference holds the referenced table's lock
-//! shared, from before it looks until its rows are visible; who takes keys away to which there are foreign keys holds its lock
-//! alone. So the rows that were found stay, and the query misses no row. How locks are ordered is said there.
+//! *Nobody comes in between*, because of the [table's lock](crate::write::locks). Who adds a reference holds the
+//! referenced table's lock shared, from before it looks until its rows are visible; who takes keys away to which there
+//! are foreign keys holds its lock alone. So the rows that were found stay, and the query misses no row. How locks are
+//! ordered is said there.
 //!
 //! Why the table's lock, and no other: docs/decisions/0015.
 

@@ -1,5 +1,5 @@
-//! The rules of a table's rows, ready to be applied to batches: the one place through which every row goes on its way into
-//! a table, wherever it comes from.
+//! The rules of a table's rows, ready to be applied to batches: the one place through which every row goes on its way
+//! into a table, wherever it comes from.
 //!
 //! ```text
 //! batch of a source ──▶ coerce: defaults, casts ──▶ NOT NULL ──▶ CHECK ──▶ engine's writer
@@ -56,7 +56,8 @@ impl RowRules {
         (self.checks.iter()).all(|check| crate::write::quick::is_quick(&check.expr, schema))
     }
 
-    /// Rejects the batch if one of its rows breaks a rule. It has the table's columns; its first row counts as `first_row`.
+    /// Rejects the batch if one of its rows breaks a rule. It has the table's columns; its first row counts as
+    /// `first_row`.
     pub fn check(
         &self,
         table: &Table,

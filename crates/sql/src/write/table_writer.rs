@@ -7,8 +7,8 @@
 //! old rows ──── their columns a, b ─▶ looked up there ─▶ end there, too
 //! ```
 //!
-//! Each UNIQUE constraint has a data object of its own, of its columns alone and with these as key, so that rows with the same
-//! values have one owner, who can tell. One statement of the home writes to all of them.
+//! Each UNIQUE constraint has a data object of its own, of its columns alone and with these as key, so that rows with
+//! the same values have one owner, who can tell. One statement of the home writes to all of them.
 
 use crate::catalog::{Table, Unique};
 use crate::context::StatementContext;
@@ -147,8 +147,8 @@ impl TableWriter {
         Ok(())
     }
 
-    /// All rows have come: makes all of it visible at once, if every foreign key would hold then. Up to the commit itself the
-    /// statement can be stopped. `word` says what an error of the home means for the table.
+    /// All rows have come: makes all of it visible at once, if every foreign key would hold then. Up to the commit
+    /// itself the statement can be stopped. `word` says what an error of the home means for the table.
     pub async fn finish(
         mut self,
         context: &StatementContext,

@@ -5,8 +5,8 @@
 //!                                             UNIQUE (tax):   nothing
 //! ```
 //!
-//! The rows with these keys are in data objects of their own, and know nothing of the table's rows: where the values stay, there is nothing
-//! to be written.
+//! The rows with these keys are in data objects of their own, and know nothing of the table's rows: where the values
+//! stay, there is nothing to be written.
 
 use crate::catalog::Table;
 use crate::error::SqlError;
@@ -84,8 +84,8 @@ impl UniqueKeys {
         keys.map(|key| (key.object, key.columns.as_slice()))
     }
 
-    /// What has to be done where rows with the values `old` of [`UniqueKeys::reads`] end and others with all columns of the table are
-    /// added; nothing, where one row is replaced by one with the same values.
+    /// What has to be done where rows with the values `old` of [`UniqueKeys::reads`] end and others with all columns of
+    /// the table are added; nothing, where one row is replaced by one with the same values.
     pub fn changes(
         &self,
         old: Option<&RecordBatch>,

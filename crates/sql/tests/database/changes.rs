@@ -162,7 +162,7 @@ fn readers_see_all_of_a_statement_or_nothing() {
 }
 
 #[test]
-fn a_statement_that_is_given_up_leaves_no_trace_and_no_turn() {
+fn a_statement_that_is_given_up_leaves_no_trace_and_no_lock() {
     let database = database(1, 2);
     block_on_threads(async {
         let session = database.session();
@@ -267,8 +267,8 @@ fn what_nobody_sees_gives_its_memory_back() {
     });
 }
 
-/// Four sessions upsert one key ten thousand times each, prepared and as text, while statements over all rows come in between:
-/// nobody is sent away, and everything counts.
+/// Four sessions upsert one key ten thousand times each, prepared and as text, while statements over all rows come in
+/// between: nobody is sent away, and everything counts.
 #[test]
 fn upserts_of_one_key_add_up() {
     for (nodes, cores) in TOPOLOGIES {

@@ -1,5 +1,5 @@
-//! Sessions that write, change, read and drop the same tables and views, and are stopped anywhere: all get on, none panics,
-//! and no memory stays.
+//! Sessions that write, change, read and drop the same tables and views, and are stopped anywhere: all get on, none
+//! panics, and no memory stays.
 
 use crate::common::{Random, block_on_threads, count, database_with, seed};
 use eris_sql::{Session, SqlError, SqlErrorKind};

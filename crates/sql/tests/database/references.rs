@@ -1,4 +1,5 @@
-//! Foreign keys hold: whatever random statements do, as in a model of two tables; and whoever comes in between, in several sessions.
+//! Foreign keys hold: whatever random statements do, as in a model of two tables; and whoever comes in between, in
+//! several sessions.
 
 use crate::common::{Random, TOPOLOGIES, block_on_threads, count, database, must};
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
@@ -35,8 +36,8 @@ fn value(random: &mut Random, limit: i64) -> Option<i64> {
     Some(random.below(limit)).filter(|_| random.below(6) > 0)
 }
 
-/// Two tables: `p (k PRIMARY KEY, a, b, UNIQUE (a, b))`, and `c (k PRIMARY KEY, p, a, b, up)` whose `p` refers to a key of `p`, whose
-/// `b, a` to its UNIQUE constraint, and whose `up` to its own key.
+/// Two tables: `p (k PRIMARY KEY, a, b, UNIQUE (a, b))`, and `c (k PRIMARY KEY, p, a, b, up)` whose `p` refers to a key
+/// of `p`, whose `b, a` to its UNIQUE constraint, and whose `up` to its own key.
 #[derive(Clone, Default, Debug, PartialEq)]
 struct Model {
     p: BTreeMap<i64, [Option<i64>; 2]>,
@@ -234,7 +235,9 @@ fn random_statements_keep_foreign_keys_or_leave_no_trace() {
                         let is_constraint = matches!(error.kind(), SqlErrorKind::Constraint(..));
                         assert!(is_constraint, "statement {number}: {text}: {error}");
                     }
-                    (Ok(_), None) => panic!("statement {number} is not refused: {text}\n{model:?}"),
+                    (Ok(_), None) => {
+                        panic!("statement {number} is not rejected: {text}\n{model:?}")
+                    }
                     (Err(error), Some(_)) => {
                         panic!("statement {number}: {text}: {error}\n{model:?}")
                     }
@@ -247,7 +250,7 @@ fn random_statements_keep_foreign_keys_or_leave_no_trace() {
             }
             assert!(
                 kept > 50 && rejected > 50,
-                "{kept} kept, {rejected} refused"
+                "{kept} kept, {rejected} rejected"
             );
         });
     }
@@ -312,7 +315,7 @@ fn nobody_comes_between_a_row_and_the_row_it_refers_to() {
                 session.await.unwrap();
             }
             let [kept, rejected] = [&done[0], &done[1]].map(|done| done.load(Ordering::Relaxed));
-            assert!(kept > 0 && rejected > 0, "{kept} kept, {rejected} refused");
+            assert!(kept > 0 && rejected > 0, "{kept} kept, {rejected} rejected");
             must(&session, "TRUNCATE a, b").await;
             must(&session, "DROP TABLE a, b").await;
         });
@@ -375,7 +378,7 @@ fn loads_and_definitions_wait_for_each_other() {
 }
 
 #[test]
-fn other_ways_to_write_keep_them_or_are_refused() {
+fn other_ways_to_write_keep_them_or_are_rejected() {
     let directory = TempDir::new().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
     block_on_threads(async {

@@ -1,5 +1,5 @@
-//! Writes of single rows that need no plan, in several sessions at a time, some of them given up: references lead to rows, no value is
-//! there twice, and what UNIQUE constraints know is what the tables have.
+//! Writes of single rows that need no plan, in several sessions at a time, some of them given up: references lead to
+//! rows, no value is there twice, and what UNIQUE constraints know is what the tables have.
 
 use crate::common::{Random, TOPOLOGIES, block_on_threads, count, database, must, seed};
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};

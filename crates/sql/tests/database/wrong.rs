@@ -1,7 +1,7 @@
 //! Wrong statements and wrong files: each is told exactly what is written in `wrong/*.txt`, and leaves nothing behind.
 //!
 //! ```text
-//! SELECT 1 +                                         the case: statements of a new session, of which the last one fails
+//! SELECT 1 +                                         the case: statements of a new session, the last of which fails
 //!   | [42601] line 1:11: syntax error: Expected: …   what it says, with SQLSTATE, place and hint
 //! ```
 //!

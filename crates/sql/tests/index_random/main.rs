@@ -1,5 +1,5 @@
-//! Tables with indexes against twins without any: whatever is written to both, and whatever indexes come and go, every query
-//! has the same answer.
+//! Tables with indexes against twins without any: whatever is written to both, and whatever indexes come and go, every
+//! query has the same answer.
 //!
 //! ```text
 //! t   keyed or not · CREATE INDEX, DROP INDEX between ──┐

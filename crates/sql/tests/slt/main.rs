@@ -1,5 +1,5 @@
-//! Runs every `slt/*.slt` on several topologies, and on [a home](memory_home) that is nothing but batches in a list. Their expected results are
-//! DuckDB's: see `slt/verify.py`.
+//! Runs every `slt/*.slt` on several topologies, and on [a home](memory_home) that is nothing but batches in a list.
+//! Their expected results are DuckDB's: see `slt/verify.py`.
 
 mod memory_home;
 
@@ -70,7 +70,8 @@ fn rows(batch: &RecordBatch) -> Vec<Vec<String>> {
 }
 
 fn files() -> Vec<PathBuf> {
-    // Below the folder that cargo runs tests in: one that was compiled in may be another checkout's that shares the target directory.
+    // Below the folder that cargo runs tests in: one that was compiled in may be another checkout's that shares the
+    // target directory.
     let entries = std::fs::read_dir("tests/slt")
         .unwrap()
         .map(|entry| entry.unwrap().path());

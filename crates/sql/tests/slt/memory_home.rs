@@ -1,5 +1,5 @@
-//! A home of tables that is as small as a home can be: batches of rows in a list, each with when it was inserted and when its rows were
-//! deleted. It has no workers, no indexes and nothing optional.
+//! A home of tables that is as small as a home can be: batches of rows in a list, each with when it was inserted and
+//! when its rows were deleted. It has no workers, no indexes and nothing optional.
 //!
 //! ```text
 //! object    schema, key, write lock
@@ -7,8 +7,8 @@
 //!   batch   inserted t5   row ids 10 11    deleted   –  –
 //! ```
 //!
-//! Rows are never collected; keys are looked for by reading all rows. It shows what SQL needs of a home, and it is a second opinion: whatever a
-//! fragment means is written here once more, without chunks, encodings or partial work.
+//! Rows are never collected; keys are looked for by reading all rows. It shows what SQL needs of a home, and it is a
+//! second opinion: whatever a fragment means is written here once more, without chunks, encodings or partial work.
 
 mod expression;
 mod fragment;

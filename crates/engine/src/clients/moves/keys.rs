@@ -1,15 +1,15 @@
 //! Ranges of keys that another owner shall have.
 //!
 //! ```text
-//! write lock ─ nobody writes ─ rows of the next keys, from their owner's index ─▶ deleted there, added at the new owner
+//! write lock ─ nobody writes ─ rows of the next keys, by their owner's index ─▶ deleted there, added at the new owner
 //!      ─ a timestamp is drawn ─ the new table of ranges is published, with that timestamp ─ Commit
 //! ```
 //!
 //! A table of ranges says from which snapshot on it holds. Whoever reads at an older one asks all owners; an owner that
 //! is asked for keys that are not its own by now, or were not at the snapshot, says so, and whoever has asked looks
-//! again. Who changes rows has a share of the object's write lock before he looks whose they are. Rows with a key that are
-//! written before their statement has the write lock would be with the wrong owner: whoever writes such rows keeps keys from
-//! being shifted.
+//! again. Who changes rows has a share of the object's write lock before he looks whose they are. Rows with a key that
+//! are written before their statement has the write lock would be with the wrong owner: whoever writes such rows keeps
+//! keys from being shifted.
 
 use super::key_shift::KeyShift;
 use crate::clients::engine::Engine;

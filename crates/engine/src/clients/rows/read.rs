@@ -155,8 +155,8 @@ impl RowClient {
         self.fetch_alone(keys, columns).await
     }
 
-    /// The same of whoever has the write lock for himself. Nobody else changes rows then; but a load that has not come to its
-    /// write lock may cut the ranges above all keys, so that an owner says of such a key to look again.
+    /// The same of whoever has the write lock for himself. Nobody else changes rows then; but a load that has not come
+    /// to its write lock may cut the ranges above all keys, so that an owner says of such a key to look again.
     pub(super) async fn fetch_alone(
         &mut self,
         keys: &Arc<Keys>,

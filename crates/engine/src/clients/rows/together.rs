@@ -9,9 +9,9 @@
 //!                              └▶ Unexpected, Busy, Elsewhere ─▶ Abort to all of them
 //! ```
 //!
-//! They share the objects' write locks. An owner that has prepared one takes no other change until it is told what becomes of
-//! it, and says *busy* instead; so nobody waits for anybody while he has prepared something. Whoever is rejected too
-//! often waits for the write locks alone, in the order of the objects' numbers.
+//! They share the objects' write locks. An owner that has prepared one takes no other change until it is told what
+//! becomes of it, and says *busy* instead; so nobody waits for anybody while he has prepared something. Whoever is
+//! rejected too often waits for the write locks alone, in the order of the objects' numbers.
 
 use super::{AT_ONCE, OFFERS, keys_found, let_others_go_on};
 use crate::clients::client::Client;
@@ -152,8 +152,8 @@ impl RowChanges {
         Ok(())
     }
 
-    /// Waits for the write locks at all objects, as [`RowClient::wait_for_write_lock`](super::RowClient::wait_for_write_lock) does. After
-    /// it, nothing may be added.
+    /// Waits for the write locks at all objects, as
+    /// [`RowClient::wait_for_write_lock`](super::RowClient::wait_for_write_lock) does. After it, nothing may be added.
     pub async fn wait_for_write_locks(&mut self) {
         if !self.write_locks.is_empty() {
             return;
@@ -408,7 +408,8 @@ impl Drop for Open<'_> {
     }
 }
 
-/// The write lock at an object, shared with others that change rows as their owners order it, if nobody has to be waited for.
+/// The write lock at an object, shared with others that change rows as their owners order it, if nobody has to be
+/// waited for.
 pub(crate) fn try_shared_write_lock(
     engine: &Engine,
     object: &DataObject,

@@ -1,8 +1,8 @@
 //! Changing rows by their keys: at their owner in one go, if there is one, or as a statement under its write lock.
 //!
-//! Changes of one owner need no write lock of their own: the owner executes one after the other. They share the object's
-//! write lock, so that they do not come between the reading and the writing of another statement. A row that depends on the
-//! one before can be computed at its owner, in the same go.
+//! Changes of one owner need no write lock of their own: the owner executes one after the other. They share the
+//! object's write lock, so that they do not come between the reading and the writing of another statement. A row that
+//! depends on the one before can be computed at its owner, in the same go.
 
 use super::{
     AT_ONCE, OFFERS, RowClient, keys_found, let_others_go_on, same, together, without_nulls,
@@ -28,8 +28,8 @@ enum Outcome {
 }
 
 impl RowClient {
-    /// Waits for the write lock at the object that the next change takes. A change cannot be given up once it has begun, and
-    /// others may have the write lock for long: who wants to be able to stop meanwhile waits before.
+    /// Waits for the write lock at the object that the next change takes. A change cannot be given up once it has
+    /// begun, and others may have the write lock for long: who wants to be able to stop meanwhile waits before.
     pub async fn wait_for_write_lock(&mut self) {
         if self.write_lock.is_none() {
             self.write_lock = Some(together::shared_write_lock(&self.engine, &self.object).await);

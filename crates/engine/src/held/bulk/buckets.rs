@@ -1,8 +1,8 @@
-//! Numbers in no order, but spread over their range: distributed to buckets by their highest bits, then sorted bucket by
-//! bucket, each of which is so small that it stays in a core's cache until it is in the tree.
+//! Numbers in no order, but spread over their range: distributed to buckets by their highest bits, then sorted bucket
+//! by bucket, each of which is so small that it stays in a core's cache until it is in the tree.
 //!
 //! ```text
-//! counting ─▶ distributing: every entry to where its bucket's next one lies ─▶ bucket 0: sorted, into the tree ─▶ bucket 1 …
+//! counting ─▶ distributing: every entry to its bucket's next place ─▶ bucket 0: sorted, into the tree ─▶ bucket 1 …
 //! ```
 
 use super::packing::{Packing, Sorter, bits};

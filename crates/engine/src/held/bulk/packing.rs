@@ -2,7 +2,7 @@
 //! sorted.
 //!
 //! ```text
-//! number − least   │ bucket │ rest                    │        64 bits and less with the row's place: one word per entry
+//! number − least   │ bucket │ rest                    │        at most 64 bits with the row: one word per entry
 //! entry            │ bucket │ rest      │ part │ row   │        more: two words
 //! ```
 

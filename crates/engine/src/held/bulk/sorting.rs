@@ -1,7 +1,7 @@
 //! Keys of any kind, sorted from the least significant byte up.
 //!
 //! ```text
-//! gathering ─▶ (key, row) … ─▶ sorting, a byte of the key per pass ─▶ ties ─▶ looking for equal neighbours ─▶ building ─▶ tree
+//! gathering ─▶ (key, row) … ─▶ sorting, a byte of the key per pass ─▶ ties ─▶ equal neighbours? ─▶ building ─▶ tree
 //!                │ a number: the key itself                             only of keys that are bytes,
 //!                └ bytes: the eight behind those all have in common      whose first eight are equal
 //! ```

@@ -4,7 +4,7 @@
 //! keys ─▶ rows that have them ── as expected? ─▶ compute ─▶ encode ─▶ index ─▶ draw a timestamp ─▶ commit
 //!                                     │             │          │         │             │
 //!                                     ▼             ▼          ▼         ▼             ▼
-//!                                 Unexpected    Unchanged,  Rejected    Failed       Rejected     and everything is as before
+//!                                 Unexpected    Unchanged,  Rejected    Failed       Rejected:  all is as before
 //!                                               Rejected
 //! ```
 //!

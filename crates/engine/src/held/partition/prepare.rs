@@ -8,10 +8,10 @@
 //!             Busy                          Unexpected                     Failed                  └─▶ Abort
 //! ```
 //!
-//! Such statements share the object's write lock, like [changes of one partition](super::change), so another one may come
-//! between the two. It finds the partition busy, for the index has keys that may yet be taken out again. Nobody waits
-//! here: whoever is rejected lets go of all that it has prepared, and tries again. A statement that was given up says so
-//! before it gives its write lock away, and what it has left is taken away by the next one, or by its Abort.
+//! Such statements share the object's write lock, like [changes of one partition](super::change), so another one may
+//! come between the two. It finds the partition busy, for the index has keys that may yet be taken out again. Nobody
+//! waits here: whoever is rejected lets go of all that it has prepared, and tries again. A statement that was given up
+//! says so before it gives its write lock away, and what it has left is taken away by the next one, or by its Abort.
 
 use super::{Expected, Partition};
 use crate::error::EngineError;

@@ -146,7 +146,7 @@ fn a_tree_is_written_while_it_is_reorganised() {
 }
 
 #[test]
-fn refused_memory_ends_a_reorganisation_and_nothing_else() {
+fn denied_memory_ends_a_reorganisation_and_nothing_else() {
     let memory = memory(1 << 30);
     let mut random = Random::new(seed());
     let (mut tree, keys) = tree(&memory, 100_000, &mut random);

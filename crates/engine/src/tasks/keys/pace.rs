@@ -1,7 +1,7 @@
 //! How an owner's own work leaves time to those who use its keys.
 //!
 //! ```text
-//! used      slice ▪▪ rest ───────────── slice ▪▪ rest ─────────────      clients execute in place meanwhile, and other owners catch up
+//! used      slice ▪▪ rest ───────────── slice ▪▪ rest ─────────────      clients execute in place, owners catch up
 //! unused    slice ▪▪ slice ▪▪ slice ▪▪
 //! ```
 

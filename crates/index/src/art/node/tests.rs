@@ -25,7 +25,7 @@ fn agrees<N: Branch>(
                 model.insert(byte, number(child(byte)));
             } else {
                 let room = (size_of::<N>() - 1) / (1 + size_of::<N::Child>());
-                assert_eq!(before, room, "a full node refuses");
+                assert_eq!(before, room, "a full node rejects");
             }
         } else if !adding && model.remove(&byte).is_some() {
             let shape = node.remove(byte);

@@ -1,13 +1,14 @@
-//! What is known of a column that tables are joined by, and whether it is time to store it, or what has come of it since.
+//! What is known of a column that tables are joined by, and whether it is time to store it, or what has come of it
+//! since.
 //!
 //! ```text
 //! other table's rows   ├── order made ──┤ ± 1/8 ├── made anew ──┤           all chunks are stored by the new order
-//! fact's rows          ├── stored ──┤ + 1/16 ├── stored ──┤ + 1/16 ├──     late chunks are stored by the same order, extended
+//! fact's rows          ├── stored ──┤ + 1/16 ├── stored ──┤ + 1/16 ├──     late chunks are stored by it, extended
 //! ```
 //!
-//! A sixteenth, so that what is asked of late rows in the way of others is little; and as many as the other table has, for that is read each
-//! time. What could not be stored the last time, because a chunk would grow, is no reason to try again; nor is what failed, for want of memory,
-//! before the tables have changed.
+//! A sixteenth, so that what is asked of late rows in the way of others is little; and as many as the other table has,
+//! for that is read each time. What could not be stored the last time, because a chunk would grow, is no reason to try
+//! again; nor is what failed, for want of memory, before the tables have changed.
 
 use super::{Join, Outcome, Sizes, Stored};
 use crate::catalog::Table;
@@ -15,8 +16,8 @@ use eris_home::KeyOrder;
 use eris_types::ObjectId;
 use std::sync::{Arc, Weak};
 
-/// All is done anew when the other table has grown or shrunk by one row in so many, or the order by one key; what could not be done is tried again
-/// when the fact has.
+/// All is done anew when the other table has grown or shrunk by one row in so many, or the order by one key; what could
+/// not be done is tried again when the fact has.
 const CHANGED: u64 = 8;
 /// A table of few rows is no other one for some more.
 const FEW: u64 = 16;
@@ -68,8 +69,8 @@ impl KnownJoin {
         }
     }
 
-    /// Whether this join is the one that the column is stored for, or takes that one's place: a column that several tables are
-    /// joined to is not stored by the one and the other in turns.
+    /// Whether this join is the one that the column is stored for, or takes that one's place: a column that several
+    /// tables are joined to is not stored by the one and the other in turns.
     pub fn gives_way(&self, join: &Join) -> bool {
         self.dimension == join.dimension.object || self.table.strong_count() == 0
     }

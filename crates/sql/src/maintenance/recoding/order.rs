@@ -1,11 +1,12 @@
 //! The order of a table's rows in which most of what is asked for lies together.
 //!
 //! ```text
-//! region ◀─ nation ◀─ city        each city is in one nation, each nation in one region: a hierarchy, found in the data
-//!    5        25       250        the longest one wins; rows are ordered by it from the coarsest attribute on, then by key
+//! region ◀─ nation ◀─ city        each city is in one nation, each nation in one region: a hierarchy in the data
+//!    5        25       250        the longest one wins; rows are ordered by it, coarsest attribute first, then by key
 //! ```
 //!
-//! An order that the table's definition gives wins over all. If the order of the keys keeps the values of an attribute together, as that of days keeps years, it is such an order already, and is left alone.
+//! An order that the table's definition gives wins over all. If the order of the keys keeps the values of an attribute
+//! together, as that of days keeps years, it is such an order already, and is left alone.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::compute::{
@@ -36,8 +37,8 @@ struct Attribute {
     values: usize,
 }
 
-/// The keys in such an order, that of the columns in `declared` if there are some; `None` if their own order is one and they have no gaps, or
-/// if they are no keys.
+/// The keys in such an order, that of the columns in `declared` if there are some; `None` if their own order is one and
+/// they have no gaps, or if they are no keys.
 pub(super) fn of(rows: &[RecordBatch], key: usize, declared: &[usize]) -> Option<Ordered> {
     let rows = rows.iter().map(|batch| with_key(batch, key));
     let rows: Vec<RecordBatch> = rows.collect::<Option<_>>()?;
@@ -96,7 +97,8 @@ pub(super) fn of(rows: &[RecordBatch], key: usize, declared: &[usize]) -> Option
     })
 }
 
-/// The keys in the first column that are not known, in the order of the other columns and then their own; `None` if they are no keys.
+/// The keys in the first column that are not known, in the order of the other columns and then their own; `None` if
+/// they are no keys.
 pub(super) fn late(rows: &[RecordBatch], is_known: impl Fn(i64) -> bool) -> Option<Vec<i64>> {
     let of_late = rows.iter().map(|batch| {
         let batch = with_key(batch, 0)?;

@@ -138,8 +138,8 @@ impl FragmentExec {
                 write!(f, ", rows≈{rows}")?;
             }
         }
-        // Keys that a join will tell, as its hash table or as a side of a star, are looked up if they are few. Where rows have an order, the
-        // filters are those of who keeps the first ones.
+        // Keys that a join will tell, as its hash table or as a side of a star, are looked up if they are few. Where
+        // rows have an order, the filters are those of who keeps the first ones.
         let build_sides = self.star.iter().flat_map(|star| star.build_sides());
         let joined: Vec<usize> = build_sides.map(|build_side| build_side.column).collect();
         let inputs = self.inputs();

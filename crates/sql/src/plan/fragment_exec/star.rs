@@ -36,7 +36,8 @@ use std::sync::Arc;
 
 /// Bytes that a row of a lookup takes beside its values: its entries in maps, its bit in a set.
 const BYTES_PER_KEY: usize = 16;
-/// Bytes that it takes besides if keys occur more than once: while rows are brought together by their keys, and to find them.
+/// Bytes that it takes besides if keys occur more than once: while rows are brought together by their keys, and to find
+/// them.
 const BYTES_PER_MATCH: usize = 32;
 
 /// What is joined to a fragment's rows.
@@ -192,8 +193,8 @@ impl Star {
         }
     }
 
-    /// Executes the joins as they were planned. If they are grouped by so many keys, their first columns, a stream gets all there
-    /// is of a group.
+    /// Executes the joins as they were planned. If they are grouped by so many keys, their first columns, a stream gets
+    /// all there is of a group.
     pub(super) fn execute_general(
         &self,
         streams: usize,
@@ -201,7 +202,8 @@ impl Star {
         context: &Arc<TaskContext>,
     ) -> Result<Execution> {
         let options = context.session_config().options();
-        // Joins of the sides have been executed already, and the same ones are in here: they would go on with what they hold.
+        // Joins of the sides have been executed already, and the same ones are in here: they would go on with what they
+        // hold.
         let mut plan = reset_plan_states(Arc::clone(&self.general))?;
         for rule in rules_without_stars() {
             plan = rule.optimize(plan, options)?;

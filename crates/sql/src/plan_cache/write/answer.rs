@@ -4,7 +4,8 @@
 //! RETURNING k, n * 2        row as it is stored ─▶ columns k, n ─▶ steps ─▶ answer
 //! ```
 //!
-//! As on [the general path](crate::statements::dml), it is computed before the rows take effect, for it may fail, and handed out after.
+//! As on [the general path](crate::statements::dml), it is computed before the rows take effect, for it may fail, and
+//! handed out after.
 
 use super::super::NotShort;
 use super::super::steps::Steps;

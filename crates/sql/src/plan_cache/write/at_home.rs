@@ -5,8 +5,8 @@
 //! at home                  key, values ─▶ owner: row, compute, put ─▶ done
 //! ```
 //!
-//! Besides half of the way this saves trying again where many count in one row. What asks others has to go there and back: foreign
-//! keys, UNIQUE, RETURNING; and what may take an owner long.
+//! Besides half of the way this saves trying again where many count in one row. What asks others has to go there and
+//! back: foreign keys, UNIQUE, RETURNING; and what may take an owner long.
 
 use super::{Action, Conflict, Program, Write};
 use datafusion::arrow::array::{ArrayRef, RecordBatch};

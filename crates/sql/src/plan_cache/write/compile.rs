@@ -408,7 +408,8 @@ impl Compiler<'_> {
         Ok(parameters)
     }
 
-    /// Makes parameters that are computed with operands, if they are numbers: of these the type alone decides what happens.
+    /// Makes parameters that are computed with operands, if they are numbers: of these the type alone decides what
+    /// happens.
     fn numbers(
         &mut self,
         alias: &Ident,

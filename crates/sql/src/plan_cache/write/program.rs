@@ -3,7 +3,7 @@
 //! ```text
 //! columns   those of the table │ excluded: those of the row that was to be inserted │ values that change
 //!               ▼                          ▼                                            ▼
-//! steps     SELECT a, excluded.b, n + $1 … WHERE … ─▶ one row, or none ─▶ targets: where each column of the table is found
+//! steps     SELECT a, excluded.b, n + $1 … WHERE … ─▶ one row, or none ─▶ targets: where each column is found
 //! ```
 
 use super::super::NotShort;

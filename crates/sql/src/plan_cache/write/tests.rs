@@ -278,7 +278,8 @@ fn compare(cases: u32, statements: impl Strategy<Value = Vec<String>>) {
             run(&planned, &runtime, table).unwrap();
         }
         for sql in &statements {
-            // Behind its first line an error shows the statement; and of several rows whose keys are taken it names any.
+            // Behind its first line an error shows the statement; and of several rows whose keys are taken it names
+            // any.
             let essence = |error: String| {
                 let line = error.lines().next().unwrap_or_default();
                 line.split("there is a row with")
@@ -523,7 +524,7 @@ fn rows_with_rules_go_the_short_way() {
 }
 
 #[test]
-fn who_waits_for_his_turn_can_be_stopped() {
+fn who_waits_for_the_write_lock_can_be_stopped() {
     let (runtime, session) = (runtime(), database(2));
     for sql in [
         "CREATE TABLE plain (k INTEGER PRIMARY KEY, n INTEGER)",

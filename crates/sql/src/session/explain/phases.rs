@@ -1,4 +1,5 @@
-//! What a fragment did, in `EXPLAIN ANALYZE`: its phases in the order in which most of the rows met them, then its workers.
+//! What a fragment did, in `EXPLAIN ANALYZE`: its phases in the order in which most of the rows met them, then its
+//! workers.
 //!
 //! ```text
 //! read 137.1 MiB of 480.2 MiB in 20.1 ms, 7.15 GB/s, 21 % of 33.6 GB/s; 915 chunks, 1 skipped by zone maps
@@ -8,9 +9,11 @@
 //!    AEU 0 on node 0: rows_scanned=… read=… 3.58 GB/s, 21 % of 16.9 GB/s …
 //! ```
 //!
-//! The share is that of what the AEUs can read from memory at the same time, as it was measured. What lies in a cache may come faster.
+//! The share is that of what the AEUs can read from memory at the same time, as it was measured. What lies in a cache
+//! may come faster.
 //!
-//! Each chunk takes its tests in the order that is best for it, so that a phase may meet more rows than the one before it left.
+//! Each chunk takes its tests in the order that is best for it, so that a phase may meet more rows than the one before
+//! it left.
 
 use super::Time;
 use crate::plan::translate::Named;

@@ -1,5 +1,5 @@
-//! Rows of a table by its key, changed like by a statement that waits for its turn: what is checked with more than the rows at hand, or
-//! has failed, and needs to be told why.
+//! Rows of a table by its key, changed like by a statement that waits for its turn: what is checked with more than the
+//! rows at hand, or has failed, and needs to be told why.
 
 use super::changed;
 use crate::catalog::Table;

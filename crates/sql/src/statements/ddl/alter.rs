@@ -7,9 +7,9 @@
 //!                                                                                changed and written to a new object
 //! ```
 //!
-//! All operations of a statement take effect together. The table is locked against writers from the beginning, so the rows
-//! that are read are all there will ever be of the old table; readers go on with what they have. So are the tables to which new
-//! foreign keys refer, and those with foreign keys that refer to it, which are altered with it.
+//! All operations of a statement take effect together. The table is locked against writers from the beginning, so the
+//! rows that are read are all there will ever be of the old table; readers go on with what they have. So are the tables
+//! to which new foreign keys refer, and those with foreign keys that refer to it, which are altered with it.
 
 mod operations;
 mod rewrite;

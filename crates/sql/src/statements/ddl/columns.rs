@@ -213,8 +213,8 @@ pub(crate) fn add_unique(
     Ok(())
 }
 
-/// The name of a new constraint of these columns: the one that it is given, if no other has it, or else one with this ending
-/// that is free.
+/// The name of a new constraint of these columns: the one that it is given, if no other has it, or else one with this
+/// ending that is free.
 pub(super) fn constraint_name(
     definition: &Definition,
     named: Option<&Ident>,

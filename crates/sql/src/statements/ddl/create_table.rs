@@ -343,7 +343,8 @@ fn columns_like(
     Ok((other.schema.fields().to_vec(), rules))
 }
 
-/// Rejects every clause that is not looked at elsewhere: the statement made anew of what is looked at has to be the same.
+/// Rejects every clause that is not looked at elsewhere: the statement made anew of what is looked at has to be the
+/// same.
 fn reject_the_rest(create: &CreateTable) -> Result<(), SqlError> {
     if create.temporary {
         return Err(

@@ -1,7 +1,7 @@
 //! CREATE INDEX, DROP INDEX.
 //!
-//! The table's writers wait until the index is complete, its readers go on. What the index is called is part of the table's
-//! definition; its entries are with the rows.
+//! The table's writers wait until the index is complete, its readers go on. What the index is called is part of the
+//! table's definition; its entries are with the rows.
 
 use crate::catalog::{Contents, Table, TableIndex, TableOrView, quoted};
 use crate::context::StatementContext;

@@ -43,7 +43,7 @@ impl WrittenKey {
             match action {
                 None | Some(ReferentialAction::NoAction | ReferentialAction::Restrict) => {}
                 Some(action) => {
-                    let hint = "without it, taking away a row to which others refer is refused; change those first, in a statement of their own";
+                    let hint = "without it, taking away a row to which others refer is rejected; change those first, in a statement of their own";
                     return rejected(format!("ON {when} {action}"), hint);
                 }
             }

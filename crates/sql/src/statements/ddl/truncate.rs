@@ -120,14 +120,14 @@ async fn keep_references(
 ) -> Result<(), SqlError> {
     let contents = context.catalog.contents();
     let is_emptied = |table: &Table| locked.iter().any(|locked| locked.table.name == table.name);
-    let mut is_settled = false;
+    let mut has_waited = false;
     for table in locked.iter().map(|locked| &locked.table) {
         let others = contents.referencing(&table.name);
         for (by, key) in others.filter(|(by, _)| !is_emptied(by)) {
-            if !is_settled {
+            if !has_waited {
                 // A writer that was cancelled may have let go of its lock while its commit was under way.
                 context.home.barrier().await;
-                is_settled = true;
+                has_waited = true;
             }
             let checked = Box::pin(check_all(context, table, by, key)).await;
             checked.map_err(|error| {

@@ -1,4 +1,5 @@
-//! INSERT … ON CONFLICT DO NOTHING, or DO UPDATE SET …: MERGE by the key, with the rows that were to be inserted as source.
+//! INSERT … ON CONFLICT DO NOTHING, or DO UPDATE SET …: MERGE by the key, with the rows that were to be inserted as
+//! source.
 //!
 //! ```text
 //! INSERT INTO t VALUES (1, 'x') ON CONFLICT (k) DO UPDATE SET s = excluded.s

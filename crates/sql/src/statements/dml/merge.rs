@@ -312,8 +312,8 @@ fn adds(clause: &MergeClause) -> bool {
     )
 }
 
-/// Says of columns without a table that they are the source's: there is no row of the table. Subqueries have names of their
-/// own and are left alone.
+/// Says of columns without a table that they are the source's: there is no row of the table. Subqueries have names of
+/// their own and are left alone.
 fn of_source(expr: &mut Expr, source: &Ident) {
     struct Qualifier<'a> {
         source: &'a Ident,

@@ -1,5 +1,5 @@
-//! What a statement says of each row must be of that row alone: SET, and RETURNING. A subquery may look at others. And conditions on which several
-//! values of a row depend must say the same each time.
+//! What a statement says of each row must be of that row alone: SET, and RETURNING. A subquery may look at others. And
+//! conditions on which several values of a row depend must say the same each time.
 
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};

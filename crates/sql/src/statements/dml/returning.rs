@@ -1,8 +1,8 @@
 //! RETURNING: a query over the rows that a statement has written, or deleted.
 //!
-//! It is evaluated before the commit, for it may fail; the answer is handed out after it. The rows are those of the table: as
-//! they were stored, with defaults and casts applied. Subqueries in it see the statement's snapshot. For MERGE they have a
-//! column more, which says what became of each; `*` does not mean it.
+//! It is evaluated before the commit, for it may fail; the answer is handed out after it. The rows are those of the
+//! table: as they were stored, with defaults and casts applied. Subqueries in it see the statement's snapshot. For
+//! MERGE they have a column more, which says what became of each; `*` does not mean it.
 
 use super::per_row;
 use super::target::{self, TARGET};

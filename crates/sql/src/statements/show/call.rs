@@ -190,7 +190,8 @@ async fn reorganize(
     Ok(Begun::Done { tag: "CALL" })
 }
 
-/// Stores the columns that a table has been joined by, or that refer to other tables, by the order of these tables' rows.
+/// Stores the columns that a table has been joined by, or that refer to other tables, by the order of these tables'
+/// rows.
 async fn recode(
     context: &StatementContext,
     call: &Function,

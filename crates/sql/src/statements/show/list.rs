@@ -72,8 +72,8 @@ pub(crate) async fn list(
     run(context, &query).await.map(Some)
 }
 
-/// Runs a query that we have written ourselves, in one stream: its rows come in the order in which they are computed, and no
-/// memory is needed for a sort. Who is out of memory wants to see this, too.
+/// Runs a query that we have written ourselves, in one stream: its rows come in the order in which they are computed,
+/// and no memory is needed for a sort. Who is out of memory wants to see this, too.
 async fn run(context: &StatementContext, query: &str) -> Result<Begun, SqlError> {
     let statement = Statement::from(query);
     match parse(&statement)? {

@@ -82,8 +82,8 @@ impl Effect {
         columns.iter().any(|column| self.sets.contains(column))
     }
 
-    /// The foreign keys that a statement with this effect on a table may break. A table that is referred to and does not exist
-    /// is left out.
+    /// The foreign keys that a statement with this effect on a table may break. A table that is referred to and does
+    /// not exist is left out.
     pub fn affected(&self, table: &Arc<Table>, contents: &Contents) -> Affected {
         let takes_away = |key: &ForeignKey| self.ends || self.sets_any(&key.referenced);
         let incoming = contents.referencing(&table.name);

@@ -1,4 +1,5 @@
-//! The rows that end are not referred to: the keys that a statement takes away are looked for in the tables with a foreign key.
+//! The rows that end are not referred to: the keys that a statement takes away are looked for in the tables with a
+//! foreign key.
 
 use super::Columns;
 use super::key_set::KeySet;

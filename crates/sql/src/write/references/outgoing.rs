@@ -144,8 +144,8 @@ impl Outgoing {
 /// The name of the rows that are there, in a query of [`verify`]. No table has it, for nothing closes its bracket.
 const ROWS: &str = "rows(";
 
-/// Makes sure that the rows of a table keep foreign keys that it gets, with the tables to which these refer. Nobody else writes
-/// to any of these tables.
+/// Makes sure that the rows of a table keep foreign keys that it gets, with the tables to which these refer. Nobody
+/// else writes to any of these tables.
 pub(crate) async fn verify(
     context: &StatementContext,
     table: &Arc<Table>,

@@ -45,8 +45,8 @@ impl Parents {
         self.0.is_empty()
     }
 
-    /// Whether all rows to which these refer are there; one row may also refer to itself. `false` may be an error: several rows that
-    /// refer to each other are not looked at.
+    /// Whether all rows to which these refer are there; one row may also refer to itself. `false` may be an error:
+    /// several rows that refer to each other are not looked at.
     pub async fn are_there(
         &self,
         context: &StatementContext,

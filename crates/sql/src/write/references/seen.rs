@@ -1,8 +1,8 @@
 //! Which values of a foreign key a statement has looked at already.
 //!
-//! Millions of rows refer to few others, so this is asked of every row, and has to be quick; but it may forget: what was forgotten is
-//! looked up once more. A number therefore has one slot, its lowest bits, which it shares with others; keys of a table are mostly
-//! numbered in a row, and then each has a slot of its own.
+//! Millions of rows refer to few others, so this is asked of every row, and has to be quick; but it may forget: what
+//! was forgotten is looked up once more. A number therefore has one slot, its lowest bits, which it shares with others;
+//! keys of a table are mostly numbered in a row, and then each has a slot of its own.
 //!
 //! ```text
 //! 1993 ─▶ slot 1993 ── has 1993: seen

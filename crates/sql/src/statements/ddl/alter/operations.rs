@@ -80,7 +80,8 @@ impl Altered {
         self.rekeyed || !(in_place && same_types)
     }
 
-    /// The foreign keys that the rows have yet to be seen to keep, and the tables to which they refer; none for the table itself.
+    /// The foreign keys that the rows have yet to be seen to keep, and the tables to which they refer; none for the
+    /// table itself.
     pub fn added_keys(&self, contents: &Contents) -> Vec<(ForeignKey, Option<Arc<Table>>)> {
         let keys = self.definition.foreign_keys.iter();
         let keys = keys.filter(|key| self.unverified.contains(&key.name));
