@@ -8,23 +8,20 @@
 //! Keys that go to another node are out of the directory from the moment they are sent. Only once it is known which of
 //! them have been taken in are they out of the segment; the rest is used here again.
 
-use super::batch::{KeyBatch, KeyOperation, RangeRead, Rest};
+mod execute;
+mod reorganize;
+
 use super::layout::PartitionTable;
 use super::object::KeyObject;
 use super::segment::{Piece, Segment};
 use super::shift::Shift;
-use crate::held::reorganize::{Reorganizable, Watched};
-use eris_home::IndexReorganization;
+use crate::held::reorganize::Watched;
 use eris_index::IndexError;
 use eris_numa::{Extent, NodeMemory};
-use eris_route::{Header, RangeTable, Split};
-use eris_types::{AeuId, NodeId};
-use std::mem;
+use eris_route::{RangeTable, Split};
+use eris_types::AeuId;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Operations on fewer keys of a segment than this gain by being done together with others.
-const FEW: usize = 32;
 
 /// Keys are not moved when less than one part of so many of all memory is left.
 const SPARED: u64 = 16;
@@ -354,204 +351,6 @@ impl OwnedKeys {
         assert!(holder != self.aeu, "key {key} has been lost");
         (holder, None)
     }
-
-    /// Executes batches in their order; lookups that follow each other become one if they have few keys for each
-    /// segment. What belongs to others is left.
-    pub fn execute(&mut self, batches: &mut [(Header, Box<KeyBatch>)]) {
-        self.note_work();
-        let keys = batches.iter().map(|(_, batch)| batch.left());
-        self.asked += keys.sum::<usize>() as u64;
-        let few = FEW * self.segments.len();
-        let joins = |batch: &KeyBatch| {
-            let is_whole = matches!(batch.rest, Rest::All);
-            is_whole && batch.operation == KeyOperation::Get && batch.keys.len() < few
-        };
-        for run in batches.chunk_by_mut(|a, b| joins(&a.1) && joins(&b.1)) {
-            match run {
-                [(_, batch)] => self.execute_one(batch),
-                lookups => self.get_together(lookups),
-            }
-        }
-    }
-
-    fn execute_one(&mut self, batch: &mut KeyBatch) {
-        let KeyBatch {
-            operation,
-            keys,
-            entries,
-            runs,
-            values,
-            rest,
-            failure,
-            ..
-        } = batch;
-        match *operation {
-            KeyOperation::Ranges => {
-                let Rest::Reads(reads) = mem::replace(rest, Rest::All) else {
-                    unreachable!("ranges have spans");
-                };
-                *rest = Rest::Reads(self.read(&reads, entries, runs));
-            }
-            KeyOperation::Put => {
-                values.resize(entries.len(), None);
-                let mut keys = mem::take(&mut self.keys);
-                keys.clear();
-                keys.extend(entries.iter().map(|entry| entry.0));
-                *rest =
-                    self.by_segment(rest, &keys, entries, values, |segment, entries, values| {
-                        let put = segment.put_many(entries, values);
-                        put.map_err(|error| *failure = Some(error.error)).is_ok()
-                    });
-                self.keys = keys;
-            }
-            KeyOperation::Get => {
-                values.resize(keys.len(), None);
-                *rest = self.by_segment(rest, keys, keys, values, get);
-            }
-            KeyOperation::Remove => {
-                values.resize(keys.len(), None);
-                *rest = self.by_segment(rest, keys, keys, values, |segment, keys, values| {
-                    segment.remove_many(keys, values);
-                    true
-                });
-            }
-        }
-    }
-
-    /// Has something done for each key for which it is still to be done, segment by segment, until one says that it
-    /// failed: `inputs[i]` is what goes with `keys[i]`, and `values[i]` becomes what comes of it. Returns what others
-    /// have.
-    fn by_segment<T: Copy>(
-        &mut self,
-        rest: &Rest,
-        keys: &[u64],
-        inputs: &[T],
-        values: &mut [Option<u64>],
-        mut execute: impl FnMut(&mut Segment, &[T], &mut [Option<u64>]) -> bool,
-    ) -> Rest {
-        let wanted = match rest {
-            Rest::All if self.find_runs(keys) => {
-                let runs = self.runs.iter().cloned();
-                let left = in_runs(&mut self.segments, runs, inputs, values, execute);
-                return Rest::Positions(left);
-            }
-            Rest::Positions(positions) => Some(positions),
-            _ => None,
-        };
-        let keys_of_wanted: Vec<u64>;
-        let keys = match wanted {
-            None => keys,
-            Some(wanted) => {
-                keys_of_wanted = wanted.iter().map(|&at| keys[at as usize]).collect();
-                &keys_of_wanted
-            }
-        };
-        self.directory.split(keys, &mut self.split);
-        let (mut part, mut found, mut left) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, positions) in self.directory.parts(&self.split) {
-            let of_batch = |at: &u32| wanted.map_or(*at, |wanted| wanted[*at as usize]);
-            let positions = positions.iter().map(of_batch);
-            let Some(segment) = self.segments.get_mut(at as usize) else {
-                left.extend(positions);
-                continue;
-            };
-            part.clear();
-            part.extend(positions.clone().map(|at| inputs[at as usize]));
-            found.clear();
-            found.resize(part.len(), None);
-            let is_done = execute(segment, &part, &mut found);
-            positions
-                .zip(&found)
-                .for_each(|(at, value)| values[at as usize] = *value);
-            if !is_done {
-                left.clear();
-                break;
-            }
-        }
-        left.sort_unstable();
-        Rest::Positions(left)
-    }
-
-    /// Finds the runs of keys that lie in one segment; says whether they are long enough to be executed as they are.
-    /// They are if a client has split his batch by the ranges that segments have.
-    fn find_runs(&mut self, keys: &[u64]) -> bool {
-        let most = 1 + keys.len() / FEW;
-        self.runs.clear();
-        self.runs.extend(self.directory.runs(keys).take(most + 1));
-        self.runs.len() <= most
-    }
-
-    /// Appends the entries of these ranges, and a run of each; returns the parts of them that others have.
-    fn read(
-        &mut self,
-        reads: &[RangeRead],
-        entries: &mut Vec<(u64, u64)>,
-        runs: &mut Vec<(usize, usize)>,
-    ) -> Vec<RangeRead> {
-        let directory = self.directory.clone();
-        let mut others = Vec::new();
-        for read in reads {
-            let first = entries.len();
-            let most = first.saturating_add(read.limit);
-            for (low, high, at) in super::layout::reads(&directory, read.low, read.high) {
-                match self.segments.get_mut(at as usize) {
-                    Some(segment) => segment.read(low, high, most - entries.len(), entries),
-                    None => others.push(RangeRead { low, high, ..*read }),
-                }
-            }
-            if entries.len() > first {
-                runs.push((read.range, entries.len() - first));
-            }
-        }
-        others
-    }
-
-    fn get_together(&mut self, lookups: &mut [(Header, Box<KeyBatch>)]) {
-        let mut keys = mem::take(&mut self.keys);
-        keys.clear();
-        keys.extend(lookups.iter().flat_map(|(_, batch)| &batch.keys));
-        let mut values = vec![None; keys.len()];
-        let Rest::Positions(left) = self.by_segment(&Rest::All, &keys, &keys, &mut values, get)
-        else {
-            unreachable!("keys have positions");
-        };
-        let (mut first, mut left) = (0, &left[..]);
-        for (_, batch) in lookups {
-            let end = first + batch.keys.len();
-            batch.values.extend_from_slice(&values[first..end]);
-            let (of_batch, others) = left.split_at(left.partition_point(|at| (*at as usize) < end));
-            let of_batch = of_batch.iter().map(|at| at - first as u32);
-            batch.rest = Rest::Positions(of_batch.collect());
-            (first, left) = (end, others);
-        }
-        self.keys = keys;
-    }
-}
-
-fn get(segment: &mut Segment, keys: &[u64], values: &mut [Option<u64>]) -> bool {
-    segment.get_many(keys, values);
-    true
-}
-
-/// Has something done run by run, without a copy of anything; returns the positions of what is in no segment here.
-fn in_runs<T>(
-    segments: &mut [Segment],
-    runs: impl Iterator<Item = (u32, Range<usize>)>,
-    inputs: &[T],
-    values: &mut [Option<u64>],
-    mut execute: impl FnMut(&mut Segment, &[T], &mut [Option<u64>]) -> bool,
-) -> Vec<u32> {
-    let mut left = Vec::new();
-    for (at, run) in runs {
-        let Some(segment) = segments.get_mut(at as usize) else {
-            left.extend(run.map(|at| at as u32));
-            continue;
-        };
-        if !execute(segment, &inputs[run.clone()], &mut values[run]) {
-            return Vec::new();
-        }
-    }
-    left
 }
 
 /// Whether one of its keys is among those that are leaving.
@@ -580,37 +379,4 @@ fn directory(segments: &[Segment], sent: Option<(u64, u64)>) -> Arc<RangeTable<u
         }
     }
     Arc::new(RangeTable::new(bounds).expect("segments are disjoint, and in order"))
-}
-
-impl Reorganizable for OwnedKeys {
-    fn work_for_lookups(&mut self, extra: u64) {
-        (self.segments.iter_mut()).for_each(|segment| segment.tree().work_for_lookups(extra));
-    }
-
-    fn begin(&mut self) {
-        let segments = self.segments.iter_mut();
-        segments.for_each(|segment| Reorganizable::begin(segment.tree()));
-    }
-
-    fn is_at_work(&self) -> bool {
-        self.segments
-            .iter()
-            .any(|segment| segment.watched().is_at_work())
-    }
-
-    fn slice(&mut self) -> bool {
-        let segments = self.segments.iter_mut();
-        // None of them must miss its turn.
-        segments.fold(false, |any, segment| segment.tree().slice() | any)
-    }
-
-    fn give_up(&mut self, reason: &str) {
-        let segments = self.segments.iter_mut();
-        segments.for_each(|segment| segment.tree().give_up(reason));
-    }
-
-    fn status(&self, aeu: AeuId, node: NodeId, all: &mut Vec<IndexReorganization>) {
-        let segments = self.segments.iter();
-        segments.for_each(|segment| segment.watched().status(aeu, node, all));
-    }
 }

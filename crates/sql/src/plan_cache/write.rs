@@ -21,6 +21,7 @@ mod compile;
 mod execution;
 mod operand;
 mod program;
+mod syntax;
 #[cfg(test)]
 mod tests;
 

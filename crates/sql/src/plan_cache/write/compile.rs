@@ -1,11 +1,12 @@
 //! From the syntax tree of a statement to its [`Write`], if it is one.
 
-use super::super::conditions::{LiteralForm, LiteralSource};
+use super::super::conditions::LiteralSource;
 use super::super::constant::{self, is_comparable};
 use super::super::{Asked, NotShort};
 use super::answer::Answer;
 use super::operand::Operand;
 use super::program::{Program, excluded, parameter};
+use super::syntax::{column_name, is_literal, is_written_alike, literal_value, split};
 use super::{Action, Cell, Conflict, Write};
 use crate::catalog::Table;
 use crate::context::StatementContext;
@@ -25,7 +26,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     self, Assignment, AssignmentTarget, BinaryOperator, Expr, Ident, ObjectName, OnConflictAction,
-    OnInsert, SelectItem, SetExpr, TableObject, UnaryOperator, Value, visit_expressions_mut,
+    OnInsert, SelectItem, SetExpr, TableObject, Value, visit_expressions_mut,
 };
 use eris_exact::scalar;
 use std::ops::ControlFlow;
@@ -551,65 +552,4 @@ impl Compiler<'_> {
 /// Whatever is wrong is told by the general path.
 fn fails<T, E>(result: Result<T, E>) -> Result<T, NotShort> {
     result.map_err(|_| NotShort::Fails)
-}
-
-fn is_literal(expr: &Expr) -> bool {
-    literal_value(expr).is_some()
-}
-
-/// Whether two values of one column are written so that their types are the same.
-fn is_written_alike(a: &Expr, b: &Expr) -> bool {
-    let kind = |expr| literal_value(expr).map(|(_, written)| std::mem::discriminant(&written));
-    kind(a) == kind(b)
-}
-
-/// A number, a text or a date that is written out.
-fn literal_value(expr: &Expr) -> Option<(&ast::ValueWithSpan, LiteralForm)> {
-    let plain = |value: &ast::ValueWithSpan, negative| match &value.value {
-        Value::Number(_, false) => Some(LiteralForm::Number { negative }),
-        Value::SingleQuotedString(_) if !negative => Some(LiteralForm::Text),
-        _ => None,
-    };
-    match expr {
-        Expr::Value(value) => Some((value, plain(value, false)?)),
-        Expr::UnaryOp {
-            op: UnaryOperator::Minus,
-            expr,
-        } => match expr.as_ref() {
-            Expr::Value(value) => Some((value, plain(value, true)?)),
-            _ => None,
-        },
-        Expr::TypedString(typed) if typed.data_type == ast::DataType::Date => {
-            Some((&typed.value, LiteralForm::Date))
-        }
-        _ => None,
-    }
-}
-
-/// The parts of a condition that must all hold.
-fn split(condition: Expr, conjuncts: &mut Vec<Expr>) {
-    match condition {
-        Expr::Nested(inner) => split(*inner, conjuncts),
-        Expr::BinaryOp {
-            left,
-            op: BinaryOperator::And,
-            right,
-        } => {
-            split(*left, conjuncts);
-            split(*right, conjuncts);
-        }
-        other => conjuncts.push(other),
-    }
-}
-
-/// The name of a column of the table, if it is one.
-fn column_name(alias: &Ident, expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Identifier(name) => Some(normalize(name)),
-        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-            [qualifier, name] if normalize(qualifier) == normalize(alias) => Some(normalize(name)),
-            _ => None,
-        },
-        _ => None,
-    }
 }

@@ -14,7 +14,7 @@
 mod operations;
 mod rewrite;
 
-use crate::catalog::{ForeignKey, Table, TableOrView, retire};
+use crate::catalog::{Change, ForeignKey, RelationName, Table, TableOrView, retire};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
@@ -47,30 +47,7 @@ pub(super) async fn alter(
     if alter.if_exists && context.catalog.contents().get(&full).is_none() {
         return Ok(Begun::Done { tag: TAG });
     }
-    let tables = || -> Result<Vec<Arc<Table>>, SqlError> {
-        let contents = context.catalog.contents();
-        let mut tables = references::referencing(&contents, &full);
-        for name in referenced(&alter.operations) {
-            // Whether there is one is told by the operation.
-            let other = context.resolve(name, statement);
-            tables.extend(other.ok().and_then(|name| contents.table(&name).cloned()));
-        }
-        let table = context.table(&alter.name, statement)?;
-        let others_values = |operation: &AlterTableOperation| {
-            matches!(
-                operation,
-                AlterTableOperation::AlterColumn {
-                    op: AlterColumnOperation::SetDataType { .. },
-                    ..
-                }
-            )
-        };
-        if alter.operations.iter().any(others_values) {
-            tables.extend(references::referenced(&contents, &table));
-        }
-        tables.push(table);
-        Ok(tables)
-    };
+    let tables = || affected(context, &alter, &full, statement);
     let locked = locks::exclusive(tables).await?;
     let old = locked.iter().find(|locked| locked.table.name == full);
     let old = &old.expect("it is among those that were found").table;
@@ -89,7 +66,6 @@ pub(super) async fn alter(
     let cascade = altered.cascade;
     let incoming = altered.incoming.clone();
     let added = altered.added_keys(&contents);
-    let renamed = altered.definition.name != old.name;
     let rewritten = altered.needs_rewrite(old);
     let new = Arc::new(Box::pin(rewrite::run(context, old, altered, statement)).await?);
     let added = added.into_iter().map(|(key, other)| {
@@ -101,48 +77,111 @@ pub(super) async fn alter(
         return Err(error);
     }
 
-    let mut change = context.catalog.change().await;
-    let published = async {
-        if renamed {
-            if let Some(taken) = change.get(&new.name) {
-                let error = super::exists(taken.kind(), &new.name, None);
-                return Err(error.at(excerpt(&alter.name, statement)));
+    let published = Publication {
+        context,
+        old,
+        new: &new,
+        incoming: &incoming,
+        cascade,
+    };
+    if let Err(error) = published.publish(&alter.name, statement).await {
+        retire([new]).await?;
+        return Err(error);
+    }
+    // Its rows refer to others from now on.
+    context.wrote(&new);
+    drop(new);
+    if rewritten {
+        retire_all(locked).await?;
+    }
+    Ok(Begun::Done { tag: TAG })
+}
+
+/// The table and all others that may not change meanwhile: those that refer to it, and those that it refers to, if that
+/// matters.
+fn affected(
+    context: &StatementContext,
+    alter: &AlterTable,
+    full: &RelationName,
+    statement: &Statement,
+) -> Result<Vec<Arc<Table>>, SqlError> {
+    let contents = context.catalog.contents();
+    let mut tables = references::referencing(&contents, full);
+    for name in referenced(&alter.operations) {
+        // Whether there is one is told by the operation.
+        let other = context.resolve(name, statement);
+        tables.extend(other.ok().and_then(|name| contents.table(&name).cloned()));
+    }
+    let table = context.table(&alter.name, statement)?;
+    let changes_values = |operation: &AlterTableOperation| {
+        matches!(
+            operation,
+            AlterTableOperation::AlterColumn {
+                op: AlterColumnOperation::SetDataType { .. },
+                ..
             }
-            if let Some(view) = change.dependents(&old.name).first() {
-                return Err(SqlError::invalid(
-                    Mistake::DependentObjects,
-                    format!(
-                        "table \"{}\" cannot be renamed: view \"{}\" reads it by its name",
-                        old.name, view.name
-                    ),
-                )
-                .with_hint(Some(format!("DROP VIEW {} first", view.name.sql()))));
-            }
+        )
+    };
+    if alter.operations.iter().any(changes_values) {
+        tables.extend(references::referenced(&contents, &table));
+    }
+    tables.push(table);
+    Ok(tables)
+}
+
+/// A table and what becomes of it, ready to be seen by others.
+struct Publication<'a> {
+    context: &'a StatementContext,
+    old: &'a Table,
+    new: &'a Arc<Table>,
+    /// Foreign keys of other tables that refer to it, as they are to be.
+    incoming: &'a [(Arc<Table>, ForeignKey)],
+    /// Views that would fail are dropped.
+    cascade: bool,
+}
+
+impl Publication<'_> {
+    /// Puts the new table in the place of the old one, with all that depends on it. On error nothing has changed.
+    async fn publish(&self, name: &ObjectName, statement: &Statement) -> Result<(), SqlError> {
+        let Publication {
+            context, old, new, ..
+        } = *self;
+        let mut change = context.catalog.change().await;
+        if new.name != old.name {
+            self.check_new_name(&change, name, statement)?;
             change.remove(&old.name);
         }
-        change.put(TableOrView::Table(Arc::clone(&new)));
-        for by in references::referencing(&contents, &full) {
-            if let Some(by) = followed(&by, old, &incoming)? {
+        change.put(TableOrView::Table(Arc::clone(new)));
+        for by in references::referencing(&context.catalog.contents(), &old.name) {
+            if let Some(by) = followed(&by, old, self.incoming)? {
                 change.put(TableOrView::Table(Arc::new(by)));
             }
         }
-        dependents::keep(context, &mut change, &new.name, "table", cascade).await
-    };
-    match published.await {
-        Ok(()) => {
-            change.commit()?;
-            // Its rows refer to others from now on.
-            context.wrote(&new);
-            drop(new);
-            if rewritten {
-                retire_all(locked).await?;
-            }
-            Ok(Begun::Done { tag: TAG })
+        dependents::keep(context, &mut change, &new.name, "table", self.cascade).await?;
+        change.commit()
+    }
+
+    fn check_new_name(
+        &self,
+        change: &Change<'_>,
+        name: &ObjectName,
+        statement: &Statement,
+    ) -> Result<(), SqlError> {
+        let Publication { old, new, .. } = self;
+        if let Some(taken) = change.get(&new.name) {
+            let error = super::exists(taken.kind(), &new.name, None);
+            return Err(error.at(excerpt(name, statement)));
         }
-        Err(error) => {
-            drop(change);
-            retire([new]).await?;
-            Err(error)
+        match change.dependents(&old.name).first() {
+            None => Ok(()),
+            Some(view) => Err(SqlError::invalid(
+                Mistake::DependentObjects,
+                format!(
+                    "table \"{}\" cannot be renamed: view \"{}\" reads it by its name",
+                    old.name, view.name
+                ),
+            )
+            .with_hint(Some(format!("DROP VIEW {} first", view.name.sql())))),
         }
     }
 }
