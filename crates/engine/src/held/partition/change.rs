@@ -15,14 +15,13 @@
 use super::Partition;
 use crate::error::EngineError;
 use crate::error::store_error;
-use crate::held::primary::PrimaryIndex;
 use crate::held::unique::rejected;
 use crate::object::keys::Keys;
 use crate::sequencer::Sequencer;
 use arrow_array::RecordBatch;
 use eris_column::Home;
 use eris_home::{Becomes, Compute};
-use eris_store::Encoder;
+use eris_store::{Encoder, StoreError};
 use eris_types::{RowId, StatementId, Timestamp};
 use std::any::Any;
 use std::sync::Arc;
@@ -83,13 +82,8 @@ pub(crate) enum Changed {
 impl Partition {
     /// Executes a change.
     pub fn change(&mut self, change: &Change, home: Home<'_>, sequencer: &Sequencer) -> Changed {
-        match self.try_change(change, home, sequencer) {
-            Ok(changed) => changed,
-            Err(error) => {
-                self.abort(change.statement);
-                Changed::Failed(error)
-            }
-        }
+        let changed = self.try_change(change, home, sequencer);
+        changed.unwrap_or_else(Changed::Failed)
     }
 
     fn try_change(
@@ -99,23 +93,19 @@ impl Partition {
         sequencer: &Sequencer,
     ) -> Result<Changed, EngineError> {
         let Change {
-            statement,
-            keys,
-            expected,
-            new,
-            ..
+            statement, keys, ..
         } = change;
         if self.is_prepared_by_another(*statement) {
             return Ok(Changed::Busy);
         }
         self.forget_others(*statement);
         let current = (self.index.as_ref()).map_or_else(Vec::new, |index| index.get_many(keys));
-        if let Expected::Exactly(expected) = expected
+        if let Expected::Exactly(expected) = &change.expected
             && *expected != current
         {
             return Ok(Changed::Unexpected);
         }
-        let rows = match new {
+        let rows = match &change.new {
             New::Nothing => None,
             New::Rows(rows) => Some(rows.clone()),
             New::Computed(compute) => match self.compute(compute.as_ref(), &current) {
@@ -127,57 +117,26 @@ impl Partition {
                 Becomes::Unclear => return Ok(Changed::Rejected),
             },
         };
-        let mut first = None;
-        if let Some(rows) = rows {
-            let Some(encoded) = self.encode(rows, home)? else {
-                return Ok(Changed::Rejected);
-            };
-            let placed = self.place(*statement, encoded, true);
-            first = placed.map_err(|error| store_error(&self.object.name, &error))?;
-        }
-        let mut ended: Vec<RowId> = current.iter().copied().flatten().collect();
-        ended.sort_unstable();
-        // Of a key that is named twice; if it is to have two rows, the index rejects them.
-        ended.dedup();
-        let written = self.write_deletes(*statement, &ended, home);
-        written.map_err(|error| store_error(&self.object.name, &error))?;
-        let name = &self.object.name;
-        if let (Some(first), Some(index)) = (first, &mut self.index)
-            && let Err((row, error)) = give_keys(index, keys, &current, first)
-        {
-            return Err(match error {
-                Some(error) => rejected(error, name),
-                None => EngineError::DuplicateKey {
-                    object: self.object.id,
-                    table: name.clone(),
-                    key: keys.shown(row, &self.object.key_types()),
-                },
-            });
-        }
-        let Some(at) = sequencer.draw() else {
-            if let (Some(_), Some(index)) = (first, &mut self.index) {
-                take_keys(index, keys, &current, keys.len());
-            }
-            self.abort(*statement);
-            return Ok(Changed::Rejected);
+        let added = match rows {
+            None => None,
+            Some(rows) => match self.encode(rows, home)? {
+                None => return Ok(Changed::Rejected),
+                encoded => encoded,
+            },
         };
-        let _drawn = Drawn { at, sequencer };
-        if let (None, Some(index)) = (first, &mut self.index)
-            && !ended.is_empty()
-        {
-            (0..keys.len()).for_each(|row| index.remove(keys, row));
-            self.keys_removed = at;
+        let mut uncommitted = Uncommitted {
+            partition: self,
+            statement: *statement,
+            keys,
+            current: &current,
+            given: 0,
+            is_committed: false,
+        };
+        let (first, ended) = uncommitted.write(added, home)?;
+        match sequencer.draw() {
+            None => Ok(Changed::Rejected),
+            Some(at) => Ok(uncommitted.commit(at, first, &ended, home, sequencer)),
         }
-        let horizon = sequencer.horizon();
-        if self.index.is_some() && !ended.is_empty() {
-            self.ended.add(&ended, at, horizon);
-        }
-        self.object.set_changed(at);
-        self.commit(*statement, at, home, horizon);
-        Ok(Changed::Committed {
-            at,
-            ended: ended.len() as u64,
-        })
     }
 
     /// What becomes of the only row among these.
@@ -225,36 +184,118 @@ impl Drop for Drawn<'_> {
     }
 }
 
-/// Gives the keys to new rows with ids from `first` on. On error, with the row that it is about, the index is as
-/// before; without a reason the row has the same key as one before it.
-fn give_keys(
-    index: &mut PrimaryIndex,
-    keys: &Keys,
-    current: &[Option<RowId>],
-    first: RowId,
-) -> Result<(), (usize, Option<eris_index::IndexError>)> {
-    for (row, before) in current.iter().enumerate() {
-        let failure = match index.upsert(keys, row, first.plus(row)) {
-            Ok(found) if found == *before => continue,
-            Ok(found) => {
-                let other = found.expect("a row that was there is there");
-                index.replace(keys, row, other);
-                None
-            }
-            Err(error) => Some(error),
-        };
-        take_keys(index, keys, current, row);
-        return Err((row, failure));
-    }
-    Ok(())
+/// What a change has written so far: undone when this is dropped, unless it was committed.
+struct Uncommitted<'a> {
+    partition: &'a mut Partition,
+    statement: StatementId,
+    keys: &'a Keys,
+    /// The rows that had the keys.
+    current: &'a [Option<RowId>],
+    /// So many of the keys lead to new rows.
+    given: usize,
+    is_committed: bool,
 }
 
-/// Gives the first `rows` keys back to the rows that had them.
-fn take_keys(index: &mut PrimaryIndex, keys: &Keys, current: &[Option<RowId>], rows: usize) {
-    for (row, before) in current[..rows].iter().enumerate() {
-        match before {
-            Some(before) => index.replace(keys, row, *before),
-            None => index.remove(keys, row),
+impl Uncommitted<'_> {
+    /// Adds rows, deletes those that had the keys, and gives the keys to the new ones. The id of the first, if they get
+    /// ids, and the rows that will have ended.
+    fn write(
+        &mut self,
+        added: Option<Encoder>,
+        home: Home<'_>,
+    ) -> Result<(Option<RowId>, Vec<RowId>), EngineError> {
+        let mut first = None;
+        if let Some(added) = added {
+            let placed = self.partition.place(self.statement, added, true);
+            first = placed.map_err(|error| self.store_error(&error))?;
         }
+        let mut ended: Vec<RowId> = self.current.iter().copied().flatten().collect();
+        ended.sort_unstable();
+        // Of a key that is named twice; if it is to have two rows, the index rejects them.
+        ended.dedup();
+        let deleted = (self.partition).write_deletes(self.statement, &ended, home);
+        deleted.map_err(|error| self.store_error(&error))?;
+        if let Some(first) = first {
+            self.give_keys(first)?;
+        }
+        Ok((first, ended))
+    }
+
+    /// Gives the keys to new rows with ids from `first` on.
+    fn give_keys(&mut self, first: RowId) -> Result<(), EngineError> {
+        let Some(index) = &mut self.partition.index else {
+            return Ok(());
+        };
+        let object = &self.partition.object;
+        for (row, before) in self.current.iter().enumerate() {
+            match index.upsert(self.keys, row, first.plus(row)) {
+                Ok(found) if found == *before => self.given += 1,
+                // A row before it has the same key.
+                Ok(found) => {
+                    let other = found.expect("a row that was there is there");
+                    index.replace(self.keys, row, other);
+                    return Err(EngineError::DuplicateKey {
+                        object: object.id,
+                        table: object.name.clone(),
+                        key: self.keys.shown(row, &object.key_types()),
+                    });
+                }
+                Err(error) => return Err(rejected(error, &object.name)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes all of it visible at a timestamp that was drawn.
+    fn commit(
+        mut self,
+        at: Timestamp,
+        first: Option<RowId>,
+        ended: &[RowId],
+        home: Home<'_>,
+        sequencer: &Sequencer,
+    ) -> Changed {
+        self.is_committed = true;
+        let _drawn = Drawn { at, sequencer };
+        let Uncommitted {
+            partition, keys, ..
+        } = &mut self;
+        if let (None, Some(index)) = (first, &mut partition.index)
+            && !ended.is_empty()
+        {
+            (0..keys.len()).for_each(|row| index.remove(keys, row));
+            partition.keys_removed = at;
+        }
+        let horizon = sequencer.horizon();
+        if partition.index.is_some() && !ended.is_empty() {
+            partition.ended.add(ended, at, horizon);
+        }
+        partition.object.set_changed(at);
+        partition.commit(self.statement, at, home, horizon);
+        Changed::Committed {
+            at,
+            ended: ended.len() as u64,
+        }
+    }
+
+    fn store_error(&self, error: &StoreError) -> EngineError {
+        store_error(&self.partition.object.name, error)
+    }
+}
+
+impl Drop for Uncommitted<'_> {
+    fn drop(&mut self) {
+        if self.is_committed {
+            return;
+        }
+        if let Some(index) = &mut self.partition.index {
+            for (row, before) in self.current[..self.given].iter().enumerate() {
+                match before {
+                    Some(before) => index.replace(self.keys, row, *before),
+                    None => index.remove(self.keys, row),
+                }
+            }
+        }
+        self.partition.abort(self.statement);
     }
 }
