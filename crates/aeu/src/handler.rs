@@ -31,7 +31,7 @@ pub trait Handler: Send + 'static {
         cx: &mut AeuContext<'_, Self::Task, Self::Parcel>,
     ) -> Slice;
 
-    /// Called in a step that found nothing else to do: help others, tidy up. True if it did something, false if the AEU
+    /// Called in a step that found nothing else to do: help others, compact. True if it did something, false if the AEU
     /// may go to sleep.
     fn idle(&mut self, cx: &mut AeuContext<'_, Self::Task, Self::Parcel>) -> bool;
 

@@ -91,7 +91,7 @@ pub async fn run(database: &Database, options: &SsbOptions) -> Result<SsbRun, Ss
         answers.push(answer.map_err(|source| failed(query, source))?);
         bar.inc(1);
     }
-    database.settled().await;
+    database.finished().await;
     for query in &options.queries {
         bar.set_message(format!("query {}", query.id));
         query_runs(database, &session, query, options, &bar, &mut result).await?;

@@ -147,7 +147,7 @@ impl Topology {
         fake::unbound(nodes, cores_per_node)
     }
 
-    /// The same nodes with `n` AEUs, dealt over the nodes in proportion to their cores.
+    /// The same nodes with `n` AEUs, spread over the nodes in proportion to their cores.
     ///
     /// They stay bound to CPUs of their node as long as every node has one for each of them: first one per core, then
     /// the cores' further hardware threads. Beyond that none is bound.

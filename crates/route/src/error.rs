@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// A refusal of the router.
+/// Why the router rejects something.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RouteError {
     /// Every session slot is taken.

@@ -22,3 +22,4 @@ pub(crate) mod shorthand;
 pub(crate) mod statement;
 pub(crate) mod transaction;
 pub(crate) mod using;
+pub(crate) mod visit;

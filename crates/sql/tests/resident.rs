@@ -66,7 +66,7 @@ fn memory_is_given_back_after_drop_failure_and_cancelling() {
         run(&session, &larger).await.unwrap_err();
         settles_below(warm, "a table that does not fit").await;
 
-        // Cancelled when much is there: the writer has staged rows, then it is dropped.
+        // Cancelled when much is there: the writer has written rows, then it is dropped.
         let budget = database.home().budget();
         {
             let writing = run(&session, &larger);

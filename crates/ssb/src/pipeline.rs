@@ -6,7 +6,7 @@
 //! …                                             │
 //! ```
 //!
-//! Dealing the units out in turn keeps them in order without a buffer to sort them; each thread is at most one
+//! Giving the units out in turn keeps them in order without a buffer to sort them; each thread is at most one
 //! finished unit ahead, which bounds memory.
 
 use std::sync::mpsc::sync_channel;

@@ -288,7 +288,7 @@ impl KeyClient {
     /// The next batch need not take a detour, before all owners know.
     fn note_owner(&mut self, news: Option<Shift>) {
         let new = news.filter(|Shift { low, high, to }| {
-            let mut owners = self.table.spans(*low, *high);
+            let mut owners = self.table.owners(*low, *high);
             owners.any(|(.., owner)| owner != *to)
         });
         if new.is_some() {

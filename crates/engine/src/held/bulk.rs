@@ -135,7 +135,7 @@ impl Bulk {
 
 /// What is done with numbers that come so.
 fn surveyed(survey: Survey, added: &[Added], home: Home<'_>) -> BulkPhase {
-    let (least, greatest) = survey.span();
+    let (least, greatest) = survey.range();
     match survey.into_runs() {
         Some(runs) => {
             let build = Build::new(home.memory.clone(), home.object);

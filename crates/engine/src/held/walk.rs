@@ -136,7 +136,7 @@ impl Partition {
                     return None;
                 }
                 let index = self.index.as_ref()?;
-                let mut walk = Walk::new(most.max(path.key_ranges.len()), None);
+                let mut walk = Walk::new(most.max(path.ranges.len()), None);
                 self.primary(index, path, snapshot, aeu, &mut walk).ok()?;
                 extra.extend(walk.ids);
                 if let (true, Some(index)) = (path.is_points, &mut self.index) {
@@ -198,7 +198,7 @@ impl Partition {
         walk: &mut Walk<'_>,
     ) -> Result<(), TooMany> {
         if path.is_points {
-            let here = path.key_ranges.iter().enumerate();
+            let here = path.ranges.iter().enumerate();
             let here =
                 here.filter(|(at, _)| path.owners.get(*at).is_none_or(|owner| *owner == aeu));
             let found = match index {
@@ -240,10 +240,7 @@ impl Partition {
         }
         let mut all = |_| Some(true);
         if index.has_words() {
-            let key_ranges = path
-                .key_ranges
-                .iter()
-                .map(|key_range| words(key_range, true));
+            let key_ranges = path.ranges.iter().map(|key_range| words(key_range, true));
             let (found, nulls): (Vec<_>, Vec<_>) = key_ranges.unzip();
             if let Some(null) = index.newest_null().filter(|_| nulls.contains(&true)) {
                 walk.keys.push(OwnedKey::Null);
@@ -258,7 +255,7 @@ impl Partition {
             }
         } else {
             let keys: Vec<&[u8]> = path
-                .key_ranges
+                .ranges
                 .iter()
                 .map(|key_range| &key_range.low[..])
                 .collect();
@@ -283,18 +280,13 @@ impl Partition {
     ) -> Result<(), TooMany> {
         match path.enough {
             Enough::All => {
-                along(
-                    tree,
-                    path.key_ranges.iter(),
-                    false,
-                    nullable,
-                    walk,
-                    &mut |_| Some(true),
-                )?;
+                along(tree, path.ranges.iter(), false, nullable, walk, &mut |_| {
+                    Some(true)
+                })?;
             }
             Enough::First(rows) => {
                 let mut left = rows;
-                let key_ranges = path.key_ranges.iter();
+                let key_ranges = path.ranges.iter();
                 along(
                     tree,
                     key_ranges,
@@ -312,19 +304,12 @@ impl Partition {
             Enough::Ends { first, last } => {
                 let mut one = |row| self.sees(row, snapshot).then_some(false);
                 if first {
-                    along(
-                        tree,
-                        path.key_ranges.iter(),
-                        false,
-                        nullable,
-                        walk,
-                        &mut one,
-                    )?;
+                    along(tree, path.ranges.iter(), false, nullable, walk, &mut one)?;
                 }
                 if last {
                     along(
                         tree,
-                        path.key_ranges.iter().rev(),
+                        path.ranges.iter().rev(),
                         true,
                         nullable,
                         walk,

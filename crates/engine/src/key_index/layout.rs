@@ -82,8 +82,8 @@ impl PartitionTable {
         self.ranges.get(key).aeu
     }
 
-    /// [`parts`] of the ranges.
-    pub fn parts(&self, low: u64, high: u64) -> impl Iterator<Item = (u64, u64, AeuId)> + '_ {
+    /// Who owns which part of `low..=high`, ascending.
+    pub fn owners(&self, low: u64, high: u64) -> impl Iterator<Item = (u64, u64, AeuId)> + '_ {
         parts(&self.ranges, low, high).map(|(low, high, place)| (low, high, place.aeu))
     }
 
@@ -104,8 +104,8 @@ impl PartitionTable {
 
     /// What an AEU has.
     pub fn of(&self, aeu: AeuId) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let parts = self.parts(0, u64::MAX);
-        parts
+        let owners = self.owners(0, u64::MAX);
+        owners
             .filter(move |(.., holder)| *holder == aeu)
             .map(|(low, high, _)| (low, high))
     }
@@ -137,10 +137,11 @@ mod tests {
         let ranges = [(10, AeuId(0)), (20, AeuId(1)), (30, AeuId(0))];
         let layout = Layout::new(ranges);
         let mut known = layout.newest();
-        let parts = |table: &PartitionTable, low, high| table.parts(low, high).collect::<Vec<_>>();
-        assert_eq!(parts(&known, 3, 5), [(3, 5, AeuId(0))]);
+        let owners =
+            |table: &PartitionTable, low, high| table.owners(low, high).collect::<Vec<_>>();
+        assert_eq!(owners(&known, 3, 5), [(3, 5, AeuId(0))]);
         assert_eq!(
-            parts(&known, 19, 20),
+            owners(&known, 19, 20),
             [(19, 19, AeuId(0)), (20, 20, AeuId(1))]
         );
         let all = [
@@ -148,7 +149,7 @@ mod tests {
             (20, 29, AeuId(1)),
             (30, u64::MAX, AeuId(0)),
         ];
-        assert_eq!(parts(&known, 0, u64::MAX), all);
+        assert_eq!(owners(&known, 0, u64::MAX), all);
         assert_eq!(known.of(AeuId(1)).collect::<Vec<_>>(), [(20, 29)]);
 
         // Owners in their order, and of each the keys of one range side by side.
@@ -162,6 +163,6 @@ mod tests {
 
         layout.publish([(0, AeuId(2))]);
         layout.refresh(&mut known);
-        assert_eq!(parts(&known, 7, 9), [(7, 9, AeuId(2))]);
+        assert_eq!(owners(&known, 7, 9), [(7, 9, AeuId(2))]);
     }
 }

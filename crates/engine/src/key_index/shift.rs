@@ -24,7 +24,7 @@ pub(crate) fn changed(
     given: impl IntoIterator<Item = Shift>,
 ) -> Vec<(u64, AeuId)> {
     let mut bounds: BTreeMap<u64, AeuId> = BTreeMap::new();
-    bounds.extend(table.parts(0, u64::MAX).map(|(low, _, aeu)| (low, aeu)));
+    bounds.extend(table.owners(0, u64::MAX).map(|(low, _, aeu)| (low, aeu)));
     for Shift { low, high, to } in given {
         if let Some(next) = high.checked_add(1) {
             let (_, &behind) = bounds

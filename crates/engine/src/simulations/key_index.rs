@@ -253,7 +253,7 @@ async fn shift(index: KeyIndex, mut random: Random, left: Rc<Cell<u64>>, may_fai
     for segment in segments {
         assert_eq!(Some(segment.low), next, "segments lie side by side");
         next = segment.high.checked_add(1);
-        let mut owners = table.spans(segment.low, segment.high);
+        let mut owners = table.owners(segment.low, segment.high);
         assert!(
             owners.all(|(.., aeu)| aeu == segment.aeu),
             "the table says where"

@@ -160,7 +160,7 @@ impl Reader {
                 for (row, (count, greatest)) in counts.iter().zip(greatest).enumerate() {
                     let before = groups.entry(key(&batch, row, by_text));
                     let before = before.or_insert((stream, 0, i64::MIN));
-                    assert_eq!(before.0, stream, "a group on two lanes");
+                    assert_eq!(before.0, stream, "a group in two streams");
                     assert!(!is_merged || before.1 == 0, "a merged group comes twice");
                     before.1 += count;
                     before.2 = before.2.max(*greatest);

@@ -174,7 +174,7 @@ impl FragmentExec {
         context: Arc<TaskContext>,
     ) -> (Arc<Run>, SendableRecordBatchStream) {
         let run = self.open(partition);
-        let stream = self.stream(Arc::clone(&run), partition, context);
+        let stream = self.result_stream(Arc::clone(&run), partition, context);
         (run, Box::pin(stream))
     }
 

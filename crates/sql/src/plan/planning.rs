@@ -13,6 +13,7 @@ use crate::text::names::Headers;
 use crate::text::parse::{parse, planning_error};
 use crate::text::rewrite::rewrite;
 use crate::text::statement::Statement;
+use crate::text::visit::relations;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
@@ -21,7 +22,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as PlannedStatement;
-use datafusion::sql::sqlparser::ast::{self, visit_relations};
+use datafusion::sql::sqlparser::ast::{self};
 use eris_files::context_of_load;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -227,7 +228,7 @@ pub(crate) fn check_names(
         let PlannedStatement::Statement(tree) = tree else {
             continue;
         };
-        let place = visit_relations(tree, |relation| match last_name(relation) {
+        let place = relations(tree, |relation| match last_name(relation) {
             Some(last) if last == name.name => ControlFlow::Break(relation.clone()),
             _ => ControlFlow::Continue(()),
         });

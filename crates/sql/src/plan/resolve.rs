@@ -155,7 +155,7 @@ impl NameScope {
             let options = state.config_mut().options_mut();
             options.catalog.default_schema = current_schema.clone();
         }
-        state.register_catalog_list(Arc::new(system::NameScope::new(self.clone(), context)));
+        state.register_catalog_list(Arc::new(system::SystemNames::new(self.clone(), context)));
         state
     }
 

@@ -139,7 +139,7 @@ impl Run {
             RunState::Waiting { .. } | RunState::Starting { .. } => None,
         };
         taken.ok_or(FragmentError::Malformed {
-            reason: "a lane was not there to be taken",
+            reason: "a stream was not there to be taken",
         })
     }
 

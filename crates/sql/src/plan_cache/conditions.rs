@@ -6,9 +6,9 @@ use super::mask::Masked;
 use crate::catalog::{RelationName, Table, TableOrView};
 use crate::context::StatementContext;
 use crate::text::identifier::normalize;
+use crate::text::visit::walk;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, Expr, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit,
-    Visitor,
+    self, BinaryOperator, Expr, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan, Visitor,
 };
 use eris_fragment::Type;
 use std::ops::ControlFlow;
@@ -277,7 +277,7 @@ fn has_query_within(query: &ast::Query) -> bool {
         }
     }
     let mut count = Count(0);
-    let _ = Visit::visit(query, &mut count);
+    let _ = walk(query, &mut count);
     count.0 > 1
 }
 
@@ -291,6 +291,6 @@ fn count_parameters(query: &ast::Query) -> usize {
         }
     }
     let mut count = Count(0);
-    let _ = Visit::visit(query, &mut count);
+    let _ = walk(query, &mut count);
     count.0
 }

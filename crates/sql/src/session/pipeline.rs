@@ -39,8 +39,12 @@ pub(crate) enum Request {
 }
 
 /// What a text is.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and not for long"
+)]
 enum Parsed<'a> {
-    Summarize(Box<ast::Query>),
+    Summarize(ast::Query),
     Files(files::FileStatement),
     Tree(Cow<'a, ast::Statement>),
 }
@@ -61,7 +65,7 @@ pub(crate) async fn begin(
         Err(reason) => reason,
     };
     let tree = match request.parse()? {
-        Parsed::Summarize(query) => return show::summarize(context, *query, statement).await,
+        Parsed::Summarize(query) => return show::summarize(context, query, statement).await,
         Parsed::Files(parsed) => return files::run(context, parsed, statement).await,
         Parsed::Tree(tree) => tree,
     };
@@ -125,7 +129,7 @@ impl Request {
             }
         };
         if let Some(query) = parse_summarized(statement)? {
-            return Ok(Parsed::Summarize(Box::new(query)));
+            return Ok(Parsed::Summarize(query));
         }
         if let Some(parsed) = files::parse(statement)? {
             return Ok(Parsed::Files(parsed));

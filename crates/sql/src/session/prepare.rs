@@ -19,7 +19,8 @@ use crate::statements::insert;
 use crate::text::identifier::normalize;
 use crate::text::parameter::{Parameter, placeholder};
 use crate::text::statement::Statement;
-use datafusion::sql::sqlparser::ast::{self, Expr, ExprWithAlias, visit_expressions};
+use crate::text::visit::expressions;
+use datafusion::sql::sqlparser::ast::{self, Expr, ExprWithAlias};
 use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -148,7 +149,7 @@ pub(crate) async fn execute(
 
 /// Rejects parameters in a statement that is not prepared.
 pub(crate) fn reject_parameters(tree: &ast::Statement) -> Result<(), SqlError> {
-    let found = visit_expressions(tree, |expr| match placeholder(expr) {
+    let found = expressions(tree, |expr| match placeholder(expr) {
         Some(name) => ControlFlow::Break(name.to_owned()),
         None => ControlFlow::Continue(()),
     });

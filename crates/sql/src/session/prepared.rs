@@ -10,12 +10,11 @@ use crate::statements::dml;
 use crate::text::parameter::{Class, Parameter, class, placeholder};
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
+use crate::text::visit::{expressions, expressions_mut};
 use crate::write::targets;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::sqlparser::ast::{
-    self, Expr, SetExpr, TableObject, Value, visit_expressions, visit_expressions_mut,
-};
+use datafusion::sql::sqlparser::ast::{self, Expr, SetExpr, TableObject, Value};
 use eris_exact::types::{column_type, sql_name};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -164,7 +163,7 @@ impl Prepared {
         let literals = literals.map(|(slot, value)| Ok((slot.name.as_str(), slot.literal(value)?)));
         let literals = literals.collect::<Result<Vec<_>, SqlError>>()?;
         let mut tree = self.tree.clone();
-        let _ = visit_expressions_mut(&mut tree, |expr| {
+        let _ = expressions_mut(&mut tree, |expr| {
             if let Some(name) = placeholder(expr)
                 && let Some((_, literal)) = literals.iter().find(|(known, _)| *known == name)
             {
@@ -218,7 +217,7 @@ impl Slot {
 /// The names of all parameters: `$1` to the greatest number, or other names as they come.
 fn parameter_names(tree: &ast::Statement) -> Result<Vec<String>, SqlError> {
     let mut names: Vec<String> = Vec::new();
-    let _ = visit_expressions(tree, |expr| {
+    let _ = expressions(tree, |expr| {
         if let Some(name) = placeholder(expr)
             && !names.iter().any(|known| known == name)
         {
@@ -336,7 +335,7 @@ async fn infer_query(
         Err(_) => {
             // Some places need a type to be planned. With NULL in them only real errors are left.
             let mut query = query.clone();
-            let _ = visit_expressions_mut(&mut query, |expr| {
+            let _ = expressions_mut(&mut query, |expr| {
                 if placeholder(expr).is_some() {
                     *expr = Expr::value(Value::Null);
                 }

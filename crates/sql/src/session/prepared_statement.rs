@@ -50,7 +50,14 @@ impl Session {
         &self,
         statement: impl Into<Statement>,
     ) -> BoxFuture<'_, Result<PreparedStatement, SqlError>> {
-        let statement = statement.into();
+        self.prepare_statement(statement.into())
+    }
+
+    /// Not generic, so that the code of all this is made once, in this crate.
+    fn prepare_statement(
+        &self,
+        statement: Statement,
+    ) -> BoxFuture<'_, Result<PreparedStatement, SqlError>> {
         let context = self.context();
         let prepared = async move { Prepared::new(&context, &statement).await };
         let prepared = self.database().runtime().spawn(prepared);

@@ -85,14 +85,14 @@ impl Database {
         let users = contents.relations().map(|known| {
             let described = relation(described::describe_relation(known));
             match known {
-                catalog::Relation::Table(table) => Relation {
+                catalog::TableOrView::Table(table) => Relation {
                     indexes: indexes(table),
                     foreign_keys: table.foreign_keys.iter().map(foreign_key).collect(),
                     referenced_by: referenced_by(&contents, table),
                     definition: create_statement(table),
                     ..described
                 },
-                catalog::Relation::View(view) => Relation {
+                catalog::TableOrView::View(view) => Relation {
                     definition: create_view_statement(view),
                     ..described
                 },

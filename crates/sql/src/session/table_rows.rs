@@ -21,6 +21,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use eris_home::{Found, KeyBounds, RowClient};
 use eris_types::{ColumnId, RowId};
+use futures::future::BoxFuture;
 use std::any::Any;
 use std::collections::HashSet;
 use std::fmt;
@@ -218,7 +219,12 @@ impl TableRows {
     /// # Errors
     /// A rule of the table does not hold, a value does not fit its column, two rows have the same key, there is no
     /// memory, or the table was changed or dropped.
-    pub async fn put(&mut self, rows: &RecordBatch) -> Result<u64, SqlError> {
+    pub fn put<'a>(&'a mut self, rows: &'a RecordBatch) -> BoxFuture<'a, Result<u64, SqlError>> {
+        // Boxed here, so that its code is made in this crate, not in each that calls it.
+        Box::pin(self.put_rows(rows))
+    }
+
+    async fn put_rows(&mut self, rows: &RecordBatch) -> Result<u64, SqlError> {
         let (context, table) = (self.context.clone(), Arc::clone(&self.table));
         let names = rows.schema();
         let names = names.fields().iter().map(|field| {
@@ -261,7 +267,11 @@ impl TableRows {
     ///
     /// # Errors
     /// As [`TableRows::get`]; or a row of another table refers to one of them.
-    pub async fn remove(&mut self, keys: &[ArrayRef]) -> Result<u64, SqlError> {
+    pub fn remove<'a>(&'a mut self, keys: &'a [ArrayRef]) -> BoxFuture<'a, Result<u64, SqlError>> {
+        Box::pin(self.remove_rows(keys))
+    }
+
+    async fn remove_rows(&mut self, keys: &[ArrayRef]) -> Result<u64, SqlError> {
         let effect = Effect::ending();
         let shared = self.shared(&effect).await?;
         let keys = self.keys(keys)?;
@@ -332,7 +342,7 @@ impl TableRows {
 
     /// The right to write to the table beside others, as long as it is what its name leads to. `None`: what a write
     /// with this effect may break needs the table alone.
-    async fn shared(&self, effect: &Effect) -> Result<Option<Shared>, SqlError> {
+    async fn shared(&mut self, effect: &Effect) -> Result<Option<Shared>, SqlError> {
         loop {
             let contents = self.context.catalog.contents();
             match contents.get(&self.table.name) {

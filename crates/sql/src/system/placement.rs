@@ -62,7 +62,7 @@ async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
             rows.extend(all.iter().map(|located| {
                 let (part, name) = match (unique, located.part) {
                     (Some(name), _) => ("unique", Some(name.clone())),
-                    (None, StoredPart::ComputeRows) => ("rows", None),
+                    (None, StoredPart::Rows) => ("rows", None),
                     (None, StoredPart::Key) => ("key", None),
                     (None, StoredPart::Index(number)) => ("index", index_name(object, number)),
                 };

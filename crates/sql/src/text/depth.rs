@@ -10,9 +10,8 @@
 //!   a  b
 //! ```
 
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Statement, Visit, VisitMut, Visitor, VisitorMut,
-};
+use crate::text::visit::{walk, walk_mut};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, Visitor, VisitorMut};
 use std::ops::ControlFlow;
 
 /// Levels of an expression.
@@ -22,9 +21,9 @@ const CHAIN: usize = 16;
 
 /// Balances long chains of AND and OR. False if expressions are still too deep.
 pub(crate) fn level(tree: &mut Statement) -> bool {
-    let _ = tree.visit(&mut Balance);
+    let _ = walk_mut(tree, &mut Balance);
     let mut depth = Depth { now: 0 };
-    Visit::visit(tree, &mut depth).is_continue()
+    walk(tree, &mut depth).is_continue()
 }
 
 struct Depth {
@@ -140,7 +139,7 @@ mod tests {
         assert!(level(&mut tree));
         assert_eq!(tree.to_string(), sql);
         let mut depth = Depth { now: LEVELS - 20 };
-        assert!(Visit::visit(&tree, &mut depth).is_continue());
+        assert!(walk(&tree, &mut depth).is_continue());
     }
 
     #[test]

@@ -15,10 +15,11 @@ use crate::error::{Mistake, SqlError};
 use crate::text::identifier::normalize;
 use crate::text::parse::{parse, place_of, place_of_expr, position};
 use crate::text::statement::Statement;
+use crate::text::visit::walk;
 use datafusion::execution::FunctionRegistry;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor,
-    TableWithJoins, Values, Visit, Visitor,
+    TableWithJoins, Values, Visitor,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -26,7 +27,7 @@ use std::ops::ControlFlow;
 /// The first mistake of a statement, if its tree shows one.
 pub(crate) fn find(statement: &Statement, registry: &dyn FunctionRegistry) -> Option<SqlError> {
     let tree = parse(statement).ok()?;
-    match Visit::visit(&tree, &mut Mistakes { registry }) {
+    match walk(&tree, &mut Mistakes { registry }) {
         ControlFlow::Continue(()) => None,
         ControlFlow::Break(found) => {
             let place = found.place.map(|place| statement.excerpt(place));

@@ -5,9 +5,9 @@
 //! SELECT sum(x) OVER (PARTITION BY k ORDER BY d) …
 //! ```
 
+use crate::text::visit::expressions_mut;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, NamedWindowDefinition, NamedWindowExpr, Select, WindowSpec, WindowType,
-    visit_expressions_mut,
 };
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ pub(crate) fn inline(select: &mut Select) {
         return;
     }
     // The visitor never breaks off.
-    let _ = visit_expressions_mut(select, |expr| {
+    let _ = expressions_mut(select, |expr| {
         if let Expr::Function(function) = expr
             && let Some(over) = &mut function.over
         {

@@ -12,13 +12,14 @@
 //! A table that is made of a query, and a derived table, get the unique names.
 
 use crate::text::identifier::normalize;
+use crate::text::visit::{walk, walk_mut};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Visit, VisitMut,
-    Visitor, VisitorMut,
+    Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Visit, Visitor,
+    VisitorMut,
 };
 use futures::StreamExt;
 use std::collections::HashSet;
@@ -162,7 +163,7 @@ impl Unique {
 /// Gives the columns of all lists of a query names, each a different one.
 pub(crate) fn make_unique(query: &mut Query) {
     // The visitor never breaks off.
-    let _ = query.visit(&mut Lists);
+    let _ = walk_mut(query, &mut Lists);
 }
 
 struct Lists;
@@ -199,7 +200,7 @@ fn mentioned(clause: &impl Visit) -> HashSet<String> {
     }
     let mut mentioned = Mentioned(HashSet::new());
     // The visitor never breaks off.
-    let _ = clause.visit(&mut mentioned);
+    let _ = walk(clause, &mut mentioned);
     mentioned.0
 }
 

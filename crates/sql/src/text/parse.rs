@@ -7,11 +7,12 @@ use crate::text::depth;
 use crate::text::mistakes;
 use crate::text::precedence::rebind;
 use crate::text::statement::Statement;
+use crate::text::visit::expressions_mut;
 use datafusion::common::SchemaError;
 use datafusion::common::Span;
 use datafusion::error::DataFusionError;
 use datafusion::execution::FunctionRegistry;
-use datafusion::sql::sqlparser::ast::{self, ObjectName, Spanned, Value, visit_expressions_mut};
+use datafusion::sql::sqlparser::ast::{self, ObjectName, Spanned, Value};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -240,7 +241,7 @@ fn repair_levels(parsed: ast::Statement) -> Result<ast::Statement, SqlError> {
 /// `IS DISTINCT FROM` ends before AND and OR.
 fn repair(mut tree: ast::Statement) -> ast::Statement {
     // The visitor never breaks off.
-    let _ = visit_expressions_mut(&mut tree, |expr| {
+    let _ = expressions_mut(&mut tree, |expr| {
         match expr {
             ast::Expr::Value(value) => {
                 if let Value::Number(digits, _) = &value.value

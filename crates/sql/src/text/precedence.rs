@@ -104,7 +104,7 @@ fn below_leftmost_or(expr: Box<Expr>, wrap: impl FnOnce(Expr) -> Expr) -> Expr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::sql::sqlparser::ast::visit_expressions_mut;
+    use crate::text::visit::expressions_mut;
     use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::parser::Parser;
     use std::ops::ControlFlow;
@@ -148,7 +148,7 @@ mod tests {
         ] {
             let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql);
             let mut tree = parser.unwrap().parse_expr().unwrap();
-            let _ = visit_expressions_mut(&mut tree, |expr| {
+            let _ = expressions_mut(&mut tree, |expr| {
                 rebind(expr);
                 ControlFlow::<()>::Continue(())
             });

@@ -1,14 +1,15 @@
 //! What DataFusion would pass over in silence, and so answer another question than was asked.
 
 use crate::error::{SqlError, SqlErrorKind};
+use crate::text::visit::walk;
 use datafusion::sql::sqlparser::ast::{
-    Join, JoinConstraint, JoinOperator, Query, SetExpr, TableFactor, Visit, Visitor,
+    Join, JoinConstraint, JoinOperator, Query, SetExpr, TableFactor, Visitor,
 };
 use std::ops::ControlFlow;
 
 /// Rejects such clauses anywhere in a query.
 pub(crate) fn ignored(query: &Query) -> Result<(), SqlError> {
-    match Visit::visit(query, &mut Clauses) {
+    match walk(query, &mut Clauses) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }

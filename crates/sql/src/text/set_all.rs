@@ -11,9 +11,9 @@
 
 use crate::error::SqlError;
 use crate::text::names::shown;
+use crate::text::visit::walk_mut;
 use datafusion::sql::sqlparser::ast::{
-    Query, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, Values, VisitMut,
-    VisitorMut,
+    Query, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, Values, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -24,7 +24,7 @@ use std::ops::ControlFlow;
 /// # Errors
 /// A list with a wildcard: its columns are not known here.
 pub(crate) fn number(query: &mut Query) -> Result<(), SqlError> {
-    match query.visit(&mut Operations) {
+    match walk_mut(query, &mut Operations) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }
@@ -90,7 +90,7 @@ fn body(expr: &mut SetExpr) -> ControlFlow<Box<SqlError>> {
         left: Some(std::mem::replace(left, nothing())),
         right: Some(std::mem::replace(right, nothing())),
     };
-    let _ = whole.visit(&mut sides);
+    let _ = walk_mut(&mut whole, &mut sides);
     *expr = *whole.body;
     ControlFlow::Continue(())
 }

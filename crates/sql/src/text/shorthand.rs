@@ -11,11 +11,11 @@
 //! The names of the query's columns are taken before, so they stay as written.
 
 use crate::text::named_windows;
+use crate::text::visit::{expressions_mut, walk_mut};
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, DateTimeField, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
     FunctionArguments, Ident, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query,
-    Select, SelectItem, SetExpr, Value, ValueWithSpan, Values, VisitMut, VisitorMut,
-    visit_expressions_mut,
+    Select, SelectItem, SetExpr, Value, ValueWithSpan, Values, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -141,7 +141,7 @@ static TEMPLATES: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
 /// Writes a query's shorthands out.
 pub(crate) fn write_out(query: &mut Query) {
     // The visitor never breaks off.
-    let _ = query.visit(&mut Shorthands);
+    let _ = walk_mut(query, &mut Shorthands);
 }
 
 struct Shorthands;
@@ -353,7 +353,7 @@ fn call(function: &mut Function) -> Option<Expr> {
 
 fn fill(template: &Expr, arguments: &[Expr]) -> Expr {
     let mut filled = template.clone();
-    let _ = visit_expressions_mut(&mut filled, |expr| {
+    let _ = expressions_mut(&mut filled, |expr| {
         let argument = match &*expr {
             Expr::Value(ValueWithSpan {
                 value: Value::Placeholder(number),

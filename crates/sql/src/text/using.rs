@@ -10,10 +10,11 @@
 
 use crate::error::SqlError;
 use crate::text::identifier::normalize;
+use crate::text::visit::walk_mut;
 use datafusion::sql::sqlparser::ast::{
     ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy,
     OrderByKind, Query, ReplaceSelectElement, ReplaceSelectItem, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, VisitorMut,
     WildcardAdditionalOptions,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
@@ -26,7 +27,7 @@ use std::ops::ControlFlow;
 /// # Errors
 /// Joins whose columns cannot be told without the tables.
 pub(crate) fn write_out(query: &mut Query) -> Result<(), SqlError> {
-    match query.visit(&mut Queries) {
+    match walk_mut(query, &mut Queries) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }
@@ -101,7 +102,7 @@ fn list(select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<(), SqlEr
     }
     select.projection = items;
     let mut names = SharedColumns { tables, deep: 0 };
-    let _ = select.visit(&mut names);
+    let _ = walk_mut(select, &mut names);
     if let Some(order_by) = order_by
         && let OrderByKind::Expressions(keys) = &mut order_by.kind
     {
@@ -111,7 +112,7 @@ fn list(select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<(), SqlEr
             _ => true,
         });
         keys.for_each(|key| {
-            let _ = key.visit(&mut names);
+            let _ = walk_mut(key, &mut names);
         });
     }
     Ok(())

@@ -355,7 +355,7 @@ impl Twins<'_> {
         self.query(&sql).await;
     }
 
-    /// The first rows by some order of those that have a partner, of which a column is needed.
+    /// The first rows by some order of those that have a match, of which a column is needed.
     async fn first_joined(&mut self, name: &str) {
         let on = match self.random.below(3) {
             0 => format!("WHERE {}", self.condition()),

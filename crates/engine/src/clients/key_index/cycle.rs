@@ -84,7 +84,7 @@ impl KeyIndex {
         let mut shifts = shifts.to_vec();
         shifts.sort_by_key(|shift| shift.low);
         for shift in &shifts {
-            for (low, high, from) in table.parts(shift.low, shift.high) {
+            for (low, high, from) in table.owners(shift.low, shift.high) {
                 if from != shift.to {
                     transfers.push((
                         Shift {
@@ -183,7 +183,7 @@ impl Drop for Waiting<'_> {
 /// What lies in the midst of a segment has to be parted on both sides.
 fn from_ends(table: &PartitionTable, transfers: &[(Shift, AeuId)]) -> Vec<usize> {
     let range = |at: usize| {
-        let mut ranges = table.parts(0, u64::MAX);
+        let mut ranges = table.owners(0, u64::MAX);
         let range = ranges.find(|(_, end, _)| *end >= transfers[at].0.low);
         range.expect("all keys are in one")
     };

@@ -64,7 +64,7 @@ impl Reading {
     fn next_reads(&mut self) -> Vec<(AeuId, RangeRead)> {
         let mut reads = Vec::with_capacity(self.open.len());
         for open in &mut self.open {
-            let mut owners = self.table.reads(open.next, open.last);
+            let mut owners = self.table.owners(open.next, open.last);
             let (low, high, aeu) = owners.next().expect("every key has an owner");
             open.next = high;
             open.before = self.found[open.range].len();

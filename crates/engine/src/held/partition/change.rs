@@ -258,7 +258,10 @@ impl Uncommitted<'_> {
         self.is_committed = true;
         let _drawn = Drawn { at, sequencer };
         let Uncommitted {
-            partition, keys, ..
+            partition,
+            keys,
+            statement,
+            ..
         } = &mut self;
         if let (None, Some(index)) = (first, &mut partition.index)
             && !ended.is_empty()
@@ -271,7 +274,7 @@ impl Uncommitted<'_> {
             partition.ended.add(ended, at, horizon);
         }
         partition.object.set_changed(at);
-        partition.commit(self.statement, at, home, horizon);
+        partition.commit(*statement, at, home, horizon);
         Changed::Committed {
             at,
             ended: ended.len() as u64,

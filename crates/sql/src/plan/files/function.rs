@@ -11,11 +11,12 @@ use crate::text::identifier::normalize;
 use crate::text::parse::STRUCT;
 use crate::text::parse::place_of_expr;
 use crate::text::statement::Statement;
+use crate::text::visit::walk_mut;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{
     self, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query,
-    TableAlias, TableFactor, UnaryOperator, VisitMut, VisitorMut,
+    TableAlias, TableFactor, UnaryOperator, VisitorMut,
 };
 use eris_files::{Format, ReadOptions, open};
 use std::collections::HashMap;
@@ -62,7 +63,7 @@ pub(crate) async fn open_functions(
         statement,
         found: Vec::new(),
     };
-    if let ControlFlow::Break(error) = query.visit(&mut calls) {
+    if let ControlFlow::Break(error) = walk_mut(query, &mut calls) {
         return Err(*error);
     }
     let mut files = StatementTables::new();

@@ -76,7 +76,7 @@ impl ExecutionPlan for FragmentExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let run = self.open(partition);
-        Ok(Box::pin(self.stream(run, partition, context)))
+        Ok(Box::pin(self.result_stream(run, partition, context)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

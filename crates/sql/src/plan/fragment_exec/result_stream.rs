@@ -32,7 +32,7 @@ pub(super) struct ResultStream {
 
 impl FragmentExec {
     /// One stream of a run.
-    pub(super) fn partition(
+    pub(super) fn result_stream(
         &self,
         run: Arc<Run>,
         partition: usize,

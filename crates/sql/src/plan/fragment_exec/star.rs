@@ -361,7 +361,7 @@ impl FragmentExec {
 /// Whether it makes a difference how often a row is there.
 fn matters_how_often(output: &Output) -> bool {
     match output {
-        Output::BuildRows { .. } => true,
+        Output::Rows { .. } => true,
         Output::Groups { aggregates, .. } => aggregates.iter().any(|aggregate| {
             !matches!(
                 aggregate.function,

@@ -15,10 +15,11 @@ use crate::context::StatementContext;
 use crate::statements::dml;
 use crate::text::parameter::placeholder;
 use crate::text::statement::Statement;
+use crate::text::visit::expressions;
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::error::Result;
-use datafusion::sql::sqlparser::ast::{Ident, SelectItem, visit_expressions};
+use datafusion::sql::sqlparser::ast::{Ident, SelectItem};
 use eris_types::ColumnId;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ impl Answer {
         items: &[SelectItem],
         statement: &Statement,
     ) -> Result<Answer, NotShort> {
-        let parameter = visit_expressions(&items.to_vec(), |expr| match placeholder(expr) {
+        let parameter = expressions(&items.to_vec(), |expr| match placeholder(expr) {
             Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),
         });

@@ -16,6 +16,7 @@ use crate::system::functions::session_state;
 use crate::text::identifier::normalize;
 use crate::text::parameter::placeholder;
 use crate::text::statement::Statement;
+use crate::text::visit::expressions_mut;
 use crate::write::coerce::Target;
 use crate::write::locks::SharedLocks;
 use crate::write::references::{Effect, Parents};
@@ -26,7 +27,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     self, Assignment, AssignmentTarget, BinaryOperator, Expr, Ident, ObjectName, OnConflictAction,
-    OnInsert, SelectItem, SetExpr, TableObject, Value, visit_expressions_mut,
+    OnInsert, SelectItem, SetExpr, TableObject, Value,
 };
 use eris_exact::scalar;
 use std::ops::ControlFlow;
@@ -178,9 +179,7 @@ impl Compiler<'_> {
             }
             for (column, default) in defaults.iter().enumerate() {
                 rows.push(match default {
-                    Target::LiteralSource(position) => {
-                        self.cell(&row.content[*position], column)?
-                    }
+                    Target::Source(position) => self.cell(&row.content[*position], column)?,
                     Target::Constant(value) => Cell::Constant(value.clone()),
                     // What is in its place is not looked at.
                     Target::Computed(_) => {
@@ -225,7 +224,7 @@ impl Compiler<'_> {
     ) -> Result<Program, NotShort> {
         self.reject_keys(&update.assignments)?;
         let table = Arc::clone(&self.table);
-        let rewritten = visit_expressions_mut(&mut update, |expr| {
+        let rewritten = expressions_mut(&mut update, |expr| {
             match expr {
                 Expr::CompoundIdentifier(parts) => {
                     let [qualifier, column] = parts.as_mut_slice() else {
@@ -418,7 +417,7 @@ impl Compiler<'_> {
         parameters: &mut Vec<(usize, DataType)>,
     ) -> Result<(), NotShort> {
         let mut visited = Ok(());
-        let _ = visit_expressions_mut(expr, |expr| {
+        let _ = expressions_mut(expr, |expr| {
             if let Some(name) = placeholder(expr) {
                 match self.number(name) {
                     Some((operand, data_type)) => {

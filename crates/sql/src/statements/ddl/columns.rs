@@ -10,13 +10,13 @@ use crate::system::functions::session_state;
 use crate::text::identifier::normalize;
 use crate::text::parse::{place_of_expr, planning_error};
 use crate::text::statement::Statement;
+use crate::text::visit::{expressions, expressions_mut};
 use crate::write::coerce;
 use crate::write::row_rules::{ComputedDefault, check_condition};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::sql::sqlparser::ast::{
     self, ColumnOption, Ident, PrimaryKeyConstraint, TableConstraint, UniqueConstraint,
-    visit_expressions, visit_expressions_mut,
 };
 use eris_exact::types::{column_type, sql_name};
 use std::collections::BTreeSet;
@@ -375,7 +375,7 @@ pub(crate) fn add_checks(
 
 /// Takes the table's name away from the names of columns: it may change.
 fn unqualify(expr: &mut ast::Expr) {
-    let _ = visit_expressions_mut(expr, |expr| {
+    let _ = expressions_mut(expr, |expr| {
         if let ast::Expr::CompoundIdentifier(parts) = expr
             && let Some(last) = parts.pop()
         {
@@ -388,7 +388,7 @@ fn unqualify(expr: &mut ast::Expr) {
 /// The columns that an expression of a CHECK names.
 pub(crate) fn columns_of(expr: &ast::Expr) -> BTreeSet<String> {
     let mut columns = BTreeSet::new();
-    let _ = visit_expressions(expr, |expr| {
+    let _ = expressions(expr, |expr| {
         if let ast::Expr::Identifier(name) = expr {
             columns.insert(normalize(name));
         }
@@ -399,7 +399,7 @@ pub(crate) fn columns_of(expr: &ast::Expr) -> BTreeSet<String> {
 
 /// Calls a column by another name in an expression of a CHECK.
 pub(crate) fn rename_in(expr: &mut ast::Expr, old: &str, new: &str) {
-    let _ = visit_expressions_mut(expr, |expr| {
+    let _ = expressions_mut(expr, |expr| {
         if let ast::Expr::Identifier(name) = expr
             && normalize(name) == old
         {

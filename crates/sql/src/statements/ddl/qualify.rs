@@ -2,9 +2,8 @@
 
 use crate::catalog::RelationName;
 use crate::text::identifier::normalize;
-use datafusion::sql::sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, Query, VisitMut, VisitorMut,
-};
+use crate::text::visit::walk_mut;
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query, VisitorMut};
 use std::ops::ControlFlow;
 
 /// The query with the names of these relations qualified.
@@ -16,7 +15,7 @@ pub(super) fn qualified(query: &Query, current_schema: &str, reads: &[RelationNa
         with: Vec::new(),
     };
     // The visitor never breaks off.
-    let _ = query.visit(&mut visitor);
+    let _ = walk_mut(&mut query, &mut visitor);
     query
 }
 
@@ -37,7 +36,7 @@ impl VisitorMut for Qualify<'_> {
         for table in &mut with.cte_tables {
             if !with.recursive {
                 // In its own query the name means a table still.
-                table.visit(self)?;
+                walk_mut(table, self)?;
             }
             self.with.push(normalize(&table.alias.name));
         }

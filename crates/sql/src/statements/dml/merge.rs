@@ -19,6 +19,7 @@ use crate::plan::resolve::ROW;
 use crate::statements::insert;
 use crate::system::functions::session_state;
 use crate::text::identifier::last_name;
+use crate::text::visit::walk_mut;
 use crate::write::coerce;
 use crate::write::targets;
 use crate::write::targets::{default_target, is_word_default};
@@ -29,8 +30,8 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, Merge, MergeAction,
     MergeClause, MergeClauseKind, MergeInsertKind, OutputClause, Query, SelectItem,
-    SelectItemQualifiedWildcardKind, TableAlias, TableFactor, TableWithJoins, Value, VisitMut,
-    VisitorMut, WildcardAdditionalOptions, helpers::attached_token::AttachedToken,
+    SelectItemQualifiedWildcardKind, TableAlias, TableFactor, TableWithJoins, Value, VisitorMut,
+    WildcardAdditionalOptions, helpers::attached_token::AttachedToken,
 };
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -343,7 +344,7 @@ fn of_source(expr: &mut Expr, source: &Ident) {
         source,
         subqueries: 0,
     };
-    let _ = expr.visit(&mut qualifier);
+    let _ = walk_mut(expr, &mut qualifier);
 }
 
 /// The rows of each branch.

@@ -4,6 +4,7 @@
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::text::identifier::last_name;
+use crate::text::visit::walk;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::Volatility;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Visit, Visitor};
@@ -21,7 +22,7 @@ pub(super) fn check<'a>(
         subqueries: 0,
     };
     for part in parts {
-        if let ControlFlow::Break(name) = part.visit(&mut functions) {
+        if let ControlFlow::Break(name) = walk(part, &mut functions) {
             return Err(SqlError::invalid(Mistake::Grouping, format!(
                 "{place}: {name}() is computed over several rows, but a value of each row is wanted"
             ))
@@ -38,7 +39,7 @@ pub(super) fn check_repeatable(
     context: &StatementContext,
     condition: &Expr,
 ) -> Result<(), SqlError> {
-    let ControlFlow::Break(name) = condition.visit(&mut VolatileFunctions(context.state())) else {
+    let ControlFlow::Break(name) = walk(condition, &mut VolatileFunctions(context.state())) else {
         return Ok(());
     };
     Err(SqlError::invalid(Mistake::InvalidObjectDefinition, format!(

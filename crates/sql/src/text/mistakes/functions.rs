@@ -4,6 +4,7 @@ use super::{Search, found};
 use crate::error::{Mistake, SqlError};
 use crate::text::identifier::normalize;
 use crate::text::parse::{place_of, place_of_expr};
+use crate::text::visit::walk;
 use datafusion::execution::FunctionRegistry;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArguments, Query, Select, Visit, Visitor,
@@ -100,7 +101,7 @@ fn aggregate_in(part: &impl Visit, registry: &dyn FunctionRegistry) -> Option<Ex
         registry,
         subqueries: 0,
     };
-    match part.visit(&mut aggregates) {
+    match walk(part, &mut aggregates) {
         ControlFlow::Break(expr) => Some(*expr),
         ControlFlow::Continue(()) => None,
     }

@@ -4,9 +4,10 @@ use super::{Search, found, place_of_ident};
 use crate::error::{Mistake, SqlError};
 use crate::text::identifier::normalize;
 use crate::text::parse::place_of;
+use crate::text::visit::walk;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, Ident, NamedWindowDefinition, Query, Select, Value, Visit, Visitor,
-    WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+    Expr, Function, Ident, NamedWindowDefinition, Query, Select, Value, Visitor, WindowFrame,
+    WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -14,7 +15,7 @@ use std::ops::ControlFlow;
 pub(super) fn in_place(select: &Select) -> Search {
     for condition in [&select.selection, &select.having].into_iter().flatten() {
         let inside = &mut Functions::new(|_| true);
-        if let ControlFlow::Break(function) = condition.visit(inside) {
+        if let ControlFlow::Break(function) = walk(condition, inside) {
             let error = SqlError::not_supported("a window function in WHERE or HAVING");
             let hint = "QUALIFY filters by window functions, and so does WHERE around a subquery";
             return found(error.with_hint(Some(hint)), place_of(&function.name));
@@ -22,7 +23,7 @@ pub(super) fn in_place(select: &Select) -> Search {
     }
     let defined = &select.named_window;
     let is_undefined = |window: &WindowType| undefined(window, defined).is_some();
-    match select.visit(&mut Functions::new(is_undefined)) {
+    match walk(select, &mut Functions::new(is_undefined)) {
         ControlFlow::Continue(()) => Search::Continue(()),
         ControlFlow::Break(function) => {
             let over = function.over.as_ref();

@@ -242,7 +242,7 @@ fn one(scalar: &Scalar) -> Result<ArrayRef, ArrowError> {
         (Value::Null, _) => new_null_array(&data_type, 1),
         (Value::Boolean(value), _) => Arc::new(BooleanArray::from(vec![*value])),
         (Value::Float(value), _) => Arc::new(Float64Array::from(vec![*value])),
-        (Value::Text(value), _) => Arc::new(StringViewArray::from(vec![value.as_str()])),
+        (Value::String(value), _) => Arc::new(StringViewArray::from(vec![value.as_str()])),
         (Value::Integer(value), DataType::Decimal128(precision, scale)) => {
             let array = Decimal128Array::from(vec![*value]);
             Arc::new(array.with_precision_and_scale(*precision, *scale)?)

@@ -81,10 +81,10 @@ fn contained(values: &ArrayRef, set: &KeySet) -> BooleanBuffer {
             word.is_some_and(|(word, bit)| word >> bit & 1 == 1)
         }
         KeySet::Integers(keys) => keys.binary_search(&key).is_ok(),
-        KeySet::Texts(_) => false,
+        KeySet::Strings(_) => false,
     };
     match (set, integer_keys_of(values)) {
-        (KeySet::Texts(keys), _) => {
+        (KeySet::Strings(keys), _) => {
             let strings = values.as_string_view();
             let has = |at: usize| {
                 let key = strings.value(at);

@@ -63,9 +63,9 @@ pub(super) async fn run(
         let targets = altered.sources.iter().enumerate();
         let targets = targets.map(|(position, from)| match from {
             ColumnSource::Default => default_target(&state, &new, position),
-            ColumnSource::Old(_) | ColumnSource::Using(_) => Ok(Target::ColumnSource(
-                given.next().expect("numbers do not end"),
-            )),
+            ColumnSource::Old(_) | ColumnSource::Using(_) => {
+                Ok(Target::Source(given.next().expect("numbers do not end")))
+            }
         });
         let targets = targets.collect::<Result<Vec<_>, _>>()?;
         write(
@@ -132,7 +132,7 @@ async fn look_at(
     let added = added.filter(|unique| !old.uniques.iter().any(|other| other.is_same(unique)));
     let writers = added.map(|unique| TableWriter::keys_only(&*context.home, new, unique));
     let mut writers: Vec<KeyWriter> = writers.collect::<Result<_, _>>()?;
-    let targets: Vec<Target> = (0..new.types.len()).map(Target::ColumnSource).collect();
+    let targets: Vec<Target> = (0..new.types.len()).map(Target::Source).collect();
     let mut rows = rows.run()?;
     let mut first_row = 1;
     while let Some(batch) = rows.next().await {

@@ -10,7 +10,6 @@ use crate::statements::ddl::columns::{
 use crate::statements::ddl::excerpt_of;
 use crate::text::identifier::normalize;
 use crate::text::statement::Statement;
-use datafusion::arrow::datatypes::Field;
 use datafusion::sql::sqlparser::ast::{self, AlterColumnOperation, Ident};
 use eris_exact::types::column_type;
 use eris_home::Partitioning;

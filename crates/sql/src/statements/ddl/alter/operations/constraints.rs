@@ -15,7 +15,6 @@ use crate::text::statement::Statement;
 use datafusion::sql::sqlparser::ast::{self, Ident};
 use eris_home::Partitioning;
 use eris_types::most_similar;
-use std::sync::Arc;
 
 /// A constraint by its place in the definition.
 enum Constraint {

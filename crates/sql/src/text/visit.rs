@@ -1,0 +1,149 @@
+//! Walks over syntax trees.
+//!
+//! A visitor is a type parameter of `sqlparser`'s walk, so each one would compile the walk over all kinds of nodes
+//! anew: some 900 functions. These walks take any visitor, but one type stands for all of them; a node is told to its
+//! visitor by a call through a table. Nobody in this crate walks otherwise.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, ObjectName, Query, Select, Statement, TableFactor, ValueWithSpan, Visit, VisitMut,
+    Visitor, VisitorMut,
+};
+use std::ops::ControlFlow;
+
+/// Shows all nodes of a tree to a visitor, until it breaks off.
+pub(crate) fn walk<V: Visitor>(tree: &impl Visit, visitor: &mut V) -> ControlFlow<V::Break> {
+    let mut told = Told {
+        visitor,
+        broken: None,
+    };
+    match tree.visit(&mut Erased(&mut told)) {
+        ControlFlow::Continue(()) => ControlFlow::Continue(()),
+        ControlFlow::Break(()) => ControlFlow::Break(told.broken.expect("it broke off")),
+    }
+}
+
+/// The same with a visitor that may change them.
+pub(crate) fn walk_mut<V: VisitorMut>(
+    tree: &mut impl VisitMut,
+    visitor: &mut V,
+) -> ControlFlow<V::Break> {
+    let mut told = ToldMut {
+        visitor,
+        broken: None,
+    };
+    match tree.visit(&mut ErasedMut(&mut told)) {
+        ControlFlow::Continue(()) => ControlFlow::Continue(()),
+        ControlFlow::Break(()) => ControlFlow::Break(told.broken.expect("it broke off")),
+    }
+}
+
+/// Shows all expressions, each before its parts.
+pub(crate) fn expressions<E>(
+    tree: &impl Visit,
+    visit: impl FnMut(&Expr) -> ControlFlow<E>,
+) -> ControlFlow<E> {
+    walk(tree, &mut Expressions(visit))
+}
+
+/// Shows all expressions to be changed, each after its parts.
+pub(crate) fn expressions_mut<E>(
+    tree: &mut impl VisitMut,
+    visit: impl FnMut(&mut Expr) -> ControlFlow<E>,
+) -> ControlFlow<E> {
+    walk_mut(tree, &mut Expressions(visit))
+}
+
+/// Shows the names of all tables and views.
+pub(crate) fn relations<E>(
+    tree: &impl Visit,
+    visit: impl FnMut(&ObjectName) -> ControlFlow<E>,
+) -> ControlFlow<E> {
+    walk(tree, &mut Relations(visit))
+}
+
+struct Expressions<F>(F);
+
+impl<E, F: FnMut(&Expr) -> ControlFlow<E>> Visitor for Expressions<F> {
+    type Break = E;
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<E> {
+        (self.0)(expr)
+    }
+}
+
+impl<E, F: FnMut(&mut Expr) -> ControlFlow<E>> VisitorMut for Expressions<F> {
+    type Break = E;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<E> {
+        (self.0)(expr)
+    }
+}
+
+struct Relations<F>(F);
+
+impl<E, F: FnMut(&ObjectName) -> ControlFlow<E>> Visitor for Relations<F> {
+    type Break = E;
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<E> {
+        (self.0)(relation)
+    }
+}
+
+type Shared<'a, T> = &'a T;
+type Exclusive<'a, T> = &'a mut T;
+
+/// The type that stands for all visitors of a kind, and how it tells them of nodes.
+macro_rules! erased {
+    ($visitor:ident, $erased:ident, $told:ident, $nodes:ident, $reference:ident, $($hook:ident: $node:ty,)+) => {
+        struct $erased<'a>(&'a mut dyn $nodes);
+
+        struct $told<'a, V: $visitor> {
+            visitor: &'a mut V,
+            broken: Option<V::Break>,
+        }
+
+        trait $nodes {
+            $(fn $hook(&mut self, node: $reference<'_, $node>) -> ControlFlow<()>;)+
+        }
+
+        impl<V: $visitor> $nodes for $told<'_, V> {
+            $(fn $hook(&mut self, node: $reference<'_, $node>) -> ControlFlow<()> {
+                self.visitor.$hook(node).map_break(|broken| self.broken = Some(broken))
+            })+
+        }
+
+        impl $visitor for $erased<'_> {
+            type Break = ();
+
+            $(fn $hook(&mut self, node: $reference<'_, $node>) -> ControlFlow<()> {
+                self.0.$hook(node)
+            })+
+        }
+    };
+}
+
+/// All that a visitor can be told of.
+macro_rules! erased_for_all_nodes {
+    ($visitor:ident, $erased:ident, $told:ident, $nodes:ident, $reference:ident) => {
+        erased! {
+            $visitor, $erased, $told, $nodes, $reference,
+            pre_visit_query: Query,
+            post_visit_query: Query,
+            pre_visit_select: Select,
+            post_visit_select: Select,
+            pre_visit_relation: ObjectName,
+            post_visit_relation: ObjectName,
+            pre_visit_table_factor: TableFactor,
+            post_visit_table_factor: TableFactor,
+            pre_visit_expr: Expr,
+            post_visit_expr: Expr,
+            pre_visit_statement: Statement,
+            post_visit_statement: Statement,
+            pre_visit_value: ValueWithSpan,
+            post_visit_value: ValueWithSpan,
+        }
+    };
+}
+
+erased_for_all_nodes!(Visitor, Erased, Told, Nodes, Shared);
+erased_for_all_nodes!(VisitorMut, ErasedMut, ToldMut, NodesMut, Exclusive);
