@@ -1,8 +1,8 @@
 //! CPU caches, as sysfs describes them per CPU, summed up by kind.
 
+use crate::error::TopologyError;
+use crate::files::Files;
 use crate::list;
-use crate::sysfs::Files;
-use crate::topology::TopologyError;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;

@@ -8,8 +8,9 @@
 //! ```
 //! A limit of any ancestor holds as well; the lowest counts.
 
-use crate::sysfs::{self, Files};
-use crate::topology::TopologyError;
+use crate::error::TopologyError;
+use crate::files::Files;
+use crate::sysfs;
 use std::path::Path;
 
 /// Bytes. `root` is the directory in which `proc` and `sys` lie.

@@ -1,14 +1,11 @@
 //! Made-up topologies, `NODESxCORES`: every NUMA path really runs, although all memory lies on one node.
 
+use crate::error::TopologyError;
 use crate::pages::PageSizes;
 use crate::sysfs;
-use crate::topology::{Node, Topology, TopologyError, place};
+use crate::topology::{LOCAL, Node, REMOTE, Topology, place};
 use eris_types::NodeId;
 use std::path::Path;
-
-/// Distances as firmware reports them when it has measured nothing.
-pub(crate) const LOCAL: u32 = 10;
-pub(crate) const REMOTE: u32 = 20;
 
 /// Parses `4x2` into nodes and AEUs per node.
 pub(crate) fn parse(value: &str) -> Result<(u16, u16), TopologyError> {

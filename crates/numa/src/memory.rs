@@ -2,28 +2,15 @@
 
 use crate::budget::Budget;
 use crate::cgroup;
+use crate::error::TopologyError;
 use crate::node::{NodeMemory, NodeState};
 use crate::os;
-use crate::source::MemorySource;
+use crate::source::{HugePages, MemorySource};
 use crate::topology::{Node, Topology};
 use eris_types::{NodeId, ObjectId};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Whether memory is backed with huge pages (2 MiB). They save most of the cost of address translation; they also make
-/// a small data object occupy whole ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum HugePages {
-    /// Asked for wherever a whole one fits; the rest of a large buffer is made of small pages.
-    #[default]
-    Auto,
-    /// Large buffers are also rounded up to whole huge pages.
-    Always,
-    /// Rejected.
-    Never,
-}
 
 /// The memory of all nodes. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
@@ -51,7 +38,7 @@ pub enum MemoryError {
     NoBudget,
     /// No budget was given, and neither cgroup nor machine tells how much memory there is.
     #[error("cannot find out how much memory there is, so a memory budget must be given: {0}")]
-    UnknownSize(#[source] crate::TopologyError),
+    UnknownSize(#[source] TopologyError),
 }
 
 impl Memory {

@@ -7,8 +7,7 @@
 //! The lowest aligned place is kept, so that the next mapping fits exactly below it, is aligned by itself, and the
 //! kernel can merge the two.
 
-use crate::memory::HugePages;
-use crate::source::{HUGE, MemorySource};
+use crate::source::{HUGE, HugePages, MemorySource};
 use std::ptr::NonNull;
 
 /// The base page in bytes.

@@ -1,7 +1,7 @@
 //! Page sizes: the base page, transparent huge pages, and pools of reserved huge pages.
 
-use crate::sysfs::Files;
-use crate::topology::TopologyError;
+use crate::error::TopologyError;
+use crate::files::Files;
 use serde::Serialize;
 use std::path::Path;
 

@@ -1,9 +1,24 @@
 //! Where node managers take memory from: a seam, so that their bookkeeping can run over an ordinary allocator (Miri).
 
+use serde::{Deserialize, Serialize};
 use std::ptr::NonNull;
 
 /// Size and alignment of what is taken from the operating system: one huge page.
 pub(crate) const HUGE: usize = 2 << 20;
+
+/// Whether memory is backed with huge pages (2 MiB). They save most of the cost of address translation; they also make
+/// a small data object occupy whole ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HugePages {
+    /// Asked for wherever a whole one fits; the rest of a large buffer is made of small pages.
+    #[default]
+    Auto,
+    /// Large buffers are also rounded up to whole huge pages.
+    Always,
+    /// Rejected.
+    Never,
+}
 
 /// A supplier of zeroed memory.
 pub(crate) trait MemorySource: Send + Sync {

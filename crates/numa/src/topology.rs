@@ -1,14 +1,14 @@
 //! The topology of a machine as a value: nodes, their CPUs, memory and distances, and where the AEUs work.
 
 use crate::caches::Cache;
+use crate::error::TopologyError;
 use crate::pages::PageSizes;
-use crate::{affinity, fake, sysfs};
 use eris_types::{AeuId, NodeId};
 use serde::Serialize;
-use std::path::{Path, PathBuf};
 
-/// The environment variable that replaces the real topology: `4x2` is 4 logical nodes with 2 AEUs each.
-pub const TOPOLOGY_VARIABLE: &str = "ERIS_TOPOLOGY";
+/// Distances as firmware reports them when it has measured nothing.
+pub(crate) const LOCAL: u32 = 10;
+pub(crate) const REMOTE: u32 = 20;
 
 /// Nodes, and the places of the AEUs on them. A plain value: cloning or changing one moves nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,101 +52,7 @@ pub struct AeuPlace {
     pub cpu: Option<u32>,
 }
 
-/// The topology cannot be read, or what was asked of it cannot be.
-#[derive(Debug, thiserror::Error)]
-pub enum TopologyError {
-    /// A file is there but cannot be read.
-    #[error("cannot read {path}: {source}", path = path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file's content is not what the kernel documents.
-    #[error("cannot understand {path}: expected {expected}, found {found:?}", path = path.display())]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// What should stand there.
-        expected: &'static str,
-        /// What stands there (at most its first 80 characters).
-        found: String,
-    },
-    /// The process's affinity mask cannot be read.
-    #[error("cannot read the CPU affinity mask of the process: {0}")]
-    Affinity(std::io::Error),
-    /// No CPU is left for an AEU.
-    #[error("found no CPU that this process may use")]
-    NoCpus,
-    /// The environment variable's value is no topology.
-    #[error(
-        "{variable}={value:?} is no topology: expected NODESxCORES, as in {variable}=4x2, \
-         both from 1, and at most {most} AEUs in all",
-        variable = TOPOLOGY_VARIABLE,
-        most = u16::MAX
-    )]
-    Variable {
-        /// The value found.
-        value: String,
-    },
-    /// A number of AEUs that cannot be.
-    #[error("{asked} AEUs cannot be: there must be from 1 to {most}", most = u16::MAX)]
-    AeuCount {
-        /// The number asked for.
-        asked: usize,
-    },
-}
-
 impl Topology {
-    /// This machine's topology, as far as this process may use it.
-    ///
-    /// With [`TOPOLOGY_VARIABLE`] set (and not empty) the logical one it describes, with AEUs bound to this machine's
-    /// CPUs if those are enough. Else what sysfs tells, without the CPUs that the affinity mask or the cgroup's cpuset
-    /// withhold. A node of which every CPU is withheld is left out (the process was told to stay away from it); a
-    /// node that never had a CPU stays, as memory alone. The mask is the calling thread's: call it before binding that.
-    ///
-    /// # Errors
-    /// [`TopologyError`]: the variable's value is no topology, or the machine's files are unreadable.
-    pub fn detect() -> Result<Self, TopologyError> {
-        let cpus = affinity::allowed_cpus().map_err(TopologyError::Affinity)?;
-        let root = Path::new("/");
-        let mut real = sysfs::read(root, Some(&cpus))?;
-        if let Some(nodes) = sysfs::allowed_memory(root)? {
-            real.withhold_memory(&nodes);
-        }
-        match std::env::var_os(TOPOLOGY_VARIABLE) {
-            Some(value) if !value.is_empty() => {
-                let (nodes, cores) = fake::parse(&value.to_string_lossy())?;
-                Ok(fake::over(&real, nodes, cores))
-            }
-            _ => Ok(real),
-        }
-    }
-
-    /// The topology described by the files under `root`, the directory in which `sys` and `proc` lie (`/` on a live
-    /// machine), with all CPUs that are online.
-    ///
-    /// Without `sys/devices/system/node` the machine is one node. Offline nodes and CPUs are left out.
-    ///
-    /// # Errors
-    /// [`TopologyError`] names the file that cannot be read or understood.
-    pub fn from_sysfs(root: &Path) -> Result<Self, TopologyError> {
-        sysfs::read(root, None)
-    }
-
-    /// A made-up topology: `nodes` logical nodes, each with `cores_per_node` AEUs that are bound to no CPU. All memory
-    /// comes from wherever the operating system takes it. Distances: 10 to itself, 20 to every other.
-    ///
-    /// It does not bind AEUs, so that any number of such engines can run beside each other in one process;
-    /// [`Topology::detect`] does.
-    ///
-    /// # Panics
-    /// If a number is zero or there are more than 65,535 AEUs in all.
-    pub fn fake(nodes: u16, cores_per_node: u16) -> Self {
-        fake::unbound(nodes, cores_per_node)
-    }
-
     /// The same nodes with `n` AEUs, spread over the nodes in proportion to their cores.
     ///
     /// They stay bound to CPUs of their node as long as every node has one for each of them: first one per core, then

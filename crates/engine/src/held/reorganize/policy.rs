@@ -3,9 +3,9 @@
 use super::work::PHASES;
 use super::{ReorganizationCause, ReorganizationEffect};
 
-/// Keys asked for that pay for one unit of work, by [`ReorganizationPhase`](super::work::ReorganizationPhase): about a sixth of the time of a large
-/// batch goes into the work while it lasts, for a unit takes some 0.1 µs, 1 µs and 2 µs, and a key in such a batch 0.06
-/// µs.
+/// Keys asked for that pay for one unit of work, by [`ReorganizationPhase`](super::work::ReorganizationPhase). About a
+/// sixth of the time of a large batch goes into the work while it lasts: a unit takes some 0.1 µs, 1 µs and 2 µs, and a
+/// key in such a batch 0.06 µs.
 pub(super) const PER_UNIT: [u64; PHASES] = [16, 96, 192];
 
 /// What decides.
