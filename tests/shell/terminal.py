@@ -1,5 +1,6 @@
 """An eris on a pseudo-terminal that believes to talk to a person."""
 
+import codecs
 import fcntl
 import os
 import pty
@@ -33,6 +34,7 @@ class Terminal:
             [ERIS], stdin=child, stdout=child, stderr=child, env=settings, preexec_fn=lambda: own(child), close_fds=True
         )
         os.close(child)
+        self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self.text = ""
         self.wait_for(PROMPT)
 
@@ -49,8 +51,8 @@ class Terminal:
                 piece = b""
             if not piece:
                 raise AssertionError(f"it ended without {expected!r}: {self.text!r}")
-            # An endless result is not kept.
-            self.text = self.text[-20_000:] + CONTROL.sub("", piece.decode(errors="replace"))
+            # An endless result is not kept. A piece may end inside of a character or of a control sequence.
+            self.text = CONTROL.sub("", self.text[-20_000:] + self.decoder.decode(piece))
         before, _, self.text = self.text.partition(expected)
         return before
 
