@@ -63,4 +63,4 @@ pub use memory::spill::{Spill, SpillError};
 pub use once::OnceExec;
 pub use replacement::Replacement;
 pub use rules::{PhysicalRule, insert_before, physical_rules};
-pub use state::{session_config, session_state};
+pub use state::{plan_statement, session_config, session_state};

@@ -12,10 +12,12 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::logical_expr::AggregateUDF;
 use datafusion::logical_expr::registry::FunctionRegistry;
+use datafusion::logical_expr::{AggregateUDF, LogicalPlan};
 use datafusion::prelude::SessionConfig;
+use datafusion::sql::parser::Statement;
 use eris_numa::Budget;
+use futures::future::BoxFuture;
 use std::sync::Arc;
 
 /// What a sort sets aside, per partition, for merging what it has spilled.
@@ -57,6 +59,18 @@ pub fn session_state(
         state.register_udaf(Arc::new(function))?;
     }
     Ok(state)
+}
+
+/// Plans a statement: names and types are resolved. The future is boxed, for a crate that awaits DataFusion's own one
+/// compiles its whole SQL planner again.
+///
+/// # Errors
+/// What planning says of the statement.
+pub fn plan_statement(
+    state: &SessionState,
+    statement: Statement,
+) -> BoxFuture<'_, Result<LogicalPlan>> {
+    Box::pin(state.statement_to_plan(statement))
 }
 
 /// DataFusion's settings where its defaults would be wrong, or slow.

@@ -22,4 +22,3 @@ pub(crate) mod shorthand;
 pub(crate) mod statement;
 pub(crate) mod transaction;
 pub(crate) mod using;
-pub(crate) mod visit;

@@ -13,7 +13,6 @@ use crate::text::names::Headers;
 use crate::text::parse::{parse, planning_error};
 use crate::text::rewrite::rewrite;
 use crate::text::statement::Statement;
-use crate::text::visit::relations;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
@@ -24,6 +23,7 @@ use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast::{self};
 use eris_files::context_of_load;
+use eris_syntax::relations;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ pub(crate) async fn logical_at(
     let mut state = names.state();
     state.mark_start_execution();
     check_names(context, &tree, &state, names, statement)?;
-    let logical = state.statement_to_plan(tree).await;
+    let logical = eris_exact::plan_statement(&state, tree).await;
     let logical = logical.map_err(|error| planning_error(error, statement, &state))?;
     Ok((state, logical, headers))
 }
@@ -228,7 +228,7 @@ pub(crate) fn check_names(
         let PlannedStatement::Statement(tree) = tree else {
             continue;
         };
-        let place = relations(tree, |relation| match last_name(relation) {
+        let place = relations(tree.as_ref(), |relation| match last_name(relation) {
             Some(last) if last == name.name => ControlFlow::Break(relation.clone()),
             _ => ControlFlow::Continue(()),
         });

@@ -172,7 +172,7 @@ impl NameScope {
         rewrite(&mut query)?;
         let query = ast::Statement::Query(Box::new(query));
         let tree = PlannedStatement::Statement(Box::new(query));
-        let plan = state.statement_to_plan(tree).await;
+        let plan = eris_exact::plan_statement(&state, tree).await;
         plan.and_then(|plan| rename(plan, view)).map_err(|error| {
             SqlError::from_datafusion(error).within(&format!("view \"{}\"", view.name))
         })

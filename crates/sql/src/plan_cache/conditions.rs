@@ -6,11 +6,11 @@ use super::mask::Masked;
 use crate::catalog::{RelationName, Table, TableOrView};
 use crate::context::StatementContext;
 use crate::text::identifier::normalize;
-use crate::text::visit::walk;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan, Visitor,
 };
 use eris_fragment::Type;
+use eris_syntax::walk;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

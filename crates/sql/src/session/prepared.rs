@@ -10,12 +10,12 @@ use crate::statements::dml;
 use crate::text::parameter::{Class, Parameter, class, placeholder};
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
-use crate::text::visit::{expressions, expressions_mut};
 use crate::write::targets;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{self, Expr, SetExpr, TableObject, Value};
 use eris_exact::types::{column_type, sql_name};
+use eris_syntax::{expressions, expressions_mut};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

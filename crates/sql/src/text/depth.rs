@@ -10,8 +10,8 @@
 //!   a  b
 //! ```
 
-use crate::text::visit::{walk, walk_mut};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, Visitor, VisitorMut};
+use eris_syntax::{walk, walk_mut};
 use std::ops::ControlFlow;
 
 /// Levels of an expression.

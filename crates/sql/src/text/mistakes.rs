@@ -15,12 +15,12 @@ use crate::error::{Mistake, SqlError};
 use crate::text::identifier::normalize;
 use crate::text::parse::{parse, place_of, place_of_expr, position};
 use crate::text::statement::Statement;
-use crate::text::visit::walk;
 use datafusion::execution::FunctionRegistry;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor,
     TableWithJoins, Values, Visitor,
 };
+use eris_syntax::walk;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 

@@ -5,10 +5,10 @@
 //! SELECT sum(x) OVER (PARTITION BY k ORDER BY d) …
 //! ```
 
-use crate::text::visit::expressions_mut;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, NamedWindowDefinition, NamedWindowExpr, Select, WindowSpec, WindowType,
 };
+use eris_syntax::expressions_mut;
 use std::ops::ControlFlow;
 
 /// Puts the definitions of a list's windows in the places of their names. A name without definition stays, to be

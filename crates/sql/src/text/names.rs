@@ -12,15 +12,14 @@
 //! A table that is made of a query, and a derived table, get the unique names.
 
 use crate::text::identifier::normalize;
-use crate::text::visit::{walk, walk_mut};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Visit, Visitor,
-    VisitorMut,
+    Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Visitor, VisitorMut,
 };
+use eris_syntax::{Tree, walk, walk_mut};
 use futures::StreamExt;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -186,7 +185,7 @@ impl VisitorMut for Lists {
 }
 
 /// The names that stand alone in a clause: these lead to columns, also to such as the list has not.
-fn mentioned(clause: &impl Visit) -> HashSet<String> {
+fn mentioned(clause: &impl Tree) -> HashSet<String> {
     struct Mentioned(HashSet<String>);
     impl Visitor for Mentioned {
         type Break = ();

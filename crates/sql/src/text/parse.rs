@@ -7,7 +7,6 @@ use crate::text::depth;
 use crate::text::mistakes;
 use crate::text::precedence::rebind;
 use crate::text::statement::Statement;
-use crate::text::visit::expressions_mut;
 use datafusion::common::SchemaError;
 use datafusion::common::Span;
 use datafusion::error::DataFusionError;
@@ -17,6 +16,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use eris_syntax::expressions_mut;
 use std::ops::ControlFlow;
 
 /// The function that `{'a': 1}` becomes when it is parsed.

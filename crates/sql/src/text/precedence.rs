@@ -104,9 +104,9 @@ fn below_leftmost_or(expr: Box<Expr>, wrap: impl FnOnce(Expr) -> Expr) -> Expr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::visit::expressions_mut;
     use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::parser::Parser;
+    use eris_syntax::expressions_mut;
     use std::ops::ControlFlow;
 
     /// The tree as text, every operation in parentheses.

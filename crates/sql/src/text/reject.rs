@@ -1,10 +1,10 @@
 //! What DataFusion would pass over in silence, and so answer another question than was asked.
 
 use crate::error::{SqlError, SqlErrorKind};
-use crate::text::visit::walk;
 use datafusion::sql::sqlparser::ast::{
     Join, JoinConstraint, JoinOperator, Query, SetExpr, TableFactor, Visitor,
 };
+use eris_syntax::walk;
 use std::ops::ControlFlow;
 
 /// Rejects such clauses anywhere in a query.

@@ -11,12 +11,12 @@
 
 use crate::error::SqlError;
 use crate::text::names::shown;
-use crate::text::visit::walk_mut;
 use datafusion::sql::sqlparser::ast::{
     Query, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, Values, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use eris_syntax::walk_mut;
 use std::ops::ControlFlow;
 
 /// Numbers the rows of all such operations in a query.
@@ -90,7 +90,7 @@ fn body(expr: &mut SetExpr) -> ControlFlow<Box<SqlError>> {
         left: Some(std::mem::replace(left, nothing())),
         right: Some(std::mem::replace(right, nothing())),
     };
-    let _ = walk_mut(&mut whole, &mut sides);
+    let _ = walk_mut(whole.as_mut(), &mut sides);
     *expr = *whole.body;
     ControlFlow::Continue(())
 }

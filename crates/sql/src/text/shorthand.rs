@@ -11,7 +11,6 @@
 //! The names of the query's columns are taken before, so they stay as written.
 
 use crate::text::named_windows;
-use crate::text::visit::{expressions_mut, walk_mut};
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, DateTimeField, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
     FunctionArguments, Ident, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query,
@@ -19,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use eris_syntax::{expressions_mut, walk_mut};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;

@@ -10,7 +10,6 @@
 
 use crate::error::SqlError;
 use crate::text::identifier::normalize;
-use crate::text::visit::walk_mut;
 use datafusion::sql::sqlparser::ast::{
     ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy,
     OrderByKind, Query, ReplaceSelectElement, ReplaceSelectItem, Select, SelectItem,
@@ -19,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use eris_syntax::walk_mut;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 

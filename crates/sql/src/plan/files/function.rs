@@ -11,7 +11,6 @@ use crate::text::identifier::normalize;
 use crate::text::parse::STRUCT;
 use crate::text::parse::place_of_expr;
 use crate::text::statement::Statement;
-use crate::text::visit::walk_mut;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{
@@ -19,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
     TableAlias, TableFactor, UnaryOperator, VisitorMut,
 };
 use eris_files::{Format, ReadOptions, open};
+use eris_syntax::walk_mut;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -15,11 +15,11 @@ use crate::context::StatementContext;
 use crate::statements::dml;
 use crate::text::parameter::placeholder;
 use crate::text::statement::Statement;
-use crate::text::visit::expressions;
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::error::Result;
 use datafusion::sql::sqlparser::ast::{Ident, SelectItem};
+use eris_syntax::expressions;
 use eris_types::ColumnId;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -45,9 +45,11 @@ impl Answer {
         items: &[SelectItem],
         statement: &Statement,
     ) -> Result<Answer, NotShort> {
-        let parameter = expressions(&items.to_vec(), |expr| match placeholder(expr) {
-            Some(_) => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
+        let parameter = items.iter().try_for_each(|item| {
+            expressions(item, |expr| match placeholder(expr) {
+                Some(_) => ControlFlow::Break(()),
+                None => ControlFlow::Continue(()),
+            })
         });
         if parameter.is_break() {
             return Err(NotShort::ParameterType);

@@ -16,7 +16,6 @@ use crate::system::functions::session_state;
 use crate::text::identifier::normalize;
 use crate::text::parameter::placeholder;
 use crate::text::statement::Statement;
-use crate::text::visit::expressions_mut;
 use crate::write::coerce::Target;
 use crate::write::locks::SharedLocks;
 use crate::write::references::{Effect, Parents};
@@ -30,6 +29,7 @@ use datafusion::sql::sqlparser::ast::{
     OnInsert, SelectItem, SetExpr, TableObject, Value,
 };
 use eris_exact::scalar;
+use eris_syntax::expressions_mut;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

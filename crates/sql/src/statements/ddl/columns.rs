@@ -10,7 +10,6 @@ use crate::system::functions::session_state;
 use crate::text::identifier::normalize;
 use crate::text::parse::{place_of_expr, planning_error};
 use crate::text::statement::Statement;
-use crate::text::visit::{expressions, expressions_mut};
 use crate::write::coerce;
 use crate::write::row_rules::{ComputedDefault, check_condition};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
@@ -19,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
     self, ColumnOption, Ident, PrimaryKeyConstraint, TableConstraint, UniqueConstraint,
 };
 use eris_exact::types::{column_type, sql_name};
+use eris_syntax::{expressions, expressions_mut};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 

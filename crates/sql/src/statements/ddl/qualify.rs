@@ -2,8 +2,8 @@
 
 use crate::catalog::RelationName;
 use crate::text::identifier::normalize;
-use crate::text::visit::walk_mut;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query, VisitorMut};
+use eris_syntax::walk_mut;
 use std::ops::ControlFlow;
 
 /// The query with the names of these relations qualified.

@@ -77,7 +77,7 @@ pub(super) async fn create(
         )
         .at(place()));
     }
-    let plan = state.statement_to_plan(tree).await;
+    let plan = eris_exact::plan_statement(&state, tree).await;
     let plan = plan.and_then(|plan| state.optimize(&plan));
     let plan = plan.map_err(|error| planning_error(error, statement, &state))?;
     let text = match (&*context.current_schema, after_as(statement)) {

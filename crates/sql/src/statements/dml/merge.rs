@@ -19,7 +19,6 @@ use crate::plan::resolve::ROW;
 use crate::statements::insert;
 use crate::system::functions::session_state;
 use crate::text::identifier::last_name;
-use crate::text::visit::walk_mut;
 use crate::write::coerce;
 use crate::write::targets;
 use crate::write::targets::{default_target, is_word_default};
@@ -33,6 +32,7 @@ use datafusion::sql::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, TableAlias, TableFactor, TableWithJoins, Value, VisitorMut,
     WildcardAdditionalOptions, helpers::attached_token::AttachedToken,
 };
+use eris_syntax::walk_mut;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 

@@ -4,17 +4,17 @@
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::text::identifier::last_name;
-use crate::text::visit::walk;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::Volatility;
-use datafusion::sql::sqlparser::ast::{Expr, Query, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Visitor};
+use eris_syntax::{Tree, walk};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 /// Rejects aggregates and window functions outside of subqueries. `place` is for the message.
 pub(super) fn check<'a>(
     context: &StatementContext,
-    parts: impl Iterator<Item = &'a (impl Visit + 'a)>,
+    parts: impl Iterator<Item = &'a (impl Tree + 'a)>,
     place: &str,
 ) -> Result<(), SqlError> {
     let mut functions = Functions {

@@ -4,11 +4,9 @@ use super::{Search, found};
 use crate::error::{Mistake, SqlError};
 use crate::text::identifier::normalize;
 use crate::text::parse::{place_of, place_of_expr};
-use crate::text::visit::walk;
 use datafusion::execution::FunctionRegistry;
-use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArguments, Query, Select, Visit, Visitor,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArguments, Query, Select, Visitor};
+use eris_syntax::{Tree, walk};
 use eris_types::most_similar;
 use std::ops::ControlFlow;
 
@@ -96,7 +94,7 @@ pub(super) fn no_nested_aggregate(function: &Function, registry: &dyn FunctionRe
 }
 
 /// The first aggregate in a part of a statement, outside of subqueries.
-fn aggregate_in(part: &impl Visit, registry: &dyn FunctionRegistry) -> Option<Expr> {
+fn aggregate_in(part: &impl Tree, registry: &dyn FunctionRegistry) -> Option<Expr> {
     let mut aggregates = Aggregates {
         registry,
         subqueries: 0,

@@ -4,11 +4,11 @@ use super::{Search, found, place_of_ident};
 use crate::error::{Mistake, SqlError};
 use crate::text::identifier::normalize;
 use crate::text::parse::place_of;
-use crate::text::visit::walk;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, Ident, NamedWindowDefinition, Query, Select, Value, Visitor, WindowFrame,
     WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
+use eris_syntax::walk;
 use std::ops::ControlFlow;
 
 /// No window function in WHERE or HAVING, and each named window is defined.

@@ -1,61 +1,77 @@
-//! Walks over syntax trees.
+//! Walks over syntax trees of SQL.
 //!
-//! A visitor is a type parameter of `sqlparser`'s walk, so each one would compile the walk over all kinds of nodes
-//! anew: some 900 functions. These walks take any visitor, but one type stands for all of them; a node is told to its
-//! visitor by a call through a table. Nobody in this crate walks otherwise.
+//! ```text
+//! doors ─ sql ─[syntax]─ sqlparser's trees
+//! ```
+//!
+//! A visitor is a type parameter of `sqlparser`'s walk, so each visitor would compile the walk over all kinds of nodes
+//! anew: some 900 functions. Each crate that walks would do so, too. Here one type stands for all visitors. A node is
+//! told to its visitor by a call through a table. The walks are compiled in this crate, once, and a change of `sql` does
+//! not compile them again: they were a quarter of its code. Nobody walks otherwise.
 
-use datafusion::sql::sqlparser::ast::{
-    Expr, ObjectName, Query, Select, Statement, TableFactor, ValueWithSpan, Visit, VisitMut,
-    Visitor, VisitorMut,
+#![forbid(unsafe_code)]
+
+use sqlparser::ast::{
+    Cte, DoUpdate, Expr, FunctionArguments, GroupByExpr, ObjectName, OrderBy, OrderByExpr, Query,
+    Select, SelectItem, Statement, TableFactor, ValueWithSpan, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
 use std::ops::ControlFlow;
 
+/// A part of a statement that can be walked.
+pub trait Tree {
+    /// Tells a visitor of all nodes.
+    #[doc(hidden)]
+    fn tell(&self, visitor: &mut Erased<'_>) -> ControlFlow<()>;
+
+    /// Tells a visitor that may change them of all nodes.
+    #[doc(hidden)]
+    fn tell_mut(&mut self, visitor: &mut ErasedMut<'_>) -> ControlFlow<()>;
+}
+
 /// Shows all nodes of a tree to a visitor, until it breaks off.
-pub(crate) fn walk<V: Visitor>(tree: &impl Visit, visitor: &mut V) -> ControlFlow<V::Break> {
+pub fn walk<V: Visitor>(tree: &impl Tree, visitor: &mut V) -> ControlFlow<V::Break> {
     let mut told = Told {
         visitor,
         broken: None,
     };
-    match tree.visit(&mut Erased(&mut told)) {
+    match tree.tell(&mut Erased(&mut told)) {
         ControlFlow::Continue(()) => ControlFlow::Continue(()),
         ControlFlow::Break(()) => ControlFlow::Break(told.broken.expect("it broke off")),
     }
 }
 
 /// The same with a visitor that may change them.
-pub(crate) fn walk_mut<V: VisitorMut>(
-    tree: &mut impl VisitMut,
-    visitor: &mut V,
-) -> ControlFlow<V::Break> {
+pub fn walk_mut<V: VisitorMut>(tree: &mut impl Tree, visitor: &mut V) -> ControlFlow<V::Break> {
     let mut told = ToldMut {
         visitor,
         broken: None,
     };
-    match tree.visit(&mut ErasedMut(&mut told)) {
+    match tree.tell_mut(&mut ErasedMut(&mut told)) {
         ControlFlow::Continue(()) => ControlFlow::Continue(()),
         ControlFlow::Break(()) => ControlFlow::Break(told.broken.expect("it broke off")),
     }
 }
 
 /// Shows all expressions, each before its parts.
-pub(crate) fn expressions<E>(
-    tree: &impl Visit,
+pub fn expressions<E>(
+    tree: &impl Tree,
     visit: impl FnMut(&Expr) -> ControlFlow<E>,
 ) -> ControlFlow<E> {
     walk(tree, &mut Expressions(visit))
 }
 
 /// Shows all expressions to be changed, each after its parts.
-pub(crate) fn expressions_mut<E>(
-    tree: &mut impl VisitMut,
+pub fn expressions_mut<E>(
+    tree: &mut impl Tree,
     visit: impl FnMut(&mut Expr) -> ControlFlow<E>,
 ) -> ControlFlow<E> {
     walk_mut(tree, &mut Expressions(visit))
 }
 
 /// Shows the names of all tables and views.
-pub(crate) fn relations<E>(
-    tree: &impl Visit,
+pub fn relations<E>(
+    tree: &impl Tree,
     visit: impl FnMut(&ObjectName) -> ControlFlow<E>,
 ) -> ControlFlow<E> {
     walk(tree, &mut Relations(visit))
@@ -95,7 +111,9 @@ type Exclusive<'a, T> = &'a mut T;
 /// The type that stands for all visitors of a kind, and how it tells them of nodes.
 macro_rules! erased {
     ($visitor:ident, $erased:ident, $told:ident, $nodes:ident, $reference:ident, $($hook:ident: $node:ty,)+) => {
-        struct $erased<'a>(&'a mut dyn $nodes);
+        /// Stands for all visitors of a kind.
+        #[doc(hidden)]
+        pub struct $erased<'a>(&'a mut dyn $nodes);
 
         struct $told<'a, V: $visitor> {
             visitor: &'a mut V,
@@ -147,3 +165,35 @@ macro_rules! erased_for_all_nodes {
 
 erased_for_all_nodes!(Visitor, Erased, Told, Nodes, Shared);
 erased_for_all_nodes!(VisitorMut, ErasedMut, ToldMut, NodesMut, Exclusive);
+
+/// Compiles the walks over these parts in this crate: no function has a type parameter, and none is inlined elsewhere.
+macro_rules! trees {
+    ($($tree:ty),+ $(,)?) => {$(
+        impl Tree for $tree {
+            #[inline(never)]
+            fn tell(&self, visitor: &mut Erased<'_>) -> ControlFlow<()> {
+                self.visit(visitor)
+            }
+
+            #[inline(never)]
+            fn tell_mut(&mut self, visitor: &mut ErasedMut<'_>) -> ControlFlow<()> {
+                self.visit(visitor)
+            }
+        }
+    )+};
+}
+
+trees!(
+    Statement,
+    Query,
+    Select,
+    SelectItem,
+    Expr,
+    OrderBy,
+    OrderByExpr,
+    TableFactor,
+    Cte,
+    DoUpdate,
+    FunctionArguments,
+    GroupByExpr
+);
