@@ -47,7 +47,6 @@ mod arithmetic;
 mod columns;
 mod comparison;
 mod counting;
-mod expressions;
 mod join;
 mod memory;
 mod once;
@@ -56,6 +55,7 @@ mod rules;
 pub mod scalar;
 mod state;
 pub mod types;
+mod walk;
 
 pub use arithmetic::rounding::before_cast;
 pub use counting::counted_input;

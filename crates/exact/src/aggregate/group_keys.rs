@@ -10,7 +10,8 @@
 //!                       ──►      Aggregate: [o.k AS group_0, x AS group_1]       only both determine rows
 //! ```
 
-use datafusion::common::tree_node::{Transformed, TransformedResult};
+use crate::walk::rewrite_nodes;
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, Projection};
@@ -24,7 +25,7 @@ pub(crate) struct SeparateGroups;
 impl AnalyzerRule for SeparateGroups {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         let mut changed = false;
-        plan.transform_up_with_subqueries(|plan| {
+        rewrite_nodes(plan, &mut |plan| {
             // What a node says of its rows may have come from one below that has been replaced.
             let plan = match changed {
                 true => plan.recompute_schema()?,
@@ -52,7 +53,6 @@ impl AnalyzerRule for SeparateGroups {
                 None => Transformed::no(plan),
             })
         })
-        .data()
     }
 
     fn name(&self) -> &str {

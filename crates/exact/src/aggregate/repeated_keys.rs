@@ -8,9 +8,9 @@
 //!  first_value(x ORDER BY a, a DESC)               first_value(x ORDER BY a)
 //! ```
 
-use crate::expressions::rewrite_node;
+use crate::walk::{rewrite_expressions, rewrite_nodes};
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::tree_node::Transformed;
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{AggregateFunction, Sort};
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
@@ -22,16 +22,15 @@ pub(crate) struct OmitRepeatedKeys;
 
 impl AnalyzerRule for OmitRepeatedKeys {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|mut plan| {
+        rewrite_nodes(plan, &mut |mut plan| {
             if let LogicalPlan::Distinct(Distinct::On(on)) = &mut plan
                 && let Some(keys) = &mut on.sort_expr
                 && omit(keys)
             {
                 return Ok(Transformed::yes(plan));
             }
-            rewrite_node(plan, |expr, _| Ok(rewrite(expr)))
+            rewrite_expressions(plan, &|expr, _| Ok(rewrite(expr)))
         })
-        .data()
     }
 
     fn name(&self) -> &str {

@@ -18,7 +18,7 @@
 use super::checked::CheckedArithmetic;
 use super::rounding::RoundHalfEven;
 use super::timestamp_string::TimestampString;
-use crate::expressions::rewrite_all;
+use crate::walk::rewrite_all;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -34,7 +34,7 @@ pub(crate) struct ExactArithmetic;
 
 impl AnalyzerRule for ExactArithmetic {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_all(plan, |expr, schema| Ok(rewrite(expr, schema)))
+        rewrite_all(plan, &|expr, schema| Ok(rewrite(expr, schema)))
     }
 
     fn name(&self) -> &str {

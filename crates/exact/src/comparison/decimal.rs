@@ -5,9 +5,9 @@
 //! bare column it also keeps the comparison from being made on the stored values. Numbers that are written with a
 //! point are DECIMAL, so `x > 0.5` is such a case.
 
-use crate::expressions::rewrite_node;
+use crate::walk::{rewrite_expressions, rewrite_nodes};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList};
@@ -23,14 +23,13 @@ pub(crate) struct CompareAsDouble;
 
 impl AnalyzerRule for CompareAsDouble {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| {
+        rewrite_nodes(plan, &mut |plan| {
             let plan = match plan {
                 LogicalPlan::Union(union) => union_as_double(union)?,
                 other => other,
             };
-            rewrite_node(plan, |expr, schema| Ok(rewrite(expr, schema)))
+            rewrite_expressions(plan, &|expr, schema| Ok(rewrite(expr, schema)))
         })
-        .data()
     }
 
     fn name(&self) -> &str {

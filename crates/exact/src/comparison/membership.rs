@@ -18,7 +18,7 @@
 //! Such joins are made for conditions only. In a list of expressions, EXISTS is written as a count instead, which is a
 //! scalar subquery: `(SELECT count(*) FROM …) > 0`.
 
-use crate::expressions::rewrite_node;
+use crate::walk::{rewrite_expressions, rewrite_nodes, rewrite_parts};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
@@ -38,7 +38,7 @@ pub(crate) struct ExactMembership;
 
 impl AnalyzerRule for ExactMembership {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| {
+        rewrite_nodes(plan, &mut |plan| {
             let filter = match plan {
                 LogicalPlan::Filter(filter) => filter,
                 LogicalPlan::Projection(_) => return in_list(plan),
@@ -62,7 +62,6 @@ impl AnalyzerRule for ExactMembership {
             let filter = Filter::try_new(predicate, filter.input)?;
             Ok(Transformed::yes(LogicalPlan::Filter(filter)))
         })
-        .data()
     }
 
     fn name(&self) -> &str {
@@ -72,12 +71,10 @@ impl AnalyzerRule for ExactMembership {
 
 /// A list of expressions whose IN and EXISTS are counts.
 fn in_list(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    rewrite_node(plan, |expr, schema| match expr {
+    rewrite_expressions(plan, &|expr, schema| match expr {
         Expr::InSubquery(membership) => {
             let whole = three_valued(membership, schema)?;
-            whole
-                .transform_up(|expr| counted(expr, schema))
-                .map(|counted| Transformed::yes(counted.data))
+            rewrite_parts(whole, &mut |expr| counted(expr, schema)).map(Transformed::yes)
         }
         other => counted(other, schema),
     })
@@ -97,17 +94,15 @@ fn counted(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut plan = LogicalPlanBuilder::from(Arc::clone(&subquery.subquery));
     if let Some(outside) = condition {
         let mut references = Vec::new();
-        let outside = outside
-            .transform_up(|expr| match expr {
-                Expr::Column(column) => {
-                    let field = Arc::clone(schema.field_from_column(&column)?);
-                    let reference = Expr::OuterReferenceColumn(field, column);
-                    references.push(reference.clone());
-                    Ok(Transformed::yes(reference))
-                }
-                other => Ok(Transformed::no(other)),
-            })
-            .data()?;
+        let outside = rewrite_parts(outside, &mut |expr| match expr {
+            Expr::Column(column) => {
+                let field = Arc::clone(schema.field_from_column(&column)?);
+                let reference = Expr::OuterReferenceColumn(field, column);
+                references.push(reference.clone());
+                Ok(Transformed::yes(reference))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
         let (qualifier, field) = subquery.subquery.schema().qualified_field(0);
         let inside = Expr::Column(Column::from((qualifier, field)));
         plan = plan.filter(inside.eq(outside))?;

@@ -15,7 +15,7 @@
 //! [how long they are](super::interval). A date or timestamp against a number is rejected: DataFusion would count days.
 
 use super::interval;
-use crate::expressions::rewrite_all;
+use crate::walk::rewrite_all;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
@@ -37,7 +37,7 @@ pub(crate) struct CompareTimestamps;
 
 impl AnalyzerRule for CompareTimestamps {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_all(plan, rewrite)
+        rewrite_all(plan, &rewrite)
     }
 
     fn name(&self) -> &str {
