@@ -4,10 +4,9 @@
 //! doors ─ sql ─[syntax]─ sqlparser's trees
 //! ```
 //!
-//! A visitor is a type parameter of `sqlparser`'s walk, so each visitor would compile the walk over all kinds of nodes
-//! anew: some 900 functions. Each crate that walks would do so, too. Here one type stands for all visitors. A node is
-//! told to its visitor by a call through a table. The walks are compiled in this crate, once, and a change of `sql` does
-//! not compile them again: they were a quarter of its code. Nobody walks otherwise.
+//! A visitor is a type parameter of `sqlparser`'s walk. So each visitor would compile the walk over all kinds of nodes
+//! anew: some 900 functions. Here one type stands for all visitors, and a node reaches its visitor by a dynamic call.
+//! This crate compiles the walks once. A change of `sql` does not compile them again. Nobody walks otherwise.
 
 #![forbid(unsafe_code)]
 
