@@ -33,7 +33,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock, RwLock};
 use tokio::sync::{Mutex, MutexGuard};
 
-/// The current contents, and the turn of those who change them.
+/// The current contents, and the lock of those who change them.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     current: RwLock<Arc<Contents>>,
@@ -41,7 +41,7 @@ pub(crate) struct Catalog {
     write_lock: Mutex<()>,
 }
 
-/// All schemas with their tables and views at one moment.
+/// All schemas with their tables and views at one time.
 #[derive(Debug)]
 pub(crate) struct Contents {
     schemas: BTreeMap<String, BTreeMap<String, TableOrView>>,
@@ -105,7 +105,7 @@ impl Catalog {
         Arc::clone(&self.current.read().expect(UNPOISONED))
     }
 
-    /// Waits for the turn to change the contents.
+    /// Waits for the right to change the contents.
     pub async fn change(&self) -> Change<'_> {
         let write_lock = self.write_lock.lock().await;
         Change {

@@ -26,6 +26,7 @@ mod conditions;
 mod constant;
 mod constants;
 mod given;
+mod literal;
 mod mask;
 mod not_short;
 mod point;
@@ -208,7 +209,8 @@ pub(crate) async fn admit(
     }
 }
 
-/// What a statement would do on the short way, for EXPLAIN: nothing is kept.
+/// What a statement would do on the short path, for EXPLAIN. The plan of a text is not kept. That of a prepared
+/// statement is, as if it had been executed.
 ///
 /// # Errors
 /// Why it would go the general path.
@@ -283,7 +285,7 @@ fn ready(write: &Arc<Write>, asked: Asked<'_>) -> Result<Short, NotShort> {
 struct TextTemplate {
     template: Arc<Template>,
     /// Where the parameters come from.
-    sources: Vec<conditions::LiteralSource>,
+    sources: Vec<literal::LiteralSource>,
 }
 
 impl TextTemplate {

@@ -86,25 +86,28 @@ impl StatementContext {
         name: &ObjectName,
         statement: &Statement,
     ) -> Result<RelationName, SqlError> {
-        let parts: Option<Vec<String>> = name
-            .0
-            .iter()
-            .map(|part| part.as_ident().map(normalize))
-            .collect();
-        match parts.as_deref() {
-            Some([name]) => Ok(RelationName::new(&*self.current_schema, name.as_str())),
-            Some([schema, name]) => Ok(RelationName::new(schema.as_str(), name.as_str())),
-            Some([catalog, schema, name]) if catalog == CATALOG => {
-                Ok(RelationName::new(schema.as_str(), name.as_str()))
-            }
-            _ => Err(SqlError::invalid(
+        self.full_name(name).ok_or_else(|| {
+            SqlError::invalid(
                 Mistake::UndefinedCatalog,
                 format!("\"{name}\": the only catalogue is {CATALOG}"),
             )
             .at(place_of(name).map(|place| statement.excerpt(place)))
             .with_hint(Some(format!(
                 "names have the form table, schema.table or {CATALOG}.schema.table"
-            )))),
+            )))
+        })
+    }
+
+    /// The same; `None` for too many parts, or another catalogue.
+    pub fn full_name(&self, name: &ObjectName) -> Option<RelationName> {
+        let parts = name.0.iter().map(|part| part.as_ident().map(normalize));
+        match parts.collect::<Option<Vec<String>>>()?.as_slice() {
+            [name] => Some(RelationName::new(&*self.current_schema, name.as_str())),
+            [schema, name] => Some(RelationName::new(schema.as_str(), name.as_str())),
+            [catalog, schema, name] if catalog == CATALOG => {
+                Some(RelationName::new(schema.as_str(), name.as_str()))
+            }
+            _ => None,
         }
     }
 }

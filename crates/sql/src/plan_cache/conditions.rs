@@ -2,8 +2,9 @@
 
 use super::NotShort;
 use super::constant::is_comparable;
+use super::literal::{LiteralSource, literal_value};
 use super::mask::Masked;
-use crate::catalog::{RelationName, Table, TableOrView};
+use crate::catalog::{Table, TableOrView};
 use crate::context::StatementContext;
 use crate::text::identifier::normalize;
 use datafusion::sql::sqlparser::ast::{
@@ -13,27 +14,6 @@ use eris_fragment::Type;
 use eris_syntax::walk;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// A parameter's place in the text.
-#[derive(Debug)]
-pub(super) struct LiteralSource {
-    /// Which of the text's constants it is.
-    pub literal: usize,
-    pub written: LiteralForm,
-    /// That of the column.
-    pub data_type: Type,
-}
-
-/// How a constant is written.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum LiteralForm {
-    Number {
-        negative: bool,
-    },
-    Text,
-    /// `DATE '…'`
-    Date,
-}
 
 /// Puts `$1`, `$2` … in the places of constants.
 ///
@@ -47,19 +27,11 @@ pub(super) fn parameterize(
     let (tables, condition) = tables(context, query)?;
     let mut sources = Vec::new();
     for_each_operand(condition, &tables, &mut |operand, data_type| {
-        let (value, written) = match &*operand {
-            Expr::Value(value) => (value, written(value, false).ok_or(NotShort::UnusualText)?),
-            Expr::UnaryOp {
-                op: UnaryOperator::Minus,
-                expr,
-            } => match expr.as_ref() {
-                Expr::Value(value) => (value, written(value, true).ok_or(NotShort::UnusualText)?),
-                _ => return Ok(()),
-            },
-            Expr::TypedString(typed) if typed.data_type == ast::DataType::Date => {
-                (&typed.value, LiteralForm::Date)
-            }
-            _ => return Ok(()),
+        let Some((value, written)) = literal_value(operand) else {
+            return match operand {
+                Expr::Value(_) => Err(NotShort::UnusualText),
+                _ => Ok(()),
+            };
         };
         let start = value.span.start;
         let literal = masked.literal_at(start.line, start.column);
@@ -195,13 +167,7 @@ fn table(context: &StatementContext, factor: &TableFactor) -> Option<(String, Ar
     else {
         return None;
     };
-    let parts = name.0.iter().map(|part| part.as_ident().map(normalize));
-    let parts: Vec<String> = parts.collect::<Option<_>>()?;
-    let name = match parts.as_slice() {
-        [name] => RelationName::new(&*context.current_schema, name.as_str()),
-        [schema, name] => RelationName::new(schema.as_str(), name.as_str()),
-        _ => return None,
-    };
+    let name = context.full_name(name)?;
     let called = match alias {
         // Columns are called otherwise, too.
         Some(alias) if !alias.columns.is_empty() => return None,
@@ -257,14 +223,6 @@ fn for_each_operand(
 fn is_comparison(op: &BinaryOperator) -> bool {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
-}
-
-fn written(value: &ValueWithSpan, negative: bool) -> Option<LiteralForm> {
-    match &value.value {
-        Value::Number(_, false) => Some(LiteralForm::Number { negative }),
-        Value::SingleQuotedString(_) if !negative => Some(LiteralForm::Text),
-        _ => None,
-    }
 }
 
 fn has_query_within(query: &ast::Query) -> bool {

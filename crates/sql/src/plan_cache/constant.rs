@@ -1,6 +1,6 @@
 //! Constants as exact values of a column's type.
 
-use super::conditions::{LiteralForm, LiteralSource};
+use super::literal::{LiteralForm, LiteralSource};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use eris_exact::scalar;

@@ -65,7 +65,7 @@ impl Constants {
         masked: &Masked<'_>,
     ) -> Result<SendableRecordBatchStream, NotShort> {
         if *context.variables() != self.variables {
-            return Err(NotShort::OtherSettings);
+            return Err(NotShort::Outdated);
         }
         let row = self.row(masked).ok_or(NotShort::Value)?;
         let rows = futures::stream::iter([Ok(row.clone())]);

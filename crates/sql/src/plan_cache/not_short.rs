@@ -10,8 +10,6 @@ pub(crate) enum NotShort {
     NotPlanned,
     #[error("what its plan depends on has changed")]
     Outdated,
-    #[error("it was planned for a session with other settings")]
-    OtherSettings,
     #[error("a value is no exact value of its column's type")]
     Value,
     #[error("another row has its key, or others came in between too often")]
@@ -22,6 +20,8 @@ pub(crate) enum NotShort {
     NullKey,
     #[error("planned for any constants it fails")]
     Fails,
+    #[error("it has more or fewer values than parameters")]
+    ValueCount,
 
     // Texts.
     #[error("only SELECT, INSERT, UPDATE and DELETE are kept")]

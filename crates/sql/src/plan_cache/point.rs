@@ -4,15 +4,14 @@
 //! SELECT a, b + 1 FROM t WHERE k = $1         key ─▶ row ─▶ columns a, b ─▶ steps ─▶ answer
 //! ```
 
-use super::steps::Steps;
+use super::steps::{Steps, with_schema};
 use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::plan::fragment_exec::{FragmentExec, PlainRows};
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::ScalarValue;
-use datafusion::error::Result;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
 use eris_exact::scalar;
@@ -97,7 +96,7 @@ impl Point {
         let answer = async move {
             let found = rows.get(&key, columns).await;
             let found = found.map_err(|error| SqlError::from(error).into_datafusion())?;
-            steps.apply(called(&read, found.rows)?)
+            steps.apply(with_schema(&read, found.rows)?)
         };
         let answer = futures::stream::once(answer);
         Some(Box::pin(RecordBatchStreamAdapter::new(
@@ -105,17 +104,6 @@ impl Point {
             answer,
         )))
     }
-}
-
-/// The rows with another schema of the same types.
-fn called(schema: &SchemaRef, rows: RecordBatch) -> Result<RecordBatch> {
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
-    let (_, columns, _) = rows.into_parts();
-    Ok(RecordBatch::try_new_with_options(
-        Arc::clone(schema),
-        columns,
-        &options,
-    )?)
 }
 
 /// A part of a key in an array of its own.

@@ -104,3 +104,14 @@ impl Steps {
         Ok(rows)
     }
 }
+
+/// The rows with another schema of the same types.
+pub(super) fn with_schema(schema: &SchemaRef, rows: RecordBatch) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    let (_, columns, _) = rows.into_parts();
+    Ok(RecordBatch::try_new_with_options(
+        Arc::clone(schema),
+        columns,
+        &options,
+    )?)
+}

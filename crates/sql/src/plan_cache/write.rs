@@ -9,11 +9,10 @@
 //!                                └─ (7, 41) ─▶ steps ─▶ (7, 42) ─▶ coerce ─▶ put, if nobody has changed it meanwhile
 //! ```
 //!
-//! Where nothing but the row itself has to be asked, its owner does all of it [in one go](at_home), and nobody can come
-//! in between. On its way in the row passes the table's rules and its foreign keys, as any row does; RETURNING is
-//! computed before it is put. Whatever is more than that – several rows, keys that are taken away while others refer to
-//! them, a value that is none of the column's type, an error – is left to the general path, before anything was
-//! written.
+//! Where only the row itself has to be asked, its owner does all of it [in one go](at_home), and nobody can come in
+//! between. On its way in the row passes the table's rules and its foreign keys, as any row does. RETURNING is computed
+//! before it is put. All other writes take the general path, before anything is written: several rows, keys that others
+//! refer to, values of another type, errors.
 
 mod answer;
 mod at_home;
@@ -35,7 +34,6 @@ use crate::context::StatementContext;
 use crate::context::Variables;
 use crate::error::SqlError;
 use crate::running::outcome::Begun;
-use crate::write::coerce;
 use crate::write::locks::SharedLocks;
 use crate::write::references::Parents;
 use crate::write::row_rules::{ComputedDefault, RowRules};
@@ -46,6 +44,7 @@ use datafusion::common::ScalarValue;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use execution::{Execution, Stop};
 use program::Program;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 /// A write that is ready for other values.
@@ -70,7 +69,12 @@ pub(super) struct Write {
     /// The row's owner can do all of it.
     is_at_home: bool,
     tag: &'static str,
+    /// Executions that wrote rows, see [`Write::wrote`]. All sessions count here; who counts orders nothing by it.
+    executions: AtomicU32,
 }
+
+/// After so many executions the columns that tables are joined by are looked at.
+const LOOK: u32 = 1024;
 
 #[derive(Debug)]
 enum Action {
@@ -126,7 +130,7 @@ impl Write {
         token: &CancelToken,
     ) -> Result<Attempt, SqlError> {
         if *context.variables() != self.variables {
-            return Ok(Err(NotShort::OtherSettings));
+            return Ok(Err(NotShort::Outdated));
         }
         let held = self.locks.hold().await;
         // Now nobody changes the table, or those to which it refers.
@@ -143,12 +147,25 @@ impl Write {
             Err(stop) => Err(stop),
         };
         match written {
-            Ok(written) => Ok(Ok(self.begun(written))),
+            Ok(written) => {
+                if written.rows > 0 {
+                    self.wrote(context);
+                }
+                Ok(Ok(self.begun(written)))
+            }
             Err(Stop::NotShort(reason)) => {
                 token.end_commit();
                 Ok(Err(reason))
             }
             Err(Stop::Error(error)) => Err(error),
+        }
+    }
+
+    /// Rows were written. That may call for re-coding, but a row alone does not, and to look takes longer than to write
+    /// it.
+    fn wrote(&self, context: &StatementContext) {
+        if self.executions.fetch_add(1, Ordering::Relaxed) % LOOK == LOOK - 1 {
+            context.wrote(&self.table);
         }
     }
 
@@ -165,8 +182,7 @@ impl Write {
         if computed.num_rows() == 0 {
             return Ok(None);
         }
-        let changed = coerce::rows(&computed, &self.table, &program.targets, 1)?;
-        rules.check(&self.table, &changed, 1)?;
+        let changed = rules.apply(&self.table, &computed, &program.targets, 1)?;
         Ok(Some(changed))
     }
 

@@ -130,7 +130,7 @@ impl Prepared {
             return Err(NotShort::DeclaredTypes);
         }
         if values.len() != self.names.len() {
-            return Err(NotShort::Fails);
+            return Err(NotShort::ValueCount);
         }
         Ok(Asked::Prepared {
             plan: &self.plan,

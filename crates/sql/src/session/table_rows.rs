@@ -9,7 +9,7 @@ use crate::error::{Mistake, SqlError};
 use crate::running::query::Task;
 use crate::session::Session;
 use crate::session::database::Database;
-use crate::write::coerce::{self, Target};
+use crate::write::coerce::Target;
 use crate::write::locks::SharedLocks;
 use crate::write::references::{Affected, Effect, Parents};
 use crate::write::row_rules::RowRules;
@@ -95,7 +95,8 @@ struct Shared {
     affected: Affected,
 }
 
-/// How often somebody else may come in between before a change of several data objects waits for its turn.
+/// How often somebody else may come in between before a change of several data objects waits for the
+/// write lock alone.
 const TRIES: usize = 3;
 
 impl TableRows {
@@ -241,8 +242,7 @@ impl TableRows {
         };
         let shared = self.shared(&effect).await?;
         let targets: Vec<Target> = targets::targets(&context, &table, &given)?;
-        let rows = coerce::rows(rows, &table, &targets, 1)?;
-        RowRules::new(&context, &table)?.check(&table, &rows, 1)?;
+        let rows = RowRules::new(&context, &table)?.apply(&table, rows, &targets, 1)?;
         let wrong = |error| table.write_error(error);
         let keys: Vec<ArrayRef> = (self.key().iter())
             .map(|name| rows.column_by_name(name).expect("a key is of the table"))
@@ -253,10 +253,12 @@ impl TableRows {
                 .are_there(&context, &rows)
                 .await?
         {
-            if let Some(client) = self.rows.as_mut().filter(|_| self.uniques.is_empty()) {
-                return client.put(rows, held).await.map_err(wrong);
-            }
-            if let Some(replaced) = self.change_together(&keys, Some(&rows)).await? {
+            let replaced = match self.rows.as_mut().filter(|_| self.uniques.is_empty()) {
+                Some(client) => Some(client.put(rows.clone(), held).await.map_err(wrong)?),
+                None => self.change_together(&keys, Some(&rows)).await?,
+            };
+            if let Some(replaced) = replaced {
+                context.wrote(&table);
                 return Ok(replaced);
             }
         }
@@ -277,7 +279,8 @@ impl TableRows {
         let keys = self.keys(keys)?;
         if let Some(Shared { held, .. }) = shared {
             if let Some(client) = self.rows.as_mut().filter(|_| self.uniques.is_empty()) {
-                return Ok(client.remove(&keys, held).await?);
+                let removed = client.remove(&keys, held).await;
+                return removed.map_err(|error| self.table.write_error(error));
             }
             if let Some(removed) = self.change_together(&keys, None).await? {
                 return Ok(removed);
@@ -304,7 +307,9 @@ impl TableRows {
             for key in self.uniques.changes(Some(&found.rows), new)? {
                 key.add_to(&mut *changes)?;
             }
-            if changes.commit().await? {
+            changes.wait_for_write_locks().await;
+            let done = changes.commit().await;
+            if done.map_err(|error| self.table.write_error(error))? {
                 // A key that is named twice has one row.
                 let ended: HashSet<RowId> = found.row_ids().collect();
                 return Ok(Some(ended.len() as u64));
@@ -313,7 +318,7 @@ impl TableRows {
         Ok(None)
     }
 
-    /// The same as a statement that has its turn, on the database's threads.
+    /// The same under the exclusive write lock, on the database's threads.
     async fn change_alone(
         &mut self,
         effect: Effect,

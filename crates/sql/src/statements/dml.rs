@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! UPDATE t SET a = a + 1 WHERE b > 7
-//!   │  wait for the turn at t ─▶ snapshot: all that was changed before is in it
+//!   │  wait for t's write lock ─▶ snapshot: all that was changed before is in it
 //!   ▼
 //! SELECT <row id>, a + 1, b FROM t WHERE b > 7        planned and run like any query
 //!   │
 //!   ├─▶ row ids  ──────────────────────────────▶ deleted ┐
-//!   └─▶ new rows ─▶ coerce, NOT NULL, CHECK ─▶ inserted ─┴─▶ one commit, then the next has its turn
+//!   └─▶ new rows ─▶ coerce, NOT NULL, CHECK ─▶ inserted ─┴─▶ one commit, then the write lock is free
 //! ```
 //!
-//! So whatever a query can express can be changed, a statement never sees its own rows, and two statements that change
-//! the same row both take effect, one after the other: there is nothing to retry. Rows that are only added need no
-//! turn.
+//! So whatever a query can express can be changed. A statement never sees its own rows. Two statements that change the
+//! same row both take effect, one after the other, and nobody has to try again. Rows that are only added need no write
+//! lock.
 
 mod conflict;
 mod delete;
@@ -36,7 +36,7 @@ use crate::running::outcome::Begun;
 use crate::running::reserved::Reserved;
 use crate::statements::insert;
 use crate::text::statement::Statement;
-use crate::write::coerce;
+use crate::write::coerce::Target;
 use crate::write::locks;
 use crate::write::locks::Writable;
 use crate::write::references::Effect;
@@ -80,7 +80,7 @@ enum Action {
     /// Each row ends, with `repeated` however often it comes. Behind its id come the table's columns for RETURNING.
     Delete { repeated: bool },
     /// Each row ends and gets a successor, with these values of its columns.
-    Update(Vec<coerce::Target>),
+    Update(Vec<Target>),
     /// The second column says which of these is done.
     Merge(Vec<merge::Branch>),
 }
@@ -132,7 +132,7 @@ pub(crate) fn row_change(
     context: &StatementContext,
     table: &Arc<Table>,
     tree: ast::Statement,
-) -> Option<(ast::Query, Vec<coerce::Target>)> {
+) -> Option<(ast::Query, Vec<Target>)> {
     let change = Change::new(context, table, tree, None, &[]).ok()?;
     match change.action {
         Action::Update(targets) => Some((change.query, targets)),
@@ -378,8 +378,7 @@ impl Change {
                     }
                 }
                 Action::Update(targets) => {
-                    let new = coerce::rows(&batch, &self.table, targets, rows + 1)?;
-                    rules.check(&self.table, &new, rows + 1)?;
+                    let new = rules.apply(&self.table, &batch, targets, rows + 1)?;
                     rows += batch.num_rows() as u64;
                     writer.delete(&batch, self.old).await?;
                     if let Some(kept) = &mut kept {
@@ -393,8 +392,7 @@ impl Change {
                             writer.delete(&batch, self.old).await?;
                         }
                         if let Some(targets) = &branch.targets {
-                            let new = coerce::rows(&batch, &self.table, targets, rows + 1)?;
-                            rules.check(&self.table, &new, rows + 1)?;
+                            let new = rules.apply(&self.table, &batch, targets, rows + 1)?;
                             if let Some(kept) = &mut kept {
                                 kept.keep(new.clone(), branch.name())?;
                             }

@@ -10,13 +10,13 @@ use crate::running::outcome::Begun;
 use crate::statements::dml::{self, Kept};
 use crate::text::parameter::placeholder;
 use crate::text::statement::Statement;
-use crate::write::coerce::{self, Target};
+use crate::write::coerce::Target;
 use crate::write::locks;
 use crate::write::locks::Writable;
 use crate::write::references::Effect;
 use crate::write::row_rules::RowRules;
 use crate::write::table_writer::TableWriter;
-use crate::write::targets::{columns, is_word_default, targets};
+use crate::write::targets::{columns, default_expr, is_word_default, targets};
 use datafusion::arrow::array::{ArrayRef, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -53,20 +53,14 @@ pub(crate) async fn insert(
             let plan = planning::plan(context, *source, statement).await?;
             let given = plan.physical.schema().fields().len();
             if given != columns.len() {
-                return Err(SqlError::invalid(
-                    Mistake::Syntax,
-                    format!(
-                        "INSERT INTO \"{}\": {} columns, but {given} values",
-                        table.name,
-                        columns.len()
-                    ),
-                ));
+                return Err(wrong_width(&table, columns.len(), given));
             }
             (plan.run_into_table()?, columns)
         }
         None => (one_row_without_columns()?, Vec::new()),
     };
     let targets = targets(context, &table, &columns)?;
+    let alias = alias(&table, &insert);
     let Some(items) = insert.returning else {
         let rows = write(context, &table, source, targets).await?;
         return Ok(Begun::Count {
@@ -77,14 +71,28 @@ pub(crate) async fn insert(
     let mut kept = Kept::new(context);
     let appended = Box::pin(append(context, &table, source, targets, Some(&mut kept)));
     let (writer, _) = appended.await?;
-    let called = || Ident::with_quote('"', table.name.name.as_str());
-    let alias = insert.table_alias.map(|alias| alias.alias);
-    let alias = alias.unwrap_or_else(called);
     let names = NameScope::now(context);
     let returned = kept.returned(context, &names, &table, &alias, items);
     let returned = returned.await?;
     (writer.finish(context, |error| table.write_error(error))).await?;
     Ok(Begun::Rows(returned))
+}
+
+/// The rows to be inserted have another number of values than there are columns for them.
+pub(super) fn wrong_width(table: &Table, columns: usize, values: usize) -> SqlError {
+    let message = format!(
+        "INSERT INTO \"{}\": {columns} columns, but {values} values",
+        table.name
+    );
+    SqlError::invalid(Mistake::Syntax, message)
+}
+
+/// What an INSERT calls its table.
+pub(crate) fn alias(table: &Table, insert: &ast::Insert) -> Ident {
+    match &insert.table_alias {
+        Some(alias) => alias.alias.clone(),
+        None => Ident::with_quote('"', table.name.name.as_str()),
+    }
 }
 
 /// Writes all rows of a stream: all of them become visible, or none.
@@ -114,8 +122,7 @@ async fn append(
     let mut written = 0;
     while let Some(batch) = source.next().await {
         let batch = batch.map_err(SqlError::from_datafusion)?;
-        let rows = coerce::rows(&batch, table, &targets, written + 1)?;
-        rules.check(table, &rows, written + 1)?;
+        let rows = rules.apply(table, &batch, &targets, written + 1)?;
         written += batch.num_rows() as u64;
         if let Some(kept) = &mut kept {
             kept.keep(rows.clone(), "INSERT")?;
@@ -150,12 +157,10 @@ fn spell_out_defaults(source: &mut ast::Query, table: &Table, columns: &[usize])
             continue;
         }
         let data_type = ast_type(table.schema.field(*column).data_type());
-        let default = table.rules[*column].default.as_ref();
         for cell in &mut cells {
-            let value = match (is_word_default(cell), default) {
-                (false, _) => cell.clone(),
-                (true, Some(default)) => default.expr.clone(),
-                (true, None) => ast::Expr::value(Value::Null),
+            let value = match is_word_default(cell) {
+                true => default_expr(table, *column),
+                false => cell.clone(),
             };
             **cell = cast(value, data_type.clone());
         }

@@ -25,8 +25,8 @@ pub(crate) enum Target {
     Computed(ComputedDefault),
 }
 
-/// Rows of a source as rows of a table. `first_row` counts from 1.
-pub(crate) fn rows(
+/// Rows of a source as rows of a table, which its rules have yet to be applied to. `first_row` counts from 1.
+pub(super) fn rows(
     batch: &RecordBatch,
     table: &Table,
     targets: &[Target],

@@ -9,17 +9,19 @@
 //! DELETE of rows of p, to which others refer  ──▶ p exclusive
 //! ```
 //!
-//! Whoever writes rows holds the table's lock shared until they are visible, whoever replaces, empties or drops the
-//! table holds it alone: so no row gets lost in a data object that is about to be left behind, nor what
-//! `CALL eris.balance` says of it. Requests are served in the order in which they came; waiting ends when the statement
-//! is cancelled. Nobody waits for a table's lock while it has its turn at the catalogue, or one at a data object, and
-//! who locks several tables takes them in one order, so nobody waits in a circle.
+//! Writers hold the table's lock shared until their rows are visible. Whoever replaces, empties or drops the table holds
+//! it exclusively. So no row is lost, and nothing that `CALL eris.balance` has set. Requests are served in the order in
+//! which they came. Waiting ends when the statement is cancelled.
 //!
-//! Foreign keys need no lock of their own. Who writes rows that refer to others holds the locks of the tables that
-//! these are in; who takes away rows, or key values, to which others may refer waits for all of these. A definition
-//! that begins or ends a foreign key has the locks of both tables alone, so that every writer knows all of them. A
-//! statement holds the locks until its rows are visible; if it is given up while it commits, they are free a moment
-//! before, so whoever goes on with foreign keys then waits for that, too.
+//! Nobody waits for a table's lock while it holds the catalogue's or a data object's. Who locks several tables takes
+//! them in one order. So nobody waits in a circle.
+//!
+//! Foreign keys need no lock of their own. A writer of referencing rows locks the referenced tables, too. A statement
+//! that deletes referenced rows or keys waits for all of these writers. A definition that begins or ends a foreign key
+//! holds the locks of both tables exclusively. So every writer knows all foreign keys.
+//!
+//! Locks are held until the rows are visible. A statement that is dropped during its commit frees them slightly earlier.
+//! So the next one with foreign keys waits for that commit, too.
 
 use crate::catalog::{Table, retire};
 use crate::context::StatementContext;

@@ -1,8 +1,8 @@
-//! Expressions that take a short time for a row whatever is in it: an owner may evaluate them between two commands,
-//! where nobody can stop it, and in a thread with a small stack.
+//! Expressions that are always quick. An owner evaluates them between commands, on a small stack, and nobody can stop
+//! them.
 //!
-//! Numbers are computed and compared, texts at most passed on or compared. What makes new text, looks for patterns in
-//! it or reads it takes as long as that is.
+//! Numbers are computed and compared. Strings are at most passed on or compared: to make, search or read one takes as
+//! long as it is.
 
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::logical_expr::Operator;

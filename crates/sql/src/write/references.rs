@@ -5,13 +5,12 @@
 //! row 7 of stock ends               ─▶ is there a row of orders with 7?   one query for all keys that go
 //! ```
 //!
-//! Both are looked at as they will be when the statement has committed: a key that it takes away and gives to another
-//! row is still there, and rows that refer to rows of their own table may come with these.
+//! Both are checked against the state after the commit. A key that is taken away and given to another row still exists.
+//! Rows may refer to rows of their own table that the same statement adds.
 //!
 //! *Nobody comes in between*, because of the [table's lock](crate::write::locks). Who adds a reference holds the
-//! referenced table's lock shared, from before it looks until its rows are visible; who takes keys away to which there
-//! are foreign keys holds its lock alone. So the rows that were found stay, and the query misses no row. How locks are
-//! ordered is said there.
+//! referenced table's lock shared, from before it looks until its rows are visible. Who takes referenced keys away holds
+//! it exclusively. So the rows that were found stay, and the query misses no row. The order of locks is said there.
 //!
 //! Why the table's lock, and no other: docs/decisions/0015.
 
@@ -30,7 +29,9 @@ pub(crate) use parents::Parents;
 use crate::catalog::{ForeignKey, Table, positions};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
+use datafusion::arrow::array::{ArrayRef, UInt32Array};
 use datafusion::arrow::record_batch::RecordBatch;
+use eris_home::Home;
 use eris_types::ObjectId;
 use incoming::Incoming;
 use outgoing::Outgoing;
@@ -77,6 +78,22 @@ impl Columns {
             referenced: in_order(&key.referenced),
         })
     }
+}
+
+/// The places of the keys that no row of a data object has, in their order. Keys are an array per column.
+async fn without_row(
+    home: &dyn Home,
+    object: ObjectId,
+    keys: &[ArrayRef],
+) -> Result<UInt32Array, SqlError> {
+    let count = keys.first().map_or(0, |column| column.len()) as u32;
+    if count == 0 {
+        return Ok(UInt32Array::from_iter_values([]));
+    }
+    let found = home.lookup(object, keys, Arc::default()).await?;
+    let mut found = found.of.into_iter().peekable();
+    let missing = (0..count).filter(|at| found.next_if_eq(at).is_none());
+    Ok(UInt32Array::from_iter_values(missing))
 }
 
 /// What one statement has to know of the rows that it writes, until it has checked them.

@@ -1,5 +1,5 @@
 //! The rules of a table's rows, ready to be applied to batches: the one place through which every row goes on its way
-//! into a table, wherever it comes from.
+//! into a table, wherever it comes from. It is [`RowRules::apply`].
 //!
 //! ```text
 //! batch of a source ──▶ coerce: defaults, casts ──▶ NOT NULL ──▶ CHECK ──▶ engine's writer
@@ -9,7 +9,7 @@ use crate::catalog::{DefaultValue, Table};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError, Violation};
 use crate::system::functions::session_state;
-use crate::write::coerce::shown;
+use crate::write::coerce::{self, Target, shown};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -56,14 +56,24 @@ impl RowRules {
         (self.checks.iter()).all(|check| crate::write::quick::is_quick(&check.expr, schema))
     }
 
-    /// Rejects the batch if one of its rows breaks a rule. It has the table's columns; its first row counts as
-    /// `first_row`.
-    pub fn check(
+    /// Rows of a source as rows of the table. `targets` says where each column's values come from. The first row counts
+    /// as `first_row`, from 1 on.
+    ///
+    /// # Errors
+    /// A value does not fit its column, or a row breaks a rule.
+    pub fn apply(
         &self,
         table: &Table,
         batch: &RecordBatch,
+        targets: &[Target],
         first_row: u64,
-    ) -> Result<(), SqlError> {
+    ) -> Result<RecordBatch, SqlError> {
+        let rows = coerce::rows(batch, table, targets, first_row)?;
+        self.check(table, &rows, first_row)?;
+        Ok(rows)
+    }
+
+    fn check(&self, table: &Table, batch: &RecordBatch, first_row: u64) -> Result<(), SqlError> {
         for (field, column) in table.schema.fields().iter().zip(batch.columns()) {
             if !field.is_nullable() && column.null_count() > 0 {
                 let row = (0..column.len()).find(|&row| column.is_null(row));

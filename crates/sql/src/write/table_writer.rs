@@ -10,6 +10,7 @@
 //! Each UNIQUE constraint has a data object of its own, of its columns alone and with these as key, so that rows with
 //! the same values have one owner, who can tell. One statement of the home writes to all of them.
 
+use crate::cancel::{self, CancelToken};
 use crate::catalog::{Table, Unique};
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -59,19 +60,29 @@ impl TableWriter {
     /// For a statement that only adds rows.
     pub fn adding(context: &StatementContext, table: &Writable) -> Result<Self, SqlError> {
         let write = context.home.add(&objects(table))?;
-        Self::new(context, table, write, Vec::new())
+        Self::new(context, table, table.affected(), write, Vec::new())
+    }
+
+    /// For a statement that only adds rows, has made sure that what they refer to is there, and holds the locks.
+    pub fn without_references(
+        context: &StatementContext,
+        table: &Arc<Table>,
+    ) -> Result<Self, SqlError> {
+        let write = context.home.add(&objects(table))?;
+        Self::new(context, table, &Affected::default(), write, Vec::new())
     }
 
     /// For a statement that also ends rows, once it has the write locks.
     pub async fn changing(context: &StatementContext, table: &Writable) -> Result<Self, SqlError> {
         let write = context.home.change(&objects(table)).await?;
         let old_columns = Self::old_columns(table, table.affected());
-        Self::new(context, table, write, old_columns)
+        Self::new(context, table, table.affected(), write, old_columns)
     }
 
     fn new(
         context: &StatementContext,
-        table: &Writable,
+        table: &Arc<Table>,
+        affected: &Affected,
         write: Box<dyn Write>,
         old_columns: Vec<usize>,
     ) -> Result<Self, SqlError> {
@@ -83,7 +94,7 @@ impl TableWriter {
             uniques: uniques
                 .map(|unique| KeyColumns::of(unique, table))
                 .collect(),
-            references: References::new(context, table, table.affected())?,
+            references: References::new(context, table, affected)?,
             old_columns,
         })
     }
@@ -147,18 +158,28 @@ impl TableWriter {
         Ok(())
     }
 
+    /// [Commits](TableWriter::commit) as the statement of the current task.
+    pub async fn finish(
+        self,
+        context: &StatementContext,
+        word: impl Fn(HomeError) -> SqlError,
+    ) -> Result<(), SqlError> {
+        self.commit(context, &cancel::current(), word).await
+    }
+
     /// All rows have come: makes all of it visible at once, if every foreign key would hold then. Up to the commit
     /// itself the statement can be stopped. `word` says what an error of the home means for the table.
-    pub async fn finish(
+    pub async fn commit(
         mut self,
         context: &StatementContext,
+        token: &CancelToken,
         word: impl Fn(HomeError) -> SqlError,
     ) -> Result<(), SqlError> {
         if !self.references.is_empty() {
             Box::pin(self.references.check(context)).await?;
         }
         self.write.check().await.map_err(&word)?;
-        crate::cancel::begin_commit()?;
+        token.begin_commit()?;
         self.write.commit().await.map_err(word)?;
         context.wrote(&self.table);
         Ok(())

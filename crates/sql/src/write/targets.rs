@@ -50,6 +50,14 @@ pub(crate) fn default_target(
     target.map_err(SqlError::from_datafusion)
 }
 
+/// The same as an expression.
+pub(crate) fn default_expr(table: &Table, position: usize) -> ast::Expr {
+    match &table.rules[position].default {
+        Some(default) => default.expr.clone(),
+        None => ast::Expr::value(ast::Value::Null),
+    }
+}
+
 /// Positions in the table of the columns that an INSERT names; all of them if it names none.
 pub(crate) fn columns(table: &Table, names: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
     if names.is_empty() {

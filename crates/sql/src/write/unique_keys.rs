@@ -78,12 +78,6 @@ impl UniqueKeys {
         self.columns.iter().map(|&column| ColumnId(column as u32))
     }
 
-    /// The data objects that have them, and their columns in the table.
-    pub fn objects(&self) -> impl Iterator<Item = (ObjectId, &[usize])> {
-        let keys = self.keys.iter();
-        keys.map(|key| (key.object, key.columns.as_slice()))
-    }
-
     /// What has to be done where rows with the values `old` of [`UniqueKeys::reads`] end and others with all columns of
     /// the table are added; nothing, where one row is replaced by one with the same values.
     pub fn changes(

@@ -8,21 +8,20 @@
 //! handed out after.
 
 use super::super::NotShort;
-use super::super::steps::Steps;
+use super::super::steps::{Steps, with_schema};
 use super::program::over_given;
 use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::statements::dml;
 use crate::text::parameter::placeholder;
 use crate::text::statement::Statement;
-use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::error::Result;
 use datafusion::sql::sqlparser::ast::{Ident, SelectItem};
 use eris_syntax::expressions;
 use eris_types::ColumnId;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 /// What RETURNING computes.
 #[derive(Debug)]
@@ -76,12 +75,7 @@ impl Answer {
 
     /// What it says of rows with the columns that it reads.
     pub fn of_read(&self, rows: RecordBatch) -> Result<RecordBatch> {
-        let called = |schema: &SchemaRef, rows: RecordBatch| {
-            let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
-            let (_, columns, _) = rows.into_parts();
-            RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
-        };
-        let computed = self.steps.apply(called(&self.read, rows)?)?;
-        Ok(called(&self.schema, computed)?)
+        let computed = self.steps.apply(with_schema(&self.read, rows)?)?;
+        with_schema(&self.schema, computed)
     }
 }

@@ -1,12 +1,12 @@
 //! From the syntax tree of a statement to its [`Write`], if it is one.
 
-use super::super::conditions::LiteralSource;
 use super::super::constant::{self, is_comparable};
+use super::super::literal::{LiteralSource, is_literal, is_written_alike, literal_value};
 use super::super::{Asked, NotShort};
 use super::answer::Answer;
 use super::operand::Operand;
 use super::program::{Program, excluded, parameter};
-use super::syntax::{column_name, is_literal, is_written_alike, literal_value, split};
+use super::syntax::{column_name, split};
 use super::{Action, Cell, Conflict, Write};
 use crate::catalog::Table;
 use crate::context::StatementContext;
@@ -32,6 +32,7 @@ use eris_exact::scalar;
 use eris_syntax::expressions_mut;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 /// The write that a statement is. The values of parameters are those of the first execution.
 ///
@@ -104,6 +105,7 @@ pub(in super::super) async fn compile(
         table,
         locks,
         tag,
+        executions: AtomicU32::new(0),
     })
 }
 
@@ -113,7 +115,7 @@ fn returned<'a>(
     tree: &'a ast::Statement,
 ) -> Result<Option<(Ident, &'a [SelectItem])>, NotShort> {
     let (items, alias) = match tree {
-        ast::Statement::Insert(insert) => (&insert.returning, Some(inserted(table, insert))),
+        ast::Statement::Insert(insert) => (&insert.returning, Some(insert::alias(table, insert))),
         ast::Statement::Update(update) => (&update.returning, dml::alias(tree)),
         ast::Statement::Delete(delete) => (&delete.returning, dml::alias(tree)),
         _ => return Err(NotShort::NotOneTable),
@@ -121,14 +123,6 @@ fn returned<'a>(
     match items {
         Some(items) => Ok(Some((alias.ok_or(NotShort::Fails)?, items))),
         None => Ok(None),
-    }
-}
-
-/// What INSERT calls its table.
-fn inserted(table: &Table, insert: &ast::Insert) -> Ident {
-    match &insert.table_alias {
-        Some(alias) => alias.alias.clone(),
-        None => Ident::with_quote('"', table.name.name.as_str()),
     }
 }
 
@@ -202,7 +196,7 @@ impl Compiler<'_> {
                 match &conflict.action {
                     OnConflictAction::DoNothing => Conflict::Nothing,
                     OnConflictAction::DoUpdate(update) => {
-                        let alias = inserted(&self.table, insert);
+                        let alias = insert::alias(&self.table, insert);
                         Conflict::Update(self.on_conflict(alias, update.clone()).await?)
                     }
                 }

@@ -7,9 +7,9 @@ use crate::cancel::CancelToken;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::system::functions::session_state;
-use crate::write::coerce::{self, Target};
+use crate::write::coerce::Target;
 use crate::write::row_rules::{ComputedDefault, RowRules};
-use crate::write::table_writer::{objects, without_nulls};
+use crate::write::table_writer::TableWriter;
 use crate::write::targets;
 use crate::write::unique_keys::KeyChange;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-/// How often somebody else may come in between before the statement waits for its turn.
+/// How often somebody else may come in between before the statement takes the general path.
 const TRIES: usize = 16;
 
 /// The same for a row that cannot be told from one whose values another row has by a UNIQUE constraint.
@@ -150,15 +150,10 @@ impl<'a> Execution<'a> {
     /// Adds rows to a table without a key.
     async fn append(&self, new: RecordBatch) -> Tried<()> {
         let table = &self.write.table;
-        let mut write = self.context.home.add(&objects(table))?;
-        for (object, columns) in self.write.uniques.objects() {
-            let keys = without_nulls(new.project(columns)?)?;
-            write.append(object, keys).await?;
-        }
-        write.append(table.object, new).await?;
-        self.committed(write.check().await)?;
-        self.token.begin_commit()?;
-        self.committed(write.commit().await)
+        let mut writer = TableWriter::without_references(self.context, table)?;
+        writer.append(new).await?;
+        let wrong = |error| table.write_error(error);
+        Ok(writer.commit(self.context, self.token, wrong).await?)
     }
 
     /// Commits the changes of a table, and of its constraints' keys with them.
@@ -368,13 +363,7 @@ impl<'a> Execution<'a> {
                 (default, _) => Target::Computed(default.clone().expect("it needs no state")),
             };
         }
-        self.ruled(general(coerce::rows(&rows, table, &targets, 1))?)
-    }
-
-    /// Rows that keep the table's rules.
-    fn ruled(&self, rows: RecordBatch) -> Tried<RecordBatch> {
-        general(self.rules.check(&self.write.table, &rows, 1))?;
-        Ok(rows)
+        general(self.rules.apply(table, &rows, &targets, 1))
     }
 
     /// The arrays of a key. That a part of it is NULL, so that no row has it, is rare enough.

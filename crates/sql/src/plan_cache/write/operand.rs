@@ -1,7 +1,7 @@
 //! Values that change from one execution of a write to the next.
 
-use super::super::conditions::LiteralSource;
 use super::super::constant;
+use super::super::literal::LiteralSource;
 use super::super::{Asked, NotShort};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;

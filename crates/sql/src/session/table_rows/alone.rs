@@ -1,5 +1,5 @@
-//! Rows of a table by its key, changed like by a statement that waits for its turn: what is checked with more than the
-//! rows at hand, or has failed, and needs to be told why.
+//! Changes of rows by key under the exclusive write lock. They are for changes that need other rows, and to explain a
+//! failure.
 
 use super::changed;
 use crate::catalog::Table;

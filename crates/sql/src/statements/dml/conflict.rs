@@ -17,11 +17,12 @@ use crate::text::identifier::last_name;
 use crate::text::identifier::normalize;
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
+use crate::write::targets::default_expr;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, ConflictTarget, Distinct, Expr, Ident, Merge, MergeAction, MergeClause,
     MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, OnConflict,
     OnConflictAction, OnInsert, Parens, Query, SelectItem, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, TableWithJoins, Value, Values,
+    TableAliasColumnDef, TableFactor, TableWithJoins, Values,
     helpers::attached_token::AttachedToken,
 };
 use std::sync::Arc;
@@ -41,29 +42,18 @@ pub(super) fn change(
     columns: &[usize],
     old: &[usize],
 ) -> Result<Change, SqlError> {
-    let Some(OnInsert::OnConflict(conflict)) = insert.on else {
+    let Some(OnInsert::OnConflict(conflict)) = &insert.on else {
         return Err(SqlError::not_supported("INSERT … ON DUPLICATE KEY")
             .with_hint(Some("ON CONFLICT (key) DO UPDATE SET … does the same")));
     };
-    let key = conflicting(table, &conflict)?;
+    let key = conflicting(table, conflict)?;
     if let SetExpr::Values(values) = source.body.as_ref()
         && let Some(row) = values.rows.first()
         && row.content.len() != columns.len()
     {
-        return Err(SqlError::invalid(
-            Mistake::Syntax,
-            format!(
-                "INSERT INTO \"{}\": {} columns, but {} values",
-                table.name,
-                columns.len(),
-                row.content.len()
-            ),
-        ));
+        return Err(insert::wrong_width(table, columns.len(), row.content.len()));
     }
-    let alias = match insert.table_alias {
-        Some(alias) => alias.alias,
-        None => Ident::with_quote('"', table.name.name.as_str()),
-    };
+    let alias = insert::alias(table, &insert);
     let nothing = matches!(conflict.action, OnConflictAction::DoNothing);
     let excluded = excluded(table, source, columns, nothing.then_some(key));
     let on = key.iter().map(|column| Expr::BinaryOp {
@@ -78,7 +68,7 @@ pub(super) fn change(
     });
     let mut clauses = Vec::new();
     let mut inserted_once = None;
-    if let OnConflictAction::DoUpdate(update) = conflict.action {
+    if let OnConflictAction::DoUpdate(update) = &conflict.action {
         let set = update
             .assignments
             .iter()
@@ -89,10 +79,10 @@ pub(super) fn change(
         clauses.push(MergeClause {
             when_token: AttachedToken::empty(),
             clause_kind: MergeClauseKind::Matched,
-            predicate: update.selection,
+            predicate: update.selection.clone(),
             action: MergeAction::Update(MergeUpdateExpr {
                 update_token: AttachedToken::empty(),
-                assignments: update.assignments,
+                assignments: update.assignments.clone(),
                 update_predicate: None,
                 delete_predicate: None,
             }),
@@ -230,10 +220,7 @@ fn excluded(
     let items = fields.map(|(position, field)| {
         let value = match columns.iter().position(|column| *column == position) {
             Some(number) => Expr::Identifier(given(number)),
-            None => match &table.rules[position].default {
-                Some(default) => default.expr.clone(),
-                None => Expr::value(Value::Null),
-            },
+            None => default_expr(table, position),
         };
         SelectItem::ExprWithAlias {
             expr: insert::cast_to(value, field.data_type()),

@@ -2,7 +2,7 @@
 
 use super::key_set::KeySet;
 use super::seen::SeenKeys;
-use super::{Affected, Columns, References};
+use super::{Affected, Columns, References, without_row};
 use crate::catalog::{ForeignKey, RelationName, Table, positions};
 use crate::context::StatementContext;
 use crate::error::{SqlError, Violation};
@@ -86,23 +86,12 @@ impl Outgoing {
         }
         let keys = without_nulls(rows.project(&self.positions)?)?;
         let fresh = UInt32Array::from(self.seen.add(keys.columns())?);
-        if fresh.is_empty() {
+        let keys = at(keys.columns(), &fresh)?;
+        let missing = without_row(&*self.home, self.columns.object, &keys).await?;
+        if missing.is_empty() {
             return Ok(());
         }
-        let columns = keys.columns().iter();
-        let keys: Vec<ArrayRef> = columns
-            .map(|column| take(column, &fresh, None))
-            .collect::<Result<_, _>>()?;
-        let found = self.home.lookup(self.columns.object, &keys, Arc::default());
-        let found = found.await?;
-        if found.of.len() == fresh.len() {
-            return Ok(());
-        }
-        let mut found = found.of.into_iter().peekable();
-        let missing = (0..fresh.len() as u32).filter(|at| found.next_if_eq(at).is_none());
-        let missing = UInt32Array::from_iter_values(missing);
-        let keys = keys.iter().map(|column| take(column, &missing, None));
-        let keys: Vec<ArrayRef> = keys.collect::<Result<_, _>>()?;
+        let keys = at(&keys, &missing)?;
         match &mut self.own {
             Some(own) => own.missing.add(&keys).map(|_| ()),
             None => Err(self.violated(&keys)),
@@ -139,6 +128,12 @@ impl Outgoing {
             ),
         )
     }
+}
+
+/// The keys at these places.
+fn at(keys: &[ArrayRef], places: &UInt32Array) -> Result<Vec<ArrayRef>, SqlError> {
+    let keys = keys.iter().map(|column| take(column, places, None));
+    Ok(keys.collect::<Result<_, _>>()?)
 }
 
 /// The name of the rows that are there, in a query of [`verify`]. No table has it, for nothing closes its bracket.

@@ -2,7 +2,7 @@
 //!
 //! Whoever writes such rows shares the locks of the tables that are referred to, so what is found stays.
 
-use super::Columns;
+use super::{Columns, without_row};
 use crate::catalog::{ForeignKey, Table, positions};
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -54,18 +54,12 @@ impl Parents {
     ) -> Result<bool, SqlError> {
         for parent in &self.0 {
             let keys = without_nulls(rows.project(&parent.referencing)?)?;
-            if keys.num_rows() == 0 {
-                continue;
-            }
-            let found = context
-                .home
-                .lookup(parent.object, keys.columns(), Arc::default());
-            let found = found.await?;
+            let missing = without_row(&*context.home, parent.object, keys.columns()).await?;
             let is_itself = |own: &Vec<usize>| {
                 let mut pairs = parent.referencing.iter().zip(own);
                 rows.num_rows() == 1 && pairs.all(|(a, b)| rows.column(*a) == rows.column(*b))
             };
-            if found.of.len() < keys.num_rows() && !parent.own.as_ref().is_some_and(is_itself) {
+            if !missing.is_empty() && !parent.own.as_ref().is_some_and(is_itself) {
                 return Ok(false);
             }
         }

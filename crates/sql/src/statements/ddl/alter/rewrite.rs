@@ -11,7 +11,7 @@ use crate::statements::insert::write;
 use crate::system::functions::session_state;
 use crate::text::parse::planning_error;
 use crate::text::statement::Statement;
-use crate::write::coerce::{self, Target};
+use crate::write::coerce::Target;
 use crate::write::locks::Writable;
 use crate::write::row_rules::{RowRules, logical};
 use crate::write::table_writer::{KeyWriter, TableWriter};
@@ -137,8 +137,7 @@ async fn look_at(
     let mut first_row = 1;
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(SqlError::from_datafusion)?;
-        let batch = coerce::rows(&batch, new, &targets, first_row)?;
-        rules.check(new, &batch, first_row)?;
+        let batch = rules.apply(new, &batch, &targets, first_row)?;
         first_row += batch.num_rows() as u64;
         for writer in &mut writers {
             writer.append(&batch).await?;
