@@ -12,7 +12,7 @@ from .process import serve
 
 CORES = len(os.sched_getaffinity(0))
 DATAFUSION_BATCH_ROWS = 122_880
-# Text with more values than this stays text: the names, addresses and phone numbers.
+# A string column with more values than this keeps its strings: the names, addresses and phone numbers.
 FEW_VALUES = 10_000
 
 # The fact table, then the others, those first of which the fewest rows are left. By query, or by the first half of its
@@ -33,7 +33,7 @@ def in_join_order(name, sql):
 
 
 def duckdb(pipe, files):
-    """In-memory tables, threads as cores, text with few values as ENUM, values in alphabetical order."""
+    """In-memory tables, threads as cores, strings with few values as ENUM, values in alphabetical order."""
     import duckdb
 
     def load():
@@ -74,8 +74,8 @@ def hyper(pipe, files):
 
 
 def clickhouse(pipe, files):
-    """Memory tables, text with few values as LowCardinality; plain hash joins in the given order, which its own choices are
-    several times slower than."""
+    """Memory tables, strings with few values as LowCardinality. Plain hash joins in the given order: its own choices are
+    several times slower."""
     import chdb
 
     settings = {
@@ -98,8 +98,8 @@ def clickhouse(pipe, files):
             file = f"file('{path}')"
             columns = []
             for column, kind, *_ in query(connection, f"DESCRIBE {file}"):
-                is_text = kind == "String"
-                if is_text and query(connection, f"SELECT uniq({column}) FROM {file}")[0][0] <= FEW_VALUES:
+                is_string = kind == "String"
+                if is_string and query(connection, f"SELECT uniq({column}) FROM {file}")[0][0] <= FEW_VALUES:
                     columns.append(f"toLowCardinality({column}) AS {column}")
                 else:
                     columns.append(column)
@@ -116,8 +116,8 @@ SUMMED = ["lo_extendedprice", "lo_revenue", "lo_supplycost"]
 
 
 def polars(pipe, files):
-    """Data frames, text with few values as Enum, other integers than keys as narrow as they can be; its SQL, with the tables in
-    a good order."""
+    """Data frames, strings with few values as Enum, other integers than keys as narrow as they can be. Its SQL has the tables
+    in a good order."""
     import polars as pl
 
     def load():
@@ -144,7 +144,7 @@ def polars(pipe, files):
 
 
 def datafusion(pipe, files):
-    """MemTable, one partition per core, text with few values dictionary-encoded, batches of 122,880 rows."""
+    """MemTable, one partition per core, strings with few values dictionary-encoded, batches of 122,880 rows."""
     import datafusion
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -153,9 +153,9 @@ def datafusion(pipe, files):
         config = datafusion.SessionConfig().with_target_partitions(CORES).with_batch_size(DATAFUSION_BATCH_ROWS)
         context = datafusion.SessionContext(config)
         for name, path in files.items():
-            texts = [field.name for field in pq.read_schema(path) if pa.types.is_string(field.type)]
-            table = pq.read_table(path, read_dictionary=texts).unify_dictionaries()
-            for column in texts:
+            strings = [field.name for field in pq.read_schema(path) if pa.types.is_string(field.type)]
+            table = pq.read_table(path, read_dictionary=strings).unify_dictionaries()
+            for column in strings:
                 values = table.column(column)
                 if values.num_chunks and len(values.chunk(0).dictionary) > FEW_VALUES:
                     position = table.schema.get_field_index(column)

@@ -27,7 +27,7 @@ class Domains:
 
     years: list
     months: list  # As numbers, 199401.
-    month_names: list  # As text, Dec1997.
+    month_names: list  # As strings, Dec1997.
     weeks: list  # Year and number of the week in it.
     manufacturers: list
     categories: list

@@ -64,7 +64,7 @@ class Literals(unittest.TestCase):
             self.assertNotEqual(*drawn["4.1"][2:])
             self.assertEqual(int(drawn["4.3"][3]) - int(drawn["4.3"][2]), 1)
 
-    def test_a_kind_that_does_not_fit_is_refused(self):
+    def test_a_kind_that_does_not_fit_is_rejected(self):
         self.assertEqual(literals.replace("a = 'x' and b1 < 5", ["it's", 7]), "a = 'it''s' and b1 < 7")
         for wrong in ([7, "x"], ["x"], ["x", 7, 8]):
             with self.assertRaises(ValueError):

@@ -52,12 +52,12 @@ class Differences(unittest.TestCase):
         self.differ([(True,)], [[1]])
         self.differ([("1",)], [[1]])
 
-    def test_days_and_moments(self):
+    def test_days_and_timestamps(self):
         self.agree([(datetime.date(1996, 2, 29),)], [["1996-02-29"]])
-        moment = datetime.datetime(1996, 2, 29, 1, 2, 3, 500)
-        self.agree([(moment,)], [["1996-02-29 01:02:03.000500"]])
-        self.agree([(moment.replace(microsecond=0),)], [["1996-02-29 01:02:03"]])
-        self.differ([(moment,)], [["1996-02-29 01:02:03"]])
+        timestamp = datetime.datetime(1996, 2, 29, 1, 2, 3, 500)
+        self.agree([(timestamp,)], [["1996-02-29 01:02:03.000500"]])
+        self.agree([(timestamp.replace(microsecond=0),)], [["1996-02-29 01:02:03"]])
+        self.differ([(timestamp,)], [["1996-02-29 01:02:03"]])
 
     def test_rows_keep_their_digits(self):
         self.assertEqual(parse_row('{"a":12.50,"b":null,"c":18446744073709551615}'), [Decimal("12.50"), None, 2**64 - 1])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Random groupings with many groups in eris and in DuckDB: more than a core's cache holds, so that AEUs deal them to each
-other; results compared, real numbers with a tolerance.
+"""Random groupings with many groups in eris and in DuckDB. A core's cache does not hold them, so AEUs hash-repartition them.
+Results are compared, real numbers with a tolerance.
 
     groups.py                          three rounds (or ERIS_GROUP_ROUNDS) from seed 1 on, or from ERIS_ORACLE_SEED; `clock` is a new seed each time
     groups.py --seed 42 --rounds 1     the round that seed 42 makes
@@ -25,7 +25,7 @@ from common.process import StatementFailed, find_binary, run_script
 KEYS = ["k", "l", "t", "d", "x", "small", "together", "k % 50000", "day"]
 AGGREGATES = ["count(*)", "count(l)", "sum(v)", "min(v)", "max(v)", "sum(k)", "avg(v)", "min(t)", "max(t)", "sum(d)",
               "max(d)", "min(x)", "max(day)", "sum(x)"]
-# Texts, days: what is compared of them.
+# Strings, days: what is compared of them.
 MEASURES = {"min(t)": "length({})", "max(t)": "length({})", "max(day)": "year({})"}
 CONDITIONS = ["small < 3", "v % 2 = 0", "k IS NOT NULL", "t > 'text 5'", "v % 1000 = 7"]
 

@@ -14,7 +14,7 @@ ABSOLUTE = 1e-6
 def expected_value(value):
     """A value of DuckDB's Python client in the form in which eris' JSON is compared."""
     if isinstance(value, datetime.datetime):
-        return moment(value.isoformat(sep=" "))
+        return timestamp(value.isoformat(sep=" "))
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
@@ -22,7 +22,7 @@ def expected_value(value):
     return value
 
 
-def moment(text):
+def timestamp(text):
     """An ISO timestamp with exactly six digits of fraction, whichever it was printed with."""
     whole, _, fraction = text.partition(".")
     return f"{whole}.{fraction[:6]:0<6}"
@@ -30,22 +30,22 @@ def moment(text):
 
 def actual_value(value, like):
     """A value from eris' JSON in the same form; `like` is the kind of the column's values in the expected result."""
-    if like == "moment" and isinstance(value, str):
-        return moment(value)
+    if like == "timestamp" and isinstance(value, str):
+        return timestamp(value)
     if like == "real" and isinstance(value, (int, Decimal)) and not isinstance(value, bool):
         return float(value)
     return value
 
 
 def column_kinds(rows, width):
-    """Per column "real", "moment" or "exact", from DuckDB's values."""
+    """Per column "real", "timestamp" or "exact", from DuckDB's values."""
     kinds = []
     for column in range(width):
         values = [row[column] for row in rows if row[column] is not None]
         if any(isinstance(value, float) for value in values):
             kinds.append("real")
         elif any(isinstance(value, datetime.datetime) for value in values):
-            kinds.append("moment")
+            kinds.append("timestamp")
         else:
             kinds.append("exact")
     return kinds
@@ -80,7 +80,7 @@ def difference(expected, actual, order=None):
 
 
 def unmatched(expected, actual, kinds):
-    """Rows without a partner. Rows that agree in the exact columns are paired in the order of the real ones."""
+    """Rows that the other result lacks. Rows that agree in the exact columns are paired in the order of the real ones."""
     exact = [column for column, kind in enumerate(kinds) if kind != "real"]
     real = [column for column, kind in enumerate(kinds) if kind == "real"]
 

@@ -28,7 +28,7 @@ MOST_RESTARTS = 10
 
 
 class StatementFailed(Exception):
-    """eris refused a statement, died in it or did not finish it in time; the text is what it said."""
+    """eris rejected a statement, died in it or did not finish it in time; the text is what it said."""
 
 
 def parse_row(line):

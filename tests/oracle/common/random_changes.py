@@ -1,6 +1,6 @@
 """Random statements that change rows of random tables: UPDATE, DELETE, MERGE and INSERT of what is there.
 
-Ids stay unique, so that no row has two partners where a statement looks for one: which of them would count is up to
+Ids stay unique, so that no row has two matches where a statement looks for one: which of them would count is up to
 the engine. What fails in the oracle (a value that does not fit) is left out.
 """
 
@@ -43,7 +43,7 @@ def constant(random, column):
     if not column.domain or random.random() < 0.1:
         return "NULL"
     value = literal(random.choice(column.domain))
-    kinds = {"decimal": f"DECIMAL(38,{column.scale})", "day": "DATE", "moment": "TIMESTAMP"}
+    kinds = {"decimal": f"DECIMAL(38,{column.scale})", "day": "DATE", "timestamp": "TIMESTAMP"}
     return f"CAST({value} AS {kinds[column.kind]})" if column.kind in kinds else value
 
 

@@ -91,7 +91,7 @@ class QueryGenerator:
 
     def set_operation(self):
         table = self.random.choice(self.tables)
-        kind = self.random.choice(["integer", "text", "day"])
+        kind = self.random.choice(["integer", "string", "day"])
         ours = [column.name for column in table.columns if column.kind == kind]
         left, right = self.random.choice(ours), self.random.choice(ours)
         if kind == "integer":
@@ -137,7 +137,7 @@ class QueryGenerator:
         pairs = []
         for left in table.columns:
             for right in other.columns:
-                joinable = left.kind == right.kind and left.kind in ("integer", "text", "day")
+                joinable = left.kind == right.kind and left.kind in ("integer", "string", "day")
                 # Signed with unsigned 64 bits: no common type of the same width.
                 joinable = joinable and left.name.endswith("uwide") == right.name.endswith("uwide")
                 expected = table.rows * other.rows / max(left.distinct, right.distinct)
@@ -229,8 +229,8 @@ class QueryGenerator:
         return f"({names[0]} {self.random.choice(['+', '-', '*'])} {names[1]})"
 
     def text(self, columns):
-        name = self.column(columns, "text").name
-        other = self.column(columns, "text").name
+        name = self.column(columns, "string").name
+        other = self.column(columns, "string").name
         return self.random.choice(
             [
                 f"upper({name})",
@@ -243,7 +243,7 @@ class QueryGenerator:
         )
 
     def part_of_day(self, columns):
-        name = self.column(columns, "day", "moment").name
+        name = self.column(columns, "day", "timestamp").name
         part = self.random.choice(["year", "month", "day"])
         return f"CAST(extract({part} FROM {name}) AS BIGINT)"
 
@@ -306,9 +306,9 @@ class QueryGenerator:
                 "integer": 1,
                 "double": 0.5,
                 "decimal": Decimal("1.50"),
-                "text": "a",
+                "string": "a",
                 "day": datetime.date(2000, 2, 29),
-                "moment": datetime.datetime(2000, 2, 29, 1, 2, 3),
+                "timestamp": datetime.datetime(2000, 2, 29, 1, 2, 3),
                 "flag": True,
             }
             return samples[column.kind]
@@ -318,7 +318,7 @@ class QueryGenerator:
             nearby = value + self.random.choice([-1, 1, 1_000])
             # Beyond 64 bits the engines disagree on a literal's type.
             return nearby if abs(nearby) < 2**63 or column.name.endswith("uwide") and 0 <= nearby < 2**64 else value
-        if column.kind == "text" and draw < 0.2:
+        if column.kind == "string" and draw < 0.2:
             return value + "z"
         return value
 
@@ -332,7 +332,7 @@ class QueryGenerator:
         return f"{sides[0]} {self.comparison()} {sides[1]}"
 
     def compare_columns(self, columns):
-        left = self.column(columns, "integer", "text", "day")
+        left = self.column(columns, "integer", "string", "day")
         same = [
             column
             for column in columns
@@ -345,7 +345,7 @@ class QueryGenerator:
         return f"{expression} {self.comparison()} {self.random.randint(-bound, bound)}"
 
     def between(self, columns):
-        column = self.column(columns, "integer", "double", "decimal", "text", "day", "moment")
+        column = self.column(columns, "integer", "double", "decimal", "string", "day", "timestamp")
         low, high = self.value(column), self.value(column)
         if low > high and self.random.random() < 0.9:
             low, high = high, low
@@ -353,7 +353,7 @@ class QueryGenerator:
         return f"{column.name} {word} {literal(low)} AND {literal(high)}"
 
     def in_list(self, columns):
-        column = self.column(columns, "integer", "text", "day", "decimal")
+        column = self.column(columns, "integer", "string", "day", "decimal")
         values = [literal(self.value(column)) for _ in range(self.random.choice([1, 2, 5, 40]))]
         return f"{column.name} {self.random.choice(['IN', 'IN', 'NOT IN'])} ({', '.join(values)})"
 
@@ -361,7 +361,7 @@ class QueryGenerator:
         return f"{self.column(columns).name} {self.random.choice(['IS NULL', 'IS NOT NULL'])}"
 
     def like(self, columns):
-        column = self.column(columns, "text")
+        column = self.column(columns, "string")
         value = self.value(column)
         start = self.random.randint(0, len(value))
         piece = value[start : start + self.random.randint(0, 3)].replace("'", "''")
@@ -382,7 +382,7 @@ class QueryGenerator:
         other = self.other_table(columns)
         if other is None:
             return self.in_list(columns)
-        column = self.column(columns, "integer", "text", "day")
+        column = self.column(columns, "integer", "string", "day")
         same = [c for c in other.columns if c.kind == column.kind]
         same = [c for c in same if c.name.endswith("uwide") == column.name.endswith("uwide")]
         inner = self.random.choice(same).name
@@ -402,7 +402,7 @@ class QueryGenerator:
         other = self.other_table(columns)
         if other is None:
             return self.compare(columns)
-        column = self.column(columns, "integer", "day", "text")
+        column = self.column(columns, "integer", "day", "string")
         same = [c for c in other.columns if c.kind == column.kind]
         same = [c for c in same if c.name.endswith("uwide") == column.name.endswith("uwide")]
         inner = f"SELECT {self.random.choice(['min', 'max'])}({self.random.choice(same).name}) FROM {other.name}"

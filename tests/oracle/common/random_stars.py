@@ -4,9 +4,10 @@
     d0   its key, d0_up (key of s0, if there is one), a hierarchy d0_city → d0_nation → d0_region, attributes of every kind
     s0   what d0 refers to; u0 is what s0 refers to
 
-Keys are dense, with gaps, 10^12 apart, negative, days, moments, decimals or texts; NULL on either side, missing, or there more than once
-as the draw will have it: some of them twice, each one to several times, or one very often; integers of both sides are of widths of their own. Two numbers are small enough to be multiplied
-and summed in 64 bits, and fractions are binary, so that sums are exact.
+Keys are dense, with gaps, 10^12 apart, negative, days, timestamps, decimals or strings. On either side of a join they may be
+NULL or missing. They may be there more than once: some of them twice, each one to several times, or one very often. Integers
+of both sides have widths of their own. Two numbers are small enough to be multiplied and summed in 64 bits, and fractions are
+binary, so that sums are exact.
 """
 
 import datetime
@@ -49,7 +50,7 @@ LARGE_FACT = 1_200_000
 class Column:
     name: str
     sql: str  # its type
-    kind: str  # integer, small (may be multiplied), double, decimal, text, day, moment, flag
+    kind: str  # integer, small (may be multiplied), double, decimal, string, day, timestamp, flag
     domain: list = field(default_factory=list)  # some values that occur
 
 
@@ -119,9 +120,9 @@ def make_dimension(random, name, above, repeated, directory, statements):
     if above is not None:
         refer(random, table, above, "up", rows, add)
     cities = [random.randrange(random.choice([5, 60])) for _ in range(rows)]
-    add("city", "VARCHAR", "text", [f"city {city}" for city in cities])
-    add("nation", "VARCHAR", "text", [f"nation {city % 12}" for city in cities])
-    add("region", *random.choice([("VARCHAR", "text", [f"r{city % 12 % 4}" for city in cities]), ("INTEGER", "small", [city % 12 % 4 for city in cities])]))
+    add("city", "VARCHAR", "string", [f"city {city}" for city in cities])
+    add("nation", "VARCHAR", "string", [f"nation {city % 12}" for city in cities])
+    add("region", *random.choice([("VARCHAR", "string", [f"r{city % 12 % 4}" for city in cities]), ("INTEGER", "small", [city % 12 % 4 for city in cities])]))
     most = random.choice([3, 100, 10_000])
     add("num", random.choice(["SMALLINT", "INTEGER", "BIGINT"]), "small", [random.randint(-most, most) for _ in range(rows)])
     add_some(random, add, rows)
@@ -156,7 +157,7 @@ def make_fact(random, dimensions, directory, statements):
             number += 1
     add("num", random.choice(["TINYINT", "SMALLINT", "INTEGER"]), "small", [random.randint(-100, 100) for _ in range(drawn)])
     add("qty", "INTEGER", "small", [random.randint(1, 50) for _ in range(drawn)], nulls=False)
-    add("color", "VARCHAR", "text", [random.choice(COLORS) for _ in range(drawn)])
+    add("color", "VARCHAR", "string", [random.choice(COLORS) for _ in range(drawn)])
     add_some(random, add, drawn)
     if rows > drawn:
         # As many again and again, in an order of their own.
@@ -180,7 +181,7 @@ def add_some(random, add, rows):
     choices = {
         "flo": ("DOUBLE", "double", lambda: random.randint(-(2**20), 2**20) / 1024 + 0.0),
         "dec": ("DECIMAL(12,2)", "decimal", lambda: Decimal(random.randint(-(10**6), 10**6)).scaleb(-2)),
-        "txt": ("VARCHAR", "text", lambda: f"text {random.randrange(texts)} " * random.randint(1, length)),
+        "txt": ("VARCHAR", "string", lambda: f"text {random.randrange(texts)} " * random.randint(1, length)),
         "day": ("DATE", "day", lambda: day + datetime.timedelta(days=random.randrange(span))),
         "flag": ("BOOLEAN", "flag", lambda: random.random() < 0.4),
     }
@@ -212,7 +213,7 @@ def refer(random, table, other, suffix, rows, add):
 
 def draw_keys(random, rows):
     """Type, kind and distinct values of a key, in an order that may be any."""
-    form = random.choice(["dense", "dense", "gaps", "gaps", "gaps", "far", "negative", "date", "ymd", "ymd", "moment", "decimal", "text", "wide"])
+    form = random.choice(["dense", "dense", "gaps", "gaps", "gaps", "far", "negative", "date", "ymd", "ymd", "timestamp", "decimal", "string", "wide"])
     day, number = datetime.date(1992, 1, 1), random.choice([1, 7])
     if form == "dense":
         first, kind = random.choice([0, 1, 1_000]), "integer"
@@ -231,16 +232,16 @@ def draw_keys(random, rows):
         kind = "integer"
         days = [day + datetime.timedelta(days=i) for i in range(rows)]
         keys = [each.year * 10_000 + each.month * 100 + each.day for each in days]
-    elif form == "moment":
+    elif form == "timestamp":
         start = datetime.datetime(1992, 1, 1)
-        kind, keys = "moment", [start + datetime.timedelta(seconds=i * 3_601, microseconds=i) for i in range(rows)]
+        kind, keys = "timestamp", [start + datetime.timedelta(seconds=i * 3_601, microseconds=i) for i in range(rows)]
     elif form == "decimal":
         kind, keys = "decimal", [Decimal(i * 125 - 500).scaleb(-2) for i in range(rows)]
     else:
-        kind, keys = "text", [random.choice(["k", "key number ", "schlüssel"]) + str(i * 37) for i in range(rows)]
+        kind, keys = "string", [random.choice(["k", "key number ", "schlüssel"]) + str(i * 37) for i in range(rows)]
     if random.random() < 0.6:
         random.shuffle(keys)
-    others = {"day": "DATE", "moment": "TIMESTAMP", "decimal": "DECIMAL(15,2)", "text": "VARCHAR"}
+    others = {"day": "DATE", "timestamp": "TIMESTAMP", "decimal": "DECIMAL(15,2)", "string": "VARCHAR"}
     if kind in others:
         return others[kind], kind, keys
     low, high = min(keys, default=0), max(keys, default=0)
@@ -255,7 +256,7 @@ def absent(random, kind, keys, sql):
         return min(max(random.randint(low - 1, high + 1), INTEGERS[sql][1]), INTEGERS[sql][2])
     if kind == "day":
         return datetime.date(1991, 1, 1) + datetime.timedelta(days=random.randrange(9_000))
-    if kind == "moment":
+    if kind == "timestamp":
         return datetime.datetime(1992, 1, 1) + datetime.timedelta(seconds=random.randrange(10**7))
     if kind == "decimal":
         return Decimal(random.randint(-1_000, 40_000)).scaleb(-2)

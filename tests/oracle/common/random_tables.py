@@ -2,17 +2,17 @@
 
 Columns (each table has all of them, prefixed by the table's name, so that no join is ambiguous):
 
-    id                unique, 0 to n-1, shuffled        txt_low, txt_high   few and many different texts
+    id                unique, 0 to n-1, shuffled        txt_low, txt_high   few and many different strings
     i8 i16 i32 i64    signed                            dbl, real           binary fractions: sums are exact
     u8 u16 u32        unsigned                          dec, wide_dec       DECIMAL(12,2), DECIMAL(30,4)
-    wide, uwide       the whole range of 64 bits        day, moment         DATE, TIMESTAMP (microseconds)
+    wide, uwide       the whole range of 64 bits        day, timestamp      DATE, TIMESTAMP (microseconds)
     fk                0 to about n/2: joins             flag                BOOLEAN
 
 A column's values follow a shape that an encoding might like or hate (constant, runs, sorted, few, many) and carry nulls
 at a rate from none to all.
 
 Left out, because the engines differ and neither is wrong: NaN, infinities and negative zero (ordering), backslashes in
-texts (escape in LIKE), dates before 1970 or beyond 2100.
+strings (escape in LIKE), dates before 1970 or beyond 2100.
 """
 
 import datetime
@@ -57,7 +57,7 @@ class Column:
     """What the query generator knows of a column."""
 
     name: str
-    kind: str  # integer, double, decimal, text, day, moment, flag
+    kind: str  # integer, double, decimal, string, day, timestamp, flag
     bound: int = 0  # integers: the largest magnitude
     scale: int = 0  # decimals
     domain: list = field(default_factory=list)  # some values that occur
@@ -105,8 +105,8 @@ def make_table(random, name, rows, directory):
         values = shaped(random, rows, lambda: random.randint(base, top))
         bound = max(abs(low), abs(high))
         add(suffix, ARROW[suffix], values, "integer", bound=bound, countable=countable)
-    add("txt_low", pa.string(), shaped(random, rows, lambda: random.choice(WORDS)), "text")
-    add("txt_high", pa.string(), shaped(random, rows, lambda: name_of(random)), "text")
+    add("txt_low", pa.string(), shaped(random, rows, lambda: random.choice(WORDS)), "string")
+    add("txt_high", pa.string(), shaped(random, rows, lambda: name_of(random)), "string")
     quarters = lambda: random.randint(-4_000, 4_000) / 4 + 0.0
     add("dbl", pa.float64(), shaped(random, rows, lambda: random.randint(-(2**30), 2**30) / 1024 + 0.0), "double")
     add("real", pa.float32(), shaped(random, rows, quarters), "double")
@@ -117,9 +117,9 @@ def make_table(random, name, rows, directory):
     day = lambda: datetime.date(1970, 1, 1) + datetime.timedelta(days=random.randrange(random_span))
     random_span = random.choice([3, 400, 47_000])
     add("day", pa.date32(), shaped(random, rows, day), "day")
-    moment = lambda: EPOCH + datetime.timedelta(microseconds=random.randrange(2**random_bits))
+    timestamp = lambda: EPOCH + datetime.timedelta(microseconds=random.randrange(2**random_bits))
     random_bits = random.choice([10, 36, 51])
-    add("moment", pa.timestamp("us"), shaped(random, rows, moment), "moment")
+    add("timestamp", pa.timestamp("us"), shaped(random, rows, timestamp), "timestamp")
     add("flag", pa.bool_(), shaped(random, rows, lambda: random.random() < 0.3), "flag")
 
     path = f"{directory}/{name}.parquet"

@@ -1,9 +1,9 @@
-"""The wider half of the random queries: windows, grouping sets, set operations of whole rows, functions of texts and
+"""The wider half of the random queries: windows, grouping sets, set operations of whole rows, functions of strings and
 times, subqueries and common table expressions everywhere, joins of every kind, prepared statements.
 
 Left out, because the engines differ and neither is wrong: `substr` before the first character; dates plus intervals
-(a date in one engine, a timestamp in the other: dates are cast first); numbers with a fraction as text; NATURAL RIGHT and
-FULL joins, which eris refuses.
+(a date in one engine, a timestamp in the other: dates are cast first); numbers with a fraction as strings; NATURAL RIGHT and
+FULL joins, which eris rejects.
 """
 
 from common.random_queries import MOST, Query, QueryGenerator, literal
@@ -117,7 +117,7 @@ class WideGenerator(QueryGenerator):
 
     def whole_rows(self):
         """Set operations over several columns, duplicates kept and counted as the standard says."""
-        kinds = [self.random.choice(["integer", "text", "day", "flag"]) for _ in range(self.random.randint(1, 3))]
+        kinds = [self.random.choice(["integer", "string", "day", "flag"]) for _ in range(self.random.randint(1, 3))]
         sides = []
         for _ in range(self.random.randint(2, 3)):
             table = self.table(20_000)
@@ -146,7 +146,7 @@ class WideGenerator(QueryGenerator):
         return self.random.choice([self.of_text, self.of_text, self.of_time, self.choice, self.converted])(columns)
 
     def of_text(self, columns):
-        name, other = (self.column(columns, "text").name for _ in range(2))
+        name, other = (self.column(columns, "string").name for _ in range(2))
         number, letter = self.random.randint(0, 4), self.random.choice(["a", "o", "K", "ü", "", "ka"])
         forms = [
             f"substring({name} FROM {number + 1} FOR {number})",
@@ -178,8 +178,8 @@ class WideGenerator(QueryGenerator):
         return self.random.choice(forms)
 
     def of_time(self, columns):
-        day, moment = self.column(columns, "day").name, self.column(columns, "moment").name
-        both = self.random.choice([moment, f"CAST({day} AS TIMESTAMP)"])
+        day, timestamp = self.column(columns, "day").name, self.column(columns, "timestamp").name
+        both = self.random.choice([timestamp, f"CAST({day} AS TIMESTAMP)"])
         part = self.random.choice(["year", "quarter", "month", "week", "day", "hour", "minute", "dow", "doy"])
         unit = self.random.choice(["year", "quarter", "month", "week", "day", "hour", "minute", "second"])
         span = self.random.choice(["1 month", "3 days", "1 year", "90 minutes", "13 months", "2 weeks"])
@@ -190,16 +190,16 @@ class WideGenerator(QueryGenerator):
             f"({both} + INTERVAL '{span}')",
             f"({both} - INTERVAL '{span}')",
             f"({both} > TIMESTAMP '1970-06-01 00:00:00' + INTERVAL '{span}')",
-            f"CAST({moment} AS DATE)",
+            f"CAST({timestamp} AS DATE)",
             f"CAST({day} AS VARCHAR)",
             f"({day} - DATE '1999-12-31')",
-            f"(CAST({moment} AS DATE) = {day})",
-            f"extract(epoch FROM date_trunc('second', {moment}))",
+            f"(CAST({timestamp} AS DATE) = {day})",
+            f"extract(epoch FROM date_trunc('second', {timestamp}))",
         ]
         return self.random.choice(forms)
 
     def choice(self, columns):
-        number, text = self.column([c for c in columns if c.countable], "integer"), self.column(columns, "text")
+        number, text = self.column([c for c in columns if c.countable], "integer"), self.column(columns, "string")
         big = f"CAST({number.name} AS BIGINT)"
         value = self.value(number)
         forms = [
@@ -211,7 +211,7 @@ class WideGenerator(QueryGenerator):
             f"least({big}, {self.integer(columns, 1)[0]}, 0)",
             f"-({self.integer(columns, 1)[0]})",
             f"(({self.predicate(columns, 1)}) IS NOT TRUE)",
-            f"({text.name} IS DISTINCT FROM {self.column(columns, 'text').name})",
+            f"({text.name} IS DISTINCT FROM {self.column(columns, 'string').name})",
             f"sign({self.integer(columns, 1)[0]})",
         ]
         return self.random.choice(forms)
@@ -223,7 +223,7 @@ class WideGenerator(QueryGenerator):
             f"CAST({number} AS DECIMAL(38, 2))",
             f"TRY_CAST({number} AS SMALLINT)",
             f"CAST(CAST({number} AS VARCHAR) AS DECIMAL(30, 0))",
-            f"TRY_CAST({self.column(columns, 'text').name} AS INTEGER)",
+            f"TRY_CAST({self.column(columns, 'string').name} AS INTEGER)",
             f"CAST({self.column(columns, 'double').name} AS BIGINT)",
             f"CAST({self.column(columns, 'decimal').name} AS DECIMAL(38, 1))",
             f"CAST({self.column(columns, 'flag').name} AS INTEGER)",
@@ -244,8 +244,8 @@ class WideGenerator(QueryGenerator):
             where += f" AND {self.predicate(other.columns, 0)}"
         inner = f"(SELECT {call} FROM {other.name} WHERE {where})"
         exists = f"EXISTS (SELECT 1 FROM {other.name} WHERE {where})"
-        plain, values = id_of(table), self.column(other.columns, "text").name
-        own = self.column(table.columns, "text").name
+        plain, values = id_of(table), self.column(other.columns, "string").name
+        own = self.column(table.columns, "string").name
         draw = self.random.random()
         if draw < 0.3:
             sql = f"SELECT {plain} AS c0, {inner} AS c1 FROM {table.name}{self.where(table.columns)}"
@@ -278,7 +278,7 @@ class WideGenerator(QueryGenerator):
         parts = []
         for number in range(self.random.choice([2, 2, 3])):
             table = self.table(5_000)
-            extra = self.column(table.columns, "integer", "text", "day").name
+            extra = self.column(table.columns, "integer", "string", "day").name
             parts.append(f"(SELECT {id_of(table)} AS k, {extra} AS v{number} FROM {table.name}{self.where(table.columns)}) AS t{number}")
         if self.random.random() < 0.2:
             return Query(f"SELECT * FROM {parts[0]} NATURAL {self.random.choice(kinds[:2])} {parts[1]}")
@@ -326,7 +326,7 @@ class WideGenerator(QueryGenerator):
         table = self.table(20_000)
         few = [column.name for column in table.columns if column.distinct <= 300]
         key = self.random.choice(few) if few else "1"
-        text, number = self.column(table.columns, "text").name, self.integer(table.columns, 1)[0]
+        text, number = self.column(table.columns, "string").name, self.integer(table.columns, 1)[0]
         items = [f"string_agg({text}, ',' ORDER BY {id_of(table)})", f"bit_xor({number})", f"bit_and({number})"]
         items += [f"median(CAST({number} AS DOUBLE))", f"stddev(CAST({number} % 1000 AS DOUBLE))"]
         items = [key] + self.random.sample(items, 2)
@@ -336,7 +336,7 @@ class WideGenerator(QueryGenerator):
         """A statement with parameters, prepared and executed."""
         self.prepared += 1
         source, columns = self.source()
-        one, two = self.column(columns), self.column(columns, "integer", "text", "day")
+        one, two = self.column(columns), self.column(columns, "integer", "string", "day")
         condition = f"{one.name} {self.comparison()} $1 OR {two.name} IN ($2, $3)"
         values = [literal(self.value(one)), literal(self.value(two)), literal(self.value(two))]
         name = f"p{self.prepared}"

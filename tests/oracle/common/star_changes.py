@@ -7,7 +7,7 @@ from common.random_stars import absent
 
 
 def change(random, tables, oracle, attempts=8):
-    """A statement that the oracle has executed; what it refuses (a key that is there already) is drawn again."""
+    """A statement that the oracle has executed; what it rejects (a key that is there already) is drawn again."""
     for _ in range(attempts):
         table = tables[0] if random.random() < 0.5 else random.choice(tables)
         sql = random.choice([insert_values, insert_again, update, update, update_key, delete])(random, table)

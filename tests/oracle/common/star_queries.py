@@ -322,13 +322,13 @@ class StarQueries:
         if draw < 0.82:
             return self.number(columns)
         if draw < 0.88:
-            return f"coalesce({self.column(columns, 'text').name}, 'none')"
+            return f"coalesce({self.column(columns, 'string').name}, 'none')"
         if draw < 0.92:
-            return f"{self.column(columns, 'text').name} || {self.column(columns, 'text').name}"
+            return f"{self.column(columns, 'string').name} || {self.column(columns, 'string').name}"
         if draw < 0.96:
-            column = self.column(columns, "day", "moment")
+            column = self.column(columns, "day", "timestamp")
             return f"extract(year FROM {column.name})" if column else "f.f_color"
-        return f"CASE WHEN {self.test(columns)} THEN 'so' ELSE {self.column(columns, 'text').name} END"
+        return f"CASE WHEN {self.test(columns)} THEN 'so' ELSE {self.column(columns, 'string').name} END"
 
     def aggregate(self, columns):
         kind = self.random.choice(["count(*)", "count", "sum", "sum", "sum", "min", "max", "avg", "distinct"])
@@ -339,7 +339,7 @@ class StarQueries:
         elif kind == "count":
             call = f"count({self.column(columns).name})"
         elif kind in ("min", "max"):
-            column = self.column(columns, "integer", "small", "double", "decimal", "text", "day", "moment")
+            column = self.column(columns, "integer", "small", "double", "decimal", "string", "day", "timestamp")
             call = f"{kind}({self.random.choice([column.name, self.number(columns)])})"
         elif kind == "avg":
             call = f"avg(CAST({self.number(columns)} AS DOUBLE))"
@@ -373,7 +373,7 @@ class StarQueries:
             return f"{name} IS {self.random.choice(['', 'NOT '])}NULL"
         values = [self.constant(column) for _ in range(self.random.choice([2, 3, 8]))]
         low, high = sorted([self.random.choice(column.domain) for _ in range(2)])
-        if column.kind == "text" and draw < 0.3:
+        if column.kind == "string" and draw < 0.3:
             value = str(self.random.choice(column.domain)).replace("'", "''")
             piece = value[: self.random.choice([1, 3, 6])]
             return f"{name} {self.random.choice(['', '', 'NOT '])}LIKE '{self.random.choice([piece + '%', '%' + piece, '%' + piece[-2:] + '%'])}'"
