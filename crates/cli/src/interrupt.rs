@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The statement that is running, for whoever hears Ctrl-C. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<Mutex<State>>);
+pub struct Interrupt(Arc<Mutex<PromptState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct PromptState {
     statement: Option<Canceller>,
     /// It has been answered with rows, which are being shown.
     is_shown: bool,
@@ -30,7 +30,7 @@ pub enum Heard {
 impl Interrupt {
     /// New input is about to be run.
     pub fn forget(&self) {
-        *self.state() = State::default();
+        *self.state() = PromptState::default();
     }
 
     /// A statement begins.
@@ -69,7 +69,7 @@ impl Interrupt {
     }
 
     /// The state, also behind a panic: each change of it is one assignment.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PromptState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,7 +8,7 @@ use crate::script_error::ScriptError;
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct ErrorLine<'a> {
     error: Shown<'a>,
 }
 
@@ -47,5 +47,5 @@ pub fn json_error(script: &str, error: &ScriptError) -> String {
             script,
         },
     };
-    serde_json::to_string(&Line { error: shown }).expect("strings and numbers are JSON")
+    serde_json::to_string(&ErrorLine { error: shown }).expect("strings and numbers are JSON")
 }

@@ -31,10 +31,10 @@ use tokio::sync::Notify;
 
 /// How far a statement's life has come. Cheap to clone; clones are the same.
 #[derive(Clone, Debug)]
-pub(crate) struct CancelToken(Arc<Inner>);
+pub(crate) struct CancelToken(Arc<TokenState>);
 
 #[derive(Debug)]
-struct Inner {
+struct TokenState {
     /// One of the states below. Leaves RUNNING once, by compare-and-swap: who gets there first decides. Sequentially
     /// consistent, for it is read and written a few times per statement.
     state: AtomicU8,
@@ -57,7 +57,7 @@ tokio::task_local! {
 impl CancelToken {
     /// A statement that begins now and may take so long.
     pub fn new(timeout: Option<Duration>) -> Self {
-        CancelToken(Arc::new(Inner {
+        CancelToken(Arc::new(TokenState {
             state: AtomicU8::new(RUNNING),
             reason: Mutex::new(None),
             stopped: Notify::new(),

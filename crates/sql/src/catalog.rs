@@ -106,9 +106,9 @@ impl Catalog {
     }
 
     /// Waits for the right to change the contents.
-    pub async fn change(&self) -> Change<'_> {
+    pub async fn change(&self) -> CatalogChange<'_> {
         let write_lock = self.write_lock.lock().await;
-        Change {
+        CatalogChange {
             contents: Contents::clone(&self.contents()),
             catalog: self,
             _write_lock: write_lock,
@@ -119,13 +119,13 @@ impl Catalog {
 const UNPOISONED: &str = "nothing panics under this lock";
 
 /// Contents that take effect with [`Change::commit`], all at once, or not at all.
-pub(crate) struct Change<'a> {
+pub(crate) struct CatalogChange<'a> {
     catalog: &'a Catalog,
     contents: Contents,
     _write_lock: MutexGuard<'a, ()>,
 }
 
-impl Change<'_> {
+impl CatalogChange<'_> {
     /// Statements that begin from now on see the new contents.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Change<'_> {
     }
 }
 
-impl Deref for Change<'_> {
+impl Deref for CatalogChange<'_> {
     type Target = Contents;
 
     fn deref(&self) -> &Contents {
@@ -153,7 +153,7 @@ impl Deref for Change<'_> {
     }
 }
 
-impl DerefMut for Change<'_> {
+impl DerefMut for CatalogChange<'_> {
     fn deref_mut(&mut self) -> &mut Contents {
         &mut self.contents
     }

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// How far a statement is. Clones show the same statement; they may be kept beyond its end.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<Inner>);
+pub struct Progress(Arc<ProgressState>);
 
 /// What is done of what is known to be needed. The total may grow while the statement runs: part of its work becomes
 /// known only on the way.
@@ -35,7 +35,7 @@ pub struct Amount {
 /// The counter is a statistic: tasks of the statement add to it and its client reads it, and it says nothing about
 /// other memory. So all accesses are relaxed.
 #[derive(Debug, Default)]
-struct Inner {
+struct ProgressState {
     /// Held for no longer than it takes to add a scan or to copy the list.
     scans: Mutex<Vec<Arc<Scanning>>>,
     files: ReadProgress,
@@ -49,7 +49,7 @@ pub(crate) struct Scanning {
     done: OnceLock<Done>,
 }
 
-type Report = Arc<dyn Fn() -> FragmentReport + Send + Sync>;
+type ReadReport = Arc<dyn Fn() -> FragmentReport + Send + Sync>;
 type Done = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 tokio::task_local! {
@@ -121,7 +121,7 @@ impl Amount {
 
 impl Scanning {
     /// It has begun in the engine, and tells how far it is.
-    pub fn began(&self, report: Report) {
+    pub fn began(&self, report: ReadReport) {
         self.counts(Arc::new(move || {
             let rows = |worker: &eris_fragment::WorkerReport| {
                 worker.rows_scanned.saturating_add(worker.rows_skipped)
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use eris_fragment::WorkerReport;
 
-    fn report(scanned: u64, skipped: u64) -> Report {
+    fn report(scanned: u64, skipped: u64) -> ReadReport {
         Arc::new(move || FragmentReport {
             workers: vec![
                 WorkerReport {

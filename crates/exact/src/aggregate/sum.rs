@@ -32,7 +32,7 @@ use datafusion::logical_expr::{
 };
 use distinct::DistinctSum;
 use groups::GroupSums;
-use total::{PlainSum, Summand, Target};
+use total::{PlainSum, SumType, Summand};
 
 /// The function. Statistics never answer it, for nobody says how their sums were made.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
@@ -70,21 +70,21 @@ macro_rules! decimal {
 }
 
 fn plain<T: Summand>(args: &AccumulatorArgs<'_>, most: Option<T::Native>) -> Box<dyn Accumulator> {
-    Box::new(PlainSum::new(Target::<T>::new(args, most)))
+    Box::new(PlainSum::new(SumType::<T>::new(args, most)))
 }
 
 fn distinct<T: Summand>(
     args: &AccumulatorArgs<'_>,
     most: Option<T::Native>,
 ) -> Box<dyn Accumulator> {
-    Box::new(DistinctSum::new(Target::<T>::new(args, most)))
+    Box::new(DistinctSum::new(SumType::<T>::new(args, most)))
 }
 
 fn groups<T: Summand>(
     args: &AccumulatorArgs<'_>,
     most: Option<T::Native>,
 ) -> Box<dyn GroupsAccumulator> {
-    Box::new(GroupSums::new(Target::<T>::new(args, most)))
+    Box::new(GroupSums::new(SumType::<T>::new(args, most)))
 }
 
 /// The accumulator of all rows seen; it can also forget the oldest ones, for windows.

@@ -78,7 +78,7 @@ pub(crate) struct Recodings {
 
 /// What has become of a column.
 #[derive(Clone, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum RecodingOutcome {
     /// The keys have an order already in which all lies together, or none at all.
     AsItIs,
     /// It is stored by an order.
@@ -102,7 +102,7 @@ pub(crate) struct Recoding {
     pub dimension: Arc<Table>,
     pub key: usize,
     pub under_way: bool,
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<RecodingOutcome>,
 }
 
 impl Recodings {
@@ -232,7 +232,7 @@ impl Recodings {
         self: &Arc<Self>,
         join: &Join,
         decide: impl FnOnce(&mut KnownJoin, &Join) -> Option<Due>,
-    ) -> Option<Begun> {
+    ) -> Option<RunningRecoding> {
         let place = (join.fact, join.column);
         let mut known = self.known();
         let entry = known.entry(place);
@@ -240,7 +240,7 @@ impl Recodings {
         let due = decide(entry, join)?;
         entry.begins(join, &due);
         self.under_way.send_modify(|count| *count += 1);
-        Some(Begun {
+        Some(RunningRecoding {
             recodings: Arc::clone(self),
             place,
             due,
@@ -291,15 +291,15 @@ impl Recodings {
 }
 
 /// Work on a column; the end of it is noted however it ends.
-struct Begun {
+struct RunningRecoding {
     recodings: Arc<Recodings>,
     place: JoinColumn,
     due: Due,
     /// What has become of the column, and the rows of it that could not be stored by the order.
-    done: Option<(Outcome, u64)>,
+    done: Option<(RecodingOutcome, u64)>,
 }
 
-impl Begun {
+impl RunningRecoding {
     async fn run(mut self, join: &Join) -> Result<(), SqlError> {
         let recodings = &self.recodings;
         // One at a time: each reads the whole of a table.
@@ -315,7 +315,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for RunningRecoding {
     fn drop(&mut self) {
         if let Some(known) = self.recodings.known().get_mut(&self.place) {
             known.ends(self.done.take());
@@ -326,7 +326,7 @@ impl Drop for Begun {
 
 impl Recodings {
     /// Stores a column by a new order. With the outcome, here and below, the rows that could not be stored.
-    async fn store_anew(&self, join: &Join) -> Result<(Outcome, u64), SqlError> {
+    async fn store_anew(&self, join: &Join) -> Result<(RecodingOutcome, u64), SqlError> {
         let (rows, _reserved) = self.read(join, 0..join.dimension.types.len()).await?;
         let key = join.key;
         let names = join.dimension.row_order.iter();
@@ -335,13 +335,13 @@ impl Recodings {
         let Some(Ordered { keys, attributes }) =
             blocking(move || order::of(&rows, key, &declared)).await?
         else {
-            return Ok((Outcome::AsItIs, 0));
+            return Ok((RecodingOutcome::AsItIs, 0));
         };
         let name = |&column: &usize| join.dimension.schema.field(column).name().clone();
         let attributes = attributes.iter().map(name).collect();
         match self.orders()?.order(keys).map_err(out_of_memory)? {
             Some(order) => self.store(join, attributes, order).await,
-            None => Ok((Outcome::AsItIs, 0)),
+            None => Ok((RecodingOutcome::AsItIs, 0)),
         }
     }
 
@@ -352,7 +352,7 @@ impl Recodings {
         join: &Join,
         attributes: &[String],
         order: &KeyOrder,
-    ) -> Result<(Outcome, u64), SqlError> {
+    ) -> Result<(RecodingOutcome, u64), SqlError> {
         let names = attributes.iter();
         let columns = names.map(|name| join.dimension.schema.index_of(name).ok());
         let Some(columns) = columns.collect::<Option<Vec<usize>>>() else {
@@ -383,14 +383,14 @@ impl Recodings {
         join: &Join,
         attributes: Vec<String>,
         order: KeyOrder,
-    ) -> Result<(Outcome, u64), SqlError> {
+    ) -> Result<(RecodingOutcome, u64), SqlError> {
         let column = ColumnId(join.column as u32);
         let stored = Stored {
             attributes,
             order: order.downgrade(),
         };
         let left = self.orders()?.recode(join.fact, column, order).await?;
-        Ok((Outcome::Stored(stored), left))
+        Ok((RecodingOutcome::Stored(stored), left))
     }
 
     fn orders(&self) -> Result<&dyn KeyOrders, SqlError> {

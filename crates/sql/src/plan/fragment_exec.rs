@@ -7,7 +7,7 @@ mod plan_node;
 mod result_stream;
 mod star;
 
-use crate::plan::run::Run;
+use crate::plan::run::FragmentRun;
 use crate::plan::scan::Scan;
 use crate::plan::translate::Scope;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -43,14 +43,14 @@ pub(crate) struct FragmentExec {
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-    runs: Arc<Mutex<Runs>>,
+    runs: Arc<Mutex<FragmentRuns>>,
 }
 
 /// The executions of one plan node: the n-th opening of a partition belongs to the n-th run.
 #[derive(Debug, Default)]
-struct Runs {
+struct FragmentRuns {
     opened: Vec<usize>,
-    runs: Vec<Arc<Run>>,
+    runs: Vec<Arc<FragmentRun>>,
 }
 
 /// What a fragment yields and filters that does nothing but look for values.
@@ -172,7 +172,7 @@ impl FragmentExec {
         &self,
         partition: usize,
         context: Arc<TaskContext>,
-    ) -> (Arc<Run>, SendableRecordBatchStream) {
+    ) -> (Arc<FragmentRun>, SendableRecordBatchStream) {
         let run = self.open(partition);
         let stream = self.result_stream(Arc::clone(&run), partition, context);
         (run, Box::pin(stream))
@@ -372,7 +372,7 @@ impl FragmentExec {
     }
 
     /// The run to which this opening of a partition belongs.
-    fn open(&self, partition: usize) -> Arc<Run> {
+    fn open(&self, partition: usize) -> Arc<FragmentRun> {
         let streams = self.properties.partitioning.partition_count();
         let mut runs = self.runs.lock().expect("nothing panics under this lock");
         let runs = &mut *runs;
@@ -382,7 +382,8 @@ impl FragmentExec {
         if number == runs.runs.len() {
             let rows = self.scan.statistics.rows();
             let progress = self.scan.progress.expect_scan(rows);
-            runs.runs.push(Arc::new(Run::new(streams, progress)));
+            runs.runs
+                .push(Arc::new(FragmentRun::new(streams, progress)));
         }
         Arc::clone(&runs.runs[number])
     }

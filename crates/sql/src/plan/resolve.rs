@@ -38,10 +38,10 @@ const VIEWS_DEEP: usize = 32;
 
 /// The names that one statement, or one view in it, can see.
 #[derive(Clone)]
-pub(crate) struct NameScope(Arc<Inner>);
+pub(crate) struct NameScope(Arc<ScopeState>);
 
 #[derive(Clone)]
-struct Inner {
+struct ScopeState {
     contents: Arc<Contents>,
     context: StatementContext,
     snapshot: HeldSnapshot,
@@ -78,7 +78,7 @@ impl NameScope {
 
     /// The names of these contents.
     fn on(contents: Arc<Contents>, snapshot: HeldSnapshot, context: &StatementContext) -> Self {
-        NameScope(Arc::new(Inner {
+        NameScope(Arc::new(ScopeState {
             contents,
             context: context.clone(),
             snapshot,
@@ -95,17 +95,17 @@ impl NameScope {
         if files.is_empty() {
             return self;
         }
-        NameScope(Arc::new(Inner {
+        NameScope(Arc::new(ScopeState {
             files,
-            ..Inner::clone(&self.0)
+            ..ScopeState::clone(&self.0)
         }))
     }
 
     /// The same for a plan with parameters of these types.
     pub fn with_parameters(self, parameters: &[Type]) -> Self {
-        NameScope(Arc::new(Inner {
+        NameScope(Arc::new(ScopeState {
             parameters: parameters.to_vec(),
-            ..Inner::clone(&self.0)
+            ..ScopeState::clone(&self.0)
         }))
     }
 
@@ -126,7 +126,7 @@ impl NameScope {
                 ),
             ));
         }
-        Ok(NameScope(Arc::new(Inner {
+        Ok(NameScope(Arc::new(ScopeState {
             contents: Arc::clone(&self.0.contents),
             context: self.0.context.clone(),
             snapshot: self.0.snapshot.clone(),
@@ -145,7 +145,7 @@ impl NameScope {
 
     /// A state in which a statement is planned with these names.
     pub fn state(&self) -> SessionState {
-        let Inner {
+        let ScopeState {
             context,
             current_schema,
             ..
@@ -192,7 +192,7 @@ impl NameScope {
         table: Arc<Table>,
         parameters: &[Type],
     ) -> std::result::Result<Scan, SqlError> {
-        let Inner {
+        let ScopeState {
             context,
             snapshot,
             progress,
@@ -335,7 +335,7 @@ impl SchemaProvider for SchemaNames {
         match self.names.contents().get(&self.name(name)) {
             Some(relation) => self.names.provider(relation).await.map(Some),
             None if is_file_name(name) => {
-                let Inner {
+                let ScopeState {
                     context, progress, ..
                 } = &*self.names.0;
                 let opened = files::open(name, context.state(), progress).await;

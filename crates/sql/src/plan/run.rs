@@ -18,14 +18,14 @@ use futures::future::{BoxFuture, Shared};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-type Report = Arc<dyn Fn() -> FragmentReport + Send + Sync>;
+type ReadReport = Arc<dyn Fn() -> FragmentReport + Send + Sync>;
 
 /// Completes when the run has been started or has failed.
 pub(crate) type Starting = Shared<BoxFuture<'static, ()>>;
 
 /// The streams of one execution. Shared by their streams; the mutex is held neither while a fragment starts
 /// nor while a stream is dropped.
-pub(crate) struct Run {
+pub(crate) struct FragmentRun {
     state: Mutex<RunState>,
     progress: Arc<Scanning>,
 }
@@ -41,14 +41,14 @@ enum RunState {
     Running {
         streams: Vec<Option<FragmentStream>>,
         is_merged: Arc<dyn Fn() -> bool + Send + Sync>,
-        report: Report,
+        report: ReadReport,
     },
     Failed(FragmentError),
 }
 
-impl Run {
+impl FragmentRun {
     pub fn new(streams: usize, progress: Arc<Scanning>) -> Self {
-        Run {
+        FragmentRun {
             progress,
             state: Mutex::new(RunState::Waiting {
                 abandoned: vec![false; streams],
@@ -184,13 +184,13 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> FragmentError {
     FragmentError::Evaluation(Arc::new(DataFusionError::Internal(message)))
 }
 
-impl std::fmt::Debug for Run {
+impl std::fmt::Debug for FragmentRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match &*self.state() {
-            RunState::Waiting { .. } => "Run(waiting)",
-            RunState::Starting { .. } => "Run(starting)",
-            RunState::Running { .. } => "Run(running)",
-            RunState::Failed(_) => "Run(failed)",
+            RunState::Waiting { .. } => "FragmentRun(waiting)",
+            RunState::Starting { .. } => "FragmentRun(starting)",
+            RunState::Running { .. } => "FragmentRun(running)",
+            RunState::Failed(_) => "FragmentRun(failed)",
         })
     }
 }
@@ -212,17 +212,17 @@ mod tests {
         }
     }
 
-    fn begin(run: &Arc<Run>, result: Result<Execution, FragmentError>) {
+    fn begin(run: &Arc<FragmentRun>, result: Result<Execution, FragmentError>) {
         block_on(run.start(|| async { result }));
     }
 
-    fn begin_again(run: &Arc<Run>) {
+    fn begin_again(run: &Arc<FragmentRun>) {
         block_on(run.start(|| -> Ready<_> { panic!("started twice") }));
     }
 
     #[test]
     fn the_first_stream_starts_it_and_the_others_find_it_running() {
-        let run = Arc::new(Run::new(3, Arc::default()));
+        let run = Arc::new(FragmentRun::new(3, Arc::default()));
         assert!(run.report().is_none());
         run.abandon(2);
         begin(&run, Ok(execution(3)));
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_failed_start_fails_every_stream() {
-        let run = Arc::new(Run::new(2, Arc::default()));
+        let run = Arc::new(FragmentRun::new(2, Arc::default()));
         begin(&run, Err(FragmentError::ShuttingDown));
         assert!(run.take(0).is_err());
         begin_again(&run);
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_panic_while_it_starts_fails_every_stream_and_no_more() {
-        let run = Arc::new(Run::new(2, Arc::default()));
+        let run = Arc::new(FragmentRun::new(2, Arc::default()));
         let other = run.start(|| async { panic!("on purpose") });
         begin_again(&run);
         block_on(other);
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn streams_wait_for_each_other_without_a_lock() {
-        let run = Arc::new(Run::new(3, Arc::default()));
+        let run = Arc::new(FragmentRun::new(3, Arc::default()));
         let (go, gone) = oneshot::channel();
         let first = run.start(|| async {
             gone.await.unwrap();
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_start_that_nobody_waits_for_goes_no_further() {
-        let run = Arc::new(Run::new(1, Arc::default()));
+        let run = Arc::new(FragmentRun::new(1, Arc::default()));
         let (witness, ended) = oneshot::channel::<()>();
         let starting = run.start(|| async move {
             std::future::pending::<()>().await;

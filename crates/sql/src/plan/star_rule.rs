@@ -81,12 +81,12 @@ enum SpineColumn {
 /// A part of the spine: the fact, what has been joined to it, and the columns so far.
 struct Spine {
     fact: FragmentExec,
-    build_sides: Vec<Branch>,
+    build_sides: Vec<StarBranch>,
     columns: Vec<SpineColumn>,
 }
 
 /// A side under construction.
-struct Branch {
+struct StarBranch {
     plan: Arc<dyn ExecutionPlan>,
     /// The fact's column that it is joined by.
     column: usize,
@@ -154,7 +154,7 @@ fn star(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>
 }
 
 /// A side whose first column is its key, followed by the columns that are wanted.
-fn build_side(branch: &Branch, schema: &Schema, wanted: &[(usize, Type)]) -> Result<BuildSide> {
+fn build_side(branch: &StarBranch, schema: &Schema, wanted: &[(usize, Type)]) -> Result<BuildSide> {
     let key = ProjectionExpr::new(Arc::clone(&branch.key), "key".to_owned());
     let others = wanted.iter().map(|(column, _)| {
         let name = schema.field(*column).name();
@@ -363,7 +363,7 @@ fn attach(
             other,
         )?
     {
-        spine.build_sides.push(Branch {
+        spine.build_sides.push(StarBranch {
             plan: Arc::clone(other),
             column,
             key: Arc::clone(key),

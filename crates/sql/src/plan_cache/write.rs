@@ -56,7 +56,7 @@ pub(super) struct Write {
     table: Arc<Table>,
     /// What changes from time to time.
     operands: Vec<Operand>,
-    action: Action,
+    action: WriteAction,
     /// RETURNING.
     answer: Option<Answer>,
     /// NOT NULL and CHECK; `None`: they have to be compiled for every statement.
@@ -77,9 +77,9 @@ pub(super) struct Write {
 const LOOK: u32 = 1024;
 
 #[derive(Debug)]
-enum Action {
+enum WriteAction {
     Insert {
-        rows: Vec<Cell>,
+        rows: Vec<CellSource>,
         /// The columns that get a default which is no constant; `None`: it has to be compiled for every statement.
         computed: Vec<(usize, Option<ComputedDefault>)>,
         conflict: Conflict,
@@ -91,7 +91,7 @@ enum Action {
 
 /// Where the value of a new row's column comes from.
 #[derive(Debug)]
-enum Cell {
+enum CellSource {
     Operand(usize),
     Constant(ScalarValue),
 }

@@ -15,9 +15,9 @@ const STACK: usize = 64 << 20;
 
 /// A database in memory. Cheap to clone; it ends with its last clone and the last session.
 #[derive(Clone)]
-pub struct Database(Arc<Inner>);
+pub struct Database(Arc<DatabaseState>);
 
-struct Inner {
+struct DatabaseState {
     context: Arc<StatementContext>,
     /// Taken only by drop.
     runtime: Option<Runtime>,
@@ -45,7 +45,7 @@ impl Database {
             .map_err(|error| {
                 SqlError::new(SqlErrorKind::Internal(format!("no threads: {error}")))
             })?;
-        Ok(Database(Arc::new(Inner {
+        Ok(Database(Arc::new(DatabaseState {
             context: Arc::new(context),
             runtime: Some(runtime),
         })))
@@ -80,7 +80,7 @@ impl Database {
     }
 }
 
-impl Drop for Inner {
+impl Drop for DatabaseState {
     fn drop(&mut self) {
         // The last clone may be dropped on a thread of another runtime, where waiting for threads is not allowed.
         if let Some(runtime) = self.runtime.take() {

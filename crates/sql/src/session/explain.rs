@@ -156,7 +156,7 @@ fn draw(
         return draw(input.as_ref(), depth, analyzed, verbose, lines);
     }
     let indent = "  ".repeat(depth);
-    let mut line = format!("{indent}{}", Line(node));
+    let mut line = format!("{indent}{}", NodeLine(node));
     if analyzed.is_some()
         && let Some(metrics) = node.metrics()
     {
@@ -187,9 +187,9 @@ fn draw(
 }
 
 /// A node in one line.
-struct Line<'a>(&'a dyn ExecutionPlan);
+struct NodeLine<'a>(&'a dyn ExecutionPlan);
 
-impl Display for Line<'_> {
+impl Display for NodeLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt_as(DisplayFormatType::Default, f)
     }

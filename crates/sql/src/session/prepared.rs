@@ -7,7 +7,7 @@ use crate::plan::planning;
 use crate::plan_cache::{Asked, NotShort, PreparedPlan};
 use crate::running::queries::shortened;
 use crate::statements::dml;
-use crate::text::parameter::{Class, Parameter, class, placeholder};
+use crate::text::parameter::{Parameter, ParameterClass, class, placeholder};
 use crate::text::parse::parse;
 use crate::text::statement::Statement;
 use crate::write::targets;
@@ -27,7 +27,7 @@ pub(crate) struct Prepared {
     /// The text among the running statements.
     shown: Arc<str>,
     tree: ast::Statement,
-    parameters: Vec<Slot>,
+    parameters: Vec<ParameterSlot>,
     /// The names of the parameters.
     names: Vec<String>,
     /// Whether one has a declared type.
@@ -37,7 +37,7 @@ pub(crate) struct Prepared {
 
 /// A parameter.
 #[derive(Debug)]
-struct Slot {
+struct ParameterSlot {
     /// As it is written, such as `$1`.
     name: String,
     data_type: Option<DataType>,
@@ -60,8 +60,8 @@ impl Prepared {
         statement: &Statement,
     ) -> Result<Self, SqlError> {
         let names = parameter_names(&tree)?;
-        let mut parameters: Vec<Slot> = (names.into_iter())
-            .map(|name| Slot {
+        let mut parameters: Vec<ParameterSlot> = (names.into_iter())
+            .map(|name| ParameterSlot {
                 name,
                 data_type: None,
                 declared: false,
@@ -70,14 +70,14 @@ impl Prepared {
         infer(context, &tree, &mut parameters, statement).await?;
         for (position, written) in declared.iter().enumerate() {
             let known = column_type(written).map_err(SqlError::not_supported)?;
-            let slot = Slot {
+            let slot = ParameterSlot {
                 name: format!("${}", position + 1),
                 data_type: Some(known.data_type),
                 declared: true,
             };
             match parameters.get_mut(position) {
                 Some(parameter) => {
-                    *parameter = Slot {
+                    *parameter = ParameterSlot {
                         name: parameter.name.clone(),
                         ..slot
                     }
@@ -188,7 +188,7 @@ impl NamedStatement for Prepared {
     }
 }
 
-impl Slot {
+impl ParameterSlot {
     fn literal(&self, value: &Parameter) -> Result<Expr, SqlError> {
         let Some(data_type) = &self.data_type else {
             return value.literal();
@@ -198,8 +198,8 @@ impl Slot {
         }
         // What was found out is no restriction: a value is what it would be if it were written there.
         match (class(data_type), class(&value.data_type())) {
-            (Class::Text, _) => value.literal(),
-            (_, Class::Text) => value.cast(data_type, &self.name)?.literal(),
+            (ParameterClass::Text, _) => value.literal(),
+            (_, ParameterClass::Text) => value.cast(data_type, &self.name)?.literal(),
             (wanted, given) if wanted == given => value.literal(),
             _ => Err(SqlError::invalid(
                 Mistake::DatatypeMismatch,
@@ -254,7 +254,7 @@ const MOST: usize = 65_535;
 async fn infer(
     context: &StatementContext,
     tree: &ast::Statement,
-    parameters: &mut [Slot],
+    parameters: &mut [ParameterSlot],
     statement: &Statement,
 ) -> Result<(), SqlError> {
     match tree {
@@ -319,7 +319,7 @@ async fn infer_query(
     context: &StatementContext,
     change: Option<&dml::Change>,
     query: &ast::Query,
-    parameters: &mut [Slot],
+    parameters: &mut [ParameterSlot],
     statement: &Statement,
 ) -> Result<(), SqlError> {
     match logical(context, change, query.clone(), statement).await {

@@ -90,7 +90,7 @@ impl Session {
 }
 
 /// The right to write to a table beside others.
-struct Shared {
+struct SharedRight {
     held: Arc<dyn Any + Send + Sync>,
     affected: Affected,
 }
@@ -248,7 +248,7 @@ impl TableRows {
             .map(|name| rows.column_by_name(name).expect("a key is of the table"))
             .cloned()
             .collect();
-        if let Some(Shared { held, affected }) = shared
+        if let Some(SharedRight { held, affected }) = shared
             && Parents::new(&table, &affected.outgoing)?
                 .are_there(&context, &rows)
                 .await?
@@ -277,7 +277,7 @@ impl TableRows {
         let effect = Effect::ending();
         let shared = self.shared(&effect).await?;
         let keys = self.keys(keys)?;
-        if let Some(Shared { held, .. }) = shared {
+        if let Some(SharedRight { held, .. }) = shared {
             if let Some(client) = self.rows.as_mut().filter(|_| self.uniques.is_empty()) {
                 let removed = client.remove(&keys, held).await;
                 return removed.map_err(|error| self.table.write_error(error));
@@ -347,7 +347,7 @@ impl TableRows {
 
     /// The right to write to the table beside others, as long as it is what its name leads to. `None`: what a write
     /// with this effect may break needs the table alone.
-    async fn shared(&mut self, effect: &Effect) -> Result<Option<Shared>, SqlError> {
+    async fn shared(&mut self, effect: &Effect) -> Result<Option<SharedRight>, SqlError> {
         loop {
             let contents = self.context.catalog.contents();
             match contents.get(&self.table.name) {
@@ -364,7 +364,7 @@ impl TableRows {
                 if !affected.is_empty() {
                     self.context.home.barrier().await;
                 }
-                return Ok(Some(Shared { held, affected }));
+                return Ok(Some(SharedRight { held, affected }));
             }
         }
     }

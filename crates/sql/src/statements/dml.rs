@@ -82,7 +82,7 @@ enum Action {
     /// Each row ends and gets a successor, with these values of its columns.
     Update(Vec<Target>),
     /// The second column says which of these is done.
-    Merge(Vec<merge::Branch>),
+    Merge(Vec<merge::MergeBranch>),
 }
 
 /// The name of the table that a statement changes, if it is one that does.

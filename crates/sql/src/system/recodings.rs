@@ -3,7 +3,7 @@
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::maintenance::recoding::Outcome;
+use crate::maintenance::recoding::RecodingOutcome;
 use crate::system::described::{self, RelationKind};
 use crate::system::relation::{Cell, CellType, SystemTable, row};
 use eris_home::HomeError;
@@ -75,11 +75,11 @@ async fn rows(context: &StatementContext) -> Result<Vec<Vec<Cell>>, SqlError> {
         let (state, attributes) = match &recoding.outcome {
             _ if recoding.under_way => ("under way", None),
             None => ("seen", None),
-            Some(Outcome::AsItIs) => ("as it is", None),
-            Some(Outcome::Stored(stored)) => ("stored", Some(stored.attributes.join(", "))),
+            Some(RecodingOutcome::AsItIs) => ("as it is", None),
+            Some(RecodingOutcome::Stored(stored)) => ("stored", Some(stored.attributes.join(", "))),
         };
         let stored = match &recoding.outcome {
-            Some(Outcome::Stored(stored)) => Some(stored),
+            Some(RecodingOutcome::Stored(stored)) => Some(stored),
             _ => None,
         };
         let late = stored.map(|_| all.1 - recoded.1);

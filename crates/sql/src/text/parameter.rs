@@ -96,7 +96,7 @@ impl Parameter {
 
     fn shown(&self) -> String {
         match class(&self.data_type()) {
-            Class::Text => format!("'{}'", self.0),
+            ParameterClass::Text => format!("'{}'", self.0),
             _ => self.0.to_string(),
         }
     }
@@ -160,7 +160,7 @@ fn written(data_type: &DataType) -> Result<ast::DataType, SqlError> {
 
 /// Kinds of types between which nothing is converted by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum ParameterClass {
     Number,
     Text,
     Boolean,
@@ -168,13 +168,13 @@ pub(crate) enum Class {
     Other,
 }
 
-pub(crate) fn class(data_type: &DataType) -> Class {
+pub(crate) fn class(data_type: &DataType) -> ParameterClass {
     match data_type {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Class::Text,
-        DataType::Boolean => Class::Boolean,
-        data_type if data_type.is_numeric() => Class::Number,
-        data_type if data_type.is_temporal() => Class::Time,
-        _ => Class::Other,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ParameterClass::Text,
+        DataType::Boolean => ParameterClass::Boolean,
+        data_type if data_type.is_numeric() => ParameterClass::Number,
+        data_type if data_type.is_temporal() => ParameterClass::Time,
+        _ => ParameterClass::Other,
     }
 }
 

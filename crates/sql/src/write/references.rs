@@ -54,14 +54,14 @@ impl Affected {
 }
 
 /// The columns of a foreign key in the order of the key to which it refers.
-struct Columns {
+struct ReferenceColumns {
     /// The data object in which the referenced rows are found.
     object: ObjectId,
     referencing: Vec<String>,
     referenced: Vec<String>,
 }
 
-impl Columns {
+impl ReferenceColumns {
     fn new(key: &ForeignKey, table: &Table) -> Result<Self, SqlError> {
         let (object, order) = key.key_of(table).ok_or_else(|| {
             SqlError::invalid(Mistake::NotReady, format!(
@@ -72,7 +72,7 @@ impl Columns {
             ))
         })?;
         let in_order = |names: &[String]| order.iter().map(|&at| names[at].clone()).collect();
-        Ok(Columns {
+        Ok(ReferenceColumns {
             object,
             referencing: in_order(&key.columns),
             referenced: in_order(&key.referenced),

@@ -4,6 +4,7 @@ mod changes;
 mod common;
 mod ddl;
 mod explain;
+mod explain_path;
 mod files;
 mod indexes;
 mod introspection;

@@ -1,6 +1,6 @@
 //! SUM (DISTINCT …).
 
-use super::total::{Summand, Target, Total, for_each};
+use super::total::{SumType, Summand, Total, for_each};
 use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{HashMap, ScalarValue};
@@ -11,14 +11,14 @@ use std::sync::Arc;
 /// The sum of the values that occur at all. Its state is the list of them.
 #[derive(Debug)]
 pub(super) struct DistinctSum<T: Summand> {
-    target: Target<T>,
+    target: SumType<T>,
     /// How often each value occurs.
     values: HashMap<T::Native, u64>,
     total: Total<T::Native>,
 }
 
 impl<T: Summand> DistinctSum<T> {
-    pub fn new(target: Target<T>) -> Self {
+    pub fn new(target: SumType<T>) -> Self {
         DistinctSum {
             target,
             values: HashMap::default(),

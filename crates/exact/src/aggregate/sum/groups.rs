@@ -1,6 +1,6 @@
 //! SUM of many groups at once.
 
-use super::total::{Reach, Summand, Target, add};
+use super::total::{Reach, SumType, Summand, add};
 use datafusion::arrow::array::ArrowNativeTypeOp;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
 use datafusion::arrow::buffer::NullBuffer;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A sum per group. That a sum leaves its type is rare, so it is noted apart.
 #[derive(Debug)]
 pub(super) struct GroupSums<T: Summand> {
-    target: Target<T>,
+    target: SumType<T>,
     sums: Vec<T::Native>,
     /// How often the sums of some groups wrapped; never 0.
     wraps: BTreeMap<usize, i64>,
@@ -24,7 +24,7 @@ pub(super) struct GroupSums<T: Summand> {
 }
 
 impl<T: Summand> GroupSums<T> {
-    pub fn new(target: Target<T>) -> Self {
+    pub fn new(target: SumType<T>) -> Self {
         GroupSums {
             target,
             sums: Vec::new(),

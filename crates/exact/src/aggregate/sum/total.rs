@@ -75,7 +75,7 @@ impl Reach {
 }
 
 /// The type that a sum has to fit.
-pub(super) struct Target<T: Summand> {
+pub(super) struct SumType<T: Summand> {
     pub data_type: DataType,
     /// The largest number of a decimal's digits; `None` if every number of the native type is one.
     most: Option<T::Native>,
@@ -83,9 +83,9 @@ pub(super) struct Target<T: Summand> {
     what: String,
 }
 
-impl<T: Summand> Target<T> {
+impl<T: Summand> SumType<T> {
     pub fn new(args: &AccumulatorArgs<'_>, most: Option<T::Native>) -> Self {
-        Target {
+        SumType {
             data_type: args.return_field.data_type().clone(),
             most,
             what: args.name.to_owned(),
@@ -112,7 +112,7 @@ impl<T: Summand> Target<T> {
     }
 }
 
-impl<T: Summand> fmt::Debug for Target<T> {
+impl<T: Summand> fmt::Debug for SumType<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} as {}", self.what, self.data_type)
     }
@@ -170,13 +170,13 @@ pub(super) fn for_each<T: Summand>(values: &PrimitiveArray<T>, mut visit: impl F
 /// SUM without groups.
 #[derive(Debug)]
 pub(super) struct PlainSum<T: Summand> {
-    target: Target<T>,
+    target: SumType<T>,
     total: Total<T::Native>,
     values: u64,
 }
 
 impl<T: Summand> PlainSum<T> {
-    pub fn new(target: Target<T>) -> Self {
+    pub fn new(target: SumType<T>) -> Self {
         PlainSum {
             target,
             total: Total::default(),

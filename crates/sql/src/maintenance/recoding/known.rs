@@ -10,7 +10,7 @@
 //! for that is read each time. What could not be stored the last time, because a chunk would grow, is no reason to try
 //! again; nor is what failed, for want of memory, before the tables have changed.
 
-use super::{Join, Outcome, Sizes, Stored};
+use super::{Join, RecodingOutcome, Sizes, Stored};
 use crate::catalog::Table;
 use eris_home::KeyOrder;
 use eris_types::ObjectId;
@@ -50,7 +50,7 @@ pub(super) struct KnownJoin {
     begun: bool,
     /// How often it is being done.
     pub under_way: usize,
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<RecodingOutcome>,
 }
 
 impl KnownJoin {
@@ -111,8 +111,8 @@ impl KnownJoin {
             return Some(Due::Anew);
         }
         let Stored { attributes, order } = match &self.outcome {
-            Some(Outcome::Stored(stored)) => stored,
-            Some(Outcome::AsItIs) => return None,
+            Some(RecodingOutcome::Stored(stored)) => stored,
+            Some(RecodingOutcome::AsItIs) => return None,
             None => return Some(Due::Anew),
         };
         let enough = (fact_rows / LATE).max(dimension_rows);
@@ -144,7 +144,7 @@ impl KnownJoin {
     }
 
     /// It has been done, with so many rows that are left, or could not be.
-    pub fn ends(&mut self, done: Option<(Outcome, u64)>) {
+    pub fn ends(&mut self, done: Option<(RecodingOutcome, u64)>) {
         self.under_way -= 1;
         if let Some((outcome, left)) = done {
             self.outcome = Some(outcome);

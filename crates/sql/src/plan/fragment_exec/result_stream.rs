@@ -1,7 +1,7 @@
 //! One partition of a fragment while it runs: DataFusion polls, the engine answers.
 
 use super::FragmentExec;
-use crate::plan::run::{Run, Starting};
+use crate::plan::run::{FragmentRun, Starting};
 use datafusion::arrow::array::UInt64Array;
 use datafusion::arrow::compute::kernels::cmp::eq;
 use datafusion::arrow::compute::{cast, nullif};
@@ -18,7 +18,7 @@ use std::task::{Context, Poll, ready};
 
 /// One partition.
 pub(super) struct ResultStream {
-    run: Arc<Run>,
+    run: Arc<FragmentRun>,
     partition: usize,
     /// What it waits for before it has its stream.
     starting: Option<Starting>,
@@ -34,7 +34,7 @@ impl FragmentExec {
     /// One stream of a run.
     pub(super) fn result_stream(
         &self,
-        run: Arc<Run>,
+        run: Arc<FragmentRun>,
         partition: usize,
         context: Arc<TaskContext>,
     ) -> ResultStream {

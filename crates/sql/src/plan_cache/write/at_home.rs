@@ -8,7 +8,7 @@
 //! Besides half of the way this saves trying again where many count in one row. What asks others has to go there and
 //! back: foreign keys, UNIQUE, RETURNING; and what may take an owner long.
 
-use super::{Action, Conflict, Program, Write};
+use super::{Conflict, Program, Write, WriteAction};
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::common::ScalarValue;
 use eris_home::{Becomes, Compute};
@@ -25,15 +25,15 @@ pub(super) struct AtHome {
     pub new: Option<RecordBatch>,
 }
 
-impl Action {
+impl WriteAction {
     /// What it computes of rows that are there.
     pub(super) fn program(&self) -> Option<&Program> {
         match self {
-            Action::Insert {
+            WriteAction::Insert {
                 conflict: Conflict::Update(program),
                 ..
             }
-            | Action::Update(_, program) => Some(program),
+            | WriteAction::Update(_, program) => Some(program),
             _ => None,
         }
     }

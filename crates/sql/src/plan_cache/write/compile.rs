@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::operand::Operand;
 use super::program::{Program, excluded, parameter};
 use super::syntax::{column_name, split};
-use super::{Action, Cell, Conflict, Write};
+use super::{CellSource, Conflict, Write, WriteAction};
 use crate::catalog::Table;
 use crate::context::StatementContext;
 use crate::statements::dml;
@@ -135,7 +135,7 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    async fn insert(&mut self, insert: &ast::Insert) -> Result<Action, NotShort> {
+    async fn insert(&mut self, insert: &ast::Insert) -> Result<WriteAction, NotShort> {
         fails(insert::reject_the_rest(insert))?;
         let source = insert.source.as_ref().ok_or(NotShort::NotValues)?;
         let SetExpr::Values(values) = source.body.as_ref() else {
@@ -174,11 +174,11 @@ impl Compiler<'_> {
             for (column, default) in defaults.iter().enumerate() {
                 rows.push(match default {
                     Target::Source(position) => self.cell(&row.content[*position], column)?,
-                    Target::Constant(value) => Cell::Constant(value.clone()),
+                    Target::Constant(value) => CellSource::Constant(value.clone()),
                     // What is in its place is not looked at.
                     Target::Computed(_) => {
                         let data_type = self.table.schema.field(column).data_type();
-                        Cell::Constant(fails(ScalarValue::try_from(data_type))?)
+                        CellSource::Constant(fails(ScalarValue::try_from(data_type))?)
                     }
                 });
             }
@@ -203,7 +203,7 @@ impl Compiler<'_> {
             }
             Some(_) => return Err(NotShort::Fails),
         };
-        Ok(Action::Insert {
+        Ok(WriteAction::Insert {
             rows,
             computed,
             conflict,
@@ -258,7 +258,7 @@ impl Compiler<'_> {
         self.program(query, true, parameters, targets).await
     }
 
-    async fn update(&mut self, update: &ast::Update) -> Result<Action, NotShort> {
+    async fn update(&mut self, update: &ast::Update) -> Result<WriteAction, NotShort> {
         if update.from.is_some() {
             return Err(NotShort::Joined);
         }
@@ -278,10 +278,10 @@ impl Compiler<'_> {
             dml::row_change(self.context, &self.table, ast::Statement::Update(update))
                 .ok_or(NotShort::Fails)?;
         let program = self.program(query, false, parameters, targets).await?;
-        Ok(Action::Update(key, program))
+        Ok(WriteAction::Update(key, program))
     }
 
-    async fn delete(&mut self, delete: &ast::Delete) -> Result<Action, NotShort> {
+    async fn delete(&mut self, delete: &ast::Delete) -> Result<WriteAction, NotShort> {
         if delete.using.is_some() {
             return Err(NotShort::Joined);
         }
@@ -295,7 +295,7 @@ impl Compiler<'_> {
             // Rejects what it does not know.
             dml::row_change(self.context, &self.table, ast::Statement::Delete(delete))
                 .ok_or(NotShort::Fails)?;
-            return Ok(Action::Delete(key, None));
+            return Ok(WriteAction::Delete(key, None));
         };
         let mut parameters = Vec::new();
         self.numbers(&alias, &mut rest, &mut parameters)?;
@@ -304,7 +304,7 @@ impl Compiler<'_> {
         let (query, targets) =
             dml::row_change(self.context, &self.table, tree).ok_or(NotShort::Fails)?;
         let program = self.program(query, false, parameters, targets).await?;
-        Ok(Action::Delete(key, Some(program)))
+        Ok(WriteAction::Delete(key, Some(program)))
     }
 
     async fn program(
@@ -460,7 +460,7 @@ impl Compiler<'_> {
     }
 
     /// The value of a new row's column.
-    fn cell(&mut self, expr: &Expr, column: usize) -> Result<Cell, NotShort> {
+    fn cell(&mut self, expr: &Expr, column: usize) -> Result<CellSource, NotShort> {
         let data_type = self.table.schema.field(column).data_type();
         let constant = match expr {
             expr if targets::is_word_default(expr) => {
@@ -480,16 +480,16 @@ impl Compiler<'_> {
             _ => None,
         };
         if let Some(value) = constant {
-            return Ok(Cell::Constant(value));
+            return Ok(CellSource::Constant(value));
         }
         match self.asked {
             Asked::Prepared { .. } if placeholder(expr).is_none() => {
                 let (text, source) = self.literal(expr, 0, column).ok_or(NotShort::Computed)?;
                 let value = constant::read(&text, &source, &source.data_type);
                 let value = value.and_then(|value| scalar::to_datafusion(&value));
-                value.map(Cell::Constant).ok_or(NotShort::Value)
+                value.map(CellSource::Constant).ok_or(NotShort::Value)
             }
-            _ => self.operand(expr, column).map(Cell::Operand),
+            _ => self.operand(expr, column).map(CellSource::Operand),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::NotShort;
 use super::at_home::AtHome;
-use super::{Action, Cell, Conflict, Program, Write, WriteResult};
+use super::{CellSource, Conflict, Program, Write, WriteAction, WriteResult};
 use crate::cancel::CancelToken;
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -90,7 +90,7 @@ impl<'a> Execution<'a> {
 
     pub async fn run(&self) -> Tried<WriteResult> {
         match &self.write.action {
-            Action::Insert {
+            WriteAction::Insert {
                 rows,
                 computed,
                 conflict,
@@ -98,12 +98,12 @@ impl<'a> Execution<'a> {
                 let new = self.new_rows(rows, computed)?;
                 self.insert(new, conflict).await
             }
-            Action::Update(key, program) => {
+            WriteAction::Update(key, program) => {
                 let key = self.key(key)?;
                 let mut rows = self.rows()?;
                 self.change(&mut *rows, &key, program, None).await
             }
-            Action::Delete(key, program) => {
+            WriteAction::Delete(key, program) => {
                 let key = self.key(key)?;
                 self.delete(&key, program.as_ref()).await
             }
@@ -334,14 +334,14 @@ impl<'a> Execution<'a> {
     /// The rows to be inserted.
     fn new_rows(
         &self,
-        cells: &'a [Cell],
+        cells: &'a [CellSource],
         computed: &[(usize, Option<ComputedDefault>)],
     ) -> Tried<RecordBatch> {
         let table = &self.write.table;
         let width = table.types.len();
-        let value = |cell: &'a Cell| match cell {
-            Cell::Operand(operand) => &self.values[*operand],
-            Cell::Constant(value) => value,
+        let value = |cell: &'a CellSource| match cell {
+            CellSource::Operand(operand) => &self.values[*operand],
+            CellSource::Constant(value) => value,
         };
         let columns = (0..width).map(|column| {
             if cells.len() == width {

@@ -14,7 +14,7 @@
 mod operations;
 mod rewrite;
 
-use crate::catalog::{Change, ForeignKey, RelationName, Table, TableOrView, retire};
+use crate::catalog::{CatalogChange, ForeignKey, RelationName, Table, TableOrView, retire};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::running::outcome::Begun;
@@ -163,7 +163,7 @@ impl Publication<'_> {
 
     fn check_new_name(
         &self,
-        change: &Change<'_>,
+        change: &CatalogChange<'_>,
         name: &ObjectName,
         statement: &Statement,
     ) -> Result<(), SqlError> {

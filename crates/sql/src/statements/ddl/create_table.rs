@@ -323,7 +323,7 @@ pub(super) fn primary_key(
     Ok(key)
 }
 
-type Columns = (
+type FieldsAndRules = (
     Vec<Arc<datafusion::arrow::datatypes::Field>>,
     Vec<ColumnRules>,
 );
@@ -333,7 +333,7 @@ fn columns_like(
     context: &StatementContext,
     like: &CreateTableLikeKind,
     statement: &Statement,
-) -> Result<Columns, SqlError> {
+) -> Result<FieldsAndRules, SqlError> {
     let (CreateTableLikeKind::Parenthesized(like) | CreateTableLikeKind::Plain(like)) = like;
     let other = context.table(&like.name, statement)?;
     let mut rules = other.rules.clone();

@@ -1,6 +1,6 @@
 //! Views that read what a statement changes or drops.
 
-use crate::catalog::{Change, Contents, RelationName, View};
+use crate::catalog::{CatalogChange, Contents, RelationName, View};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::plan::resolve::NameScope;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The first such view.
 pub(super) async fn keep(
     context: &StatementContext,
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     changed: &RelationName,
     kind: &str,
     cascade: bool,
@@ -93,7 +93,7 @@ pub(super) fn in_use(kind: &str, name: &RelationName, view: &View) -> SqlError {
 }
 
 /// Removes a table or view, and the views that read it.
-pub(super) fn remove_with_dependents(change: &mut Change<'_>, name: &RelationName) {
+pub(super) fn remove_with_dependents(change: &mut CatalogChange<'_>, name: &RelationName) {
     for view in change.dependents(name) {
         change.remove(&view.name);
     }

@@ -1,6 +1,6 @@
 //! Foreign keys in definitions: as they are written, and what becomes of them when the tables at their ends change.
 
-use crate::catalog::{Change, Contents, Definition, ForeignKey, RelationName, Table};
+use crate::catalog::{CatalogChange, Contents, Definition, ForeignKey, RelationName, Table};
 use crate::context::StatementContext;
 use crate::error::{Mistake, SqlError};
 use crate::statements::ddl::columns::constraint_name;
@@ -290,7 +290,10 @@ impl InTheWay {
 }
 
 /// Takes the foreign keys that refer to these tables away from others.
-pub(crate) fn release(change: &mut Change<'_>, dropped: &[RelationName]) -> Result<(), SqlError> {
+pub(crate) fn release(
+    change: &mut CatalogChange<'_>,
+    dropped: &[RelationName],
+) -> Result<(), SqlError> {
     let refers = |key: &ForeignKey| dropped.contains(&key.table);
     let tables = change.tables();
     let tables = tables.filter(|table| !dropped.contains(&table.name));

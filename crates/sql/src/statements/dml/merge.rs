@@ -40,7 +40,7 @@ use std::sync::Arc;
 const SOURCE: &str = "source(";
 
 /// A WHEN.
-pub(super) struct Branch {
+pub(super) struct MergeBranch {
     /// The row of the table ends.
     pub ends_row: bool,
     /// A row is added, with these values.
@@ -49,7 +49,7 @@ pub(super) struct Branch {
     pub deleted: Option<Range<usize>>,
 }
 
-impl Branch {
+impl MergeBranch {
     /// What it is called in RETURNING.
     pub fn name(&self) -> &'static str {
         match (self.ends_row, &self.targets) {
@@ -136,7 +136,7 @@ pub(super) fn change(
             deleted = Some(first..first + columns.len());
             items.extend(target::columns(table, &columns, &alias, first));
         }
-        branches.push(Branch {
+        branches.push(MergeBranch {
             deleted,
             ..of_clause(context, table, names, clause, &mut items)?
         });
@@ -225,7 +225,7 @@ fn of_clause(
     (alias, source_alias): (&Ident, &Ident),
     clause: MergeClause,
     items: &mut Vec<SelectItem>,
-) -> Result<Branch, SqlError> {
+) -> Result<MergeBranch, SqlError> {
     let adds = adds(&clause);
     let misplaced = |what: &str| {
         SqlError::invalid(Mistake::Syntax, format!("MERGE: WHEN {} THEN {what}", clause.clause_kind)).with_hint(Some(
@@ -234,7 +234,7 @@ fn of_clause(
         ))
     };
     match clause.action {
-        MergeAction::Delete { .. } if !adds => Ok(Branch {
+        MergeAction::Delete { .. } if !adds => Ok(MergeBranch {
             ends_row: true,
             targets: None,
             deleted: None,
@@ -245,7 +245,7 @@ fn of_clause(
                     .with_hint(Some("put the condition after WHEN MATCHED AND")));
             }
             let set = assigned(context, table, update.assignments)?;
-            Ok(Branch {
+            Ok(MergeBranch {
                 ends_row: true,
                 targets: Some(values(context, table, alias, set, items)?),
                 deleted: None,
@@ -293,7 +293,7 @@ fn of_clause(
                     None => default_target(&state, table, position),
                 }
             });
-            Ok(Branch {
+            Ok(MergeBranch {
                 ends_row: false,
                 targets: Some(targets.collect::<Result<_, _>>()?),
                 deleted: None,
@@ -350,8 +350,8 @@ fn of_source(expr: &mut Expr, source: &Ident) {
 /// The rows of each branch.
 pub(super) fn split<'a>(
     batch: &RecordBatch,
-    branches: &'a [Branch],
-) -> Result<Vec<(&'a Branch, RecordBatch)>, SqlError> {
+    branches: &'a [MergeBranch],
+) -> Result<Vec<(&'a MergeBranch, RecordBatch)>, SqlError> {
     let chosen = batch.column(1).as_primitive::<Int64Type>();
     let parts = branches.iter().enumerate().map(|(number, branch)| {
         let here: BooleanArray = chosen

@@ -1,7 +1,7 @@
 //! The rows that end are not referred to: the keys that a statement takes away are looked for in the tables with a
 //! foreign key.
 
-use super::Columns;
+use super::ReferenceColumns;
 use super::key_set::KeySet;
 use super::outgoing::Outgoing;
 use crate::catalog::{ForeignKey, RelationName, Table, positions, quoted};
@@ -32,7 +32,7 @@ pub(super) struct Incoming {
     table: RelationName,
     /// The table that has it.
     by: Arc<Table>,
-    columns: Columns,
+    columns: ReferenceColumns,
     /// Where the written table has the columns that are referred to.
     positions: Vec<usize>,
     /// Their values in rows that end.
@@ -56,7 +56,7 @@ impl Incoming {
         table: &Table,
         by: &Arc<Table>,
     ) -> Result<Self, SqlError> {
-        let columns = Columns::new(key, table)?;
+        let columns = ReferenceColumns::new(key, table)?;
         let positions = positions(&columns.referenced, &table.schema);
         let types = positions.iter();
         let types = types.map(|&at| table.schema.field(at).data_type().clone());
@@ -189,7 +189,7 @@ fn violated(
     table: &RelationName,
     by: &Table,
     key: &ForeignKey,
-    columns: &Columns,
+    columns: &ReferenceColumns,
     values: &[ArrayRef],
 ) -> SqlError {
     SqlError::constraint(Violation::ForeignKey, format!(
@@ -212,7 +212,7 @@ pub(crate) async fn check_all(
     by: &Arc<Table>,
     key: &ForeignKey,
 ) -> Result<(), SqlError> {
-    let columns = Columns::new(key, table)?;
+    let columns = ReferenceColumns::new(key, table)?;
     let rows = NameScope::now(context).table_with_row_ids(by, ROW)?;
     let names: Vec<String> = columns
         .referencing

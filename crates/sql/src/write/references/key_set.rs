@@ -15,14 +15,14 @@ use std::sync::Arc;
 /// A set of keys, none of which has a NULL.
 pub(super) struct KeySet {
     types: Vec<DataType>,
-    keys: Keys,
+    keys: KnownKeys,
     /// Bytes in rows.
     bytes: usize,
     counted: usize,
     reserved: Reserved,
 }
 
-enum Keys {
+enum KnownKeys {
     Numbers(HashSet<i64>),
     Rows(RowConverter, HashSet<Box<[u8]>>),
 }
@@ -37,10 +37,10 @@ impl KeySet {
     /// An empty set of keys of these types.
     pub fn new(context: &StatementContext, types: Vec<DataType>) -> Result<Self, SqlError> {
         let keys = match is_number(&types) {
-            true => Keys::Numbers(HashSet::default()),
+            true => KnownKeys::Numbers(HashSet::default()),
             false => {
                 let fields = types.iter().cloned().map(SortField::new).collect();
-                Keys::Rows(RowConverter::new(fields)?, HashSet::default())
+                KnownKeys::Rows(RowConverter::new(fields)?, HashSet::default())
             }
         };
         Ok(KeySet {
@@ -56,7 +56,7 @@ impl KeySet {
     pub fn add(&mut self, columns: &[ArrayRef]) -> Result<Vec<u32>, SqlError> {
         let mut fresh = Vec::new();
         match &mut self.keys {
-            Keys::Numbers(known) => {
+            KnownKeys::Numbers(known) => {
                 let numbers = cast(&columns[0], &DataType::Int64)?;
                 let numbers = numbers.as_primitive::<Int64Type>().values();
                 let mut before = None;
@@ -68,7 +68,7 @@ impl KeySet {
                     before = Some(number);
                 }
             }
-            Keys::Rows(converter, known) => {
+            KnownKeys::Rows(converter, known) => {
                 let rows = converter.convert_columns(columns)?;
                 for (number, row) in (0..).zip(rows.iter()) {
                     if !known.contains(row.data()) {
@@ -87,16 +87,18 @@ impl KeySet {
 
     fn memory(&self) -> usize {
         match &self.keys {
-            Keys::Numbers(known) => known.capacity() * (size_of::<i64>() + 1),
-            Keys::Rows(_, known) => known.capacity() * (size_of::<Box<[u8]>>() + 1) + self.bytes,
+            KnownKeys::Numbers(known) => known.capacity() * (size_of::<i64>() + 1),
+            KnownKeys::Rows(_, known) => {
+                known.capacity() * (size_of::<Box<[u8]>>() + 1) + self.bytes
+            }
         }
     }
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
         match &self.keys {
-            Keys::Numbers(known) => known.len(),
-            Keys::Rows(_, known) => known.len(),
+            KnownKeys::Numbers(known) => known.len(),
+            KnownKeys::Rows(_, known) => known.len(),
         }
     }
 
@@ -104,8 +106,8 @@ impl KeySet {
     pub fn clear(&mut self) {
         self.bytes = 0;
         match &mut self.keys {
-            Keys::Numbers(known) => known.clear(),
-            Keys::Rows(_, known) => known.clear(),
+            KnownKeys::Numbers(known) => known.clear(),
+            KnownKeys::Rows(_, known) => known.clear(),
         }
     }
 
@@ -121,10 +123,10 @@ impl KeySet {
 
     fn retain(&mut self, other: &KeySet, common: bool) {
         match (&mut self.keys, &other.keys) {
-            (Keys::Numbers(own), Keys::Numbers(other)) => {
+            (KnownKeys::Numbers(own), KnownKeys::Numbers(other)) => {
                 own.retain(|number| other.contains(number) == common);
             }
-            (Keys::Rows(_, own), Keys::Rows(_, other)) => {
+            (KnownKeys::Rows(_, own), KnownKeys::Rows(_, other)) => {
                 own.retain(|row| other.contains(row) == common);
             }
             _ => unreachable!("sets of the same columns are of one kind"),
@@ -134,8 +136,8 @@ impl KeySet {
     /// The keys, as one array per column.
     pub fn arrays(&self) -> Result<Vec<ArrayRef>, SqlError> {
         match &self.keys {
-            Keys::Numbers(known) => self.numbers(known.iter().copied()),
-            Keys::Rows(converter, known) => {
+            KnownKeys::Numbers(known) => self.numbers(known.iter().copied()),
+            KnownKeys::Rows(converter, known) => {
                 let parser = converter.parser();
                 let rows = known.iter().map(|row| parser.parse(row));
                 Ok(converter.convert_rows(rows)?)
@@ -146,8 +148,8 @@ impl KeySet {
     /// The least key, the same way; nothing if there is none.
     pub fn least(&self) -> Result<Vec<ArrayRef>, SqlError> {
         match &self.keys {
-            Keys::Numbers(known) => self.numbers(known.iter().min().copied()),
-            Keys::Rows(converter, known) => {
+            KnownKeys::Numbers(known) => self.numbers(known.iter().min().copied()),
+            KnownKeys::Rows(converter, known) => {
                 let parser = converter.parser();
                 let least = known.iter().min().map(|row| parser.parse(row));
                 Ok(converter.convert_rows(least)?)

@@ -2,7 +2,7 @@
 
 use super::key_set::KeySet;
 use super::seen::SeenKeys;
-use super::{Affected, Columns, References, without_row};
+use super::{Affected, ReferenceColumns, References, without_row};
 use crate::catalog::{ForeignKey, RelationName, Table, positions};
 use crate::context::StatementContext;
 use crate::error::{SqlError, Violation};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub(super) struct Outgoing {
     pub key: ForeignKey,
     table: RelationName,
-    columns: Columns,
+    columns: ReferenceColumns,
     /// Where the written table has the columns that refer.
     positions: Vec<usize>,
     home: Arc<dyn Home>,
@@ -52,7 +52,7 @@ impl Outgoing {
         referenced: &Table,
         keeps: bool,
     ) -> Result<Self, SqlError> {
-        let columns = Columns::new(key, referenced)?;
+        let columns = ReferenceColumns::new(key, referenced)?;
         let positions_of = |names: &[String]| positions(names, &table.schema);
         let positions = positions_of(&columns.referencing);
         let types = positions.iter();

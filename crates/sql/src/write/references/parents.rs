@@ -2,7 +2,7 @@
 //!
 //! Whoever writes such rows shares the locks of the tables that are referred to, so what is found stays.
 
-use super::{Columns, without_row};
+use super::{ReferenceColumns, without_row};
 use crate::catalog::{ForeignKey, Table, positions};
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -29,7 +29,7 @@ impl Parents {
     /// By foreign keys of a table.
     pub fn new(table: &Table, outgoing: &[(ForeignKey, Arc<Table>)]) -> Result<Parents, SqlError> {
         let parents = outgoing.iter().map(|(key, referenced)| {
-            let columns = Columns::new(key, referenced)?;
+            let columns = ReferenceColumns::new(key, referenced)?;
             let of_table = |names: &[String]| positions(names, &table.schema);
             Ok(Parent {
                 object: columns.object,
