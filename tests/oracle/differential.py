@@ -12,8 +12,6 @@ what is left out: common/random_tables.py, common/random_changes.py, common/rand
 Exit status: 0 all results agree, 1 some do not, 2 the command line is wrong.
 """
 
-import argparse
-import os
 import random
 import shutil
 import sys
@@ -23,9 +21,10 @@ from pathlib import Path
 
 import duckdb
 
+from common import rounds
 from common.benchmark import load_statement
 from common.compare import difference
-from common.process import StatementFailed, find_binary, run_statements
+from common.process import StatementFailed, run_statements
 from common.random_changes import change
 from common.random_queries import Query
 from common.random_wide import WideGenerator
@@ -37,41 +36,11 @@ SMALL = [0, 1, 2, 100, 1_023, 1_024, 1_025, 5_000]
 
 
 def main():
-    options = parse_arguments()
-    binary = find_binary(options.eris)
-    topologies = options.topologies.split(",")
-    print(f"seed {options.seed}, {options.rounds} rounds, DuckDB {duckdb.__version__}")
-    failures = 0
-    for number in range(options.rounds):
-        failures += play_round(binary, options.seed + number, topologies, options)
-        if failures >= options.stop_after:
-            print(f"stopped after {failures} failures")
-            break
-    return 1 if failures else 0
-
-
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--eris", help="the binary [ERIS, or the build's]")
-    parser.add_argument("--seed", type=int, default=first_seed(), help="first round's seed [ERIS_ORACLE_SEED, or 1]")
-    parser.add_argument("--rounds", type=int, default=rounds(), help="rounds, each with its own tables [ERIS_ORACLE_ROUNDS, or 6]")
-    parser.add_argument("--queries", type=int, default=45, help="queries of a round [%(default)s]")
-    parser.add_argument("--changes", type=int, default=12, help="changes of a round [%(default)s]")
-    parser.add_argument("--topologies", default="1x1,1x2,4x2", help="each round takes one of these [%(default)s]")
-    parser.add_argument("--stop-after", type=int, default=10, help="end after so many failures [%(default)s]")
-    parser.add_argument("--timeout", type=int, default=300, help="seconds for a round's statements [%(default)s]")
-    parser.add_argument("--keep", metavar="DIR", help="keep tables and scripts here")
-    return parser.parse_args()
-
-
-def first_seed():
-    """Fixed, so that a change is judged by the same queries as the one before it; new ones are for the night."""
-    seed = os.environ.get("ERIS_ORACLE_SEED", "1")
-    return int(time.time()) if seed == "clock" else int(seed)
-
-
-def rounds():
-    return int(os.environ.get("ERIS_ORACLE_ROUNDS", len(LARGE)))
+    options = rounds.parser(__doc__, "ERIS_ORACLE_ROUNDS", len(LARGE), "tables")
+    options.add_argument("--queries", type=int, default=45, help="queries of a round [%(default)s]")
+    options.add_argument("--changes", type=int, default=12, help="changes of a round [%(default)s]")
+    options.add_argument("--keep", metavar="DIR", help="keep tables and scripts here")
+    return rounds.play(options.parse_args(), play_round)
 
 
 def play_round(binary, seed, topologies, options):

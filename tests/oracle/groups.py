@@ -10,16 +10,15 @@ Of each grouping the sums over all groups are compared, and some groups by thems
 Exit status: 0 all results agree, 1 some do not, 2 the command line is wrong.
 """
 
-import argparse
-import os
 import random
 import sys
 import time
 
 import duckdb
 
+from common import rounds
 from common.compare import difference
-from common.process import StatementFailed, find_binary, run_script
+from common.process import StatementFailed, run_script
 
 # Values that follow from the row's number, so that both sides make the same ones.
 KEYS = ["k", "l", "t", "d", "x", "small", "together", "k % 50000", "day"]
@@ -31,26 +30,9 @@ CONDITIONS = ["small < 3", "v % 2 = 0", "k IS NOT NULL", "t > 'text 5'", "v % 10
 
 
 def main():
-    options = parse_arguments()
-    binary = find_binary(options.eris)
-    topologies = options.topologies.split(",")
-    print(f"seed {options.seed}, {options.rounds} rounds, DuckDB {duckdb.__version__}")
-    failures = sum(play_round(binary, options.seed + number, topologies, options) for number in range(options.rounds))
-    return 1 if failures else 0
-
-
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    seed = os.environ.get("ERIS_ORACLE_SEED", "1")
-    seed = int(time.time()) if seed == "clock" else int(seed)
-    parser.add_argument("--eris", help="the binary [ERIS, or the build's]")
-    parser.add_argument("--seed", type=int, default=seed, help="first round's seed [ERIS_ORACLE_SEED, or 1]")
-    rounds = int(os.environ.get("ERIS_GROUP_ROUNDS", 3))
-    parser.add_argument("--rounds", type=int, default=rounds, help="rounds, each with its own table [ERIS_GROUP_ROUNDS, or 3]")
-    parser.add_argument("--queries", type=int, default=16, help="queries of a round [%(default)s]")
-    parser.add_argument("--topologies", default="1x1,1x2,4x2", help="each round takes one of these [%(default)s]")
-    parser.add_argument("--timeout", type=int, default=300, help="seconds for a round's statements [%(default)s]")
-    return parser.parse_args()
+    options = rounds.parser(__doc__, "ERIS_GROUP_ROUNDS", 3, "table")
+    options.add_argument("--queries", type=int, default=16, help="queries of a round [%(default)s]")
+    return rounds.play(options.parse_args(), play_round)
 
 
 def play_round(binary, seed, topologies, options):

@@ -13,8 +13,6 @@ common/star_queries.py.
 Exit status: 0 all results agree, 1 some do not, 2 the command line is wrong.
 """
 
-import argparse
-import os
 import random
 import re
 import shutil
@@ -25,8 +23,9 @@ from pathlib import Path
 
 import duckdb
 
+from common import rounds
 from common.compare import difference
-from common.process import StatementFailed, find_binary, run_script
+from common.process import StatementFailed, run_script
 from common.random_stars import make_star
 from common.star_changes import change
 from common.star_queries import StarQueries
@@ -41,34 +40,11 @@ PHASES = [[], ["change"], ["recode"], ["change"], ["recode"]]
 
 
 def main():
-    options = parse_arguments()
-    binary = find_binary(options.eris)
-    topologies = options.topologies.split(",")
-    print(f"seed {options.seed}, {options.rounds} rounds, DuckDB {duckdb.__version__}")
-    failures = 0
-    for number in range(options.rounds):
-        failures += play_round(binary, options.seed + number, topologies, options)
-        if failures >= options.stop_after:
-            print(f"stopped after {failures} failures")
-            break
-    return 1 if failures else 0
-
-
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    seed = os.environ.get("ERIS_ORACLE_SEED", "1")
-    seed = int(time.time()) if seed == "clock" else int(seed)
-    parser.add_argument("--eris", help="the binary [ERIS, or the build's]")
-    parser.add_argument("--seed", type=int, default=seed, help="first round's seed [ERIS_ORACLE_SEED, or 1]")
-    rounds = int(os.environ.get("ERIS_STAR_ROUNDS", 4))
-    parser.add_argument("--rounds", type=int, default=rounds, help="rounds, each with its own star [ERIS_STAR_ROUNDS, or 4]")
-    parser.add_argument("--queries", type=int, default=14, help="queries of a phase [%(default)s]")
-    parser.add_argument("--changes", type=int, default=6, help="changes between phases [%(default)s]")
-    parser.add_argument("--topologies", default="1x1,1x2,4x2", help="each round takes one of these [%(default)s]")
-    parser.add_argument("--stop-after", type=int, default=10, help="end after so many failures [%(default)s]")
-    parser.add_argument("--timeout", type=int, default=300, help="seconds for a round's statements [%(default)s]")
-    parser.add_argument("--keep", metavar="DIR", help="keep tables and scripts here")
-    return parser.parse_args()
+    options = rounds.parser(__doc__, "ERIS_STAR_ROUNDS", 4, "star")
+    options.add_argument("--queries", type=int, default=14, help="queries of a phase [%(default)s]")
+    options.add_argument("--changes", type=int, default=6, help="changes between phases [%(default)s]")
+    options.add_argument("--keep", metavar="DIR", help="keep tables and scripts here")
+    return rounds.play(options.parse_args(), play_round)
 
 
 def play_round(binary, seed, topologies, options):

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! [`session_config`], [`physical_rules`] and [`session_state`] give DataFusion's settings, rules and functions with
-//! all repairs in place. `sql` inserts its own rules among them, which move work into scans. Every module says which
-//! behaviour of DataFusion it **stands for**; a module goes when DataFusion does the same by itself.
+//! all repairs in place. `sql` inserts its own rules among them, which move work into scans. Every module of the table
+//! says which behaviour of DataFusion it **stands for**, or what it **adds**. A module goes when DataFusion does the
+//! same by itself. The other modules put the repairs together, or serve several of them.
 //!
 //! | module | what it repairs |
 //! |---|---|

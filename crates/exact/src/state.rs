@@ -1,4 +1,7 @@
 //! DataFusion's session state and settings with the repairs in place.
+//!
+//! **Stands for** DataFusion's defaults: constants with a point are DOUBLE, the order of a subquery is dropped, spilled
+//! exchanges can wait for each other without end, and few keys of a join reach its other side.
 
 use crate::aggregate::extreme_row::ExtremeRow;
 use crate::aggregate::sum::ExactSum;

@@ -97,6 +97,17 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
+    /// The operator of a comparison with its operands exchanged; another one is itself.
+    pub fn mirrored(self) -> BinaryOp {
+        match self {
+            BinaryOp::Lt => BinaryOp::Gt,
+            BinaryOp::LtEq => BinaryOp::GtEq,
+            BinaryOp::Gt => BinaryOp::Lt,
+            BinaryOp::GtEq => BinaryOp::LtEq,
+            other => other,
+        }
+    }
+
     /// Whether it yields a BOOLEAN.
     pub fn is_predicate(self) -> bool {
         !self.is_arithmetic()

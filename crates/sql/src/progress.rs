@@ -196,6 +196,8 @@ mod tests {
             (progress.bytes(), progress.written()),
             (Amount::default(), 5)
         );
+        let read = Amount { done: 4, total: 10 };
+        assert_eq!(read.fraction(), Some(0.4));
     }
 
     #[test]

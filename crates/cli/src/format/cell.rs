@@ -62,6 +62,12 @@ impl<'a> Cells<'a> {
         })
     }
 
+    /// The cells of all columns.
+    pub fn of(batch: &'a RecordBatch) -> Result<Vec<Self>, FormatError> {
+        let columns = batch.columns().iter();
+        columns.map(|array| Cells::new(array)).collect()
+    }
+
     /// The array behind the cells.
     pub fn array(&self) -> &'a dyn Array {
         self.array
@@ -121,11 +127,7 @@ pub fn rows(
     range: Range<usize>,
     null: &str,
 ) -> Result<Vec<Vec<Cell>>, FormatError> {
-    let columns = batch
-        .columns()
-        .iter()
-        .map(|array| Cells::new(array as &dyn Array));
-    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let columns = Cells::of(batch)?;
     let mut text = String::new();
     let mut rows = Vec::with_capacity(range.len());
     for row in range {

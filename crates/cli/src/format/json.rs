@@ -72,11 +72,7 @@ impl<W: Write> ResultWriter for JsonWriter<W> {
     }
 
     fn batch(&mut self, batch: &RecordBatch) -> Result<(), FormatError> {
-        let columns = batch
-            .columns()
-            .iter()
-            .map(|array| Cells::new(array as &dyn Array));
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let columns = Cells::of(batch)?;
         for row in 0..batch.num_rows() {
             self.line.clear();
             if self.array {

@@ -63,11 +63,7 @@ impl<W: Write> ResultWriter for MarkdownWriter<W> {
     }
 
     fn batch(&mut self, batch: &RecordBatch) -> Result<(), FormatError> {
-        let columns = batch
-            .columns()
-            .iter()
-            .map(|array| Cells::new(array as &dyn Array));
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let columns = Cells::of(batch)?;
         let mut text = String::new();
         let null = self.layout.null().to_owned();
         for row in 0..batch.num_rows() {

@@ -331,7 +331,7 @@ impl Coding {
                     self.compared(*op, self.constant(literal)?)
                 }
                 (Expr::Literal(literal), right) if is_operand(right) => {
-                    self.compared(mirrored(*op), self.constant(literal)?)
+                    self.compared(op.mirrored(), self.constant(literal)?)
                 }
                 _ => None,
             },
@@ -409,16 +409,5 @@ impl Coding {
                 bits.map(|key| range(integer(key))).collect()
             }
         }
-    }
-}
-
-/// The operator with its operands exchanged.
-fn mirrored(op: BinaryOp) -> BinaryOp {
-    match op {
-        BinaryOp::Lt => BinaryOp::Gt,
-        BinaryOp::LtEq => BinaryOp::GtEq,
-        BinaryOp::Gt => BinaryOp::Lt,
-        BinaryOp::GtEq => BinaryOp::LtEq,
-        other => other,
     }
 }

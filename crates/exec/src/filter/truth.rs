@@ -137,7 +137,7 @@ impl Solver<'_> {
             } => Some(self.solve(left)?.not().and(self.solve(right)?.not()).not()),
             Expr::Binary { op, left, right } if op.is_comparison() => match (&**left, &**right) {
                 (operand, Expr::Literal(scalar)) => self.compare(*op, operand, scalar),
-                (Expr::Literal(scalar), operand) => self.compare(mirrored(*op), operand, scalar),
+                (Expr::Literal(scalar), operand) => self.compare(op.mirrored(), operand, scalar),
                 _ => None,
             },
             Expr::InList {
@@ -263,16 +263,6 @@ impl Solver<'_> {
             }
             _ => None,
         }
-    }
-}
-
-fn mirrored(op: BinaryOp) -> BinaryOp {
-    match op {
-        BinaryOp::Lt => BinaryOp::Gt,
-        BinaryOp::LtEq => BinaryOp::GtEq,
-        BinaryOp::Gt => BinaryOp::Lt,
-        BinaryOp::GtEq => BinaryOp::LtEq,
-        symmetric => symmetric,
     }
 }
 

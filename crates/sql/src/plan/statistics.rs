@@ -146,7 +146,7 @@ impl TableStatistics {
             Expr::Binary { op, left, right } => match (left.as_ref(), right.as_ref()) {
                 (Expr::Column(column), Expr::Literal(value)) => self.compare(*op, *column, value),
                 (Expr::Literal(value), Expr::Column(column)) => {
-                    self.compare(mirrored(*op), *column, value)
+                    self.compare(op.mirrored(), *column, value)
                 }
                 _ => UNKNOWN,
             },
@@ -226,17 +226,6 @@ fn number(scalar: &Scalar) -> Option<f64> {
         Value::Integer(value) => Some(value as f64),
         Value::Float(value) => Some(value),
         _ => None,
-    }
-}
-
-/// The operator with its operands exchanged.
-fn mirrored(op: BinaryOp) -> BinaryOp {
-    match op {
-        BinaryOp::Lt => BinaryOp::Gt,
-        BinaryOp::LtEq => BinaryOp::GtEq,
-        BinaryOp::Gt => BinaryOp::Lt,
-        BinaryOp::GtEq => BinaryOp::LtEq,
-        other => other,
     }
 }
 

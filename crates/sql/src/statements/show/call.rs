@@ -157,19 +157,24 @@ fn cancel(context: &StatementContext, call: &Function) -> Result<Begun, SqlError
     kill(context, id)
 }
 
+/// The table whose name is the only argument of a procedure.
+fn named_table(call: &Function, procedure: &str) -> Result<ObjectName, SqlError> {
+    argument(call).and_then(table_name).ok_or_else(|| {
+        SqlError::invalid(
+            Mistake::UndefinedFunction,
+            format!("{procedure} takes the name of a table, as a string"),
+        )
+        .with_hint(Some(format!("CALL {procedure}('schema.table')")))
+    })
+}
+
 /// Begins to move together what lookups by a table's key go through; it goes on after the statement.
 async fn reorganize(
     context: &StatementContext,
     call: &Function,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    let name = argument(call).and_then(table_name).ok_or_else(|| {
-        SqlError::invalid(
-            Mistake::UndefinedFunction,
-            "eris.reorganize takes the name of a table, as text",
-        )
-        .with_hint(Some("CALL eris.reorganize('schema.table')"))
-    })?;
+    let name = named_table(call, "eris.reorganize")?;
     let table = context.table(&name, statement)?;
     if table.key.is_none() {
         return Err(SqlError::invalid(
@@ -197,13 +202,7 @@ async fn recode(
     call: &Function,
     statement: &Statement,
 ) -> Result<Begun, SqlError> {
-    let name = argument(call).and_then(table_name).ok_or_else(|| {
-        SqlError::invalid(
-            Mistake::UndefinedFunction,
-            "eris.recode takes the name of a table, as text",
-        )
-        .with_hint(Some("CALL eris.recode('schema.table')"))
-    })?;
+    let name = named_table(call, "eris.recode")?;
     let fact = context.table(&name, statement)?;
     let mut joins = context.recodings.joins_of(fact.object);
     for (column, table, key) in fact.references(&context.catalog.contents()) {
