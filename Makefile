@@ -31,6 +31,9 @@ NOTES := $(ERIS_CACHE)/test
 VENV := $(ERIS_CACHE)/venv
 RESULTS := bench/results/$(shell date +%F)-$(shell uname -n)
 
+# Sources that the workspace does not hold: fuzz targets, and what Eris's indexes are compared with.
+APART = $(wildcard crates/*/fuzz/fuzz_targets/*.rs $(addprefix bench/rivals/,src/*.rs examples/*.rs examples/*/*.rs))
+
 # Crates whose protocols are model-checked, and crates that Miri can run.
 LOOM_CRATES := route aeu
 MIRI_CRATES := kernels route index
@@ -72,6 +75,7 @@ test: cargo ## everything that must hold: checks, tests, model checking, compari
 .PHONY: check
 check: cargo ## formatting, layers, style, licences and documents (seconds)
 	cargo fmt --all --check
+	rustfmt --edition 2024 --check $(APART)
 	tools/check-layers
 	tools/check-style
 	tools/check-deps

@@ -60,7 +60,11 @@ fn whole() -> Fragment {
         negated: true,
     };
     let keys: ArrayRef = Arc::new(Int32Array::from(vec![3, 4, 9]));
-    let names: ArrayRef = Arc::new(StringViewArray::from(vec![Some("x"), None, Some("long enough for a buffer")]));
+    let names: ArrayRef = Arc::new(StringViewArray::from(vec![
+        Some("x"),
+        None,
+        Some("long enough for a buffer"),
+    ]));
     let rows = RecordBatch::try_from_iter([("key", keys), ("name", names)]).expect("two columns");
     let probes = [
         KeySet::Range { low: -1, high: 7 },

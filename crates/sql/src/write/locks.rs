@@ -9,9 +9,9 @@
 //! DELETE of rows of p, to which others refer  ──▶ p exclusive
 //! ```
 //!
-//! Writers hold the table's lock shared until their rows are visible. Whoever replaces, empties or drops the table holds
-//! it exclusively. So no row is lost, and nothing that `CALL eris.balance` has set. Requests are served in the order in
-//! which they came. Waiting ends when the statement is cancelled.
+//! Writers hold the table's lock shared until their rows are visible. Whoever replaces, empties or drops the table
+//! holds it exclusively. So no row is lost, and nothing that `CALL eris.balance` has set. Requests are served in the
+//! order in which they came. Waiting ends when the statement is cancelled.
 //!
 //! Nobody waits for a table's lock while it holds the catalogue's or a data object's. Who locks several tables takes
 //! them in one order. So nobody waits in a circle.
@@ -20,8 +20,8 @@
 //! that deletes referenced rows or keys waits for all of these writers. A definition that begins or ends a foreign key
 //! holds the locks of both tables exclusively. So every writer knows all foreign keys.
 //!
-//! Locks are held until the rows are visible. A statement that is dropped during its commit frees them slightly earlier.
-//! So the next one with foreign keys waits for that commit, too.
+//! Locks are held until the rows are visible. A statement that is dropped during its commit frees them slightly
+//! earlier. So the next one with foreign keys waits for that commit, too.
 
 use crate::catalog::{Table, retire};
 use crate::context::StatementContext;

@@ -5,12 +5,12 @@
 //! row 7 of stock ends               ─▶ is there a row of orders with 7?   one query for all keys that go
 //! ```
 //!
-//! Both are checked against the state after the commit. A key that is taken away and given to another row still exists.
-//! Rows may refer to rows of their own table that the same statement adds.
+//! Both are checked against the state after the commit. A key that is taken away and given to another row still
+//! exists. Rows may refer to rows of their own table that the same statement adds.
 //!
 //! *Nobody comes in between*, because of the [table's lock](crate::write::locks). Who adds a reference holds the
-//! referenced table's lock shared, from before it looks until its rows are visible. Who takes referenced keys away holds
-//! it exclusively. So the rows that were found stay, and the query misses no row. The order of locks is said there.
+//! referenced table's lock shared, from before it looks until its rows are visible. Who takes keys away holds it
+//! exclusively. So the rows that were found stay, and the query misses no row. The order of locks is said there.
 //!
 //! Why the table's lock, and no other: docs/decisions/0015.
 
