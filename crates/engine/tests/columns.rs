@@ -168,10 +168,10 @@ fn string(random: &mut Random) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn of_integers(seed in any::<u64>(), chunks in 0usize..3, rest in 0usize..30, bits in 1u32..64) {
+    fn of_integers(seed in any::<u64>(), chunks in 0usize..3, rest in 0usize..300, bits in 1u32..64) {
         let fresh = move |random: &mut Random| {
             let extreme = random.below(500) == 0;
             let value = (random.next() >> (64 - bits)) as i64 - 1;
@@ -183,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn of_strings(seed in any::<u64>(), chunks in 0usize..2, rest in 0usize..30) {
+    fn of_strings(seed in any::<u64>(), chunks in 0usize..2, rest in 0usize..300) {
         let fresh = |random: &mut Random| Value::String(string(random));
         let create = |engine: &Engine| Column::of_strings(engine, "c").unwrap();
         check_all(create, fresh, [chunks * 70_000, rest], seed)?;

@@ -44,6 +44,7 @@ fn every_statement_has_its_reason() {
             "PREPARE summed AS SELECT sum(v) + $1 FROM t WHERE k = $2",
         )
         .await;
+        let mut others = Vec::new();
         for (sql, expected) in [
             ("SELECT v FROM t WHERE k = 7", "short path: a lookup by key"),
             (
@@ -86,7 +87,7 @@ fn every_statement_has_its_reason() {
             ),
             (
                 "SELECT v FROM t WHERE k = 1 UNION ALL SELECT 2",
-                "general path: it has WITH, FOR UPDATE or a query within",
+                "general path: it is not one SELECT",
             ),
             (
                 "SELECT v FROM seen WHERE k = 1",
@@ -141,8 +142,12 @@ fn every_statement_has_its_reason() {
                 "general path: a value is neither a constant nor a parameter",
             ),
         ] {
-            assert_eq!(path(&session, sql).await, expected, "{sql}");
+            let shown = path(&session, sql).await;
+            if shown != expected {
+                others.push((sql, shown, expected));
+            }
         }
+        assert!(others.is_empty(), "{others:#?}");
     });
 }
 
@@ -152,7 +157,7 @@ fn other_settings_end_no_short_path() {
     block_on(async {
         let (session, other) = (database.session(), database.session());
         tables(&session).await;
-        must(&other, "SET statement_timeout = '1 hour'").await;
+        must(&other, "SET statement_timeout = '50min'").await;
         let sql =
             "INSERT INTO t (k, v) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET v = t.v + excluded.v";
         // Each is planned anew for its own settings, and says so.
